@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { issueText } from '../shared/domain/errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject } from '../shared/domain/json.ts';
 import { type ConnectorId, profileConnectorIds } from '../shared/domain/labels.ts';
+import { reasonAs } from '../shared/domain/reasons.ts';
 import { apns } from './apns/index.ts';
 import { channel } from './channel/index.ts';
 import type { Connector, CredentialReport } from './contract/connector.ts';
@@ -128,7 +129,11 @@ export function inspectCredentials(
   const checked = checkCredentials(connectorId, credentials);
   if (connector && checked.ok) return connector.inspect(checked.credentials, nowMs);
   const problem = checked.ok ? `${connectorId} sends nothing` : checked.error;
-  return { kind: 'invalid', expiresAtMs: null, problems: [`${problem}: put the profile again.`] };
+  return {
+    kind: 'invalid',
+    expiresAtMs: null,
+    problems: [reasonAs(`${problem}: put the profile again.`, 'credentialsUnfit')],
+  };
 }
 
 /** Joins the path of a member and the message about it, which may begin with its name. */

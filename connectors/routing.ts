@@ -9,6 +9,7 @@ import {
   vendorOfDevice,
 } from '../shared/domain/labels.ts';
 import { originalTarget } from '../shared/domain/pushes/push.ts';
+import { reason } from '../shared/domain/reasons.ts';
 import {
   type MassLimit,
   type MessageSource,
@@ -47,7 +48,10 @@ export function readCredentials(profile: Profile): NamedCredentials<unknown> | u
   return read;
 }
 
-/** Connector and one of its profiles. `error`: the reason why these devices cannot be served. */
+const noDeviceToken = reason('noDeviceToken');
+const noInstallationId = reason('noInstallationId');
+
+/** Connector and one of its profiles. `error`: the stored reason why these devices cannot be served. */
 export interface Route {
   connector: ConnectorId;
   profile: string;
@@ -105,8 +109,7 @@ export class Router {
   route(target: DeviceTraits): Route {
     const connector = this.#connectorOf(target);
     if (connector === 'channel') return this.#ownChannel(target);
-    if (connector === 'apns' && !target.has_token)
-      return { connector, profile: '', error: 'the installation has no deviceToken' };
+    if (connector === 'apns' && !target.has_token) return { connector, profile: '', error: noDeviceToken };
     let error = '';
     for (const label of labelsOf(connector)) {
       const choice = this.#choose(label, target);
@@ -128,12 +131,12 @@ export class Router {
 
   #ownChannel(target: DeviceTraits): Route {
     const route = { connector: 'channel', profile: target.device_type } as const;
-    return target.has_installation_id ? route : { ...route, error: 'the installation has no installationId' };
+    return target.has_installation_id ? route : { ...route, error: noInstallationId };
   }
 
   #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
     const connector = connectors.get(connectorId);
-    if (!connector) return { ok: false, error: `${connectorId} is not available on this server` };
+    if (!connector) return { ok: false, error: reason('notOnThisServer', { connector: connectorId }) };
     const listed = originalTarget(this.#push.pushOrder);
     const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
     const deviceProfile = asked ?? target.device_profile ?? '';
@@ -144,6 +147,6 @@ export class Router {
     }
     const name = deviceProfile || '_default';
     if (candidates.some((candidate) => candidate.name === name)) return { ok: true, profile: name };
-    return { ok: false, error: `there is no ${connectorId} profile named ${name}` };
+    return { ok: false, error: reason('noProfileNamed', { connector: connectorId, profile: name }) };
   }
 }

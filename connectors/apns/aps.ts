@@ -3,8 +3,10 @@
  * are converted; what APNs or the device would refuse is an error with the path of the member in
  * the push.
  */
+
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { flagIn } from '../../shared/domain/plain-values.ts';
+import { unfitMember } from '../kit/content-reasons.ts';
 import { bit, int, number, object, oneWord, refined, text, texts, type ValueType } from '../kit/values.ts';
 
 /**
@@ -33,7 +35,7 @@ export const as =
   (type: ValueType): Reader =>
   (path, value) => {
     const read = type.read(value);
-    if (read === undefined) throw new PayloadError(`${path} must be ${type.expected}`);
+    if (read === undefined) throw new PayloadError(unfitMember(path, `must be ${type.expected}`));
     return read;
   };
 
@@ -57,7 +59,8 @@ const anyTexts = as(texts);
  */
 const textOrTexts: Reader = (path, value) => {
   if (typeof value === 'string') return value;
-  if (!Array.isArray(value)) throw new PayloadError(`${path} must be a string or a list of strings`);
+  if (!Array.isArray(value))
+    throw new PayloadError(unfitMember(path, 'must be a string or a list of strings'));
   return value.length === 1 ? anyText(path, value[0] ?? null) : anyTexts(path, value);
 };
 
@@ -87,7 +90,7 @@ const textOrObject =
   (members: Readers): Reader =>
   (path, value) => {
     if (typeof value === 'string') return value;
-    if (!isJsonObject(value)) throw new PayloadError(`${path} must be a string or an object`);
+    if (!isJsonObject(value)) throw new PayloadError(unfitMember(path, 'must be a string or an object'));
     return readMembers(path, value, members);
   };
 
@@ -151,7 +154,8 @@ export const activityMembers: Readers = {
   ...notificationMembers,
   alert: (path, value) => {
     const read = isJsonObject(value) ? readMembers(path, value, activityAlertMembers) : {};
-    if (isEmptyAlert(read)) throw new PayloadError(`${path} must be an object with a title or a body`);
+    if (isEmptyAlert(read))
+      throw new PayloadError(unfitMember(path, 'must be an object with a title or a body'));
     return read;
   },
   event: as(oneWord('start', 'update', 'end')),

@@ -1,6 +1,8 @@
 /** Attempt results of APNs requests. */
+
 import { hash } from 'node:crypto';
 import { longerWait } from '../../shared/backoff.ts';
+import { reasonText } from '../../shared/domain/reasons.ts';
 import type { AttemptResult } from '../contract/connector.ts';
 import type { RequestResult } from '../http2/transport.ts';
 import {
@@ -23,7 +25,7 @@ export function attemptResult(
   retryAfterMs: number | null,
   isOnlyTopic: boolean,
 ): AttemptResult {
-  const { status, reason, hint = `APNs answered ${status} ${reason}.` } = answer;
+  const { status, reason, hint = `APNs answered ${status} ${reasonText(reason)}.` } = answer;
   switch (answer.reaction) {
     case 'dead_token':
       return {

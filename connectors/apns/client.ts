@@ -1,3 +1,4 @@
+import { reason } from '../../shared/domain/reasons.ts';
 import type {
   AttemptResult,
   GatewayCheck,
@@ -230,8 +231,6 @@ class ApnsSender implements Sender {
 function withoutTopic(wanted: string | undefined): AttemptResult {
   return failed(
     0,
-    wanted === undefined
-      ? 'neither the installation nor the push names a topic, and the profile lists several'
-      : `the topic ${wanted.slice(0, 100)} is not among those of the profile`,
+    wanted === undefined ? reason('noTopic') : reason('foreignTopic', { topic: wanted.slice(0, 100) }),
   );
 }

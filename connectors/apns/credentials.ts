@@ -1,6 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { dayMs } from '../../shared/clock.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import type { CredentialReport } from '../contract/connector.ts';
 import { inspectTrust, privateKeyText, proxyUrl, trustedCertificates } from '../contract/credentials.ts';
 import {
@@ -151,14 +152,11 @@ export function inspectApns(credentials: ApnsCredentials, nowMs: number): Creden
   const { validFromDate, validToDate } = new X509Certificate(credentials.certificate);
   const leftMs = validToDate.getTime() - nowMs;
   const day = dayOf(validToDate);
-  const expired = `The certificate expired on ${day}: upload a new one.`;
+  const expired = reason('certificateEnded', { day });
   const problems = leftMs <= 0 ? [expired] : originProblems(credentials);
-  if (leftMs > 0 && leftMs < warnBeforeMs)
-    problems.push(`The certificate expires on ${day}: upload a new one before.`);
+  if (leftMs > 0 && leftMs < warnBeforeMs) problems.push(reason('certificateEnds', { day }));
   if (validFromDate.getTime() > nowMs)
-    problems.push(
-      `The certificate is not valid before ${dayOf(validFromDate)}: check the clock of this machine.`,
-    );
+    problems.push(reason('certificateNotYet', { day: dayOf(validFromDate) }));
   const refusal = leftMs <= 0 ? expired : trust.refusal;
   return {
     kind: 'certificate',
@@ -178,14 +176,10 @@ function originProblems({
 }: Extract<ApnsCredentials, { auth: 'certificate' }>): string[] {
   const leaf = new X509Certificate(pem);
   const [only, both] = environmentsIn(leaf);
-  if (only && !both && only !== environment)
-    return [`The certificate is for the APNs environment ${only} only: set "environment" to it.`];
+  if (only && !both && only !== environment) return [reason('certificateEnvironment', { environment: only })];
   const bundleId = bundleIdOf(leaf);
-  if (bundleId === undefined && topicsIn(leaf) === null)
-    return ["The certificate names no bundle id, as Apple's push certificates do: check that it is one."];
-  return relationOf(leaf, wanted) > 0
-    ? []
-    : ['The certificate is for another bundle id than the topic of the profile: check the topic.'];
+  if (bundleId === undefined && topicsIn(leaf) === null) return [reason('certificateUnnamed')];
+  return relationOf(leaf, wanted) > 0 ? [] : [reason('certificateOfOtherApp')];
 }
 
 /** Returns when a certificate expires, in epoch milliseconds. Throws for an invalid certificate. */

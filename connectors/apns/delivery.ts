@@ -1,3 +1,4 @@
+import { reason } from '../../shared/domain/reasons.ts';
 import type { AttemptResult, GatewayCall, PushMessage, Recipient, Report } from '../contract/connector.ts';
 import type { EqualRefusals } from '../contract/equal-refusals.ts';
 import type {
@@ -261,9 +262,9 @@ const tokenForm = /^[0-9a-fA-F]+$/;
 /** Compared apart from the form: a repetition with a limit takes twice the time. */
 const maxTokenChars = 200;
 
+const notHexadecimal = failed(0, reason('tokenNotHexadecimal'));
+
 /** Returns a failure for a token that must not be put into a path. The token stays: no gateway called it invalid. */
 export function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
-  return deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken)
-    ? undefined
-    : failed(0, 'the device token is not hexadecimal');
+  return deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken) ? undefined : notHexadecimal;
 }

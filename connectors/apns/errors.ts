@@ -4,6 +4,7 @@
  * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"), unless a rule names
  * another section.
  */
+import { httpReason } from '../../shared/domain/reasons.ts';
 import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { RequestResult } from '../http2/transport.ts';
 import { parseObject } from '../kit/json.ts';
@@ -130,7 +131,7 @@ export function parseError(reply: Extract<RequestResult, { kind: 'response' }>):
   const error = parse(reply.body);
   const rule = byKey.get(`${status} ${error?.reason}`);
   if (rule) return error?.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
-  return { status, reason: `http_${status}`, ...byStatus(status, error !== undefined) };
+  return { status, reason: httpReason(status), ...byStatus(status, error !== undefined) };
 }
 
 function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hint?: string } {

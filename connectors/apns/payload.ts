@@ -2,10 +2,12 @@
  * Renders `data` of a push as body and headers of APNs (protocol/push.md#ios-content, protocol/push.md#content,
  * protocol/apns.md#request). Pure; reports wrong types as an error.
  */
+
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
+import { contentRefused, unfitMember } from '../kit/content-reasons.ts';
 import { oneNumber, oneWord, text } from '../kit/values.ts';
 import {
   as,
@@ -144,7 +146,7 @@ interface IosContent {
 
 function contentOf({ data }: Pick<PushMessage, 'data'>): IosContent {
   const { ios = {}, ...defaults } = data;
-  if (!isJsonObject(ios)) throw new PayloadError('ios must be an object');
+  if (!isJsonObject(ios)) throw new PayloadError(unfitMember('ios', 'must be an object'));
   const content: IosContent = { aps: new Map(), control: new Map(), custom: {}, apsPath: null };
   addLayer(content, defaults, '');
   addLayer(content, ios, 'ios.');
@@ -162,7 +164,7 @@ function addLayer(content: IosContent, { aps = null, ...plain }: JsonObject, pre
   }
   if (aps === null) return;
   content.apsPath = `${prefix}aps`;
-  if (!isJsonObject(aps)) throw new PayloadError(`${content.apsPath} must be an object`);
+  if (!isJsonObject(aps)) throw new PayloadError(unfitMember(content.apsPath, 'must be an object'));
   for (const [name, value] of Object.entries(aps))
     content.aps.set(name, { value, path: `${content.apsPath}.${name}`, isShared: false });
 }
@@ -190,7 +192,10 @@ function typeNameOf({ apsPath, control }: IosContent): string {
   if (isPlain || aps === null || apsPath !== null) return name;
   const plain = [...pushTypes].filter(([, type]) => type.isPlain).map(([one]) => one);
   throw new PayloadError(
-    `${given?.path} must be one of ${plain.join(', ')} in the plain layout; ${name} needs the layout of aps`,
+    unfitMember(
+      String(given?.path),
+      `must be one of ${plain.join(', ')} in the plain layout; ${name} needs the layout of aps`,
+    ),
   );
 }
 
@@ -220,7 +225,10 @@ function checkBody(content: IosContent, pushType: string): { pushType: string; a
   if (form.showing === 'needed' && !isShowing(aps)) {
     if (form.withoutShowing !== undefined && aps['content-available'] === 1)
       return checkBody(content, form.withoutShowing);
-    throw new PayloadError('iOS content needs an alert, a badge, a sound or content-available', true);
+    throw new PayloadError(
+      contentRefused('iOS content needs an alert, a badge, a sound or content-available'),
+      true,
+    );
   }
   checkForm(aps, { form, pushType, pathOf: (name) => content.aps.get(name)?.path ?? pathIn(content, name) });
   return { pushType, aps };
@@ -231,8 +239,8 @@ const pathIn = ({ apsPath }: IosContent, name: string): string =>
 
 const withoutAps = (pushType: string, path: string | undefined): string =>
   path === undefined
-    ? `a push of the type ${pushType} needs members beside aps`
-    : `${path} must not be given: a push of the type ${pushType} has a body without aps`;
+    ? contentRefused(`a push of the type ${pushType} needs members beside aps`)
+    : unfitMember(path, `must not be given: a push of the type ${pushType} has a body without aps`);
 
 /** Checks the rules of a push type on its members together. */
 function checkForm(
@@ -243,14 +251,17 @@ function checkForm(
   const shown = showing === 'forbidden' ? showingMembers.find((name) => name in aps) : undefined;
   if (shown !== undefined)
     throw new PayloadError(
-      `${pathOf(shown)} must not be given: a push of the type ${pushType} shows nothing`,
+      unfitMember(pathOf(shown), `must not be given: a push of the type ${pushType} shows nothing`),
     );
   const event = typeof aps.event === 'string' ? aps.event : '';
   const ofEvent = Object.hasOwn(requiredByEvent, event) ? (requiredByEvent[event] ?? []) : [];
   const missing = [...required, ...ofEvent].find((name) => !(name in aps));
   if (missing !== undefined)
     throw new PayloadError(
-      `${pathOf(missing)} must be given: a push of the type ${pushType}${event && ` and the event ${event}`} needs it`,
+      unfitMember(
+        pathOf(missing),
+        `must be given: a push of the type ${pushType}${event && ` and the event ${event}`} needs it`,
+      ),
     );
   if (excluding?.every((name) => name in aps))
     throw new PayloadError(`${excluding.map(pathOf).join(' and ')} must not be given together`);
@@ -266,7 +277,7 @@ function priorityOf({ control }: IosContent, pushType: string): Priority | undef
     const isDerived = control.get('pushType')?.value !== pushType;
     const why = isDerived ? ', which a push with content-available and nothing to show is' : '';
     throw new PayloadError(
-      `${given.path} must be ${priorities.join(' or ')} for a push of the type ${pushType}${why}`,
+      unfitMember(given.path, `must be ${priorities.join(' or ')} for a push of the type ${pushType}${why}`),
     );
   }
   return priority;
@@ -276,7 +287,7 @@ function collapseIdOf({ control }: IosContent): string | null {
   const { path, value: id } = control.get('collapseId') ?? {};
   if (typeof id !== 'string' || id === '') return null;
   if (Buffer.byteLength(id) > maxCollapseBytes)
-    throw new PayloadError(`${path} must have at most ${maxCollapseBytes} bytes`);
+    throw new PayloadError(unfitMember(String(path), `must have at most ${maxCollapseBytes} bytes`));
   // A header accepts visible ASCII only; other ids are replaced by their digest.
   return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
     ? id

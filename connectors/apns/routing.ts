@@ -1,3 +1,4 @@
+import { reason } from '../../shared/domain/reasons.ts';
 import type {
   MassLimit,
   NamedCredentials,
@@ -25,7 +26,7 @@ export function chooseApnsProfile(
   traits: RouteTraits,
   message: Pick<PushMessage, 'prod' | 'topic' | 'teamId' | 'data'>,
 ): ProfileChoice {
-  if (profiles.length === 0) return { ok: false, error: 'the app has no APNs profile' };
+  if (profiles.length === 0) return { ok: false, error: reason('noApnsProfile') };
   const tokens = profiles.filter(({ credentials }) => credentials.auth === 'token');
   if (tokens.length > 0) return chooseToken(tokens, traits, message);
   const choice = chooseCertificate(profiles, traits, message.prod);
@@ -46,12 +47,12 @@ export function certificateProblem(
   topic: string,
 ): string | null {
   if (credentials.auth !== 'certificate') return null;
-  if (pushTypeOf(pushType).isTokenOnly) return `the push type ${pushType} needs token authentication`;
+  if (pushTypeOf(pushType).isTokenOnly) return reason('needsTokenAuthentication', { type: pushType });
   const listed = certificateTopicsOf(credentials);
   const sent = sendableTopic(topic, pushType, topicsOf(credentials));
   return listed === null || sent === undefined || listed.includes(sent)
     ? null
-    : `the certificate does not serve the topic ${sent}`;
+    : reason('certificateTopic', { topic: sent });
 }
 
 function chooseToken(
@@ -74,20 +75,20 @@ function chooseToken(
   const teams = new Set(
     owning.map(({ credentials }) => (credentials.auth === 'token' ? credentials.teamId : '')),
   );
-  if (teams.size > 1) return { ok: false, error: 'several teams own the topic: name one by pgw_team_id' };
+  if (teams.size > 1) return { ok: false, error: reason('severalTeams') };
   const choice = named ?? owning[0];
   if (choice) return { ok: true, profile: choice.name };
   if (fitting.length === 0)
-    return { ok: false, error: `no APNs profile serves the ${message.prod} environment` };
-  if (ofTeam.length === 0) return { ok: false, error: 'no APNs profile of that team' };
-  return { ok: false, error: 'no APNs profile owns the topic' };
+    return { ok: false, error: reason('noApnsProfileOfEnvironment', { environment: message.prod }) };
+  if (ofTeam.length === 0) return { ok: false, error: reason('noApnsProfileOfTeam') };
+  return { ok: false, error: reason('noApnsProfileOfTopic') };
 }
 
 function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'dev' | 'prod'): ProfileChoice {
   if (traits.deviceProfile !== '') {
     const own = profiles.find(({ name }) => name === traits.deviceProfile);
     if (own) return { ok: true, profile: own.name };
-    return { ok: false, error: `no APNs certificate named ${traits.deviceProfile}` };
+    return { ok: false, error: reason('noApnsCertificateNamed', { profile: traits.deviceProfile }) };
   }
   const fitting = profiles.filter((candidate) => serves(candidate, prod));
   const choice = ['_default', prod].flatMap((name) =>
@@ -96,7 +97,7 @@ function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'de
   const only = fitting.length === 1 ? fitting[0] : undefined;
   const certificate = choice ?? only;
   if (certificate) return { ok: true, profile: certificate.name };
-  return { ok: false, error: `no APNs certificate serves the ${prod} environment` };
+  return { ok: false, error: reason('noApnsCertificateOfEnvironment', { environment: prod }) };
 }
 
 /** Returns the limit of a development certificate, 20,000 devices per push (protocol/push.md#development-certificates). */
@@ -106,5 +107,5 @@ export function developmentLimit(
 ): MassLimit | null {
   const isDevelopment =
     credentials.auth === 'certificate' && (credentials.environment ?? message.prod) === 'dev';
-  return isDevelopment ? { devices: 20_000, error: 'dev profile disabled for massive push' } : null;
+  return isDevelopment ? { devices: 20_000, error: reason('massPushWithDevelopment') } : null;
 }

@@ -1,12 +1,13 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
 import { renderChannelContent } from './payload.ts';
 
 /** Result of a failed store: always a retry, since repeated messages are skipped. */
-export const enqueueFailed: AttemptResult = {
+export const enqueueFailed: Extract<AttemptResult, { kind: 'retry' }> = {
   kind: 'retry',
   status: 0,
-  reason: 'mailbox unavailable',
+  reason: reason('mailboxUnavailable'),
   afterMs: null,
 };
 
@@ -80,7 +81,7 @@ export class ChannelSender implements Sender {
     try {
       await messageStore.enqueue(message);
     } catch {
-      onCall({ status: 0, reason: 'mailbox unavailable', seconds: secondsSoFar() });
+      onCall({ status: 0, reason: enqueueFailed.reason, seconds: secondsSoFar() });
       return enqueueFailed;
     }
     onCall({ status: 200, reason: '', seconds: secondsSoFar() });

@@ -2,6 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/js
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
 import { flagIn } from '../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
+import { contentRefused } from '../kit/content-reasons.ts';
 
 /** Members that are texts on Android (protocol/push.md#android-content). */
 const textMembers = ['alert', 'title', 'action'];
@@ -36,12 +37,15 @@ function androidContent(content: JsonObject, { data }: PushMessage): Rendering<J
   const { silent = null } = content;
   const isSilent = flagIn(silent === null ? false : silent);
   if (isSilent === undefined)
-    return { ok: false, error: `${pathOf('silent')} of Android content must be true or false.` };
+    return {
+      ok: false,
+      error: contentRefused(`${pathOf('silent')} of Android content must be true or false.`),
+    };
   const read = silent === null ? content : { ...content, silent: isSilent };
-  if (isShown(read) && isEmpty(read.alert)) return misfit('Android content needs an alert.');
+  if (isShown(read) && isEmpty(read.alert)) return misfit(contentRefused('Android content needs an alert.'));
   const wrong = textMembers.find((name) => typeof (read[name] ?? '') !== 'string');
   if (wrong === undefined) return { ok: true, payload: read };
-  const error = `${pathOf(wrong)} of Android content must be a string.`;
+  const error = contentRefused(`${pathOf(wrong)} of Android content must be a string.`);
   // An alert of the push's own that is an object is for iOS.
   return pathOf(wrong) === 'alert' && isJsonObject(read.alert) ? misfit(error) : { ok: false, error };
 }

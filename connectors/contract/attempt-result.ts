@@ -1,5 +1,5 @@
 /**
- * Result of one attempt for one recipient: plain data, since it crosses threads. `cause` is the code of a connection that
+ * Result of one attempt for one recipient: plain data, since it crosses threads. `reason` is a stored reason. `cause` is the code of a connection that
  * failed (`ENOTFOUND`, `CERT_HAS_EXPIRED`), if known.
  */
 export type AttemptResult =
@@ -47,7 +47,7 @@ export type Report = (index: number, attempt: AttemptResult) => void;
 export interface GatewayCall {
   /** HTTP status; 0 without an answer. */
   status: number;
-  /** Short reason from a bounded set, never a token. */
+  /** Stored reason from a bounded set, never a token. */
   reason: string;
   seconds: number;
 }

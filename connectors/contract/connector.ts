@@ -116,7 +116,7 @@ export interface ConnectorLimits {
 }
 
 /**
- * Rendered message, or the reason why the gateway cannot take it. `dropped`: the gateway has no
+ * Rendered message, or the stored reason why the gateway cannot take it. `dropped`: the gateway has no
  * equivalent of such a message (`silent` without support for it); absent: `failed`. `isMisfit`:
  * every member is right, but the message as a whole does not fit this gateway (too long, nothing to
  * show), so that others may take it; absent: a member is wrong.
@@ -149,7 +149,7 @@ export interface TestLimit {
   devicesPerPush: number;
 }
 
-/** A push to more devices fails with `error` and sends nothing. */
+/** A push to more devices fails with `error`, a stored reason, and sends nothing. */
 export interface MassLimit {
   devices: number;
   error: string;
@@ -161,7 +161,7 @@ export interface CredentialReport {
   kind: string;
   /** When they expire, if they say so. */
   expiresAtMs: number | null;
-  /** Problems that the operator must fix, as full texts. */
+  /** Problems that the operator must fix, as stored reasons. */
   problems: string[];
   /** Why such credentials are not stored: they can never work. Absent: they are. */
   refusal?: string;
@@ -180,7 +180,7 @@ export interface NamedCredentials<C> {
   credentials: C;
 }
 
-/** Profile that serves a device, or the reason why no profile does. */
+/** Profile that serves a device, or the stored reason why no profile does. */
 export type ProfileChoice = { ok: true; profile: string } | { ok: false; error: string };
 
 export interface Connector<C = unknown, P = unknown> {

@@ -1,5 +1,6 @@
 import type { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { reason } from '../../shared/domain/reasons.ts';
 import { isBaseUrl } from '../../shared/domain/urls.ts';
 import type { CredentialReport } from './connector.ts';
 import { causeOf, certificatesIn, type KeyKind, keptForm, readPrivateKey } from './pem.ts';
@@ -76,7 +77,7 @@ export function inspectTrust(ca: string | undefined, nowMs: number): Omit<Creden
   const expiresAtMs = ends.length > 0 ? Math.min(...ends) : null;
   const problems =
     expiresAtMs !== null && expiresAtMs <= nowMs
-      ? [`A certificate in ca expired on ${new Date(expiresAtMs).toISOString().slice(0, 10)}: replace it.`]
+      ? [reason('caExpired', { day: new Date(expiresAtMs).toISOString().slice(0, 10) })]
       : [];
   // Among several, the others still serve.
   const isUseless = ends.length > 0 && ends.every((end) => end <= nowMs);

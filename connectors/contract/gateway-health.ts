@@ -1,4 +1,5 @@
 /** Health of a gateway as results of attempts show it. */
+import { connectionReason, httpReason, withStatus } from '../../shared/domain/reasons.ts';
 import type { AttemptResult } from './connector.ts';
 
 /**
@@ -27,7 +28,7 @@ export const hasReachedGateway = ({ status, reason }: { status: number; reason: 
  * code.
  */
 const isPage = ({ status, reason }: { status: number; reason: string }): boolean =>
-  status >= 300 && status !== 429 && reason === `http_${status}`;
+  status >= 300 && status !== 429 && reason === httpReason(status);
 
 /**
  * Returns true if the gateway did not respond or responded with a 5xx, false if it responded otherwise, null if the result
@@ -47,16 +48,18 @@ export function isFailure(attempt: AttemptResult): boolean | null {
   }
 }
 
-/** Returns why the gateway could not be asked, for people; undefined if the result is no such failure. */
+/** Returns the reason for which the gateway could not be asked; undefined if the result is no such failure. */
 export function failureCause(attempt: AttemptResult): string | undefined {
   switch (attempt.kind) {
     case 'retry':
       return isFailure(attempt) ? retryCause(attempt) : undefined;
     case 'unknown':
-      return attempt.cause ?? attempt.reason;
+      return attempt.cause === undefined ? attempt.reason : connectionReason(attempt.cause);
     case 'profile_error':
       // Refused credentials are a response; an untrusted certificate is not.
-      return attempt.status === 0 ? attempt.cause : undefined;
+      return attempt.status === 0 && attempt.cause !== undefined
+        ? connectionReason(attempt.cause)
+        : undefined;
     default:
       return undefined;
   }
@@ -64,5 +67,6 @@ export function failureCause(attempt: AttemptResult): string | undefined {
 
 /** Returns a status with the gateway's reason, or the code of the failed connection alone. */
 function retryCause({ status, reason, cause }: Extract<AttemptResult, { kind: 'retry' }>): string {
-  return status > 0 ? `${status} ${reason}` : (cause ?? reason);
+  if (status > 0) return withStatus(status, reason);
+  return cause === undefined ? reason : connectionReason(cause);
 }

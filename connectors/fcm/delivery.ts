@@ -1,3 +1,4 @@
+import { reason } from '../../shared/domain/reasons.ts';
 import type { AttemptResult, Recipient, SenderContext, SendRequest } from '../contract/connector.ts';
 import { EqualRefusals } from '../contract/equal-refusals.ts';
 import type { RequestResult, ResponseDecision, Transport } from '../http2/transport.ts';
@@ -66,8 +67,7 @@ export class Delivery {
     const { recipients, report } = request;
     const valid = recipients.filter(isWellFormed);
     if (valid.length < recipients.length)
-      for (const recipient of recipients)
-        if (!isWellFormed(recipient)) report(recipient.index, failed(0, 'the registration id is malformed'));
+      for (const recipient of recipients) if (!isWellFormed(recipient)) report(recipient.index, malformed);
     if (valid.length === 0) return;
     // Avoids a token call for an aborted push.
     if (request.signal.aborted) return this.#reportAll(valid, stopping);
@@ -235,6 +235,8 @@ const sentTo: Record<TargetForm, AttemptResult> = {
 
 const withForm = (attempt: AttemptResult, form: TargetForm): AttemptResult =>
   attempt.kind === 'invalid_token' ? { ...attempt, form } : attempt;
+
+const malformed = failed(0, reason('registrationMalformed'));
 
 const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);

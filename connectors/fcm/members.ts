@@ -1,6 +1,8 @@
 /** Members of FCM's message (protocol/fcm.md#members). */
+
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { time } from '../../shared/domain/times.ts';
+import { contentRefused, unfitMember } from '../kit/content-reasons.ts';
 import { MemberTable, membersAt, part } from '../kit/members.ts';
 import {
   duration,
@@ -162,14 +164,16 @@ export function messageError(message: JsonObject, path: string): string | null {
 
 function reservedIn(data: JsonObject | undefined, path: string): string | null {
   const name = Object.keys(data ?? {}).find(isReserved);
-  return name === undefined ? null : `${path}.${name.slice(0, 40)} is a name that FCM keeps to itself`;
+  return name === undefined
+    ? null
+    : contentRefused(`${path}.${name.slice(0, 40)} is a name that FCM keeps to itself`);
 }
 
 function lightError(light: JsonObject | undefined, path: string): string | null {
   const missing = ['color', 'light_on_duration', 'light_off_duration'].find(
     (name) => light && !(name in light),
   );
-  return missing === undefined ? null : `${path}.light_settings must have ${missing}`;
+  return missing === undefined ? null : unfitMember(`${path}.light_settings`, `must have ${missing}`);
 }
 
 /**
@@ -181,8 +185,8 @@ function secondFormError({ android, android_v2: second }: JsonObject, path: stri
   if (isJsonObject(android)) return `${path}.android and ${path}.android_v2 must not be given together`;
   const { background_sync: sync, remote_notification: shown } = second;
   if (isJsonObject(shown) === isJsonObject(sync))
-    return `${path}.android_v2 must have either remote_notification or background_sync`;
+    return unfitMember(`${path}.android_v2`, 'must have either remote_notification or background_sync');
   return isJsonObject(shown) && !isJsonObject(shown.notification)
-    ? `${path}.android_v2.remote_notification must have notification`
+    ? unfitMember(`${path}.android_v2.remote_notification`, 'must have notification')
     : null;
 }

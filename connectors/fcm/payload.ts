@@ -2,9 +2,11 @@
  * Renders `data` of a push as FCM's message (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens): a notification, and
  * in `data` the member `payload` with the whole push as JSON text. Pure.
  */
+
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';
+import { unfitMember } from '../kit/content-reasons.ts';
 import { deepMerge } from '../kit/json.ts';
 import { fcmMembers, longestTtlS, messageError } from './members.ts';
 
@@ -129,10 +131,14 @@ function messageOf(content: AndroidContent, { channels, objectId }: PushMessage,
 function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
   const { badge: _, message = null, ...members } = withoutOurs(vendor);
   if (message === null) return placed(members, vendorKey);
-  if (!isJsonObject(message)) return { ok: false, error: `${vendorKey}.message must be an object` };
+  if (!isJsonObject(message))
+    return { ok: false, error: unfitMember(`${vendorKey}.message`, 'must be an object') };
   const [beside] = Object.keys(members);
   if (beside === undefined) return placed(withoutOurs(message), `${vendorKey}.message`);
-  return { ok: false, error: `${vendorKey}.${beside.slice(0, 40)} must be a member of ${vendorKey}.message` };
+  return {
+    ok: false,
+    error: unfitMember(`${vendorKey}.${beside.slice(0, 40)}`, `must be a member of ${vendorKey}.message`),
+  };
 }
 
 const withoutOurs = (object: JsonObject): JsonObject =>

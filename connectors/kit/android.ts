@@ -3,9 +3,11 @@
  * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects): the default members, overridden by those of `android`,
  * overridden by those of the vendor's object under its neutral or wire name. Pure.
  */
+
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
 import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import {
   type Capabilities,
   type ConnectorLimits,
@@ -13,6 +15,7 @@ import {
   type PushMessage,
   type Rendering,
 } from '../contract/connector.ts';
+import { contentRefused, tooLong, unfitMember } from './content-reasons.ts';
 
 export interface AndroidContent {
   /** Text of the notification; empty if the message is silent or the vendor's body is native. */
@@ -64,7 +67,7 @@ export function androidContent(message: PushMessage, options: AndroidOptions): R
   const owner = options.connector === 'fcm' ? 'vendor_g' : options.connector;
   const vendorObjects = Object.entries(data).filter(([name]) => dataKeyOwners.get(name) === owner);
   for (const [name, value] of [...vendorObjects, ['android', data.android ?? {}] as const])
-    if (!isJsonObject(value)) return invalid(`${name} must be an object`);
+    if (!isJsonObject(value)) return invalid(unfitMember(name, 'must be an object'));
   const own = vendorObjects.flatMap(([key, value]) => sentIn(value, key));
   const members = new Map<string, Json>();
   const sent = merged(layers(data, own));
@@ -95,10 +98,12 @@ const merged = (sent: readonly Sent[]): ReadonlyMap<string, Sent> =>
 function contentMember(name: string, value: Json, path: string): Rendering<Json> {
   if (name === 'silent') {
     const silent = flagIn(value);
-    return silent === undefined ? invalid(`${path} must be true or false`) : { ok: true, payload: silent };
+    return silent === undefined
+      ? invalid(unfitMember(path, 'must be true or false'))
+      : { ok: true, payload: silent };
   }
   if (!textMembers.includes(name) || typeof value === 'string') return { ok: true, payload: value };
-  const error = `${path} of Android content must be a string`;
+  const error = contentRefused(`${path} of Android content must be a string`);
   return path === 'alert' && isJsonObject(value) ? misfit(error) : invalid(error);
 }
 
@@ -148,16 +153,16 @@ function check(
     return {
       ok: false,
       outcome: 'dropped',
-      error: `${connector} does not support silent messages`,
+      error: reason('silentNotSupported', { connector }),
     };
   if (isNative?.(content.vendor) || content.silent) return { ok: true, payload: content };
-  if (content.alert.trim() === '') return misfit('Android content needs an alert');
+  if (content.alert.trim() === '') return misfit(contentRefused('Android content needs an alert'));
   for (const [name, text, most] of [
     ['alert', content.alert, limits.alertChars],
     ['title', content.title ?? '', limits.titleChars],
   ] as const) {
     if (most === undefined || charsOf(text) <= most) continue;
-    const error = `${pathOf(name)} must have at most ${most} characters for ${connector}`;
+    const error = tooLong(pathOf(name), most, connector);
     // A text of the vendor's own object is for this vendor only.
     return pathOf(name).startsWith(`${content.vendorKey}.`) ? invalid(error) : misfit(error);
   }

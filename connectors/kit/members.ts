@@ -3,9 +3,12 @@
  * push is sorted by the table, so that each member is sent where the vendor has it
  * (protocol/push.md#vendor-objects). Pure.
  */
+
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { reasonAs } from '../../shared/domain/reasons.ts';
 import type { Rendering } from '../contract/connector.ts';
 import { firstChars } from './android.ts';
+import { unfitMember } from './content-reasons.ts';
 import type { ValueType } from './values.ts';
 
 /** Member of a vendor's request. */
@@ -123,7 +126,10 @@ export class MemberTable {
       return nested(outer.reverse().join('.'), last, this.#read(value, { place: moved, path }));
     }
     const place = this.#placeOf(name, at);
-    if (place === undefined) throw new MemberError(this.#unknown(name, { place: at.place, path }));
+    if (place === undefined)
+      throw new MemberError(
+        reasonAs(`${path}: ${this.#unknown(name, at.place)}`, 'memberUnfit', { member: path }),
+      );
     const member = this.#byPath.get(join(place, name));
     const known = value === null || !member ? value : this.#valueOf(member, value, path);
     return nested(place.slice(at.place.length).replace(/^\./, ''), name, known);
@@ -131,7 +137,7 @@ export class MemberTable {
 
   #valueOf(member: Member, value: Json, path: string): Json {
     const known = member.type.read(value);
-    if (known === undefined) throw new MemberError(`${path} must be ${member.type.expected}`);
+    if (known === undefined) throw new MemberError(unfitMember(path, `must be ${member.type.expected}`));
     if (!isJsonObject(known)) return known;
     if (member.type.values) return valuesOf(known, member.type.values, path);
     const place = join(member.place, member.name);
@@ -150,10 +156,11 @@ export class MemberTable {
     return place === '' ? unknown.place : place;
   }
 
-  #unknown(name: string, { place, path }: Position): string {
+  /** Says that an object has no such member, and which one it may be. */
+  #unknown(name: string, place: string): string {
     const elsewhere = this.members.filter((member) => member.name === name).map((member) => member.place);
     if (elsewhere.length > 0)
-      return `${path}: there is no such member; ${name} is a member of ${elsewhere.map((one) => one || 'the message').join(', ')}`;
+      return `there is no such member; ${name} is a member of ${elsewhere.map((one) => one || 'the message').join(', ')}`;
     const [nearest] = (name.length > maxNameChars ? [] : this.members)
       .map((member) => ({
         member,
@@ -162,8 +169,8 @@ export class MemberTable {
       .filter(({ distance }) => distance < Math.max(2, name.length / 3))
       .sort((one, other) => one.distance - other.distance);
     return nearest
-      ? `${path}: there is no such member; the nearest is ${join(nearest.member.place, nearest.member.name)}`
-      : `${path}: there is no such member${this.#membersAt(place)}`;
+      ? `there is no such member; the nearest is ${join(nearest.member.place, nearest.member.name)}`
+      : `there is no such member${this.#membersAt(place)}`;
   }
 
   #membersAt(place: string): string {
@@ -179,7 +186,8 @@ export class MemberTable {
 function valuesOf(object: JsonObject, type: ValueType, path: string): JsonObject {
   const values = Object.entries(object).map(([name, value]): [string, Json] => {
     const known = type.read(value);
-    if (known === undefined) throw new MemberError(`${path}.${shownName(name)} must be ${type.expected}`);
+    if (known === undefined)
+      throw new MemberError(unfitMember(`${path}.${shownName(name)}`, `must be ${type.expected}`));
     return [name, known];
   });
   return Object.fromEntries(values);

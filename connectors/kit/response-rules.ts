@@ -2,7 +2,9 @@
  * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the source of each rule; a
  * code that is not in it never deletes a token.
  */
+
 import { longerWait } from '../../shared/backoff.ts';
+import { httpReason, reason as reasonOf, reasonText } from '../../shared/domain/reasons.ts';
 import { type HttpFailure, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, SendRequest } from '../contract/connector.ts';
 
@@ -34,7 +36,7 @@ export type Reaction =
 export interface ResponseRule {
   /** The gateway's code, as text. */
   code: string;
-  /** Short text from a bounded set: a metric label, and a reason on the push record. */
+  /** Stored reason from a bounded set: its text is a metric label, and a reason on the push record. */
   reason: string;
   reaction: Reaction;
   /**
@@ -100,10 +102,11 @@ export function ruleForStatus(status: number): ResponseRule {
   const code = `http_${status}`;
   const temporary = temporaryRule(status);
   if (temporary) return temporary;
-  if (status === 401) return { code, reason: code, reaction: 'renew_token', hint: refusalHint(status) };
+  const reason = httpReason(status);
+  if (status === 401) return { code, reason, reaction: 'renew_token', hint: refusalHint(status) };
   if (status === 403 || status === 404)
-    return { code, reason: code, reaction: 'profile_error', hint: refusalHint(status) };
-  return { code, reason: code, reaction: 'fail' };
+    return { code, reason, reaction: 'profile_error', hint: refusalHint(status) };
+  return { code, reason, reaction: 'fail' };
 }
 
 /**
@@ -115,14 +118,18 @@ export function ruleForPage(status: number): ResponseRule {
   const code = `http_${status}`;
   // An expired access token is the only cause of a 401 that another try may remove.
   const reaction = status === 401 ? 'try_new_token' : 'retry';
-  return temporaryRule(status) ?? { code, reason: code, reaction };
+  return temporaryRule(status) ?? { code, reason: httpReason(status), reaction };
 }
 
 /** Returns the rule of a temporary status; undefined for any other. */
 function temporaryRule(status: number): ResponseRule | undefined {
   if (!isTemporaryStatus(status)) return undefined;
   const code = `http_${status}`;
-  return { code, reason: code, reaction: status === 429 || status === 503 ? 'throttle' : 'retry' };
+  return {
+    code,
+    reason: httpReason(status),
+    reaction: status === 429 || status === 503 ? 'throttle' : 'retry',
+  };
 }
 
 /** Reactions that agree with a temporary status. */
@@ -146,7 +153,7 @@ export function attemptResult(
   status: number,
   details: { retryAfterMs?: number | null; isSingle?: boolean } = {},
 ): AttemptResult {
-  const { reaction, reason, hint = `The gateway answered ${reason} (${rule.code}).` } = rule;
+  const { reaction, reason, hint = `The gateway answered ${reasonText(reason)} (${rule.code}).` } = rule;
   switch (reaction) {
     case 'sent':
       return sent;
@@ -183,7 +190,8 @@ const invalidToken = ({ reason, isProof, keepForMs }: ResponseRule, status: numb
 
 /** Shows an unknown code on the record. */
 function withCode({ reason, code }: ResponseRule): string {
-  return reason === 'unknown_code' ? `unknown code ${code.replace(/[^\w.-]/g, '').slice(0, 24)}` : reason;
+  if (reason !== 'unknown_code') return reason;
+  return reasonOf('unknown_code', { vendorCode: code.replace(/[^\w.-]/g, '').slice(0, 24) });
 }
 
 type Retry = Extract<AttemptResult, { kind: 'retry' }>;

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import { basicAuthorization } from '../../shared/domain/urls.ts';
 import { createHttpClient, defaultHttpTiming, type HttpTiming } from '../../shared/http/client.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
@@ -88,9 +89,9 @@ export function readReply(reply: HttpResult): ProviderResult {
   if (status >= 200 && status < 300) return { kind: 'sent' };
   // The webhook already has a message with this id.
   if (status === 409) return { kind: 'sent' };
-  const reason = `status_${status}`;
-  if (isTemporaryStatus(status)) return { kind: 'retry', reason, afterMs: retryAfterMs };
-  return { kind: 'refused', reason };
+  const why = reason('smsStatus', { status });
+  if (isTemporaryStatus(status)) return { kind: 'retry', reason: why, afterMs: retryAfterMs };
+  return { kind: 'refused', reason: why };
 }
 
 function readWebhookUrl(text: string): { origin: string; path: string; authorization: string | undefined } {

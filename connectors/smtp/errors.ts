@@ -1,3 +1,4 @@
+import { reasonAs } from '../../shared/domain/reasons.ts';
 import type { ProviderResult } from '../provider.ts';
 
 /** Reasons by the library's error codes (nodemailer, "Error codes"); other codes are `error`. */
@@ -34,7 +35,10 @@ export function readFailure(error: unknown): ProviderResult {
   const code = String(member(error, 'code') ?? '');
   const status = member(error, 'responseCode');
   const known = reasons.get(code) ?? 'error';
-  const reason = typeof status === 'number' && status >= 400 && status < 600 ? `${known}_${status}` : known;
+  const reason =
+    typeof status === 'number' && status >= 400 && status < 600
+      ? reasonAs(`${known}_${status}`, known, { status })
+      : known;
   const isFinal = mailErrors.has(code) && (typeof status !== 'number' || status >= 500);
   return isFinal ? { kind: 'refused', reason } : { kind: 'retry', reason, afterMs: null };
 }

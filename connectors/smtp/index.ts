@@ -1,4 +1,5 @@
 import { createRequire } from 'node:module';
+import { reasonText } from '../../shared/domain/reasons.ts';
 import type { MailMessage, Provider, ProviderResult } from '../provider.ts';
 import { readFailure } from './errors.ts';
 
@@ -58,8 +59,8 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
 }
 
 /**
- * Checks that the server accepts a connection, and user and password if the URL has them. Returns null, or the reason as
- * `readFailure`. Sends nothing.
+ * Checks that the server accepts a connection, and user and password if the URL has them. Returns null, or the text of
+ * the reason. Sends nothing.
  */
 export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming): Promise<string | null> {
   const { transportUrl } = readSmtpUrl(url, 'localhost');
@@ -74,7 +75,7 @@ export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming)
     return null;
   } catch (error) {
     const failure = readFailure(error);
-    return failure.kind === 'sent' ? null : failure.reason;
+    return failure.kind === 'sent' ? null : reasonText(failure.reason);
   } finally {
     transport.close();
   }

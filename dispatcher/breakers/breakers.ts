@@ -19,6 +19,7 @@ import {
   parseBreakerId,
 } from '../../shared/domain/breaker.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
+import { reasonText } from '../../shared/domain/reasons.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
@@ -213,7 +214,8 @@ export class Breakers {
   }
 
   #onChange(queue: GatewayQueue, state: BreakerState): void {
-    const reason = state === 'closed' ? undefined : this.#failures.reasonOf(queue);
+    const failure = state === 'closed' ? undefined : this.#failures.reasonOf(queue);
+    const reason = failure && reasonText(failure);
     this.#options.log.warn({ breaker: queue.id, state, reason }, 'a breaker changed its state');
     this.#states.write(queue);
     if (state === 'closed' && queue.hasWaiting) this.#wakeWaiting(queue);

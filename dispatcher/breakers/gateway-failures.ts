@@ -7,6 +7,7 @@ import {
   recordGatewayFailure,
 } from '../../shared/db/tables/gateways.ts';
 import type { GatewayFailure } from '../../shared/domain/breaker.ts';
+import { shortenReason } from '../../shared/domain/reasons.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { GatewayHealth, GatewayQueue } from './gateway-queue.ts';
 
@@ -53,7 +54,10 @@ export class GatewayFailures {
   record(queue: GatewayQueue, { health, trouble }: GatewayHealth): void {
     const entry = this.#entryOf(queue);
     if (trouble !== null && isUnhealthy(health))
-      entry.failure = { reason: trouble.slice(0, maxReasonChars), at: new Date(this.#options.clock.now()) };
+      entry.failure = {
+        reason: shortenReason(trouble, maxReasonChars),
+        at: new Date(this.#options.clock.now()),
+      };
     else if (health.asked > 0) entry.failure = null;
     this.#sync(queue, entry);
   }

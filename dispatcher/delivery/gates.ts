@@ -1,4 +1,5 @@
 import type { BatchSnapshot } from '../../shared/db/tables/push-progress.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import { quietReason, quietWait } from '../../shared/rules/quiet-hours.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
@@ -41,7 +42,7 @@ const cancelled: Gate = {
 };
 
 const expiryReason = (lastReason: string | null): string =>
-  lastReason === null ? 'expired before it was sent' : `expired; the last try: ${lastReason}`;
+  lastReason === null ? reason('expired') : reason('expiredAfterTry', { why: lastReason });
 
 const expired: Gate = {
   name: 'expired',
@@ -55,8 +56,8 @@ const expired: Gate = {
 const profileError: Gate = {
   name: 'profile error',
   check: (_deps, { stored }) => {
-    const reason = stored.profileErrors[`${stored.connector}/${stored.profile}`];
-    return reason === undefined ? send : { kind: 'settle', outcome: 'failed', reason };
+    const error = stored.profileErrors[`${stored.connector}/${stored.profile}`];
+    return error === undefined ? send : { kind: 'settle', outcome: 'failed', reason: error };
   },
 };
 
@@ -123,8 +124,8 @@ function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): G
   return { kind: 'postpone', afterMs: Math.max(0, time.afterMs - beyondMs), at };
 }
 
-const settleCapped = (reason: string | undefined): GateDecision =>
-  reason === undefined ? send : { kind: 'settle', outcome: 'capped', reason };
+const settleCapped = (why: string | undefined): GateDecision =>
+  why === undefined ? send : { kind: 'settle', outcome: 'capped', reason: why };
 
 /** A push that is marked as a test goes to a few devices. */
 const testLimit: Gate = {

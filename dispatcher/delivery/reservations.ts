@@ -9,6 +9,7 @@ import {
 } from '../../shared/db/tables/gateway-limits.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
 import type { Grant } from '../../shared/db/tables/usage.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
@@ -119,14 +120,14 @@ export async function checkTestLimit(
   const test = { ...ids, connector: stored.connector, devices };
   const granted = await deps.db.transaction((tx) => grantTest(tx, test, limit));
   if (granted >= devices) return undefined;
-  const reason = reasonOf(limit);
-  if (granted === 0) return reason;
-  await recordCapped(deps, ids, { granted, reason });
+  const why = reasonOf(limit);
+  if (granted === 0) return why;
+  await recordCapped(deps, ids, { granted, reason: why });
   return undefined;
 }
 
 const reasonOf = ({ pushesPerDay, devicesPerPush }: TestLimit): string =>
-  `test pushes go to at most ${devicesPerPush} devices, ${pushesPerDay} times a day`;
+  reason('testLimit', { devices: devicesPerPush, times: pushesPerDay });
 
 /**
  * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients),
@@ -143,9 +144,9 @@ export async function checkDailyCap(
   const cap = app.options.dailyRecipientCap;
   const grant = stored.grant ?? (await deps.queries.grant({ ...ids, cap })) ?? (await readGrant(deps, ids));
   if (!grant || grant.granted >= grant.size) return undefined;
-  const reason = `the daily recipient cap of ${cap} is reached`;
-  if (grant.granted === 0) return reason;
-  await recordCapped(deps, ids, { granted: grant.granted, reason });
+  const why = reason('appCap', { cap });
+  if (grant.granted === 0) return why;
+  await recordCapped(deps, ids, { granted: grant.granted, reason: why });
   return undefined;
 }
 

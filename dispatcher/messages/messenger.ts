@@ -12,6 +12,7 @@ import {
   settleMessage,
   type WaitingMessage,
 } from '../../shared/db/tables/outbox.ts';
+import { reasonText } from '../../shared/domain/reasons.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { ClosingStack } from '../../shared/process/lifecycle.ts';
 import type { Logger } from '../../shared/process/logging.ts';
@@ -160,7 +161,14 @@ async function record(
   metrics.messages.inc({ kind: message.kind, outcome: label });
   if (label === 'failed' || label === 'retried')
     log.warn(
-      { app: appId, messageId, messageKind: message.kind, outcome: label, host, reason: outcome.reason },
+      {
+        app: appId,
+        messageId,
+        messageKind: message.kind,
+        outcome: label,
+        host,
+        reason: outcome.reason && reasonText(outcome.reason),
+      },
       'a message was not taken',
     );
 }

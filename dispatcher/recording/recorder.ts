@@ -16,6 +16,7 @@ import { type ClosedPush, recordProfileError } from '../../shared/db/tables/push
 import { insertGatewayMessages } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { type OutcomeTotals, outcomes } from '../../shared/domain/outcome.ts';
+import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
 import { recordThroughOutage } from '../batched-queries.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -256,9 +257,9 @@ export function endSpentTries(result: DeliverResult, tries: number): DeliverResu
   for (const { indexes, recipients, why } of spent)
     for (const [i, installation] of recipients.entries()) {
       const { status, reason: lastReason } = why[i] ?? { status: 0, reason: 'unknown' };
-      const reason = `retries exhausted: ${lastReason}`;
+      const ending = reason('retriesExhausted', { why: lastReason });
       states.settle(indexes[i] ?? 0, 'failed');
-      failures.push({ installation, outcome: 'failed', status, reason, invalidAsOfMs: null });
+      failures.push({ installation, outcome: 'failed', status, reason: ending, invalidAsOfMs: null });
     }
   return { ...result, states, failures, retries: result.retries.filter(({ isReached }) => !isReached) };
 }
@@ -286,7 +287,7 @@ export async function recordRetries(
       tries: stored.tries + (retry.isReached && isCounted ? 1 : 0),
       unanswered: stored.unanswered + (retry.isRepeat ? 1 : 0),
       isRepeat: retry.isRepeat,
-      lastReason: mostFrequent(retry.why.map(({ reason }) => reason)),
+      lastReason: mostFrequent(retry.why.map((one) => one.reason)),
       notBefore: startAfter,
       expiresAt: stored.ownExpiry,
       language: stored.language,
@@ -336,7 +337,8 @@ export function countRepeats(
 ): void {
   for (const { indexes } of retries) metrics.recipientsRetried.inc({ connector }, indexes.length);
   for (const { isRepeat, why } of retries)
-    if (isRepeat) for (const { reason } of why) metrics.recipientsRepeated.inc({ connector, reason });
+    if (isRepeat)
+      for (const one of why) metrics.recipientsRepeated.inc({ connector, reason: reasonText(one.reason) });
 }
 
 /**
@@ -359,7 +361,7 @@ export function countCalls(
   { metrics }: DispatcherDeps,
   { connector, calls, durations }: DeliverResult,
 ): void {
-  for (const { status, reason, count } of calls)
-    metrics.gatewayResponses.inc({ connector, status, reason }, count);
+  for (const { status, reason: label, count } of calls)
+    metrics.gatewayResponses.inc({ connector, status, reason: label }, count);
   metrics.gatewayRequestSeconds.add(connector, durations);
 }

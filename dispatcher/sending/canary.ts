@@ -9,6 +9,7 @@ import {
   recordCanary,
 } from '../../shared/db/tables/profiles.ts';
 import { canaryShare } from '../../shared/domain/apps/canary.ts';
+import { reasonText } from '../../shared/domain/reasons.ts';
 
 /**
  * Sends a batch with the candidate of a profile, and to every recipient that it was not accepted for, in the same attempt,
@@ -76,7 +77,7 @@ export class CanarySender implements Sender {
   #count(attempt: AttemptResult): void {
     this.#answers.asked += 1;
     if (attempt.kind === 'sent') this.#answers.accepted += 1;
-    else this.#answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${attempt.reason}`;
+    else this.#answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${reasonText(attempt.reason)}`;
     if (attempt.kind === 'profile_error') this.#answers.refused += 1;
     // It may have been delivered, so the current version cannot be asked: a gateway that does not answer is no success.
     if (attempt.kind === 'unknown') this.#answers.worse += 1;

@@ -9,11 +9,12 @@ import type {
 import type { Database } from '../../shared/db/pool.ts';
 import { type FieldValues, readFieldValues } from '../../shared/db/tables/audience.ts';
 import { filled, type Values, type Variables } from '../../shared/domain/pushes/variables.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import type { OpenBatch } from './recipients.ts';
 import type { Lease } from './sender-cache.ts';
 
 /** Reason of a recipient whose values make the message larger than its gateway takes. The number of bytes would tell of them. */
-export const tooLargeWithValues = 'the message is too large with the values of the installation';
+export const tooLargeWithValues = reason('tooLargeWithValues');
 
 /** Requests at a time to a gateway that takes many recipients in one: its client has as many connections. */
 const concurrency = 16;

@@ -3,6 +3,7 @@ import type { Database } from '../../shared/db/pool.ts';
 import type { Batch } from '../../shared/db/tables/batches.ts';
 import { incrementBadges, setBadges } from '../../shared/db/tables/installations.ts';
 import { type RecipientGroup, savedAtMs } from '../../shared/db/tables/recipients.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import type { Tally } from './tally.ts';
 
 /** A batch that is being sent, with its results so far. */
@@ -134,6 +135,8 @@ export class OpenRecipients implements RecipientSource {
   }
 }
 
+const installationDeleted = reason('installationDeleted');
+
 /**
  * Prepares the open recipients of a batch, of those that were loaded; ends those whose installation was deleted as
  * `dropped`.
@@ -148,7 +151,7 @@ export async function openRecipients(
   const recipients = new OpenRecipients(batch, groups, badges);
   for (let index = 0; index < batch.recipients.length; index += 1)
     if (tally.isOpen(index) && !recipients.add(index))
-      tally.fail(index, { outcome: 'dropped', status: 0, reason: 'the installation was deleted' });
+      tally.fail(index, { outcome: 'dropped', status: 0, reason: installationDeleted });
   return recipients;
 }
 

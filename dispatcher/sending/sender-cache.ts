@@ -6,6 +6,7 @@ import type { AppCache } from '../../shared/db/app-cache.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';
 import { noDurations } from '../../shared/process/durations.ts';
@@ -120,7 +121,7 @@ export class SenderCache {
     profileName: string,
   ): Promise<{ connector: Connector; profile: OpenProfile } | string> {
     const connector = connectors.get(connectorId);
-    if (!connector) return `${connectorId} is not available on this server`;
+    if (!connector) return reason('notOnThisServer', { connector: connectorId });
     const found = await this.#profile(appId, connector, profileName);
     if (!found) return `the ${connectorId} profile ${profileName} was deleted`;
     return { connector, profile: { ...found, appId, profile: profileName } };

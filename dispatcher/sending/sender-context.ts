@@ -9,6 +9,7 @@ import {
   releaseGatewayToken,
   saveGatewayToken,
 } from '../../shared/db/tables/gateways.ts';
+import { reasonText } from '../../shared/domain/reasons.ts';
 import { addDuration, type DurationCounts, noDurations } from '../../shared/process/durations.ts';
 import type { CallCount } from './task.ts';
 
@@ -84,7 +85,8 @@ export class CallLog {
   }
 
   drain(): Calls {
-    const drained = { calls: [...this.#counts.values()], durations: this.#durations };
+    const calls = [...this.#counts.values()].map((call) => ({ ...call, reason: reasonText(call.reason) }));
+    const drained = { calls, durations: this.#durations };
     this.#counts = new Map();
     this.#last = undefined;
     this.#durations = noDurations();

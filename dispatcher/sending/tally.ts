@@ -7,6 +7,7 @@ import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
 import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
 import type { UnknownOutcome } from '../../shared/domain/apps/app.ts';
 import type { Outcome } from '../../shared/domain/outcome.ts';
+import { withCause, withHint } from '../../shared/domain/reasons.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverResult, RetryGroup, Why } from './task.ts';
 
@@ -17,8 +18,8 @@ const maxShownRepeats = 1;
 const maxMessages = 20;
 
 /** Returns the reason of a failed try, with the code of the broken connection if there is one. */
-const withCause = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
-  cause === undefined ? reason : `${reason} ${cause}`;
+const reasonOfTry = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
+  cause === undefined ? reason : withCause(reason, cause);
 
 /** Save times of installations, as they were loaded. */
 interface SaveTimes {
@@ -84,7 +85,7 @@ export class Tally {
         this.#failInvalid(index, attempt);
         break;
       case 'retry':
-        this.#retry(index, { status: attempt.status, reason: withCause(attempt) }, attempt.afterMs);
+        this.#retry(index, { status: attempt.status, reason: reasonOfTry(attempt) }, attempt.afterMs);
         break;
       case 'unknown':
         if (this.#isRepeatable(attempt))
@@ -93,7 +94,7 @@ export class Tally {
         break;
       case 'profile_error': {
         // The gateway's own code to search for, and a hint for the operator.
-        const reason = `${attempt.reason}: ${attempt.hint}`;
+        const reason = withHint(attempt.reason, attempt.hint);
         this.profileError ??= reason;
         this.fail(index, { outcome: 'failed', status: attempt.status, reason });
         break;

@@ -1,4 +1,5 @@
 import { type ConnectorId, displayName, isConnectorId } from './labels.ts';
+import { readReason, reasonText } from './reasons.ts';
 
 /** States of a breaker: closed sends, open does not, half-open sends one probe (protocol/admin-api.md#breakers). */
 export const breakerStates = ['closed', 'half-open', 'open'] as const;
@@ -15,16 +16,19 @@ export interface BreakerKey {
   profile: string;
 }
 
-/** Failure of a gateway: a connection code, or a status with its reason; holds no address and no token. */
+/** Failure of a gateway. */
 export interface GatewayFailure {
+  /** Stored reason: a connection code, or a status with its reason; holds no address and no token. */
   reason: string;
   at: Date;
 }
 
+/** Returns whether the gateway answered with a status: then the stored reason of its failure has one. */
+export const hasAnswered = (reason: string): boolean => readReason(reason).params.status !== undefined;
+
 /** Returns the failure of a gateway as text: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */
 export function gatewayFailureText(connector: string, reason: string): string {
-  const name = displayName(connector);
-  return /^\d/.test(reason) ? `${name} takes nothing: ${reason}` : `${name} does not answer: ${reason}`;
+  return `${displayName(connector)} ${hasAnswered(reason) ? 'takes nothing' : 'does not answer'}: ${reasonText(reason)}`;
 }
 
 /** Breaker in a reply of the admin API (protocol/admin-api.md#breakers). */

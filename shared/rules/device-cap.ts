@@ -1,6 +1,7 @@
 import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/recipients.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import { deviceCapOf } from '../domain/pushes/push-class.ts';
+import { reason } from '../domain/reasons.ts';
 import { endUnsent, type PageOfBatches, type PushRule, recipientsOf } from './rule.ts';
 
 /**
@@ -12,18 +13,18 @@ export const deviceCap: PushRule = {
   of({ app: { appId, options }, push: { pushOrder }, nowMs }) {
     const cap = deviceCapOf(pushOrder, options);
     if (cap === null) return undefined;
-    const reason = `the device has had its ${cap} pushes of the day`;
+    const capped = reason('deviceCap', { cap });
     return {
       async batches(tx, push, page) {
         if (page.batches.length === 0) return page;
         const ids = page.batches.flatMap(({ recipients }) => recipients);
         const granted = new Set(await chargeDevices(tx, push.appId, { ids, cap }));
-        return granted.size === ids.length ? page : withoutCapped(page, granted, reason);
+        return granted.size === ids.length ? page : withoutCapped(page, granted, capped);
       },
 
       tally({ unsent }) {
-        const capped = unsent.filter(({ outcome }) => outcome === 'capped').map(({ batch }) => batch);
-        return [{ metric: 'deviceCapped', labels: {}, recipients: recipientsOf(capped) }];
+        const batches = unsent.filter(({ outcome }) => outcome === 'capped').map(({ batch }) => batch);
+        return [{ metric: 'deviceCapped', labels: {}, recipients: recipientsOf(batches) }];
       },
 
       /**
@@ -48,7 +49,7 @@ const dayOf = (time: Date): string => time.toISOString().slice(0, 10);
 function withoutCapped(
   { batches, unsent }: PageOfBatches,
   granted: ReadonlySet<number>,
-  reason: string,
+  why: string,
 ): PageOfBatches {
   const page: PageOfBatches = { batches: [], unsent: [...unsent] };
   for (const batch of batches) {
@@ -56,7 +57,7 @@ function withoutCapped(
       batch.recipients.filter((id) => granted.has(id) === isGranted),
     );
     if (kept?.length) page.batches.push({ ...batch, recipients: kept });
-    if (beyond?.length) page.unsent.push(endUnsent({ ...batch, recipients: beyond }, 'capped', reason));
+    if (beyond?.length) page.unsent.push(endUnsent({ ...batch, recipients: beyond }, 'capped', why));
   }
   return page;
 }

@@ -9,6 +9,7 @@ import {
 } from '../db/tables/scheduled-pushes.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, nextStartMs, startsOf, wallMsOf } from '../domain/pushes/local-time.ts';
+import { reason } from '../domain/reasons.ts';
 import {
   endUnsent,
   idsOf,
@@ -30,7 +31,7 @@ const countTimeoutMs = 600_000;
  */
 const clockShiftMs = 60_000;
 
-const lateReason = 'its local time had passed when the push was called';
+const lateReason = reason('localTimePassed');
 
 /** Devices by their time zone, as a start takes them. */
 interface ZoneSelection {

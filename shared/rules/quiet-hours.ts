@@ -6,6 +6,7 @@ import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';
 import { quietEndMs, quietRule, quietRuleOf } from '../domain/pushes/quiet-hours.ts';
+import { reason } from '../domain/reasons.ts';
 import {
   endUnsent,
   type ForecastScope,
@@ -18,7 +19,7 @@ import {
 } from './rule.ts';
 
 /** Reason of recipients whose push expires within their quiet hours. */
-export const quietReason = 'it expires before the quiet hours of the device end';
+export const quietReason = reason('quietHours');
 
 /**
  * Lets a push wait for the end of the quiet hours of each device (protocol/push.md#quiet-hours). A

@@ -7,6 +7,7 @@ import type {
   Recipient,
 } from '../../connectors/contract/connector.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { reasonText } from '../../shared/domain/reasons.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
 
 const expiresAtMs = Date.parse('2030-01-01T00:00:00.000Z');
@@ -64,7 +65,7 @@ describe('content of our own channel', () => {
   test('invalid Android content has an error text', () => {
     const problemOf = (data: JsonObject) => {
       const rendering = contentOf(data);
-      return rendering.ok ? undefined : rendering.error;
+      return rendering.ok ? undefined : reasonText(rendering.error);
     };
     expect(problemOf({ title: 'x' })).toBe('Android content needs an alert.');
     expect(problemOf({ alert: { body: 'x' } })).toBe('alert of Android content must be a string.');

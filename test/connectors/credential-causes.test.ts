@@ -1,4 +1,5 @@
 /** Credentials as people hand them in: what is taken, and what the refusal says is wrong. */
+
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkCredentials, inspectCredentials } from '../../connectors/registry.ts';
@@ -11,6 +12,7 @@ import {
 import { systemClock } from '../../shared/clock.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { reason, reasonText } from '../../shared/domain/reasons.ts';
 import { topic } from '../support/gateways/apns.ts';
 
 const pkcs8 = { type: 'pkcs8', format: 'pem' } as const;
@@ -326,7 +328,9 @@ describe.each(connectorsWithCa)('certificates in ca of %s', (connector, profile)
 
   test('never work when all have expired; one among others is a problem', () => {
     expect(reportOf(authority.certificate)).not.toHaveProperty('refusal');
-    expect(reportOf(ended).refusal).toMatch(/^A certificate in ca expired on [\d-]+: replace it\.$/);
+    expect(reasonText(reportOf(ended).refusal ?? '')).toMatch(
+      /^A certificate in ca expired on [\d-]+: replace it\.$/,
+    );
     const both = reportOf(`${authority.certificate}\n${ended}`);
     expect(both).not.toHaveProperty('refusal');
     expect(both.problems).toEqual([expect.stringMatching(/^A certificate in ca expired/)]);
@@ -402,7 +406,7 @@ describe('a bundle of certificates and keys', () => {
     expect(stored('dev')).toBe(development.privateKey.trim());
     const problems = (pair: KeyPairPem, more?: JsonObject) =>
       inspectCredentials('apns', storedOf('apns', sentOf([pair], [pair], more)), systemClock.now()).problems;
-    const only = 'The certificate is for the APNs environment dev only: set "environment" to it.';
+    const only = reason('certificateEnvironment', { environment: 'dev' });
     expect(problems(development)).toEqual([only]);
     expect(problems(development, { environment: 'prod' })).toEqual([only]);
     expect(problems(development, { environment: 'dev' })).toEqual([]);
@@ -439,7 +443,9 @@ describe('a bundle of certificates and keys', () => {
   test('of expired certificates is read, and said never to work', () => {
     const stored = storedOf('apns', sentOf([expired], [expired]));
     const report = inspectCredentials('apns', stored, systemClock.now());
-    expect(report.refusal).toMatch(/^The certificate expired on \d{4}-\d\d-\d\d: upload a new one\.$/);
+    expect(reasonText(report.refusal ?? '')).toMatch(
+      /^The certificate expired on \d{4}-\d\d-\d\d: upload a new one\.$/,
+    );
     expect(
       inspectCredentials('apns', storedOf('apns', sentOf([short], [short])), systemClock.now()),
     ).not.toHaveProperty('refusal');

@@ -7,6 +7,7 @@ import { openSmsWebhook, readReply, signatureHeaders } from '../../connectors/sm
 import { openSmtp } from '../../connectors/smtp/index.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
+import { reason, reasonAs } from '../../shared/domain/reasons.ts';
 import { testConfig } from '../support/api.ts';
 import { startMailServer } from '../support/servers/mail-server.ts';
 import { startSmsWebhook } from '../support/servers/sms-webhook.ts';
@@ -39,6 +40,9 @@ const openMail = (url: string): Provider<MailMessage> =>
       timing: { connectMs: 2000, greetingMs: 2000, silenceMs: 2000 },
     }),
   );
+
+/** Returns the reason of a mail server's answer. */
+const replied = (code: string, status: number): string => reasonAs(`${code}_${status}`, code, { status });
 
 describe('mail over SMTP', () => {
   test('arrives with both forms, its sender, and an id that stays the same', async () => {
@@ -86,10 +90,10 @@ describe('mail over SMTP', () => {
   });
 
   test.each([
-    [550, { kind: 'refused', reason: 'message_550' }],
-    [421, { kind: 'retry', reason: 'message_421', afterMs: null }],
-    [451, { kind: 'retry', reason: 'message_451', afterMs: null }],
-    [452, { kind: 'retry', reason: 'message_452', afterMs: null }],
+    [550, { kind: 'refused', reason: replied('message', 550) }],
+    [421, { kind: 'retry', reason: replied('message', 421), afterMs: null }],
+    [451, { kind: 'retry', reason: replied('message', 451), afterMs: null }],
+    [452, { kind: 'retry', reason: replied('message', 452), afterMs: null }],
   ])('ends by the reply to the data: %i', async (code, expected) => {
     const server = opened(await startMailServer());
     server.refuseData(code);
@@ -107,7 +111,7 @@ describe('mail over SMTP', () => {
       }),
     );
     const sending = await openMail(server.url).send(mail);
-    expect(sending).toMatchObject({ kind, reason: `envelope_${responseCode}` });
+    expect(sending).toMatchObject({ kind, reason: replied('envelope', responseCode) });
     expect(JSON.stringify(sending)).not.toContain('example.com');
   });
 
@@ -120,7 +124,10 @@ describe('mail over SMTP', () => {
       }),
     );
     const url = server.url.replace('smtp://', 'smtp://user:secret@');
-    expect(await openMail(url).send(mail)).toMatchObject({ kind: 'retry', reason: 'authentication_535' });
+    expect(await openMail(url).send(mail)).toMatchObject({
+      kind: 'retry',
+      reason: replied('authentication', 535),
+    });
   });
 
   test('is retried when the server is unreachable', async () => {
@@ -229,7 +236,7 @@ describe('SMS over the webhook', () => {
     expect(await provider.send(sms)).toEqual(
       kind === 'sent'
         ? { kind }
-        : { kind, reason: `status_${status}`, ...(kind === 'retry' ? { afterMs: 7000 } : {}) },
+        : { kind, reason: reason('smsStatus', { status }), ...(kind === 'retry' ? { afterMs: 7000 } : {}) },
     );
   });
 

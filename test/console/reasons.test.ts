@@ -1,11 +1,25 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { connectors } from '../../connectors/registry.ts';
 import { doctorTexts } from '../../shared/domain/admin/doctor-texts.ts';
 import { hintInChinese, hintsZh } from '../../shared/domain/admin/reasons/hints-zh.ts';
 import { meaningOf } from '../../shared/domain/admin/reasons/meaning.ts';
-import { patterns, sentences } from '../../shared/domain/admin/reasons/patterns.ts';
 import { reasonTexts } from '../../shared/domain/admin/reasons/texts.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import type { ConnectorId } from '../../shared/domain/labels.ts';
+import {
+  connectionReason,
+  httpReason,
+  reason,
+  reasonAs,
+  reasonTemplates,
+  reasonText,
+  withCause,
+  withHint,
+  withStatus,
+} from '../../shared/domain/reasons.ts';
+import { aMessage } from '../support/gateways/apns.ts';
 
 const root = join(import.meta.dirname, '../..');
 const sources = ['connectors', 'dispatcher', 'shared/rules', 'shared/http', 'api/services/operator/gateways']
@@ -21,6 +35,14 @@ function vendorFolder(name: string): string {
 }
 
 const all = (pattern: RegExp): string[] => [...sources.matchAll(pattern)].map(([, text = '']) => text);
+
+/** Returns the stored reason for which a gateway does not take the content. */
+function rejection(connector: ConnectorId, data: JsonObject): string {
+  const rendering = connectors
+    .get(connector)
+    ?.render(aMessage(data), connector === 'apns' ? 'ios' : 'android');
+  return rendering?.ok === false ? rendering.error : '';
+}
 
 /** Reasons that the sources write as a literal. */
 const literalReasons = new Set([
@@ -52,20 +74,21 @@ test('every reason of the response tables and the dispatcher has a meaning of it
 });
 
 test('no meaning is left over, and both languages have the same values', () => {
-  const targets = new Set([...Object.values(sentences), ...patterns.map(([, code]) => code), 'other']);
   const known = [
     ...all(/'([A-Za-z_]+)'/g),
     // Codes of Node.js, which no source writes.
     ...['ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'EHOSTUNREACH', 'ECONNREFUSED'],
+    // Codes that `reasons.ts` chooses.
+    ...['certificateUntrusted', 'connectionCode', 'httpFailure', 'httpRefusal', 'proxyRefused', 'tlsFailed'],
   ];
-  const named = new Set<string>([...targets, ...known]);
+  const named = new Set<string>([...known, 'other']);
   expect(Object.keys(reasonTexts.en).filter((code) => !named.has(code))).toEqual([]);
   for (const [code, en] of Object.entries(reasonTexts.en)) {
     const zh = new Map(Object.entries(reasonTexts.zh)).get(code) ?? '';
     expect(isChinese(zh), code).toBe(true);
     expect(placeholders(zh), code).toEqual(placeholders(en));
   }
-  for (const sentence of Object.keys(sentences)) expect(sources, sentence).toContain(sentence);
+  expect(Object.keys(reasonTemplates).filter((code) => !named.has(code))).toEqual([]);
 });
 
 test('every hint of the response tables has a Chinese text, and none is left over', async () => {
@@ -78,56 +101,91 @@ test('every hint of the response tables has a Chinese text, and none is left ove
 });
 
 test.for([
-  ['429 too_fast', 'too_fast', '网关限制了发送速率'],
-  ['503 http_503', 'httpFailure', '网关以 HTTP 状态码 503 报错'],
-  ['connect_failed ENOTFOUND', 'ENOTFOUND', '找不到主机名'],
-  ['CERT_HAS_EXPIRED', 'certificateUntrusted', '网关的证书不受信任：CERT_HAS_EXPIRED'],
-  ['retries exhausted: timeout', 'retriesExhausted', '重试次数已用完：没有及时响应'],
-  ['expired; the last try: 429 too_fast', 'expiredAfterTry', '推送已过期；上一次尝试：网关限制了发送速率'],
+  ['429 too_fast', withStatus(429, 'too_fast'), 'too_fast', '网关限制了发送速率'],
+  ['503 http_503', withStatus(503, httpReason(503)), 'httpFailure', '网关以 HTTP 状态码 503 报错'],
+  ['connect_failed ENOTFOUND', withCause('connect_failed', 'ENOTFOUND'), 'ENOTFOUND', '找不到主机名'],
+  [
+    'CERT_HAS_EXPIRED',
+    connectionReason('CERT_HAS_EXPIRED'),
+    'certificateUntrusted',
+    '网关的证书不受信任：CERT_HAS_EXPIRED',
+  ],
+  [
+    'retries exhausted: timeout',
+    reason('retriesExhausted', { why: 'timeout' }),
+    'retriesExhausted',
+    '重试次数已用完：没有及时响应',
+  ],
+  [
+    'expired; the last try: 429 too_fast',
+    reason('expiredAfterTry', { why: withStatus(429, 'too_fast') }),
+    'expiredAfterTry',
+    '推送已过期；上一次尝试：网关限制了发送速率',
+  ],
   [
     'signature_refused: Meizu refuses the signature: check appSecret.',
+    withHint('signature_refused', 'Meizu refuses the signature: check appSecret.'),
     'signature_refused',
     '魅族拒绝了签名：请检查 appSecret。',
   ],
-  ['there is no vendor_a profile named main', 'noProfileNamed', '没有名为 main 的华为推送配置'],
-  ['skipType of vendor_e must be a number', 'memberRule', 'vivo的成员 skipType 不符合要求'],
-  ['mi.extra.notify_effect must be 1, 2 or 3', 'memberUnfit', '成员 mi.extra.notify_effect 不符合要求'],
-  ['fcm.colour: there is no such member; known are data', 'memberUnfit', '成员 fcm.colour 不符合要求'],
+  [
+    'there is no vendor_a profile named main',
+    reason('noProfileNamed', { connector: 'vendor_a', profile: 'main' }),
+    'noProfileNamed',
+    '没有名为 main 的华为推送配置',
+  ],
+  [
+    'vendor_e.skipType must be one of 1, 2, 3, 4',
+    rejection('vendor_e', { alert: 'a', vendor_e: { skipType: 'x' } }),
+    'memberUnfit',
+    '成员 vendor_e.skipType 不符合要求',
+  ],
+  [
+    'skipContent of vendor_e must be an http:// or https:// URL',
+    rejection('vendor_e', { alert: 'a', vendor_e: { skipType: 2, skipContent: 'x' } }),
+    'memberRule',
+    'vivo的成员 skipContent 不符合要求',
+  ],
   [
     'aps.alert must not be given: a push of the type mdm has a body without aps',
+    rejection('apns', { 'apns-push-type': 'mdm', aps: { alert: 'a' }, mdm: 'm' }),
     'memberUnfit',
     '成员 aps.alert 不符合要求',
   ],
-  ['alert must have at most 49 characters for vendor_b', 'tooLong', 'alert 超过了小米的长度限制'],
+  [
+    'vendor_b.title must have at most 49 characters for vendor_b',
+    rejection('vendor_b', { alert: 'a', vendor_b: { title: 'a'.repeat(60) } }),
+    'tooLong',
+    'vendor_b.title 超过了小米的长度限制',
+  ],
   [
     'the certificate does not serve the topic com.example.app.voip',
+    reason('certificateTopic', { topic: 'com.example.app.voip' }),
     'certificateTopic',
     '证书不支持主题 com.example.app.voip',
   ],
   [
-    'The certificate expired on 2026-01-31: upload a new one.',
-    'certificateEnded',
-    '证书已于 2026-01-31 过期：请上传新证书',
-  ],
-  [
     'The certificate is for the APNs environment dev only: set "environment" to it.',
+    reason('certificateEnvironment', { environment: 'dev' }),
     'certificateEnvironment',
     '证书仅适用于 APNs 的 dev 环境：请相应设置 "environment"',
   ],
   [
     'The certificate is not valid before 2027-01-31: check the clock of this machine.',
+    reason('certificateNotYet', { day: '2027-01-31' }),
     'certificateNotYet',
     '证书在 2027-01-31 之前无效：请检查本机时钟',
   ],
   [
-    "The certificate names no bundle id, as Apple's push certificates do: check that it is one.",
-    'certificateUnnamed',
-    '证书没有写明 bundle id，而 Apple 的推送证书都会写明：请确认它是推送证书',
+    'authentication_535',
+    reasonAs('authentication_535', 'authentication', { status: 535 }),
+    'authentication',
+    '邮件服务器拒绝了用户名或密码',
   ],
-  ['authentication_535', 'authentication', '邮件服务器拒绝了用户名或密码'],
-  ['something new', 'other', '网关或服务给出的原因'],
-] as const)('%s is read', ([reason, code, zh]) => {
-  expect(meaningOf(reason)).toMatchObject({ code, zh });
+  ['something new', 'something new', 'other', '网关或服务给出的原因'],
+] as const)('%s is read', ([text, stored, code, zh]) => {
+  expect(reasonText(stored)).toBe(text);
+  expect(meaningOf(stored)).toMatchObject({ code, zh });
 });
 
 test('every finding of the service has both texts, with the same values, and is used', () => {

@@ -5,6 +5,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Listener } from '../../shared/db/listener.ts';
 import type { OutboxMessage } from '../../shared/db/tables/outbox.ts';
+import { reason } from '../../shared/domain/reasons.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { JobQueue } from '../../shared/queue/queue.ts';
@@ -135,13 +136,15 @@ describe('a message', () => {
     await post(smsTo('+8613800000003'));
     await expect
       .poll(() => rowOf('+8613800000003'))
-      .toEqual({ state: 'failed', attempts: 1, reason: 'status_400' });
+      .toEqual({ state: 'failed', attempts: 1, reason: reason('smsStatus', { status: 400 }) });
   });
 
   test('fails when its next try would be after its expiry', async () => {
     webhook.answers.push({ status: 503, headers: { 'retry-after': '3600' } });
     await post({ ...smsTo('+8613800000004'), expiresAt: new Date(Date.now() + 60_000) });
-    await expect.poll(() => rowOf('+8613800000004')).toMatchObject({ state: 'failed', reason: 'status_503' });
+    await expect
+      .poll(() => rowOf('+8613800000004'))
+      .toMatchObject({ state: 'failed', reason: reason('smsStatus', { status: 503 }) });
     await post({ ...smsTo('+8613800000005'), expiresAt: new Date(Date.now() - 1) });
     await expect.poll(() => rowOf('+8613800000005')).toMatchObject({ state: 'failed', reason: 'expired' });
     expect(webhook.requests.some(({ body }) => body.includes('+8613800000005'))).toBe(false);

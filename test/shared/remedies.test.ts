@@ -3,6 +3,14 @@ import { reasonsByRemedy } from '../../shared/domain/admin/reasons/remedy-codes.
 import { reasonTexts } from '../../shared/domain/admin/reasons/texts.ts';
 import { remedyCodes, remedyOf } from '../../shared/domain/admin/remedies.ts';
 import { type Outcome, outcomes } from '../../shared/domain/outcome.ts';
+import {
+  httpReason,
+  reason,
+  reasonAs,
+  withCause,
+  withHint,
+  withStatus,
+} from '../../shared/domain/reasons.ts';
 
 const listed: string[] = Object.values(reasonsByRemedy).flat();
 
@@ -14,7 +22,7 @@ test('every remedy is of some cause, in both languages', () => {
   const used = new Set<string>([...Object.keys(reasonsByRemedy), 'dropped']);
   expect(remedyCodes.toSorted()).toEqual([...used].toSorted());
   for (const outcome of outcomes)
-    for (const reason of listed) expect(remedyOf(outcome, reason).zh).toMatch(/\p{Script=Han}/u);
+    for (const code of listed) expect(remedyOf(outcome, code).zh).toMatch(/\p{Script=Han}/u);
 });
 
 test.for<[Outcome, string, string]>([
@@ -30,29 +38,33 @@ test.for<[Outcome, string, string]>([
   ['failed', 'jwt_expired', 'clock'],
   ['failed', 'app_penalised', 'barred'],
   ['failed', 'auth_failed', 'credentials'],
-  ['failed', 'auth_failed: Meizu refuses the signature: check appSecret.', 'credentials'],
-  ['failed', 'http_401', 'credentials'],
-  ['failed', 'http_413', 'tooLarge'],
-  ['failed', 'http_404', 'request'],
-  ['failed', 'http_503', 'unavailable'],
-  ['failed', 'there is no vendor_b profile named _default', 'noProfile'],
-  ['failed', 'alert must have at most 127 characters for vendor_b', 'tooLarge'],
-  ['failed', 'retries exhausted: 503 ServiceUnavailable', 'unavailable'],
-  ['failed', 'retries exhausted: connect_failed ECONNREFUSED', 'unreachable'],
+  ['failed', withHint('auth_failed', 'Meizu refuses the signature: check appSecret.'), 'credentials'],
+  ['failed', httpReason(401), 'credentials'],
+  ['failed', httpReason(413), 'tooLarge'],
+  ['failed', httpReason(404), 'request'],
+  ['failed', httpReason(503), 'unavailable'],
+  ['failed', reason('noProfileNamed', { connector: 'vendor_b', profile: '_default' }), 'noProfile'],
+  [
+    'failed',
+    reasonAs('alert is too long', 'tooLong', { member: 'alert', connector: 'vendor_b' }),
+    'tooLarge',
+  ],
+  ['failed', reason('retriesExhausted', { why: withStatus(503, 'ServiceUnavailable') }), 'unavailable'],
+  ['failed', reason('retriesExhausted', { why: withCause('connect_failed', 'ECONNREFUSED') }), 'unreachable'],
   ['failed', 'unknown', 'unanswered'],
   ['failed', 'a reason that nobody has seen: auth key secret quota', 'vendorCode'],
-  ['expired', 'expired before it was sent', 'expired'],
-  ['expired', 'expired; the last try: no_permission', 'right'],
-  ['expired', 'it expires before the quiet hours of the device end', 'quietHours'],
-  ['expired', 'its local time had passed when the push was called', 'localTime'],
-  ['capped', 'the daily recipient cap of 10 is reached', 'appCap'],
-  ['capped', 'the device has had its 2 pushes of the day', 'deviceCap'],
+  ['expired', reason('expired'), 'expired'],
+  ['expired', reason('expiredAfterTry', { why: 'no_permission' }), 'right'],
+  ['expired', reason('quietHours'), 'quietHours'],
+  ['expired', reason('localTimePassed'), 'localTime'],
+  ['capped', reason('appCap', { cap: 10 }), 'appCap'],
+  ['capped', reason('deviceCap', { cap: 2 }), 'deviceCap'],
   ['capped', 'day_quota_exceeded', 'gatewayQuota'],
   ['invalid_token', 'Unregistered', 'invalidToken'],
   ['invalid_token', 'DeviceTokenNotForTopic', 'wrongApp'],
   ['invalid_token', 'BadDeviceToken', 'wrongApp'],
   ['dropped', 'cancelled', 'cancelled'],
   ['dropped', 'task_id_invalid', 'dropped'],
-])('a recipient that is %s for “%s” has the remedy %s', ([outcome, reason, code]) => {
-  expect(remedyOf(outcome, reason).code).toBe(code);
+])('a recipient that is %s for “%s” has the remedy %s', ([outcome, stored, code]) => {
+  expect(remedyOf(outcome, stored).code).toBe(code);
 });

@@ -9,6 +9,7 @@ import {
   type UnsentFilter,
 } from '../../../shared/db/tables/outbox.ts';
 import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
@@ -106,11 +107,13 @@ const countsOf = ({ possible, expired, unreadable }: Sorted) => ({
 
 /** Counts messages by kind and reason, the most frequent first. */
 function causesOf(messages: readonly Locked[]) {
-  const counts = Map.groupBy(messages, ({ kind, reason }) => `${kind} ${reason ?? ''}`);
+  const counts = Map.groupBy(messages, ({ kind, reason }) => `${kind} ${reasonText(reason ?? '')}`);
   return [...counts.values()]
     .sort((one, other) => other.length - one.length)
     .map((group) => {
       const { kind = 'mail', reason = null } = group[0] ?? {};
-      return { kind, reason, n: group.length, ...(reason === null ? {} : { meaning: meaningOf(reason) }) };
+      const n = group.length;
+      if (reason === null) return { kind, reason, n };
+      return { kind, reason: reasonText(reason), n, meaning: meaningOf(reason) };
     });
 }

@@ -15,6 +15,7 @@ import { meaningOf } from '../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import { freeMessages } from '../../../shared/domain/messages/sms.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
@@ -68,7 +69,7 @@ export class OutboxService {
     const shown = results.map(({ body, ...row }) => ({
       ...row,
       id: String(row.id),
-      ...(row.reason === null ? {} : { meaning: meaningOf(row.reason) }),
+      ...(row.reason === null ? {} : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
       ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
     return { results: shown, next };
@@ -104,7 +105,7 @@ export class OutboxService {
         action: 'message.retry',
         appId,
         target: String(message.id),
-        before: { state, reason },
+        before: { state, reason: reason && reasonText(reason) },
         after: { state: 'waiting' },
       });
     });

@@ -10,6 +10,7 @@ import {
   parseBreakerId,
 } from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../deps.ts';
 import { recordChange } from './audit/actor.ts';
 
@@ -22,7 +23,7 @@ export type ShownBreaker = Omit<BreakerView, 'lastFailure'> & {
 export const shownBreaker = (view: BreakerView): ShownBreaker => ({
   ...view,
   lastFailure: view.lastFailure && {
-    reason: view.lastFailure.reason,
+    reason: reasonText(view.lastFailure.reason),
     meaning: meaningOf(view.lastFailure.reason),
     at: view.lastFailure.at,
   },

@@ -15,6 +15,7 @@ import {
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../shared/domain/pushes/variables.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 
 /** Connector, and the device type that it renders a message for. */
 interface RenderTarget {
@@ -37,11 +38,11 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
   if (push.pushOrder.redrive) return;
   const order = filledWithDefaults(push.pushOrder);
   const reason = await rejectionOf(db, app, { ...push, pushOrder: order });
-  if (reason !== null) throw refuse('invalidParameter', `data: ${reason}`);
+  if (reason !== null) throw refuse('invalidParameter', `data: ${reasonText(reason)}`);
   for (const language of Object.keys(order.languages ?? {})) {
     const pushOrder = orderIn(order, language);
     const why = await rejectionOf(db, app, { ...push, pushOrder });
-    if (why !== null) throw refuse('invalidParameter', `languages.${language}: ${why}`);
+    if (why !== null) throw refuse('invalidParameter', `languages.${language}: ${reasonText(why)}`);
   }
 }
 

@@ -13,6 +13,7 @@ import {
   vendorIds,
 } from '../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
+import { readReason, reasonText } from '../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../deps.ts';
 import { UnservedDevices, type UnservedGroup } from './unserved-devices.ts';
 
@@ -60,8 +61,8 @@ function missingApnsProfile(
   const candidates = validProfiles(profiles, 'apns');
   const choice = apns?.choose?.(candidates, traits, message);
   // With several teams, each installation stores its own: an ambiguous team is no missing profile.
-  if (!choice || choice.ok || /several teams/.test(choice.error)) return undefined;
-  return `The iOS certificate file is expired or disabled: ${choice.error}.`;
+  if (!choice || choice.ok || readReason(choice.error).code === 'severalTeams') return undefined;
+  return `The iOS certificate file is expired or disabled: ${reasonText(choice.error)}.`;
 }
 
 function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): string | undefined {

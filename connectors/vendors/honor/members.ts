@@ -1,7 +1,9 @@
 /** Members of Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects). */
+
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type { Rendering } from '../../contract/connector.ts';
+import { unfitMember } from '../../kit/content-reasons.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {
   duration,
@@ -93,7 +95,7 @@ export function placed(vendor: JsonObject, path: string): Rendering<JsonObject> 
   const own = honorMembers.place(Object.fromEntries(members), path, { moved });
   const { badgeClass = null } = vendor;
   if (badgeClass !== null && activity.read(badgeClass) === undefined)
-    return { ok: false, error: `${path}.badgeClass must be ${activity.expected}` };
+    return { ok: false, error: unfitMember(`${path}.badgeClass`, `must be ${activity.expected}`) };
   const error = own.ok ? clickError(objectOf(objectOf(own.payload.android).notification), path) : null;
   return error === null ? own : { ok: false, error };
 }
@@ -101,8 +103,10 @@ export function placed(vendor: JsonObject, path: string): Rendering<JsonObject> 
 function clickError(notification: JsonObject, path: string): string | null {
   const { action, intent, type, url } = objectOf(notification.clickAction);
   if (type === 1 && intent === undefined && action === undefined)
-    return `${path}.clickAction must have intent or action for the type 1`;
-  return type === 2 && url === undefined ? `${path}.clickAction must have url for the type 2` : null;
+    return unfitMember(`${path}.clickAction`, 'must have intent or action for the type 1');
+  return type === 2 && url === undefined
+    ? unfitMember(`${path}.clickAction`, 'must have url for the type 2')
+    : null;
 }
 
 /** Whether the object is a complete body of Honor with a text: it is sent unchanged. */

@@ -1,4 +1,5 @@
 import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import {
   createHttpClient,
   defaultHttpTiming,
@@ -116,7 +117,7 @@ class HuaweiSender implements Sender {
     const { recipients, report } = request;
     const harmony = recipients.filter(({ deviceType }) => isHarmonyDeviceType(deviceType));
     if (!v3) {
-      reportAll({ recipients: harmony, report }, failed(0, 'the profile has no serviceAccount'));
+      reportAll({ recipients: harmony, report }, failed(0, reason('noServiceAccount')));
       const others = recipients.filter(({ deviceType }) => !isHarmonyDeviceType(deviceType));
       return this.#sendBy(this.#v1, { ...request, recipients: others });
     }

@@ -2,9 +2,11 @@
  * Members of Huawei's requests (protocol/huawei.md#messages, protocol/huawei.md#v3-requests;
  * protocol/push.md#vendor-objects).
  */
+
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type { Rendering } from '../../contract/connector.ts';
+import { unfitMember } from '../../kit/content-reasons.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {
   any,
@@ -268,6 +270,8 @@ export const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(v
 export function clickError(notification: JsonObject, path: string): string | null {
   const { action, intent, type, url } = objectOf(notification.click_action);
   if (type === 1 && intent === undefined && action === undefined)
-    return `${path}.click_action must have intent or action for the type 1`;
-  return type === 2 && url === undefined ? `${path}.click_action must have url for the type 2` : null;
+    return unfitMember(`${path}.click_action`, 'must have intent or action for the type 1');
+  return type === 2 && url === undefined
+    ? unfitMember(`${path}.click_action`, 'must have url for the type 2')
+    : null;
 }

@@ -2,11 +2,13 @@
  * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer
  * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request parameters). Pure.
  */
+
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
+import { unfitMember } from '../../kit/content-reasons.ts';
 import { deepMerge } from '../../kit/json.ts';
 import { objectOf, placedInV3 } from './members.ts';
 import {
@@ -126,7 +128,10 @@ function typeOf({ silent, vendor, vendorKey }: AndroidContent): Rendering<number
   if (given === null) return { ok: true, payload: silent && !isNative(vendor) ? 6 : 0 };
   const type = numberIn(given);
   if (type !== undefined && kinds.has(type)) return { ok: true, payload: type };
-  return { ok: false, error: `${vendorKey}.${name} must be one of ${[...kinds.keys()].join(', ')}` };
+  return {
+    ok: false,
+    error: unfitMember(`${vendorKey}.${name}`, `must be one of ${[...kinds.keys()].join(', ')}`),
+  };
 }
 
 interface V3Request {
@@ -141,7 +146,7 @@ function requestOf(content: AndroidContent, message: PushMessage, type: number):
   const kind = kinds.get(type);
   if (!placed.ok || !kind) return placed.ok ? { ok: false, error: `${type} is no push-type` } : placed;
   if (kind.content === null && !isNative(vendor))
-    return { ok: false, error: `${key}.payload must be given for the push-type ${type}` };
+    return { ok: false, error: unfitMember(`${key}.payload`, `must be given for the push-type ${type}`) };
   // A null leaves its member out.
   const own = deepMerge({}, objectOf(placed.payload.payload));
   const payload = isNative(vendor) ? own : contentPayload(content, message, { kind, own });
@@ -149,12 +154,15 @@ function requestOf(content: AndroidContent, message: PushMessage, type: number):
   if (problem !== null)
     return {
       ok: false,
-      error: `${isNative(vendor) ? `${key}.payload` : key} ${problem} for the push-type ${type}`,
+      error: unfitMember(isNative(vendor) ? `${key}.payload` : key, `${problem} for the push-type ${type}`),
     };
   const named = objectOf(vendor.pushOptions);
   const surplus = optionsOfSome.find((name) => name in named && !kind.options.includes(name));
   if (surplus !== undefined)
-    return { ok: false, error: `${key}.pushOptions.${surplus} must not be given for the push-type ${type}` };
+    return {
+      ok: false,
+      error: unfitMember(`${key}.pushOptions.${surplus}`, `must not be given for the push-type ${type}`),
+    };
   const pushOptions = Object.entries(objectOf(placed.payload.pushOptions)).filter(
     ([name]) => !optionsOfSome.includes(name) || kind.options.includes(name),
   );

@@ -2,9 +2,12 @@
  * Members of Meizu's message and their rules (protocol/meizu.md#message), checked before anything
  * is sent.
  */
+
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import { charsOf } from '../../kit/android.ts';
+import { contentRefused, tooLong } from '../../kit/content-reasons.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {
   bit,
@@ -90,14 +93,15 @@ const needs = [
 /** Returns the first rule on several members that a message breaks, or null. */
 export function messageError(message: JsonObject): string | null {
   const { content, title } = groupIn(message, 'noticeBarInfo');
-  if (content === undefined) return 'vendor_c needs a content';
-  if (title === undefined || title === '') return 'vendor_c needs a title';
-  if (charsOf(String(title)) > 32) return 'title must have at most 32 characters for vendor_c';
+  if (content === undefined) return reason('missingMember', { connector: 'vendor_c', member: 'content' });
+  if (title === undefined || title === '')
+    return reason('missingMember', { connector: 'vendor_c', member: 'title' });
+  if (charsOf(String(title)) > 32) return tooLong('title', 32, 'vendor_c');
   for (const [group, given, needed] of needs) {
     const members = groupIn(message, group);
     const [[name, value] = []] = Object.entries(given);
     if (name !== undefined && members[name] === value && !members[needed])
-      return `${name} ${value} of vendor_c needs ${needed}`;
+      return contentRefused(`${name} ${value} of vendor_c needs ${needed}`);
   }
   return null;
 }

@@ -6,6 +6,7 @@ import { hourMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
+import { unfitMember } from '../../kit/content-reasons.ts';
 import { deepMerge } from '../../kit/json.ts';
 import { jsonObject } from '../../kit/values.ts';
 import { meizuMembers, messageError } from './message.ts';
@@ -113,7 +114,8 @@ function placed(
   key: string,
 ): Rendering<JsonObject> {
   const given = messageJson === null ? {} : jsonObject.read(messageJson);
-  if (!isJsonObject(given)) return { ok: false, error: `${key}.messageJson must be ${jsonObject.expected}` };
+  if (!isJsonObject(given))
+    return { ok: false, error: unfitMember(`${key}.messageJson`, `must be ${jsonObject.expected}`) };
   const members = Object.entries(vendor).filter(([name]) => !ownParameters.has(name));
   const whole = meizuMembers.place(given, `${key}.messageJson`);
   const single = meizuMembers.place(Object.fromEntries(members), key);
@@ -130,7 +132,10 @@ function formParameters(
   const names: Json[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [''];
   const isName = (name: Json) => typeof name === 'string' && /^[A-Za-z][\w.]{0,127}$/.test(name);
   if (names.length > 50 || !names.every(isName))
-    return { ok: false, error: `${key}.restrictedPackageNames must be at most 50 package names` };
+    return {
+      ok: false,
+      error: unfitMember(`${key}.restrictedPackageNames`, 'must be at most 50 package names'),
+    };
   return { ok: true, payload: { restrictedPackageNames: names.join(',') } };
 }
 

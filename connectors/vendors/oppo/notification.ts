@@ -2,8 +2,11 @@
  * Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification),
  * checked before anything is sent.
  */
+
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import { charsOf } from '../../kit/android.ts';
+import { contentRefused, tooLong } from '../../kit/content-reasons.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
 import {
   flag,
@@ -84,20 +87,24 @@ export const oppoMembers = new MemberTable(
 /** Returns the first error of a notification, or null. */
 export function notificationProblem(notification: JsonObject): string | null {
   const { category, click_action_type: click, content, title } = notification;
-  if (typeof content !== 'string' || content.trim() === '') return 'vendor_d needs a content';
-  if (typeof title !== 'string' || title.trim() === '') return 'vendor_d needs a title';
-  if (charsOf(title) > 50) return 'title must have at most 50 characters for vendor_d';
+  if (typeof content !== 'string' || content.trim() === '')
+    return reason('missingMember', { connector: 'vendor_d', member: 'content' });
+  if (typeof title !== 'string' || title.trim() === '')
+    return reason('missingMember', { connector: 'vendor_d', member: 'title' });
+  if (charsOf(title) > 50) return tooLong('title', 50, 'vendor_d');
   if (charsOf(content) > longest(notification))
-    return `content of this style must have at most ${longest(notification)} characters for vendor_d`;
+    return contentRefused(
+      `content of this style must have at most ${longest(notification)} characters for vendor_d`,
+    );
   const target = click === 1 || click === 4 ? 'click_action_activity' : 'click_action_url';
   if (typeof click === 'number' && click > 0 && !notification[target])
-    return `click_action_type ${click} of vendor_d needs ${target}`;
+    return contentRefused(`click_action_type ${click} of vendor_d needs ${target}`);
   if (notification.notify_level !== undefined && category === undefined)
-    return 'notify_level of vendor_d needs a category';
+    return contentRefused('notify_level of vendor_d needs a category');
   const values = ['private_title_parameters', 'private_content_parameters'].find(
     (name) => name in notification,
   );
   return values !== undefined && notification.private_msg_template_id === undefined
-    ? `${values} of vendor_d needs private_msg_template_id`
+    ? contentRefused(`${values} of vendor_d needs private_msg_template_id`)
     : null;
 }

@@ -2,6 +2,7 @@
  * Renders `data` of a push as OPPO's notification (protocol/oppo.md#single-device, protocol/oppo.md#notification;
  * protocol/push.md#what-a-tap-opens), which opens the app and hands it the whole push. Pure.
  */
+
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import {
@@ -12,6 +13,7 @@ import {
   type Rendering,
 } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, charsOf, titleOf } from '../../kit/android.ts';
+import { unfitMember } from '../../kit/content-reasons.ts';
 import { deepMerge } from '../../kit/json.ts';
 import { jsonObject } from '../../kit/values.ts';
 import { notificationProblem, oppoMembers } from './notification.ts';
@@ -147,7 +149,8 @@ function contentIn(vendor: JsonObject): Json | undefined {
 /** Sorts the vendor's members into the request; unknown ones belong to the notification. */
 function membersOf({ vendor, vendorKey: key }: AndroidContent): Rendering<JsonObject> {
   const { message = null, ...members } = messageIn(vendor);
-  if (message !== null) return { ok: false, error: `${key}.message must be ${jsonObject.expected}` };
+  if (message !== null)
+    return { ok: false, error: unfitMember(`${key}.message`, `must be ${jsonObject.expected}`) };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
   return oppoMembers.place(Object.fromEntries(own), key, { moved: { notification: 'notification' } });
 }

@@ -1,9 +1,10 @@
 /** Response tables of vivo (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list). */
+import { reason } from '../../../shared/domain/reasons.ts';
 import { configError, invalidMessage, type ResponseRule, responseTable } from '../../kit/response-rules.ts';
 
 const badField = (code: string): ResponseRule => ({
   code,
-  reason: `field_refused_${code}`,
+  reason: reason('fieldRefused', { field: code }),
   reaction: 'fail_push',
 });
 

@@ -2,9 +2,12 @@
  * Members of vivo's message and their rules (protocol/vivo.md#message), checked before anything is
  * sent.
  */
+
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { reason, reasonAs } from '../../../shared/domain/reasons.ts';
 import { misfit } from '../../contract/connector.ts';
 import { charsOf } from '../../kit/android.ts';
+import { contentRefused, tooLong, unfitMember } from '../../kit/content-reasons.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {
   filled,
@@ -62,12 +65,16 @@ const webUrl = like(/^https?:\/\//, 'an http:// or https:// URL');
 /** Returns the first rule on several members that a message breaks, or null. */
 export function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
-    if (message[name] === undefined) return `vendor_e needs a ${name}`;
+    if (message[name] === undefined) return reason('missingMember', { connector: 'vendor_e', member: name });
   const { category, classification, skipContent = null, skipType, title } = message;
-  if (charsOf(String(title)) > 40) return 'title must have at most 40 characters for vendor_e';
-  if (needsContent.has(skipType) && skipContent === null) return 'skipType of vendor_e needs skipContent';
+  if (charsOf(String(title)) > 40) return tooLong('title', 40, 'vendor_e');
+  if (needsContent.has(skipType) && skipContent === null)
+    return contentRefused('skipType of vendor_e needs skipContent');
   if (skipType === 2 && webUrl.read(skipContent) === undefined)
-    return `skipContent of vendor_e must be ${webUrl.expected}`;
+    return reasonAs(`skipContent of vendor_e must be ${webUrl.expected}`, 'memberRule', {
+      member: 'skipContent',
+      connector: 'vendor_e',
+    });
   const isOperation = operationCategories.some((one) => one === category);
   if (category !== undefined && classification !== undefined && isOperation === (classification === 1))
     return `classification ${classification} of vendor_e contradicts the category ${category}: leave it out`;
@@ -78,7 +85,12 @@ export function messageProblem(message: JsonObject): string | null {
 export function mapProblem({ clientCustomMap: map }: JsonObject) {
   const chars = isJsonObject(map) ? charsIn(map) : 0;
   return chars > maxMapChars
-    ? misfit(`clientCustomMap must have at most ${maxMapChars} characters for vendor_e; it has ${chars}`)
+    ? misfit(
+        unfitMember(
+          'clientCustomMap',
+          `must have at most ${maxMapChars} characters for vendor_e; it has ${chars}`,
+        ),
+      )
     : null;
 }
 

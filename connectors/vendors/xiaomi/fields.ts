@@ -2,10 +2,13 @@
  * Members of the vendor's object as Xiaomi's form fields (protocol/xiaomi.md#fields), checked
  * before anything is sent. Pure.
  */
+
 import { dayMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import type { Rendering } from '../../contract/connector.ts';
 import { charsOf } from '../../kit/android.ts';
+import { contentRefused, tooLong, unfitMember } from '../../kit/content-reasons.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
 import {
   bit,
@@ -100,7 +103,8 @@ const isOwnPair = (name: string): boolean =>
 /** Returns the vendor's members by field name. Objects become JSON text, `extra` one field per member. */
 export function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, string>> {
   const { extra = null, ...members } = withoutPrefix(vendor);
-  if (extra !== null && !isJsonObject(extra)) return { ok: false, error: `${key}.extra must be an object` };
+  if (extra !== null && !isJsonObject(extra))
+    return { ok: false, error: unfitMember(`${key}.extra`, 'must be an object') };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
   const top = xiaomiMembers.place(Object.fromEntries(own), key);
   const below = xiaomiMembers.place(extra ?? {}, `${key}.extra`, { place: 'extra' });
@@ -144,8 +148,8 @@ function textError(fields: ReadonlyMap<string, string>): string | null {
     ['description', 127],
   ] as const) {
     const value = fields.get(name) ?? '';
-    if (value.trim() === '') return `vendor_b needs a ${name}`;
-    if (charsOf(value) > chars) return `${name} must have at most ${chars} characters for vendor_b`;
+    if (value.trim() === '') return reason('missingMember', { connector: 'vendor_b', member: name });
+    if (charsOf(value) > chars) return tooLong(name, chars, 'vendor_b');
   }
   return null;
 }
@@ -156,7 +160,7 @@ function effectError(fields: ReadonlyMap<string, string>): string | null {
   const needed = { 2: 'extra.intent_uri', 3: 'extra.web_uri' }[effect];
   return needed === undefined || fields.has(needed)
     ? null
-    : `extra.notify_effect ${effect} of vendor_b needs ${needed}`;
+    : contentRefused(`extra.notify_effect ${effect} of vendor_b needs ${needed}`);
 }
 
 /**
@@ -167,13 +171,13 @@ function templateError(fields: ReadonlyMap<string, string>): string | null {
   const names = ['extra.template_id', 'extra.template_param', 'extra.channel_id'];
   if (!names.slice(0, 2).some((name) => fields.has(name))) return null;
   const missing = names.find((name) => !fields.has(name));
-  return missing === undefined ? null : `a template of vendor_b needs ${missing}`;
+  return missing === undefined ? null : contentRefused(`a template of vendor_b needs ${missing}`);
 }
 
 /** Checks the app's own pairs: at most ten, with 1024 characters in all. */
 function extrasError(fields: ReadonlyMap<string, string>, key: string): string | null {
   const own = [...fields].filter(([name]) => name.startsWith('extra.') && isOwnPair(name.slice(6)));
-  if (own.length > 10) return `${key}.extra must have at most 10 members of its own`;
+  if (own.length > 10) return unfitMember(`${key}.extra`, 'must have at most 10 members of its own');
   const chars = own.reduce((sum, [name, value]) => sum + charsOf(name.slice(6)) + charsOf(value), 0);
-  return chars > 1024 ? `${key}.extra must have at most 1024 characters in all` : null;
+  return chars > 1024 ? unfitMember(`${key}.extra`, 'must have at most 1024 characters in all') : null;
 }

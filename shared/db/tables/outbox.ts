@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
+import { reasonTextSql } from './reason-text.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
 export interface OutboxMessage {
@@ -338,7 +339,7 @@ export async function lockUnsent(
 ): Promise<(ListedMessage & { body: Buffer })[]> {
   const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
     `SELECT ${columns}, body FROM outbox
-      WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR reason = $4)
+      WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR ${reasonTextSql()} = $4)
         AND ($5::timestamptz IS NULL OR created_at >= $5) AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
       ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
     [appId, state, kind ?? null, reason ?? null, from ?? null, to ?? null, page.after, page.limit],

@@ -4,6 +4,7 @@ import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import type { SqlCondition } from './audience.ts';
+import { reasonTextSql } from './reason-text.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
 export interface FailureRow {
@@ -40,7 +41,7 @@ export async function listFailurePage(
     `SELECT installation, object_id AS "objectId", connector, outcome, status, reason, created_at AS at
        FROM push_failure
       WHERE app_id = $1 AND push_id = $2 AND ($3::text IS NULL OR connector = $3)
-        AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR reason = $5)
+        AND ($4::text IS NULL OR outcome = $4) AND ($5::text IS NULL OR ${reasonTextSql()} = $5)
         AND ($6::bigint IS NULL OR installation > $6)
       ORDER BY installation LIMIT $7`,
     [appId, id, connector ?? null, outcome ?? null, reason ?? null, page.after, page.limit],
@@ -64,8 +65,8 @@ export async function summarizeFailures(
   limit: number,
 ): Promise<FailureGroup[]> {
   const { rows } = await db.query<FailureGroup>(
-    `SELECT connector, outcome, status, reason, count(*) AS n FROM push_failure
-      WHERE app_id = $1 AND push_id = $2 GROUP BY connector, outcome, status, reason
+    `SELECT connector, outcome, status, max(reason) AS reason, count(*) AS n FROM push_failure
+      WHERE app_id = $1 AND push_id = $2 GROUP BY connector, outcome, status, ${reasonTextSql()}
       ORDER BY n DESC, connector, outcome, reason, status LIMIT $3`,
     [appId, id, limit],
   );
@@ -223,9 +224,11 @@ export async function countRedrivable(
   const { rows } = await tx.query<RedrivableCause & { all: number; allRedriven: number; allUnsure: number }>(
     `SELECT *, sum(n) OVER ()::bigint AS "all", sum(redriven) OVER ()::bigint AS "allRedriven",
             sum(unsure) OVER ()::bigint AS "allUnsure"
-       FROM (SELECT connector, outcome, status, reason, count(*) AS n, count(*) FILTER (WHERE ${taken}) AS redriven,
+       FROM (SELECT connector, outcome, status, max(reason) AS reason, count(*) AS n,
+                    count(*) FILTER (WHERE ${taken}) AS redriven,
                     count(*) FILTER (WHERE NOT (${taken}) AND ${unsure}) AS unsure
-               FROM push_failure WHERE ${selected.text} GROUP BY connector, outcome, status, reason) AS cause
+               FROM push_failure WHERE ${selected.text}
+              GROUP BY connector, outcome, status, ${reasonTextSql()}) AS cause
       ORDER BY n DESC, connector, outcome, reason, status LIMIT ${limit}`,
     selected.values,
   );
@@ -287,7 +290,7 @@ export async function listUndelivered(
           AND ($6::bigint IS NULL OR id < $6)) AS push
       WHERE failed + expired + capped > 0
         AND ($3::text IS NULL OR EXISTS (
-              SELECT FROM push_failure f WHERE f.app_id = push.app_id AND f.push_id = push.id AND f.reason = $3
+              SELECT FROM push_failure f WHERE f.app_id = push.app_id AND f.push_id = push.id AND ${reasonTextSql('f.reason')} = $3
                  AND f.outcome IN ('failed', 'expired', 'capped') AND ($2::text IS NULL OR f.connector = $2)))
       ORDER BY id DESC LIMIT $7`,
     [appId, connector ?? null, reason ?? null, from ?? null, to ?? null, page.before, page.limit],

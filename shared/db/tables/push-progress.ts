@@ -16,6 +16,7 @@ import {
   toSlot,
 } from './gateway-limits.ts';
 import { keyValues, type PushKey } from './pushes.ts';
+import { reasonTextSql } from './reason-text.ts';
 import type { Grant } from './usage.ts';
 
 /** Names the app of a table in a condition, where one server has to be known (`AppStatement`). */
@@ -42,9 +43,9 @@ const repeatsOf = (app: string, push: string, andApp: AndApp): string =>
 const summaryOfFailures = (
   andApp: AndApp,
 ): string => `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
-            FROM (SELECT f.connector, f.reason, count(*) AS n FROM push_failure f
+            FROM (SELECT f.connector, ${reasonTextSql('f.reason')} AS reason, count(*) AS n FROM push_failure f
                    WHERE f.app_id = n.app_id AND f.push_id = n.id${andApp('f')} AND f.outcome <> 'sent'
-                   GROUP BY f.connector, f.reason ORDER BY n DESC LIMIT 5) reasons`;
+                   GROUP BY f.connector, ${reasonTextSql('f.reason')} ORDER BY n DESC LIMIT 5) reasons`;
 
 const anyApp: AndApp = () => '';
 const totalsOfBatches = totalsOf('$1', '$2', anyApp);

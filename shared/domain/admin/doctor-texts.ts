@@ -1,3 +1,4 @@
+import { reasonText } from '../reasons.ts';
 import { advised, type FindingText, type FindingTexts, fine } from './finding-text.ts';
 import { reasonInChinese } from './reasons/meaning.ts';
 import { upkeepTexts } from './upkeep-texts.ts';
@@ -208,13 +209,14 @@ export const subjectsZh: Readonly<Record<string, string>> = {
 
 export type FindingParams = Record<string, string | number>;
 
-/** Writes a finding in a language. The parameter `why` is a reason. */
+/** Writes a finding in a language. The parameter `why` is a stored reason. */
 export function writeFinding(code: FindingCode, params: FindingParams, language: 'en' | 'zh'): FindingText {
   const { detail, advice } = doctorTexts[code][language];
   const fill = (text: string) =>
     text.replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
       const value = String(params[name] ?? '');
-      return name === 'why' && language === 'zh' ? reasonInChinese(value) : value;
+      if (name !== 'why') return value;
+      return language === 'zh' ? reasonInChinese(value) : reasonText(value);
     });
   return { detail: fill(detail), advice: fill(advice) };
 }

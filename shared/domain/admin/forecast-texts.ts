@@ -1,5 +1,5 @@
 import type { JsonObject } from '../json.ts';
-import { fillTemplate, type TextLanguage } from './trace-texts.ts';
+import { fillTemplate, shownParams, type TextLanguage } from './trace-texts.ts';
 
 /** Texts of a dry run: limits that would refuse, shorten or delay a push, its pace, and warnings. `{name}` is a parameter. */
 export const forecastTexts = {
@@ -108,7 +108,7 @@ export const writeForecast = ({ code, params }: ForecastText, language: TextLang
 /** Returns a text as replies show it. */
 export const shownText = (text: ForecastText): JsonObject => ({
   code: text.code,
-  params: text.params,
+  params: shownParams(text.params),
   text: writeForecast(text, 'en'),
   zh: writeForecast(text, 'zh'),
 });

@@ -1,5 +1,5 @@
 import type { Outcome } from '../outcome.ts';
-import { meaningOf } from './reasons/meaning.ts';
+import { readReason } from '../reasons.ts';
 import { reasonsByRemedy } from './reasons/remedy-codes.ts';
 
 /** What an operator can do about recipients that a push did not reach. */
@@ -149,7 +149,7 @@ export type RemedyCode = keyof typeof texts;
 /** Codes of all remedies. */
 export const remedyCodes: readonly string[] = Object.keys(texts);
 
-/** Returns what can be done about recipients with an outcome and a reason. */
+/** Returns what can be done about recipients with an outcome and a stored reason. */
 export function remedyOf(outcome: Outcome, reason: string): Remedy {
   return remedyFor(codeOf(outcome, reason));
 }
@@ -177,11 +177,11 @@ const byStatus: Readonly<Record<string, RemedyCode>> = {
 };
 
 /**
- * Returns the remedy of the cause that a reason names; `vendorCode` for a reason that is not in the
+ * Returns the remedy of the cause that a stored reason names; `vendorCode` for a reason that is not in the
  * catalogue.
  */
 function ofReason(reason: string): RemedyCode {
-  const { code, params } = meaningOf(reason);
+  const { code, params } = readReason(reason);
   if (params.why !== undefined) return ofReason(params.why);
   const ofStatus = code === 'httpRefusal' ? byStatus[params.status ?? ''] : undefined;
   return ofStatus ?? remedies.get(code) ?? 'vendorCode';

@@ -1,5 +1,6 @@
 import { detailOf } from '../errors/details.ts';
 import { chineseBrandOf, displayName, isConnectorId } from '../labels.ts';
+import { reasonText } from '../reasons.ts';
 import { reasonInChinese } from './reasons/meaning.ts';
 
 /** Text in a language of the console, as a code with parameters. */
@@ -9,7 +10,7 @@ export type TextLanguage = 'en' | 'zh';
 
 /**
  * Texts of the explanation of a push at a device. `{name}` is a parameter; a part in brackets is left out where its
- * parameter is null. `connector`, `state` and `why` have names of their own in each language.
+ * parameter is null. `connector`, `state` and `why`, a stored reason, have names of their own in each language.
  */
 export const traceTexts = {
   handedOver: {
@@ -176,6 +177,10 @@ const missing: Record<string, Record<TextLanguage, string>> = {
   at: { en: 'an unknown time', zh: '未知时间' },
 };
 
+/** Returns parameters as replies show them: `why` as the text of its reason. */
+export const shownParams = <P extends TextParams>(params: P): P =>
+  typeof params.why === 'string' ? { ...params, why: reasonText(params.why) } : params;
+
 /** Writes a text in a language. */
 export const writeText = ({ code, params }: Text, language: TextLanguage): string =>
   fillTemplate(traceTexts[code][language], params, language);
@@ -201,7 +206,8 @@ function valueIn(params: TextParams, name: string, language: TextLanguage): stri
   if (typeof value === 'object') return writeText(value, language);
   const text = String(value);
   if (name === 'connector') return nameOf(text, language);
-  if (name === 'why' && language === 'zh') return detailOf(text)?.zh ?? reasonInChinese(text);
+  if (name === 'why')
+    return language === 'en' ? reasonText(text) : (detailOf(reasonText(text))?.zh ?? reasonInChinese(text));
   return name === 'state' && language === 'zh' ? (chineseStates[text] ?? text) : text;
 }
 

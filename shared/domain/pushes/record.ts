@@ -1,6 +1,7 @@
 import type { JsonObject } from '../json.ts';
 import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
+import { reasonText } from '../reasons.ts';
 import { type KeptTokens, keptText } from './invalid-tokens.ts';
 import { originalTarget, type PushOrder } from './push.ts';
 import { noReceipts, type ReceiptTotals } from './receipts.ts';
@@ -80,7 +81,7 @@ export function allTotals(totals: ConnectorTotals): OutcomeTotals {
 
 /** Returns `status` for clients: in-queue, scheduled, done, or the error text (protocol/push-records.md#status). */
 function publicStatus(record: Push): string {
-  if (record.state === 'failed') return record.error ?? 'error';
+  if (record.state === 'failed') return record.error === null ? 'error' : reasonText(record.error);
   if (record.state === 'scheduled' || record.state === 'done') return record.state;
   return record.state === 'cancelled' ? 'cancelled' : 'in-queue';
 }
@@ -145,7 +146,9 @@ export function toPublicRecord(
     displaced: record.displaced,
     ...(record.quietWaits > 0 ? { quietWaits: record.quietWaits } : {}),
     ...(record.keptTokens.length > 0 ? { keptTokens: record.keptTokens.map((kept) => ({ ...kept })) } : {}),
-    errors: [...record.keptTokens.map(keptText), record.error ?? trouble].filter(Boolean).join('; '),
+    errors: [...record.keptTokens.map(keptText), record.error === null ? trouble : reasonText(record.error)]
+      .filter(Boolean)
+      .join('; '),
     'from-service': record.fromService,
     'push-time': record.pushTime.toISOString(),
     createdAt: record.createdAt.toISOString(),

@@ -1,3 +1,4 @@
+import { reasonTextSql } from '../../db/tables/reason-text.ts';
 import type { PushOrder, Redrive } from '../../domain/pushes/push.ts';
 import type { Params } from '../sql/params.ts';
 
@@ -42,7 +43,7 @@ export function failureConditions(
   const selected = [
     `app_id = ${app} AND push_id = ${push}::bigint AND outcome = ANY(${params.add([...outcomes])}::text[])`,
     ...(connector === null ? [] : [`connector = ${params.add(connector)}`]),
-    ...(reason === null ? [] : [`reason = ${params.add(reason)}`]),
+    ...(reason === null ? [] : [`${reasonTextSql()} = ${params.add(reason)}`]),
     ...(from === null ? [] : [`created_at >= ${params.add(from)}::timestamptz`]),
     ...(to === null ? [] : [`created_at < ${params.add(to)}::timestamptz`]),
   ].join(' AND ');

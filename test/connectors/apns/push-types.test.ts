@@ -6,6 +6,7 @@ import { pushTypes } from '../../../connectors/apns/push-types.ts';
 import { chooseApnsProfile } from '../../../connectors/apns/routing.ts';
 import { bodyProblem } from '../../../ops/sandbox/apns/rules.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { reason, reasonText } from '../../../shared/domain/reasons.ts';
 import {
   type ApnsFixture,
   aContext,
@@ -20,7 +21,7 @@ import { activity, atS, ofType, rightContents, start } from '../../support/gatew
 
 const errorOf = (data: JsonObject): string => {
   const rendering = renderApns(aMessage(data));
-  return rendering.ok ? 'none' : rendering.error;
+  return rendering.ok ? 'none' : reasonText(rendering.error);
 };
 
 describe('the table of push types', () => {
@@ -281,9 +282,9 @@ describe('a certificate', () => {
     expect(await push(credentials, { alert: 'a' })).toEqual({ kind: 'sent' });
     const total = bench.gateway.total;
     const call = ofType('voip', { aps: {} });
-    const reason = `the certificate does not serve the topic ${topic}.voip`;
-    expect(await push(credentials, call)).toMatchObject({ kind: 'rejected', reason });
-    expect(choose(credentials, call)).toEqual({ ok: false, error: reason });
+    const error = reason('certificateTopic', { topic: `${topic}.voip` });
+    expect(await push(credentials, call)).toMatchObject({ kind: 'rejected', reason: error });
+    expect(choose(credentials, call)).toEqual({ ok: false, error });
     expect(choose(credentials, talk)).toEqual({ ok: true, profile: '_default' });
     expect(bench.gateway.total).toBe(total);
   });
@@ -300,7 +301,7 @@ describe('a certificate', () => {
   });
 
   test('serves no push of the type location, which the call already refuses', async () => {
-    const error = 'the push type location needs token authentication';
+    const error = reason('needsTokenAuthentication', { type: 'location' });
     const where = ofType('location', { aps: {} });
     expect(choose(await certificate(), where)).toEqual({ ok: false, error });
     expect(choose(await certificate([topic, `${topic}.location-query`]), where)).toEqual({

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parseError, responseRules } from '../../../connectors/apns/errors.ts';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import type { ApnsGateway } from '../../../ops/sandbox/apns/gateway.ts';
+import { httpReason } from '../../../shared/domain/reasons.ts';
 import {
   type ApnsFixture,
   aMessage,
@@ -93,7 +94,7 @@ describe('over HTTP/2', () => {
     ])(
       '%i with an unknown reason is judged by its status and kills no token',
       async (status, reason, kind) => {
-        expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason: `http_${status}` });
+        expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason: httpReason(status) });
       },
     );
 
@@ -101,7 +102,7 @@ describe('over HTTP/2', () => {
       for (const body of ['<html>', '[]', 'null', '{"reason":5}', '{"reason":"Unregistered"'])
         expect(
           parseError({ kind: 'response', status: 410, body, retryAfterMs: null, seconds: 0 }),
-        ).toMatchObject({ reaction: 'retry', reason: 'http_410' });
+        ).toMatchObject({ reaction: 'retry', reason: httpReason(410) });
     });
   });
 

@@ -2,12 +2,14 @@
  * A message that a gateway refuses for every device alike is not sent to all of them
  * (protocol/gateways.md#equal-refusals).
  */
+
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult, Recipient, Sender } from '../../../connectors/contract/connector.ts';
 import { EqualRefusals, maxEqualRefusals } from '../../../connectors/contract/equal-refusals.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../shared/http/client.ts';
 import {
   type ApnsFixture,
@@ -24,7 +26,7 @@ import { fcmToken } from '../fcm/fixture.ts';
 import { type ExampleGateway, exampleVendor, startExampleGateway } from './example-vendor.ts';
 
 const reasonsOf = (attempts: AttemptResult[]) =>
-  new Set(attempts.map((attempt) => ('reason' in attempt ? attempt.reason : attempt.kind)));
+  new Set(attempts.map((attempt) => ('reason' in attempt ? reasonText(attempt.reason) : attempt.kind)));
 
 describe('APNs', () => {
   let bench: ApnsFixture;

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult, PushMessage, Recipient } from '../../../connectors/contract/connector.ts';
 import { systemClock } from '../../../shared/clock.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../../support/gateways/apns.ts';
 import type { TestContext } from '../../support/gateways/sender-context.ts';
@@ -275,7 +276,7 @@ describe('a table of codes', () => {
       kind: 'rejected',
       outcome: 'failed',
       status: 200,
-      reason: 'unknown code 4711',
+      reason: reason('unknown_code', { vendorCode: '4711' }),
     });
     expect(attemptFor('<script>').kind).toBe('rejected');
   });

@@ -3,6 +3,7 @@
  * pages of proxies, portals and firewalls (protocol/gateways.md#temporary-answers). One walk over
  * everything that calls another server.
  */
+
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
@@ -12,6 +13,7 @@ import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { hasReachedGateway, isFailure } from '../../../connectors/contract/gateway-health.ts';
 import { openSmsWebhook } from '../../../connectors/sms/index.ts';
 import { systemClock } from '../../../shared/clock.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import { isTemporaryStatus } from '../../../shared/http/result.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../support/gateways/apns.ts';
 import { startSmsWebhook } from '../../support/servers/sms-webhook.ts';
@@ -134,7 +136,7 @@ describe('SMS over the webhook', () => {
     server.answers.push({ status });
     const message = { id: '1', appId: 'a', type: 'general', to: '+8613800138000', text: 't', isVoice: false };
     const result = await provider.send({ ...message, sign: 's', variables: {}, expiresAtMs: 2e12 });
-    expect(result).toMatchObject({ kind: 'retry', reason: `status_${status}` });
+    expect(result).toMatchObject({ kind: 'retry', reason: reason('smsStatus', { status }) });
     await provider.close();
     await server.close();
   });

@@ -3,6 +3,7 @@ import type { PushMessage } from '../../../connectors/contract/connector.ts';
 import { previewFcm, renderFcm } from '../../../connectors/fcm/payload.ts';
 import { violationOf } from '../../../ops/sandbox/fcm/rules.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 import { aMessage } from '../../support/gateways/apns.ts';
 
 /** Returns the message for one device, checked with FCM's rules. */
@@ -19,7 +20,7 @@ function messageOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
 function problemOf(data: JsonObject): string {
   const rendering = renderFcm('fcm', aMessage(data));
   if (rendering.ok) throw new Error('it was rendered');
-  return rendering.error;
+  return reasonText(rendering.error);
 }
 
 describe('a push to FCM', () => {

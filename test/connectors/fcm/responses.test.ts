@@ -6,6 +6,7 @@ import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { httpReason, reasonText } from '../../../shared/domain/reasons.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../support/gateways/apns.ts';
 import type { TestContext } from '../../support/gateways/sender-context.ts';
 import { fcmToken, fid } from './fixture.ts';
@@ -328,7 +329,7 @@ describe('a response of FCM', () => {
     '%i with an unknown code is judged by its status and kills no token',
     async (status, code, kind) => {
       misbehave({ status, error: { status: code } });
-      expect((await push(1)).attempts[0]).toMatchObject({ kind, status, reason: `http_${status}` });
+      expect((await push(1)).attempts[0]).toMatchObject({ kind, status, reason: httpReason(status) });
     },
   );
 
@@ -341,7 +342,7 @@ describe('a response of FCM', () => {
       '{"error":{"details":5}}',
       '{"error":{"details":[5]}}',
     ])
-      expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'retry', reason: 'http_404' });
+      expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'retry', reason: httpReason(404) });
   });
 
   test('contains the retry time', async () => {
@@ -392,7 +393,9 @@ describe('tokens', () => {
     Object.assign(to[3] ?? {}, { deviceToken: 'no-token-at-all' });
     Object.assign(to[4] ?? {}, { deviceToken: 'a"}} and "more":"' });
     const { attempts } = await push(6, { to });
-    expect(attempts.map((one) => ('reason' in one ? `${one.kind} ${one.reason}` : one.kind))).toEqual([
+    expect(
+      attempts.map((one) => ('reason' in one ? `${one.kind} ${reasonText(one.reason)}` : one.kind)),
+    ).toEqual([
       'sent',
       'invalid_token unregistered',
       'invalid_token sender_id_mismatch',

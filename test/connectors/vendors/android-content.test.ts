@@ -10,6 +10,7 @@ import {
 import { isBetweenHours, untilHourMs } from '../../../connectors/kit/china-time.ts';
 import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import { aMessage } from '../../support/gateways/apns.ts';
 
 const huawei: AndroidOptions = {
@@ -90,7 +91,7 @@ describe('content for a vendor’s devices', () => {
     const meizu: AndroidOptions = { ...huawei, connector: 'vendor_c', can: { passThrough: false } };
     expect(problemOf({ alert: 'a', silent: true }, meizu)).toMatchObject({
       outcome: 'dropped',
-      error: 'vendor_c does not support silent messages',
+      error: reason('silentNotSupported', { connector: 'vendor_c' }),
     });
     // A vendor's object applies only to devices of that vendor.
     expect(problemOf({ alert: 'a', hms: { silent: true } }, meizu)).toBeUndefined();

@@ -14,6 +14,7 @@ import { Vault } from '../../../shared/crypto.ts';
 import { clearGatewayFailure, recordGatewayFailure } from '../../../shared/db/tables/gateways.ts';
 import { ProcessRegister } from '../../../shared/db/tables/processes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { connectionReason, withStatus } from '../../../shared/domain/reasons.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 
@@ -69,10 +70,10 @@ test('freezes of an app and of the service are told until their release', async 
 });
 
 test.each([
-  ['503 ServiceUnavailable', 'gatewayFails'],
+  [withStatus(503, 'ServiceUnavailable'), 'gatewayFails'],
   ['ENOTFOUND', 'gatewayWithoutName'],
-  ['SELF_SIGNED_CERT_IN_CHAIN', 'gatewayUntrusted'],
-  ['PROXY_407', 'gatewayWithoutTunnel'],
+  [connectionReason('SELF_SIGNED_CERT_IN_CHAIN'), 'gatewayUntrusted'],
+  [connectionReason('PROXY_407'), 'gatewayWithoutTunnel'],
   ['ECONNREFUSED', 'gatewayUnreached'],
 ])('a gateway that failed with %s is told by its reason until it answers', async (reason, code) => {
   expect(brief(await checkGateways(service.db))).toEqual([['ok', 'gatewaysFine']]);

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { reasonText } from '../../../shared/domain/reasons.ts';
 import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
@@ -34,7 +35,7 @@ beforeAll(async () => {
     '<appId>': appId,
     '<objectId>': body.objectId,
     '<id>': '1',
-    '<reason>': failure.rows[0]?.reason ?? '',
+    '<reason>': reasonText(failure.rows[0]?.reason ?? ''),
   };
 });
 

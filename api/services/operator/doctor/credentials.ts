@@ -8,6 +8,7 @@ import type { FindingParams } from '../../../../shared/domain/admin/doctor-texts
 import { addressesIn } from '../../../../shared/domain/admin/service-addresses.ts';
 import { isJsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import { reasonAs } from '../../../../shared/domain/reasons.ts';
 import { isRefusedUrl } from '../../../../shared/http/outbound-addresses.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
 
@@ -79,6 +80,12 @@ async function tryOpen(
   }
 }
 
+/** Returns the reason for a certificate that ends soon. */
+function endOf(expiresAtMs: number): string {
+  const day = new Date(expiresAtMs).toISOString().slice(0, 10);
+  return reasonAs(`A certificate ends on ${day}.`, 'certificateEnds', { day });
+}
+
 async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promise<Finding[]> {
   const profile = await openProfile(db, vault, id);
   if (!profile) return [];
@@ -88,9 +95,7 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
   const isEnded = report.expiresAtMs !== null && report.expiresAtMs <= nowMs;
   const isEnding = report.expiresAtMs !== null && report.expiresAtMs - nowMs < warnBeforeMs;
   const problems =
-    report.problems.length === 0 && isEnding
-      ? [`A certificate ends on ${new Date(report.expiresAtMs ?? nowMs).toISOString().slice(0, 10)}.`]
-      : report.problems;
+    report.problems.length === 0 && isEnding ? [endOf(report.expiresAtMs ?? nowMs)] : report.problems;
   const status = isEnded || report.kind === 'invalid' ? 'fail' : 'warn';
   const params = { ...paramsOf(id), command: putCommand(id) };
   return [

@@ -3,6 +3,7 @@ import {
   type FindingParams,
   writeFinding,
 } from '../../../../shared/domain/admin/doctor-texts.ts';
+import { shownParams } from '../../../../shared/domain/admin/trace-texts.ts';
 
 /** Result of one check. */
 export interface Finding {
@@ -30,7 +31,7 @@ export const found = ({ name, status, code, params = {} }: CodedFinding): Findin
   status,
   ...writeFinding(code, params, 'en'),
   code,
-  params,
+  params: shownParams(params),
 });
 
 export const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail, advice: '' });

@@ -1,7 +1,10 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { listGatewayFailures } from '../../../../shared/db/tables/gateways.ts';
 import type { FindingCode } from '../../../../shared/domain/admin/doctor-texts.ts';
+import type { ReasonCode } from '../../../../shared/domain/admin/reasons/texts.ts';
+import { hasAnswered } from '../../../../shared/domain/breaker.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
+import { readReason } from '../../../../shared/domain/reasons.ts';
 import { type Finding, found } from './finding.ts';
 
 const name = 'gateways';
@@ -22,9 +25,14 @@ export async function checkGateways(db: Handle): Promise<Finding[]> {
   });
 }
 
+const findings: ReadonlyMap<string, FindingCode> = new Map<ReasonCode, FindingCode>([
+  ['ENOTFOUND', 'gatewayWithoutName'],
+  ['EAI_AGAIN', 'gatewayWithoutName'],
+  ['certificateUntrusted', 'gatewayUntrusted'],
+  ['proxyRefused', 'gatewayWithoutTunnel'],
+]);
+
 function codeOf(reason: string): FindingCode {
-  if (/^\d/.test(reason)) return 'gatewayFails';
-  if (/^(ENOTFOUND|EAI_)/.test(reason)) return 'gatewayWithoutName';
-  if (/CERT|SELF_SIGNED|ALTNAME|VERIFY|ISSUER/.test(reason)) return 'gatewayUntrusted';
-  return /^PROXY_/.test(reason) ? 'gatewayWithoutTunnel' : 'gatewayUnreached';
+  if (hasAnswered(reason)) return 'gatewayFails';
+  return findings.get(readReason(reason).code) ?? 'gatewayUnreached';
 }

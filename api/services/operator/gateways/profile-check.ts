@@ -12,6 +12,7 @@ import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admi
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
+import { connectionReason, reasonText, withHint, withStatus } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { ProfileDetailService } from './profile-detail.ts';
 import type { ProfileId } from './profiles.ts';
@@ -135,7 +136,7 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
   const { attempt } = result;
   const { reason, meaning, sentence } = failureOf(connector, attempt);
   const remedy = attempt.kind === 'profile_error' ? remedyOf('failed', reason) : remedyFor('unreachable');
-  return { ok: false, gave: null, reason, meaning, sentence, remedy };
+  return { ok: false, gave: null, reason: reasonText(reason), meaning, sentence, remedy };
 }
 
 function failureOf(
@@ -145,10 +146,11 @@ function failureOf(
   if (attempt.kind === 'sent') return unreached(connector, 'unknown');
   const { reason } = attempt;
   if (attempt.kind === 'profile_error')
-    return { reason, meaning: meaningOf(`${reason}: ${attempt.hint}`), sentence: attempt.hint };
-  if ('cause' in attempt && attempt.cause !== undefined) return unreached(connector, attempt.cause);
-  const status = 'status' in attempt && attempt.status > 0 ? `${attempt.status} ` : '';
-  return { ...unreached(connector, `${status}${reason}`), reason };
+    return { reason, meaning: meaningOf(withHint(reason, attempt.hint)), sentence: attempt.hint };
+  if ('cause' in attempt && attempt.cause !== undefined)
+    return unreached(connector, connectionReason(attempt.cause));
+  const hasStatus = 'status' in attempt && attempt.status > 0;
+  return { ...unreached(connector, hasStatus ? withStatus(attempt.status, reason) : reason), reason };
 }
 
 const unreached = (connector: string, reason: string) => ({

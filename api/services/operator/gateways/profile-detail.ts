@@ -6,6 +6,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { inspectProfile } from './profile-problems.ts';
@@ -75,7 +76,7 @@ export class ProfileDetailService {
       ...viewCredentials(credentialObject.parse(profile.credentials)),
       notAfter: expiresAtMs === null ? null : new Date(expiresAtMs),
       ...servedBy({ id, profile }, routed),
-      findings: problems,
+      findings: problems.map(reasonText),
       meanings: problems.map(meaningOf),
       rotation,
     };

@@ -1,6 +1,7 @@
 import { inspectCredentials } from '../../../../connectors/registry.ts';
 import type { AppOptions } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import { reason } from '../../../../shared/domain/reasons.ts';
 
 /** Connectors that serve devices whatever `hybridPush` is (protocol/push.md#hybrid-push). */
 const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
@@ -25,6 +26,5 @@ export function inspectProfile(
 ) {
   const found = inspectCredentials(connector, credentials, nowMs);
   if (!isHybridOff(connector, options)) return found;
-  const unused = 'hybridPush is off: no device gets pushes by these credentials.';
-  return { ...found, problems: [...found.problems, unused] };
+  return { ...found, problems: [...found.problems, reason('hybridOff')] };
 }

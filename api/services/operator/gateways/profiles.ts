@@ -12,6 +12,7 @@ import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireMaySetAddresses } from '../addresses.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
@@ -96,7 +97,7 @@ export function checkedCredentials(connector: ConnectorId, sent: JsonObject, now
   const checked = checkCredentials(connector, sent);
   if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
   const { refusal } = inspectCredentials(connector, checked.credentials, nowMs);
-  if (refusal !== undefined) throw refuse('invalidParameter', refusal);
+  if (refusal !== undefined) throw refuse('invalidParameter', reasonText(refusal));
   return jsonObject.parse(checked.credentials);
 }
 

@@ -8,6 +8,7 @@ import { readUsage } from '../../../../shared/db/tables/usage.ts';
 import { type Meaning, meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { profileKey } from '../../../../shared/rules/mass-limit.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { forecastScheduled, type ScheduledForecast } from '../../push/explain/forecast.ts';
@@ -93,7 +94,7 @@ function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow
       used: row.recipients,
       requests: row.requests,
       limit: null,
-      closedReason: row.closedReason,
+      closedReason: row.closedReason && reasonText(row.closedReason),
       closedMeaning: meaningOrNull(row.closedReason),
       rate: rateOf(profiles.find(({ connector, name }) => profileKey(connector, name) === keyOf(row))),
       forecast: forecast && row.class === '' ? (forecast.byProfile.get(keyOf(row)) ?? 0) : null,

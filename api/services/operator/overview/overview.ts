@@ -17,6 +17,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome.ts';
 import { allTotals, type ConnectorTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { shownBreaker } from '../breakers.ts';
@@ -111,7 +112,14 @@ export class OverviewService {
           const { expiresAtMs, problems } = inspectProfile(profile, app.options, clock.now());
           const expiresAt = expiresAtMs === null ? null : new Date(expiresAtMs).toISOString();
           return [
-            { appId, connector, profile: name, expiresAt, problems, meanings: problems.map(meaningOf) },
+            {
+              appId,
+              connector,
+              profile: name,
+              expiresAt,
+              problems: problems.map(reasonText),
+              meanings: problems.map(meaningOf),
+            },
           ];
         });
       }),

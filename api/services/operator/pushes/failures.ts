@@ -8,6 +8,7 @@ import {
 import { listGatewayMessages } from '../../../../shared/db/tables/receipts.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
@@ -35,7 +36,11 @@ export class FailureService {
     const rows = await listFailurePage(this.#deps.db, push, filter, page);
     const { results, next } = toPage(rows, limit, ({ installation }) => installation);
     return {
-      results: results.map(({ installation: _, ...row }) => ({ ...row, meaning: meaningOf(row.reason) })),
+      results: results.map(({ installation: _, ...row }) => ({
+        ...row,
+        reason: reasonText(row.reason),
+        meaning: meaningOf(row.reason),
+      })),
       next,
     };
   }
@@ -55,6 +60,7 @@ export class FailureService {
     return {
       results: groups.map((group) => ({
         ...group,
+        reason: reasonText(group.reason),
         meaning: meaningOf(group.reason),
         remedy: remedyOf(group.outcome, group.reason),
       })),

@@ -11,6 +11,7 @@ import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { shownApproval } from '../../push/approvals.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
@@ -88,7 +89,9 @@ export class PushListService {
       isPlanned: push.isPlanned,
       acked: push.acked,
       request: visibleTo(operator, requestOf(push.pushOrder)),
-      halts: push.profileErrors,
+      halts: Object.fromEntries(
+        Object.entries(push.profileErrors).map(([profile, error]) => [profile, reasonText(error)]),
+      ),
       approval: await shownApproval(this.#deps.db, push),
       nextStart: await this.#nextStartOf(push),
       redrives: await listRedrives(this.#deps.db, push),

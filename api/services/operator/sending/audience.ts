@@ -10,6 +10,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { Semaphore } from '../../../../shared/semaphore.ts';
@@ -134,7 +135,10 @@ export class AudienceService {
     const shares = splitByConnector(groups, new Router(app, await appCache.profiles(app.appId), push));
     const problems: Record<string, number> = {};
     for (const share of shares.values())
-      for (const [problem, n] of share.problems) problems[problem] = (problems[problem] ?? 0) + n;
+      for (const [error, n] of share.problems) {
+        const problem = reasonText(error);
+        problems[problem] = (problems[problem] ?? 0) + n;
+      }
     const connectors = Object.fromEntries([...shares].map(([id, share]) => [id, share.devices]));
     return { connectors, problems };
   }

@@ -6,6 +6,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Redrive } from '../../../../shared/domain/pushes/push.ts';
 import { allTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { failureConditions } from '../../../../shared/query/targets/redrive.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -96,6 +97,7 @@ async function forecastOf(
     },
     causes: counts.causes.map(({ redriven: _, unsure: _unsure, ...cause }) => ({
       ...cause,
+      reason: reasonText(cause.reason),
       meaning: meaningOf(cause.reason),
     })),
   };

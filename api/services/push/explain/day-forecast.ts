@@ -8,6 +8,7 @@ import { meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.t
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushTiming } from '../../../../shared/domain/pushes/push.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { profileKey } from '../../../../shared/rules/mass-limit.ts';
 import type { ConnectorShare } from './audience.ts';
 import { type CountedPush, countPush } from './forecast.ts';
@@ -97,7 +98,7 @@ function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
         used: rows.reduce((sum, { recipients }) => sum + recipients, 0),
         scheduled: scheduled.reduce((sum, shares) => sum + countIn(shares), 0),
         draft: countIn(draft),
-        closedReason,
+        closedReason: closedReason && reasonText(closedReason),
         closedMeaning: meaningOrNull(closedReason),
       },
     ];

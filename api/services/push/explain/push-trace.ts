@@ -13,13 +13,14 @@ import {
 import { findPushByPublicId } from '../../../../shared/db/tables/pushes.ts';
 import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
-import { type Text, writeText } from '../../../../shared/domain/admin/trace-texts.ts';
+import { shownParams, type Text, writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { Rule, RuleExplanation } from '../../../../shared/rules/rule.ts';
@@ -183,12 +184,16 @@ function traceReply(
     outcome,
     repeats: batch?.unanswered ?? 0,
     status: failure?.status ?? null,
-    reason: failure?.reason ?? null,
+    reason: failure ? reasonText(failure.reason) : null,
     meaning: failure ? meaningOf(failure.reason) : null,
     remedy: failure ? { ...remedyOf(failure.outcome, failure.reason) } : null,
     letter: inbox,
     gatewayFailure: trouble
-      ? { reason: trouble.reason, meaning: meaningOf(trouble.reason), at: trouble.at.toISOString() }
+      ? {
+          reason: reasonText(trouble.reason),
+          meaning: meaningOf(trouble.reason),
+          at: trouble.at.toISOString(),
+        }
       : null,
     at: at?.toISOString() ?? null,
     sentence: texts.map(({ en }) => en).join(' '),
@@ -196,7 +201,12 @@ function traceReply(
   };
 }
 
-const shownText = (text: Text) => ({ ...text, en: writeText(text, 'en'), zh: writeText(text, 'zh') });
+const shownText = (text: Text) => ({
+  code: text.code,
+  params: shownParams(text.params),
+  en: writeText(text, 'en'),
+  zh: writeText(text, 'zh'),
+});
 
 /** Returns the route that was taken, or the one that would be taken now. */
 function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {

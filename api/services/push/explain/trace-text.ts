@@ -1,8 +1,9 @@
 import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/push-reports.ts';
 import type { Text, TextCode, TextParams } from '../../../../shared/domain/admin/trace-texts.ts';
-import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
+import { type GatewayFailure, hasAnswered } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
+import { withStatus } from '../../../../shared/domain/reasons.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
 /**
@@ -88,7 +89,7 @@ const routeOf = ({ route }: PushTrace): TextParams => ({
 });
 
 const failureText = ({ status, reason }: TracedFailure): string =>
-  status > 0 ? `${status} ${reason}` : reason;
+  status > 0 ? withStatus(status, reason) : reason;
 
 const timeOf = ({ failure, batch }: PushTrace): string | null =>
   (failure?.createdAt ?? batch?.settledAt)?.toISOString() ?? null;
@@ -104,7 +105,7 @@ function pendingTexts(trace: PushTrace, batch: TracedBatch): Text[] {
 /** Tells why the device waits: its gateway cannot be reached, or the last try failed. */
 function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): Text[] {
   if (trouble) {
-    const code = /^\d/.test(trouble.reason) ? 'gatewayRefuses' : 'gatewaySilent';
+    const code = hasAnswered(trouble.reason) ? 'gatewayRefuses' : 'gatewaySilent';
     return [textOf(code, { connector, why: trouble.reason, at: trouble.at.toISOString() })];
   }
   return lastReason === null ? [] : [textOf('lastTry', { why: lastReason })];

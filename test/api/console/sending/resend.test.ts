@@ -1,5 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import { httpReason, reason, withStatus } from '../../../../shared/domain/reasons.ts';
 import { useTestService } from '../../../support/service.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
@@ -63,6 +64,39 @@ test('a push is sent again, once, to those who certainly did not get it', async 
   expect(record).toMatchObject({ createdBy: 'Li', msg: { alert: 'Again' }, where: {}, redriveOf: id });
   expect(Date.parse(record.expiresAt) - Date.parse(record['push-time'])).toBe(600_000);
   expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
+});
+
+test('rows of this version and of the one before have one cause, which its text selects', async () => {
+  const [one = '', other = '', more = ''] = await service.addIosInstallations(app, 3);
+  const stored = reason('retriesExhausted', { why: withStatus(503, httpReason(503)) });
+  const text = 'retries exhausted: 503 http_503';
+  const id = await closedPush([
+    [one, 'failed', 503, stored],
+    [other, 'failed', 503, text],
+    [more, 'failed', 500, 'InternalServerError'],
+  ]);
+  const push = `/apps/${app.appId}/notifications/${id}`;
+  const cause = {
+    reason: text,
+    n: 2,
+    meaning: { code: 'retriesExhausted', params: { why: '503 http_503' } },
+  };
+  const summary = await sender('GET', `${push}/failures/summary`);
+  expect(summary.body.results).toMatchObject([cause, { reason: 'InternalServerError', n: 1 }]);
+  const query = new URLSearchParams({ reason: text });
+  expect((await sender('GET', `${push}/failures?${query}`)).body.results).toMatchObject([
+    { reason: text },
+    { reason: text },
+  ]);
+  const explained = await sender('POST', `${push}/redrive/explain`, { body: { reason: text } });
+  expect(explained.body).toMatchObject({ devices: 2, causes: [cause] });
+  const unsure = { status: 0, reason: reason('retriesExhausted', { why: 'timeout' }) };
+  await service.db.query(
+    'UPDATE push_failure SET status = $2, reason = $3 WHERE app_id = $1 AND reason LIKE $4',
+    [app.appId, unsure.status, unsure.reason, `${text}%`],
+  );
+  const again = await sender('POST', `${push}/redrive/explain`, { body: {} });
+  expect(again.body).toMatchObject({ devices: 1, failures: { selected: 3, unsure: 2 } });
 });
 
 test('a push with open or without such recipients is not sent again; with many it is', async () => {

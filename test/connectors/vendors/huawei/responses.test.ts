@@ -4,6 +4,7 @@ import { responseRules } from '../../../../connectors/vendors/huawei/errors.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
 import { type HuaweiGateway, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { reason } from '../../../../shared/domain/reasons.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../../support/gateways/apns.ts';
 import type { TestContext } from '../../../support/gateways/sender-context.ts';
 import { huaweiToken } from './fixture.ts';
@@ -135,7 +136,10 @@ describe('every code of Huawei', () => {
 
   test('an unknown code is shown, and deletes nothing', async () => {
     answer('80999999');
-    expect(await attemptOfOne()).toMatchObject({ kind: 'rejected', reason: 'unknown code 80999999' });
+    expect(await attemptOfOne()).toMatchObject({
+      kind: 'rejected',
+      reason: reason('unknown_code', { vendorCode: '80999999' }),
+    });
   });
 
   test('an unreadable success is an unknown result', async () => {
@@ -204,7 +208,7 @@ describe('devices of the newer system', () => {
     const [one] = newer(1, 'HarmonyOS');
     if (!one) throw new Error('one');
     const { attempts } = await push([one], { profile: { serviceAccount: undefined } });
-    expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: 'the profile has no serviceAccount' });
+    expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: reason('noServiceAccount') });
     expect(gateway.total).toBe(0);
     expect(kinds(await push([one]))).toEqual({ sent: 1 });
   });

@@ -5,6 +5,7 @@ import { meizu } from '../../../../connectors/vendors/meizu/index.ts';
 import { renderMeizu } from '../../../../connectors/vendors/meizu/payload.ts';
 import { expectedSign, violationOf } from '../../../../ops/sandbox/vendors/meizu/rules.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { reason } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** Renders the message of a push and checks it with the sandbox's rules. */
@@ -75,7 +76,7 @@ describe('a notification for Meizu', () => {
     expect(problemOf({ alert: 'a', silent: true })).toEqual({
       ok: false,
       outcome: 'dropped',
-      error: 'vendor_c does not support silent messages',
+      error: reason('silentNotSupported', { connector: 'vendor_c' }),
     });
   });
 });

@@ -3,6 +3,7 @@ import { responseRules } from '../../../../connectors/vendors/oppo/errors.ts';
 import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
 import { type OppoGateway, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
+import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, sendAll } from '../../../support/gateways/apns.ts';
 import {
@@ -106,7 +107,9 @@ describe('a response of OPPO', () => {
 
   test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ code: 10999, message: 'why' });
-    expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 10999' });
+    expect((await push()).attempts[0]).toMatchObject({
+      reason: reason('unknown_code', { vendorCode: '10999' }),
+    });
     expect(gateway.total).toBe(1);
   });
 

@@ -5,6 +5,7 @@ import { vivo, vivoConnector } from '../../../../connectors/vendors/vivo/index.t
 import { startVivoGateway, type VivoGateway } from '../../../../ops/sandbox/vendors/vivo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds, movableClock, sendAll } from '../../../support/gateways/apns.ts';
 import {
@@ -91,7 +92,9 @@ describe('a response of vivo', () => {
 
   test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ result: 4711, desc: 'why' });
-    expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
+    expect((await push()).attempts[0]).toMatchObject({
+      reason: reason('unknown_code', { vendorCode: '4711' }),
+    });
   });
 
   test.each(statusMeanings)(

@@ -5,6 +5,7 @@ import { xiaomi } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { renderXiaomi } from '../../../../connectors/vendors/xiaomi/payload.ts';
 import { faultOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** Renders the fields of a push and checks them with the sandbox's rules. */
@@ -18,7 +19,7 @@ function fieldsOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: num
 }
 const problemOf = (data: JsonObject, more: Partial<PushMessage> = {}) => {
   const rendering = xiaomi.render(aMessage(data, more), 'android');
-  return rendering.ok ? null : rendering.error;
+  return rendering.ok ? null : reasonText(rendering.error);
 };
 
 describe('a notification for Xiaomi', () => {

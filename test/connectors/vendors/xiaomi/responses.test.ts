@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { responseRules } from '../../../../connectors/vendors/xiaomi/errors.ts';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { startXiaomiGateway, type XiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
+import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
 import {
@@ -98,7 +99,9 @@ describe('a response of Xiaomi', () => {
 
   test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ result: 'error', code: 4711 });
-    expect((await push()).attempts[0]).toMatchObject({ reason: 'unknown code 4711' });
+    expect((await push()).attempts[0]).toMatchObject({
+      reason: reason('unknown_code', { vendorCode: '4711' }),
+    });
   });
 
   test.each(statusMeanings)(

@@ -1,0 +1,70 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { meaningOf } from '../../shared/domain/admin/reasons/meaning.ts';
+import { isReasonCode } from '../../shared/domain/admin/reasons/texts.ts';
+import {
+  readReason,
+  reason,
+  reasonAs,
+  reasonTemplates,
+  reasonText,
+  shortenReason,
+  withHint,
+  withStatus,
+} from '../../shared/domain/reasons.ts';
+
+const templates = Object.entries(reasonTemplates);
+const awkward = ['a b', 'a "b"', "it's", '{cap}', '}{', 'a\nb', 'a\\b', '中文', '', '{"why":"x"}'];
+const value = fc.oneof(fc.constantFrom(...awkward), fc.string({ unit: 'binary' }));
+const withoutTabs = (text: string) => text.replaceAll('\t', ' ');
+
+test('a stored reason of every template gives back its text, its code and its values', () => {
+  const property = fc.property(fc.constantFrom(...templates), fc.func(value), ([code, template], pick) => {
+    const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+    const params = Object.fromEntries(names.map((name) => [name, pick(name)]));
+    const text = template.replaceAll(/\{(\w+)\}/g, (_all, name: string) =>
+      name === 'why' ? reasonText(params[name] ?? '') : (params[name] ?? ''),
+    );
+    const stored = String(Reflect.apply(reason, undefined, [code, params]));
+    expect(readReason(stored)).toEqual({ text: withoutTabs(text), code, params });
+    expect(reasonText(stored)).toBe(withoutTabs(text));
+    expect(isReasonCode(code)).toBe(true);
+  });
+  fc.assert(property);
+});
+
+test.for(awkward)('a value %j is written into the text', (topic) => {
+  const stored = reason('foreignTopic', { topic });
+  expect(reasonText(stored)).toBe(`the topic ${topic} is not among those of the profile`);
+  expect(meaningOf(stored)).toMatchObject({ code: 'foreignTopic', params: { topic } });
+});
+
+test('a code whose text is itself is stored as it is', () => {
+  expect(reasonAs('timeout', 'timeout')).toBe('timeout');
+  expect(readReason('timeout')).toEqual({ text: 'timeout', code: 'timeout', params: {} });
+});
+
+test('a reason within a reason shows its text', () => {
+  const why = withStatus(503, reason('httpFailure', { status: 503 }));
+  const stored = reason('retriesExhausted', { why });
+  expect(reasonText(stored)).toBe('retries exhausted: 503 http_503');
+  expect(readReason(stored).params).toEqual({ why });
+  expect(meaningOf(stored)).toMatchObject({
+    params: { why: '503 http_503' },
+    en: 'all tries are used up: the gateway fails with HTTP status 503',
+  });
+});
+
+test('a text of a version before has no meaning and stays as it is', () => {
+  const old = 'retries exhausted: timeout';
+  expect(reasonText(old)).toBe(old);
+  expect(meaningOf(old)).toMatchObject({ code: 'other', params: {} });
+});
+
+test('a shortened reason is readable', () => {
+  const stored = withHint('auth_failed', 'x'.repeat(300));
+  const short = shortenReason(stored, 200);
+  expect(short).toHaveLength(200);
+  expect(readReason(short).text).toBe(short);
+  expect(shortenReason('timeout', 200)).toBe('timeout');
+});
