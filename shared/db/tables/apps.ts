@@ -16,6 +16,7 @@ import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { hasRows, queryColumn, queryRows, queryValue } from '../query.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -164,21 +165,18 @@ const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[
 ];
 
 /** Lists ids and names of apps. */
-export async function listAppNames(db: Handle, filter: AppFilter, page: AppPage): Promise<AppName[]> {
-  const { rows } = await db.query<AppName>(
-    pageOfApps('app_id AS "appId", name', page.sort),
-    pageValues(filter, page),
-  );
-  return rows;
+export function listAppNames(db: Handle, filter: AppFilter, page: AppPage): Promise<AppName[]> {
+  return queryRows(db, pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
 }
 
 /** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
-export async function listAppSummaries(
+export function listAppSummaries(
   db: Handle,
   filter: AppFilter,
   page: AppPage & { most: number },
 ): Promise<AppSummary[]> {
-  const { rows } = await db.query<AppSummary>(
+  return queryRows(
+    db,
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
             (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $6) AS d) AS devices,
             (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $6) AS p) AS "pushes7d"
@@ -186,13 +184,11 @@ export async function listAppSummaries(
       ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
     [...pageValues(filter, page), page.most],
   );
-  return rows;
 }
 
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */
-export async function listAppIds(db: Handle): Promise<string[]> {
-  const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');
-  return rows.map((row) => row.app_id);
+export function listAppIds(db: Handle): Promise<string[]> {
+  return queryColumn(db, 'SELECT app_id FROM app ORDER BY created_at, app_id');
 }
 
 /** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
@@ -205,13 +201,13 @@ export async function findOpenOptions(db: Handle, appId: string): Promise<AppOpt
 }
 
 /** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
-export async function switchOn(tx: Handle, appId: string, option: 'allowStrictUserQuery'): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function switchOn(tx: Handle, appId: string, option: 'allowStrictUserQuery'): Promise<boolean> {
+  return hasRows(
+    tx,
     `UPDATE app SET options = options || jsonb_build_object($2::text, true), updated_at = now()
       WHERE app_id = $1 AND NOT options ? $2::text`,
     [appId, option],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /**
@@ -365,15 +361,15 @@ export async function keepDeclaredHooks(
 }
 
 /** Finds the hooks that a host declared last; undefined before its first declaration. */
-export async function findDeclaredHooks(
+export function findDeclaredHooks(
   db: Handle,
   { appId, stage, url }: DeclaringHost,
 ): Promise<string[] | undefined> {
-  const { rows } = await db.query<{ names: string[] }>(
-    'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3',
-    [appId, stage, url],
-  );
-  return rows[0]?.names;
+  return queryValue(db, 'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3', [
+    appId,
+    stage,
+    url,
+  ]);
 }
 
 /** NOTIFY topic of changed freezes. */
@@ -392,11 +388,11 @@ export interface Freeze {
 const members = 'app_id AS "appId", reason, actor AS "by", since';
 
 /** Lists the freezes, that of the whole service first. */
-export async function listFreezes(db: Handle): Promise<Freeze[]> {
-  const { rows } = await db.query<Freeze>(
+export function listFreezes(db: Handle): Promise<Freeze[]> {
+  return queryRows(
+    db,
     `SELECT ${members} FROM push_freeze WHERE released_at IS NULL ORDER BY app_id NULLS FIRST`,
   );
-  return rows;
 }
 
 /**
@@ -435,29 +431,28 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
 }
 
 /** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */
-export async function lockFreeze(tx: Handle, appId: string): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function lockFreeze(tx: Handle, appId: string): Promise<boolean> {
+  return hasRows(
+    tx,
     `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
     [appId],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Returns whether pushes of an ended freeze may still be held. */
-export async function hasEndedFreeze(db: Handle): Promise<boolean> {
-  const { rowCount } = await db.query('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
-  return (rowCount ?? 0) > 0;
+export function hasEndedFreeze(db: Handle): Promise<boolean> {
+  return hasRows(db, 'SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
 }
 
 /**
  * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for
  * the service. Omits those that another dispatcher has locked.
  */
-export async function lockEndedFreezes(tx: Handle): Promise<string[]> {
-  const { rows } = await tx.query<{ scope: string }>(
+export function lockEndedFreezes(tx: Handle): Promise<string[]> {
+  return queryColumn(
+    tx,
     `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
   );
-  return rows.map(({ scope }) => scope);
 }
 
 /** Forgets locked freezes. */
@@ -471,9 +466,11 @@ async function notifyFreezes(tx: Handle): Promise<void> {
 
 /** Tells whether an app or the whole service is frozen. */
 export async function isFrozen(db: Handle, appId: string): Promise<boolean> {
-  const { rows } = await db.query<{ found: boolean }>(
-    'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
-    [appId],
+  return (
+    (await queryValue<boolean>(
+      db,
+      'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
+      [appId],
+    )) ?? false
   );
-  return rows[0]?.found ?? false;
 }

@@ -11,6 +11,7 @@ import {
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
+import { queryColumn, queryNumber, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
 /**
@@ -138,29 +139,28 @@ export async function countUnmet(tx: Handle, conditions: string[], values: unkno
     const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
     return `count(*) FILTER (WHERE ${[`NOT c${i}`, ...others].join(' AND ')})`;
   });
-  const { rows } = await tx.query<{ counts: number[] }>(
-    `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
+  return (
+    (await queryValue<number[]>(
+      tx,
+      `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
        FROM (SELECT ${tests.join(', ')} FROM installation WHERE app_id = $1 OFFSET 0) AS tested`,
-    values,
+      values,
+    )) ?? []
   );
-  return rows[0]?.counts ?? [];
 }
 
 /** Counts the devices that meet a condition. */
-export async function countDevices(tx: Handle, condition: SqlCondition): Promise<number> {
-  const { rows } = await tx.query<{ n: number }>(
-    `SELECT count(*) AS n FROM installation WHERE ${condition.text}`,
-    condition.values,
-  );
-  return rows[0]?.n ?? 0;
+export function countDevices(tx: Handle, condition: SqlCondition): Promise<number> {
+  return queryNumber(tx, `SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
 }
 
 /** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
 
 /** Lists the device types of an app with one index lookup each, whatever the number of devices. */
-export async function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
-  const { rows } = await db.query<{ type: string }>(
+export function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
+  return queryColumn(
+    db,
     `WITH RECURSIVE found (type, n) AS (
        (SELECT device_type, 1 FROM installation WHERE app_id = $1 ORDER BY device_type LIMIT 1)
        UNION ALL
@@ -170,7 +170,6 @@ export async function listDeviceTypes(db: Handle, appId: string): Promise<string
      SELECT type FROM found WHERE type IS NOT NULL`,
     [appId, maxTypes],
   );
-  return rows.map(({ type }) => type);
 }
 
 /** Node of a query plan, without its conditions: those hold clients' values. */
@@ -256,12 +255,8 @@ export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): P
 }
 
 /** Counts the scheduled pushes of an app. */
-export async function countScheduled(tx: Handle, appId: string): Promise<number> {
-  const { rows } = await tx.query<{ n: number }>(
-    'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
-    [appId],
-  );
-  return rows[0]?.n ?? 0;
+export function countScheduled(tx: Handle, appId: string): Promise<number> {
+  return queryNumber(tx, 'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
 }
 
 /** Returns recipients per second of the newest large finished push among the last hundred. */
@@ -505,8 +500,9 @@ const sample = `sample AS MATERIALIZED (
  * Lists the members of the newest installations whose name begins with `prefix`, the most frequent
  * first.
  */
-export async function sampleFields(db: Handle, appId: string, prefix: string): Promise<SampledField[]> {
-  const { rows } = await db.query<SampledField>(
+export function sampleFields(db: Handle, appId: string, prefix: string): Promise<SampledField[]> {
+  return queryRows(
+    db,
     `WITH ${sample},
      member AS (
        SELECT m.key AS name, m.value FROM sample, jsonb_each(members) AS m WHERE starts_with(m.key, $2)),
@@ -529,18 +525,18 @@ export async function sampleFields(db: Handle, appId: string, prefix: string): P
       GROUP BY f.name, f.types, f.n ORDER BY f.n DESC, f.name`,
     [appId, prefix],
   );
-  return rows;
 }
 
 /**
  * Lists the channels of the newest installations that begin with `prefix`, the most frequent first.
  */
-export async function sampleChannels(
+export function sampleChannels(
   db: Handle,
   appId: string,
   prefix: string,
 ): Promise<{ value: string; share: number }[]> {
-  const { rows } = await db.query<{ value: string; share: number }>(
+  return queryRows(
+    db,
     `WITH sample AS MATERIALIZED (
        SELECT channels FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})
      SELECT channel AS value, round(count(*) / (SELECT count(*) FROM sample)::numeric, 3)::float8 AS share
@@ -548,7 +544,6 @@ export async function sampleChannels(
       GROUP BY channel ORDER BY count(*) DESC, channel LIMIT ${maxNames}`,
     [appId, prefix],
   );
-  return rows;
 }
 
 /** What the tables of the device channel and of receipts know of a device. */
@@ -635,8 +630,9 @@ export interface DayOfArrivals {
  * Returns the days since a time on which devices called last, the oldest first; of at most
  * `maxCounted` devices.
  */
-export async function listArrivalDays(tx: Handle, appId: string, since: Date): Promise<DayOfArrivals[]> {
-  const { rows } = await tx.query<DayOfArrivals>(
+export function listArrivalDays(tx: Handle, appId: string, since: Date): Promise<DayOfArrivals[]> {
+  return queryRows(
+    tx,
     `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
             count(*) FILTER (WHERE imported_at IS NULL) AS registered
        FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device
@@ -644,5 +640,4 @@ export async function listArrivalDays(tx: Handle, appId: string, since: Date): P
       GROUP BY 1 ORDER BY 1`,
     [appId, maxCounted, since],
   );
-  return rows;
 }

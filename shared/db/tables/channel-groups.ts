@@ -1,5 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { queryRows } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
@@ -135,11 +136,9 @@ export async function acknowledgeGroups(
 }
 
 /** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
-export async function findGroups(
-  db: Handle,
-  acknowledgements: Acknowledgement[],
-): Promise<GroupAcknowledgement[]> {
-  const { rows } = await db.query<GroupAcknowledgement>(
+export function findGroups(db: Handle, acknowledgements: Acknowledgement[]): Promise<GroupAcknowledgement[]> {
+  return queryRows(
+    db,
     `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
        JOIN channel_group g ON g.app_id = a.app_id AND g.push_id = a.push_id
@@ -150,7 +149,6 @@ export async function findGroups(
       acknowledgements.map(({ pushId }) => pushId),
     ],
   );
-  return rows;
 }
 
 /** Groups that one transaction of `moveToInboxes` moves. */

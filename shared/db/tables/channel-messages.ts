@@ -3,6 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { violatedConstraint } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { queryNumber, queryRows } from '../query.ts';
 import { AppStatement, isSharded, sweepText } from '../sharding.ts';
 import {
   type Acknowledgement,
@@ -477,12 +478,8 @@ const displaceStatement = prepare(`
  * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number
  * to the push records. Returns the number.
  */
-export async function displaceOldest(db: Handle, appId: string, installations: number[]): Promise<number> {
-  const { rows } = await db.query<{ displaced: number }>(displaceStatement, [
-    appId,
-    `{${installations.join()}}`,
-  ]);
-  return rows[0]?.displaced ?? 0;
+export function displaceOldest(db: Handle, appId: string, installations: number[]): Promise<number> {
+  return queryNumber(db, displaceStatement, [appId, `{${installations.join()}}`]);
 }
 
 /** Message of a push, as devices get it. */
@@ -646,11 +643,12 @@ export async function findMessages(
  * Returns the devices of this node that have messages in their inboxes, with their number, 1000 at
  * most.
  */
-export async function devicesWithMessages(
+export function devicesWithMessages(
   db: Handle,
   nodeId: string,
 ): Promise<{ appId: string; installation: number; messages: number }[]> {
-  const { rows } = await db.query<{ appId: string; installation: number; messages: number }>(
+  return queryRows(
+    db,
     `SELECT s.app_id AS "appId", s.installation, waiting.messages
        FROM channel_session s CROSS JOIN LATERAL (
          SELECT count(*) AS messages FROM (
@@ -659,5 +657,4 @@ export async function devicesWithMessages(
       WHERE s.node_id = $1 AND waiting.messages > 0`,
     [nodeId],
   );
-  return rows;
 }

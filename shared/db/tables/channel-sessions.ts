@@ -1,5 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { queryColumn, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
@@ -143,23 +144,25 @@ export async function restoreSessions(db: Handle, nodeId: string, sessions: Devi
 }
 
 /** Returns the stored sessions of a node. */
-export async function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
-  const { rows } = await db.query<DeviceSession>(
+export function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
+  return queryRows(
+    db,
     `SELECT app_id AS "appId", installation, session_id AS "sessionId"
        FROM channel_session WHERE node_id = $1`,
     [nodeId],
   );
-  return rows;
 }
 
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
 export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
-  const { rows } = await db.query<{ isNew: boolean }>(
-    `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
+  return (
+    (await queryValue<boolean>(
+      db,
+      `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
-    [nodeId],
+      [nodeId],
+    )) ?? false
   );
-  return rows[0]?.isNew ?? false;
 }
 
 /** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
@@ -178,9 +181,8 @@ export async function removeNode(db: Handle, nodeId: string): Promise<void> {
  * Returns which of these installations of an app exist and have no session. A device that waited
  * for its installation takes no session over: it may have connected again elsewhere since.
  */
-export async function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(unopened, [appId, installationIds]);
-  return rows.map(({ id }) => id);
+export function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
+  return queryColumn(db, unopened, [appId, installationIds]);
 }
 
 const unopened = prepare(
@@ -190,14 +192,14 @@ const unopened = prepare(
 );
 
 /** Returns the sessions of a node whose installation was deleted. */
-export async function sessionsWithoutInstallation(db: Handle, nodeId: string): Promise<DeviceSession[]> {
-  const { rows } = await db.query<DeviceSession>(
+export function sessionsWithoutInstallation(db: Handle, nodeId: string): Promise<DeviceSession[]> {
+  return queryRows(
+    db,
     `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
       WHERE s.node_id = $1
         AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
     [nodeId],
   );
-  return rows;
 }
 
 // On a sharded database (operate/distributed.md): a transaction of one app with a statement for

@@ -4,6 +4,7 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
+import { hasRows, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
 import { switchOn } from './apps.ts';
 
 /**
@@ -69,42 +70,42 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
         ORDER BY seen_at DESC, id DESC OFFSET $1)`,
     [maxSessionsOfToken - 1, session.tokenId],
   );
-  const { rows } = await tx.query<{ id: number }>(
+  return queryNumber(
+    tx,
     `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
      VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id`,
     [session.digest, session.adminMark, session.tokenId, session.address, session.agent, session.now],
   );
-  return rows[0]?.id ?? 0;
 }
 
 /**
  * Finds a valid session by the digest of its cookie. `marks` are those of the current
  * CARILLON_ADMIN_TOKEN.
  */
-export async function findSession(
+export function findSession(
   db: Handle,
   digest: Buffer,
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
 ): Promise<ConsoleSession | undefined> {
-  const { rows } = await db.query<ConsoleSession>(
+  return queryRow(
+    db,
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE s.digest = $5 AND ${isValid}`,
     [...validity(marks, bounds), digest],
   );
-  return rows[0];
 }
 
 /** Tells whether a session is valid, by its id. */
-export async function hasSession(
+export function hasSession(
   db: Handle,
   id: number,
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
     [...validity(marks, bounds), id],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 export async function touchSession(db: Handle, id: number, now: Date): Promise<void> {
@@ -112,23 +113,22 @@ export async function touchSession(db: Handle, id: number, now: Date): Promise<v
 }
 
 /** Lists valid sessions, the newest first. */
-export async function listSessions(
+export function listSessions(
   db: Handle,
   page: { before: number | null; limit: number },
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
 ): Promise<ConsoleSession[]> {
-  const { rows } = await db.query<ConsoleSession>(
+  return queryRows(
+    db,
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE ${isValid} AND ($5::bigint IS NULL OR s.id < $5) ORDER BY s.id DESC LIMIT $6`,
     [...validity(marks, bounds), page.before, page.limit],
   );
-  return rows;
 }
 
 /** Deletes a session. Returns false when no session has this id. */
-export async function deleteSession(tx: Handle, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query('DELETE FROM console_session WHERE id = $1', [id]);
-  return (rowCount ?? 0) > 0;
+export function deleteSession(tx: Handle, id: number): Promise<boolean> {
+  return hasRows(tx, 'DELETE FROM console_session WHERE id = $1', [id]);
 }
 
 /** Deletes ended sessions and login codes. */
@@ -164,17 +164,17 @@ export async function insertLoginCode(
  * Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired
  * one.
  */
-export async function spendLoginCode(
+export function spendLoginCode(
   tx: Handle,
   digest: Buffer,
   { marks, now }: { marks: readonly Buffer[]; now: Date },
 ): Promise<{ tokenId: number | null } | undefined> {
-  const { rows } = await tx.query<{ tokenId: number | null }>(
+  return queryRow(
+    tx,
     `DELETE FROM console_login_code WHERE digest = $1 AND admin_mark = ANY($2) AND expires_at > $3
      RETURNING token_id AS "tokenId"`,
     [digest, marks, now],
   );
-  return rows[0];
 }
 
 /** Token for the admin API, without its secret. */
@@ -211,21 +211,20 @@ export async function insertToken(
 }
 
 /** Finds a token that has not expired by the digest of its secret. */
-export async function findToken(db: Handle, digest: Buffer, now: Date): Promise<ConsoleToken | undefined> {
-  const { rows } = await db.query<ConsoleToken>(
+export function findToken(db: Handle, digest: Buffer, now: Date): Promise<ConsoleToken | undefined> {
+  return queryRow(
+    db,
     `SELECT ${tokenColumns} FROM console_token WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)`,
     [digest, now],
   );
-  return rows[0];
 }
 
 /** Tells whether a token exists and has not expired. */
-export async function hasToken(db: Handle, id: number, now: Date): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
-    [id, now],
-  );
-  return (rowCount ?? 0) > 0;
+export function hasToken(db: Handle, id: number, now: Date): Promise<boolean> {
+  return hasRows(db, 'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
+    id,
+    now,
+  ]);
 }
 
 /** Writes that a token is used, at most once a minute. */
@@ -235,32 +234,27 @@ export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: 
 }
 
 /** Lists tokens, the newest first, also expired ones. */
-export async function listTokens(
+export function listTokens(
   db: Handle,
   page: { before: number | null; limit: number },
 ): Promise<ConsoleToken[]> {
-  const { rows } = await db.query<ConsoleToken>(
+  return queryRows(
+    db,
     `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
     [page.before, page.limit],
   );
-  return rows;
 }
 
-export async function countTokens(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ n: number }>('SELECT count(*) AS n FROM console_token');
-  return rows[0]?.n ?? 0;
+export function countTokens(db: Handle): Promise<number> {
+  return queryNumber(db, 'SELECT count(*) AS n FROM console_token');
 }
 
 /**
  * Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the
  * audit.
  */
-export async function deleteToken(tx: Handle, id: number): Promise<ConsoleToken | undefined> {
-  const { rows } = await tx.query<ConsoleToken>(
-    `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`,
-    [id],
-  );
-  return rows[0];
+export function deleteToken(tx: Handle, id: number): Promise<ConsoleToken | undefined> {
+  return queryRow(tx, `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
 }
 
 /**
@@ -298,23 +292,20 @@ interface ItemKey {
 const savedItemColumns = `name, content, updated_at AS "updatedAt", updated_by AS "updatedBy"`;
 
 /** Lists the items of a kind by name; their number is limited. */
-export async function listSavedItems(db: Handle, appId: string, kind: SavedKind): Promise<SavedItem[]> {
-  const { rows } = await db.query<SavedItem>(
+export function listSavedItems(db: Handle, appId: string, kind: SavedKind): Promise<SavedItem[]> {
+  return queryRows(
+    db,
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 ORDER BY name`,
     [appId, kind],
   );
-  return rows;
 }
 
-export async function findSavedItem(
-  db: Handle,
-  { appId, kind, name }: ItemKey,
-): Promise<SavedItem | undefined> {
-  const { rows } = await db.query<SavedItem>(
+export function findSavedItem(db: Handle, { appId, kind, name }: ItemKey): Promise<SavedItem | undefined> {
+  return queryRow(
+    db,
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3`,
     [appId, kind, name],
   );
-  return rows[0];
 }
 
 /**
@@ -327,11 +318,11 @@ export async function countOtherItems(
 ): Promise<number | undefined> {
   const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
   if ((locked.rowCount ?? 0) === 0) return undefined;
-  const { rows } = await tx.query<{ n: number }>(
+  return queryNumber(
+    tx,
     'SELECT count(*) AS n FROM saved_item WHERE app_id = $1 AND kind = $2 AND name <> $3',
     [appId, kind, name],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Creates or replaces an item. */
@@ -353,15 +344,12 @@ export async function putSavedItem(
 }
 
 /** Deletes an item and returns it; undefined without such an item. */
-export async function deleteSavedItem(
-  tx: Handle,
-  { appId, kind, name }: ItemKey,
-): Promise<SavedItem | undefined> {
-  const { rows } = await tx.query<SavedItem>(
+export function deleteSavedItem(tx: Handle, { appId, kind, name }: ItemKey): Promise<SavedItem | undefined> {
+  return queryRow(
+    tx,
     `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
     [appId, kind, name],
   );
-  return rows[0];
 }
 
 /** Thing that a search found. */
@@ -376,30 +364,31 @@ export interface Hit {
 const maxOfKind = 10;
 
 /** Finds apps by id, or by a part of the name. */
-export async function searchApps(db: Handle, apps: readonly string[] | null, q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export function searchApps(db: Handle, apps: readonly string[] | null, q: string): Promise<Hit[]> {
+  return queryRows(
+    db,
     `SELECT 'app' AS kind, app_id AS "appId", app_id AS id, name AS title FROM app
       WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
       ORDER BY app_id = $2 DESC, name, app_id LIMIT ${maxOfKind}`,
     [apps, q],
   );
-  return rows;
 }
 
 /** Finds pushes by objectId or notification_id. */
-export async function searchPushes(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export function searchPushes(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
+  return queryRows(
+    db,
     `SELECT 'push' AS kind, app_id AS "appId", object_id AS id, state AS title FROM notification
       WHERE app_id = ANY($1) AND (object_id = $2 OR notification_id = $2)
       ORDER BY id DESC LIMIT ${maxOfKind}`,
     [apps, q],
   );
-  return rows;
 }
 
 /** Finds installations by any of their ids. */
-export async function searchInstallations(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export function searchInstallations(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
+  return queryRows(
+    db,
     `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
             concat_ws(' ', device_type, vendor_name) AS title FROM installation
       WHERE app_id = ANY($1)
@@ -407,19 +396,18 @@ export async function searchInstallations(db: Handle, apps: readonly string[], q
       LIMIT ${maxOfKind}`,
     [apps, q, namesOfToken(q)],
   );
-  return rows;
 }
 
 /** Finds users by objectId, name, address or number. */
-export async function searchUsers(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export function searchUsers(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
+  return queryRows(
+    db,
     `SELECT 'user' AS kind, app_id AS "appId", object_id AS id, username AS title FROM app_user
       WHERE app_id = ANY($1)
         AND (object_id = $2 OR username = $2 OR email = $2 OR mobile_phone_number = $3)
       LIMIT ${maxOfKind}`,
     [apps, q, q.replaceAll(/[ -]/g, '')],
   );
-  return rows;
 }
 
 /** Change by a caller of the admin API. */
@@ -521,12 +509,13 @@ export function insertCommand(
 }
 
 /** Lists entries, the newest first. */
-export async function listAudit(
+export function listAudit(
   db: Handle,
   filter: AuditFilter,
   page: { before: number | null; limit: number },
 ): Promise<AuditEntry[]> {
-  const { rows } = await db.query<AuditEntry>(
+  return queryRows(
+    db,
     `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
             address, request_id AS "requestId", action, target, before, after
        FROM audit
@@ -547,16 +536,15 @@ export async function listAudit(
       page.limit,
     ],
   );
-  return rows;
 }
 
 /** Deletes entries older than the retention; returns their number. */
-export async function deleteOldAudit(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldAudit(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     'DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)',
     [before, limit],
   );
-  return rowCount ?? 0;
 }
 
 /**

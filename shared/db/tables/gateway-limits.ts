@@ -1,4 +1,5 @@
 import type { Handle } from '../pool.ts';
+import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
 
 /**
  * SQL expression for the number of recipients of `push_batch` under an alias; rows of older
@@ -104,13 +105,14 @@ const heldSeconds = 1;
  * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`).
  * Returns false for a push that is finished.
  */
-export async function changePace(
+export function changePace(
   tx: Handle,
   appId: string,
   pushId: number,
   flowControl: number | null,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `UPDATE notification
         SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
             pace_epoch = pace_epoch + 1, updated_at = now(),
@@ -119,7 +121,6 @@ export async function changePace(
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Today in China, the day of all gateway quotas, by the database's clock. */
@@ -138,12 +139,14 @@ export async function closedReason(
   { appId, connector, profile }: ProfileKey,
   messageClass: string,
 ): Promise<string | null> {
-  const { rows } = await db.query<{ closed_reason: string | null }>(
-    `SELECT closed_reason FROM gateway_day
+  return (
+    (await queryValue<string | null>(
+      db,
+      `SELECT closed_reason FROM gateway_day
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
-    [appId, connector, profile, messageClass],
+      [appId, connector, profile, messageClass],
+    )) ?? null
   );
-  return rows[0]?.closed_reason ?? null;
 }
 
 /** Closes a class until midnight in China; keeps the first reason. */
@@ -183,17 +186,17 @@ export async function addGatewayUse(
 }
 
 /** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
-export async function readGatewayUse(
+export function readGatewayUse(
   db: Handle,
   appId: string,
   day: string,
 ): Promise<(GatewayUse & { connector: string })[]> {
-  const { rows } = await db.query<GatewayUse & { connector: string }>(
+  return queryRows(
+    db,
     `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
       WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
     [appId, day],
   );
-  return rows;
 }
 
 /** Batch of a test push (protocol/push.md#test-pushes). */
@@ -344,15 +347,15 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   return made;
 }
 
-async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promise<RateRow | undefined> {
-  const { rows } = await tx.query<RateRow>(
+function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promise<RateRow | undefined> {
+  return queryRow(
+    tx,
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
      SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
             ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
     [appId, connector, profile],
   );
-  return rows[0];
 }
 
 /**
@@ -395,15 +398,15 @@ export interface ProfileUse {
 }
 
 /** Lists an app's use of its gateways on a day in China (`YYYY-MM-DD`), at most `limit` rows. */
-export async function listProfileUse(
+export function listProfileUse(
   db: Handle,
   appId: string,
   { day, limit }: { day: string; limit: number },
 ): Promise<ProfileUse[]> {
-  const { rows } = await db.query<ProfileUse>(
+  return queryRows(
+    db,
     `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
       WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,
     [appId, day, limit],
   );
-  return rows;
 }

@@ -12,6 +12,7 @@ import {
 import type { ConnectorId } from '../../domain/labels.ts';
 import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
+import { hasRows, queryRowCount } from '../query.ts';
 
 /** NOTIFY topic of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
@@ -155,17 +156,17 @@ export async function findTroubledElsewhere(db: Handle, dispatcher: string): Pro
  * Returns whether the gateway has answered another dispatcher since a time: its breaker closed
  * after a successful probe, or was closed all the time.
  */
-export async function hasAnsweredElsewhere(
+export function hasAnsweredElsewhere(
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   { dispatcher, since }: { dispatcher: string; since: Date },
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `SELECT 1 FROM breaker_state
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
     [appId, connector, profile, dispatcher, since],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Deletes states that no dispatcher has renewed for a day. */
@@ -332,14 +333,14 @@ export async function claimGatewayToken(
   leaseMs: number,
 ): Promise<boolean> {
   const nowMs = await databaseNow(db);
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `INSERT INTO gateway_token AS t (app_id, connector, credential, claimed_until)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, connector, credential) DO UPDATE SET claimed_until = excluded.claimed_until
       WHERE t.claimed_until IS NULL OR t.claimed_until < $5`,
     [...valuesOf(vault, key), new Date(nowMs + leaseMs), new Date(nowMs)],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Saves a renewed token and ends the claim. */
@@ -372,10 +373,10 @@ export async function releaseGatewayToken(db: Handle, vault: Vault, key: TokenKe
 }
 
 /** Deletes expired tokens of unused credentials; returns their number. */
-export async function deleteOldGatewayTokens(db: Handle, before: Date): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldGatewayTokens(db: Handle, before: Date): Promise<number> {
+  return queryRowCount(
+    db,
     'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',
     [before],
   );
-  return rowCount ?? 0;
 }

@@ -6,6 +6,7 @@ import type { SessionSecret, UserDraft } from '../../domain/users/user.ts';
 import { type CopyRow, type CopyValue, copyIn, RowEncoder } from '../copy.ts';
 import { isFailedCopyToWorker, violatedConstraint } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
+import { queryNumber, queryRows } from '../query.ts';
 import { draftColumns, draftValues } from './installations.ts';
 import { countRolesLocked } from './roles.ts';
 import { userDraftColumns, userDraftValues } from './users.ts';
@@ -342,9 +343,8 @@ export async function mergeRoles(
   };
 }
 
-async function countSeen(tx: Handle): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>(`SELECT count(*) AS count FROM ${roleShadow}`);
-  return rows[0]?.count ?? 0;
+function countSeen(tx: Handle): Promise<number> {
+  return queryNumber(tx, `SELECT count(*) AS count FROM ${roleShadow}`);
 }
 
 /** Where the members of each relation are, and what of them a dry run has seen. */
@@ -639,13 +639,13 @@ async function insertIdentities(tx: Handle, appId: string, targets: Targets): Pr
      ON CONFLICT DO NOTHING`,
     [appId],
   );
-  const { rows } = await tx.query<Conflict>(
+  return queryRows(
+    tx,
     `SELECT s.line, s.user_id, s.object_id, x.platform, h.id AS holder_id, h.object_id AS holder
        FROM ${identitiesIn('own')} ${holderIn(targets)}
       WHERE s.user_id IS NOT NULL AND h.id <> s.user_id ORDER BY s.line`,
     [appId],
   );
-  return rows;
 }
 
 /**

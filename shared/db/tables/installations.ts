@@ -6,6 +6,7 @@ import type { CopyValue } from '../copy.ts';
 import { isDeadlock } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { PreparedStatements, prepare } from '../prepared.ts';
+import { queryColumn, queryRowCount, queryRows } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -276,17 +277,17 @@ export async function takeRegistration(
  * Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the
  * keys and ACLs.
  */
-export async function lockInstallations(
+export function lockInstallations(
   tx: Handle,
   appId: string,
   objectIds: string[],
 ): Promise<(Pick<Installation, 'id'> & { acl: Json })[]> {
-  const { rows } = await tx.query<Pick<Installation, 'id'> & { acl: Json }>(
+  return queryRows(
+    tx,
     `SELECT id, fields -> 'ACL' AS acl FROM installation
       WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
     [appId, objectIds],
   );
-  return rows;
 }
 
 export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
@@ -478,8 +479,9 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
   return isLast ? null : last;
 }
 
-async function release(tx: Handle, appId: string, ids: readonly string[]): Promise<number> {
-  const { rowCount } = await tx.query(
+function release(tx: Handle, appId: string, ids: readonly string[]): Promise<number> {
+  return queryRowCount(
+    tx,
     `WITH locked AS MATERIALIZED (
        SELECT id, registration_id, ${vendorOfRow} AS owner, updated_at FROM installation
         WHERE app_id = $1 AND registration_id = ANY ($2::text[]) AND ${vendorOfRow} IS NOT NULL
@@ -491,7 +493,6 @@ async function release(tx: Handle, appId: string, ids: readonly string[]): Promi
       WHERE i.app_id = $1 AND i.id = r.id AND r.place > 1`,
     [appId, ids],
   );
-  return rowCount ?? 0;
 }
 
 /** Key of a batch. */
@@ -582,33 +583,32 @@ async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries
 }
 
 /** Lists the keys of up to `limit` installations that meet a condition, unordered. */
-export async function listMatching(
+export function listMatching(
   tx: Handle,
   { condition, values }: RowCondition,
   limit: number,
 ): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
+  return queryColumn(
+    tx,
     `SELECT id FROM installation WHERE app_id = $1 AND (${condition}) LIMIT $${values.length + 1}`,
     [...values, limit],
   );
-  return rows.map(({ id }) => id);
 }
 
 /** Deletes those of some installations that still meet a condition; returns their number. */
-export async function deleteMatching(
+export function deleteMatching(
   tx: Handle,
   { condition, values }: RowCondition,
   ids: readonly number[],
 ): Promise<number> {
-  const { rowCount } = await tx.query(
-    // Locked in the order of their keys, as `lockInstallations` does.
+  return queryRowCount(
+    tx, // Locked in the order of their keys, as `lockInstallations` does.
     `WITH matching AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
         ORDER BY id FOR UPDATE)
      DELETE FROM installation i USING matching WHERE i.app_id = $1 AND i.id = matching.id`,
     [...values, ids],
   );
-  return rowCount ?? 0;
 }
 
 /** Page of a walk over the installations of an app, in the order of their keys. */

@@ -6,6 +6,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
+import { queryRowCount } from '../query.ts';
 import type { ReceiptSource } from './receipts.ts';
 
 /** Installations that one statement deletes. */
@@ -277,11 +278,12 @@ export async function deleteReportedInvalid(
  * Deletes the installations with certain reports of a push, of one connector or of all. Returns
  * their number.
  */
-export async function deleteReported(
+export function deleteReported(
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
 ): Promise<number> {
-  const { rowCount } = await tx.query(
+  return queryRowCount(
+    tx,
     `WITH due AS (
        DELETE FROM dead_notice
         WHERE app_id = $1 AND push_id = $2 AND is_sure AND ($3::text IS NULL OR connector = $3)
@@ -294,17 +296,16 @@ export async function deleteReported(
      SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
     [appId, pushId, connector ?? null],
   );
-  return rowCount ?? 0;
 }
 
 /** Deletes reports older than `before`; returns their number. */
-export async function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, installation FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2)
      DELETE FROM dead_notice n USING old
       WHERE n.app_id = old.app_id AND n.installation = old.installation AND n.noted_at < $1`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }

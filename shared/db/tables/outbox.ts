@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
+import { queryRowCount } from '../query.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
 export interface OutboxMessage {
@@ -186,14 +187,14 @@ export async function countTry(tx: Handle, appId: string, id: number, reason: st
 }
 
 /** Deletes messages from before `before`. Returns their number. */
-export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2)
      DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }
 
 /** States of a message: `kept` found no provider. */

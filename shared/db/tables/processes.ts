@@ -7,6 +7,7 @@ import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
 import { packageVersion } from '../../process/version.ts';
 import type { Handle } from '../pool.ts';
+import { queryRows } from '../query.ts';
 
 /** Kinds of processes of a service. */
 export const processKinds = ['api', 'dispatcher'] as const;
@@ -68,14 +69,14 @@ export async function forgetProcess(db: Handle, id: string): Promise<void> {
 const maxListed = 1000;
 
 /** Lists the processes that renewed their rows lately, by kind and host. */
-export async function listProcesses(db: Handle, goneAfterMs: number): Promise<SeenProcess[]> {
-  const { rows } = await db.query<SeenProcess>(
+export function listProcesses(db: Handle, goneAfterMs: number): Promise<SeenProcess[]> {
+  return queryRows(
+    db,
     `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
     [goneAfterMs],
   );
-  return rows;
 }
 
 /** Report of a running process, with its clock and the time since it was written. */

@@ -8,6 +8,7 @@ import {
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
+import { hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 import { insertAudit } from './console.ts';
 
 /** Push profile with decrypted credentials. The connector validates their shape. */
@@ -37,13 +38,14 @@ const entryColumns = membersOf('p', ['connector', 'name', 'created_at', 'updated
  * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks
  * the app's row, so that the app is not deleted concurrently.
  */
-export async function putProfile(
+export function putProfile(
   db: Handle,
   vault: Vault,
   profile: { appId: string; connector: string; name: string; credentials: unknown },
 ): Promise<ProfileEntry | undefined> {
   const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileEntry>(
+  return queryRow(
+    db,
     `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
@@ -51,15 +53,14 @@ export async function putProfile(
      RETURNING ${entryColumns}`,
     [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
   );
-  return rows[0];
 }
 
-export async function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
-  const { rows } = await db.query<ProfileEntry>(
+export function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
+  return queryRows(
+    db,
     `SELECT ${entryColumns} FROM push_profile p WHERE app_id = $1 ORDER BY connector, name`,
     [appId],
   );
-  return rows;
 }
 
 /** Profile of any app, without its credentials. */
@@ -71,13 +72,13 @@ export interface ProfileVersion {
 }
 
 /** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
-export async function listProfileVersions(db: Handle, limit: number): Promise<ProfileVersion[]> {
-  const { rows } = await db.query<ProfileVersion>(
+export function listProfileVersions(db: Handle, limit: number): Promise<ProfileVersion[]> {
+  return queryRows(
+    db,
     `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
       ORDER BY app_id, connector, name LIMIT $1`,
     [limit],
   );
-  return rows;
 }
 
 interface SendingRow extends ProfileEntry {
@@ -138,17 +139,12 @@ export async function openProfile(
   }))[0];
 }
 
-export async function deleteProfile(
-  db: Handle,
-  appId: string,
-  connector: string,
-  name: string,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
-    [appId, connector, name],
-  );
-  return (rowCount ?? 0) > 0;
+export function deleteProfile(db: Handle, appId: string, connector: string, name: string): Promise<boolean> {
+  return hasRows(db, 'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3', [
+    appId,
+    connector,
+    name,
+  ]);
 }
 
 /** Profile that a rotation belongs to. */
@@ -186,7 +182,8 @@ export async function stageCandidate(
   const { appId, connector, name, credentials } = profile;
   const sealed = vault.seal(credentials, sealContexts.profile(appId, connector, name));
   await touchProfile(tx, profile);
-  const { rows } = await tx.query<ProfileRotation>(
+  return queryRow(
+    tx,
     `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at, changed_at)
      SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp() FROM push_profile WHERE ${ofProfile}
      ON CONFLICT (app_id, connector, name) DO UPDATE
@@ -196,18 +193,10 @@ export async function stageCandidate(
      RETURNING ${columns}`,
     [...keyOf(profile), sealed],
   );
-  return rows[0];
 }
 
-export async function findRotation(
-  db: Handle,
-  profile: RotatedProfile,
-): Promise<ProfileRotation | undefined> {
-  const { rows } = await db.query<ProfileRotation>(
-    `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`,
-    keyOf(profile),
-  );
-  return rows[0];
+export function findRotation(db: Handle, profile: RotatedProfile): Promise<ProfileRotation | undefined> {
+  return queryRow(db, `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`, keyOf(profile));
 }
 
 /** As `findRotation`, and locks it for the transaction. */
@@ -218,11 +207,11 @@ export async function lockRotation(
   // The profile first, as every change of it does: a concurrent upload or deletion waits, and not
   // the other way round.
   await touchProfile(tx, profile);
-  const { rows } = await tx.query<ProfileRotation>(
+  return queryRow(
+    tx,
     `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile} FOR UPDATE`,
     keyOf(profile),
   );
-  return rows[0];
 }
 
 /**
@@ -240,12 +229,12 @@ export async function saveCheck(
   }: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
 ): Promise<ProfileRotation | undefined> {
   await touchProfile(tx, profile);
-  const { rows } = await tx.query<ProfileRotation>(
+  return queryRow(
+    tx,
     `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
       WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
     [...keyOf(profile), stagedAt, to, reason, detail],
   );
-  return rows[0];
 }
 
 /** Makes the candidate of a locked rotation the current version, and keeps the replaced one. */
@@ -296,63 +285,63 @@ export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<
  * Counts the next `count` batches of a profile during a canary. Returns the number of batches
  * before them; undefined if the canary has ended.
  */
-export async function claimBatches(
+export function claimBatches(
   db: Handle,
   profile: RotatedProfile,
   count: number,
 ): Promise<number | undefined> {
-  const { rows } = await db.query<{ before: number }>(
+  return queryValue(
+    db,
     `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile} AND state = 'canary'
      RETURNING batches_seen - $4 AS before`,
     [...keyOf(profile), count],
   );
-  return rows[0]?.before;
 }
 
 /**
  * Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or
  * began later.
  */
-export async function addCanaryCounts(
+export function addCanaryCounts(
   tx: Handle,
   profile: RotatedProfile,
   { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
 ): Promise<ProfileRotation | undefined> {
-  const { rows } = await tx.query<ProfileRotation>(
+  return queryRow(
+    tx,
     `UPDATE profile_rotation
         SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7, refused = refused + $8, worse = worse + $9
       WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
     [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
   );
-  return rows[0];
 }
 
 /** Lists canaries by their beginning, for the decisions that depend on their age. */
-export async function listCanaries(db: Handle, limit: number): Promise<ProfileRotation[]> {
-  const { rows } = await db.query<ProfileRotation>(
+export function listCanaries(db: Handle, limit: number): Promise<ProfileRotation[]> {
+  return queryRows(
+    db,
     `SELECT ${columns} FROM profile_rotation WHERE state = 'canary' ORDER BY changed_at LIMIT $1`,
     [limit],
   );
-  return rows;
 }
 
 /** Lists rotations that changed since `after`, and all open ones, the newest first. */
-export async function listRotations(db: Handle, after: Date, limit: number): Promise<ProfileRotation[]> {
-  const { rows } = await db.query<ProfileRotation>(
+export function listRotations(db: Handle, after: Date, limit: number): Promise<ProfileRotation[]> {
+  return queryRows(
+    db,
     `SELECT ${columns} FROM profile_rotation
       WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC LIMIT $2`,
     [after, limit],
   );
-  return rows;
 }
 
 /** Forgets credentials that promotions replaced before `before`. Returns their number. */
-export async function forgetPrevious(db: Handle, before: Date): Promise<number> {
-  const { rowCount } = await db.query(
+export function forgetPrevious(db: Handle, before: Date): Promise<number> {
+  return queryRowCount(
+    db,
     `UPDATE profile_rotation SET previous = NULL WHERE previous IS NOT NULL AND changed_at < $1`,
     [before],
   );
-  return rowCount ?? 0;
 }
 
 /**
@@ -376,18 +365,18 @@ export interface CredentialNotice {
 /**
  * Notes that a step is told. Returns false if it was told before, or if the profile was deleted.
  */
-export async function noteNotice(
+export function noteNotice(
   tx: Handle,
   { appId, connector, profile, endsAt, days }: CredentialNotice,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3
      ON CONFLICT (app_id, connector, name) DO UPDATE SET ends_at = excluded.ends_at, days = excluded.days
       WHERE n.ends_at <> excluded.ends_at OR n.days > excluded.days`,
     [appId, connector, profile, endsAt, days],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Name of the actor of a decision in the audit. */

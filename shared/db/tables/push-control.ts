@@ -1,5 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
+import { hasRows, queryRows } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
 
@@ -12,23 +13,23 @@ export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
 }
 
 /** Moves a queued or sending push to `paused`. Returns false for other states. */
-export async function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
+  return hasRows(
+    tx,
     `UPDATE notification SET state = 'paused', updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
-export async function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
+  return hasRows(
+    tx,
     `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 const expiredPauses = `
@@ -133,12 +134,13 @@ export async function takeHeldPlanning(
  * Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the
  * oldest first.
  */
-export async function findHeldPushes(
+export function findHeldPushes(
   db: Handle,
   frozen: readonly string[],
   limit: number,
 ): Promise<{ appId: string; id: number }[]> {
-  const { rows } = await db.query<{ appId: string; id: number }>(
+  return queryRows(
+    db,
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
         AND (n.is_plan_held OR EXISTS (SELECT FROM push_batch b
@@ -146,7 +148,6 @@ export async function findHeldPushes(
       ORDER BY n.id LIMIT $2`,
     [frozen, limit],
   );
-  return rows;
 }
 
 /** A push that waits for planning, is being sent, or was cancelled while it was sent. */
@@ -181,18 +182,18 @@ const working = `'queued', 'sending', 'cancelled'`;
 const maxBatches = 20_000;
 
 /** Lists the pushes with open work, the oldest first. A paused or scheduled push needs no job. */
-export async function listOpenPushes(
+export function listOpenPushes(
   tx: Handle,
   { afterId, limit }: { afterId: number; limit: number },
 ): Promise<OpenPush[]> {
   const ofState = (state: string) =>
     `(SELECT app_id, id FROM notification WHERE state = ${state} AND id > $1 ORDER BY id LIMIT $2)`;
-  const { rows } = await tx.query<OpenPush>(
+  return queryRows(
+    tx,
     `SELECT app_id AS "appId", id FROM (${ofState("'queued'")} UNION ALL ${ofState("'sending'")}
       UNION ALL ${ofState("'cancelled' AND devices > 0")}) AS open ORDER BY id LIMIT $2`,
     [afterId, limit],
   );
-  return rows;
 }
 
 /**

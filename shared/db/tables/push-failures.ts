@@ -3,6 +3,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { hasRows, queryColumn, queryRow, queryRows } from '../query.ts';
 import type { SqlCondition } from './audience.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
@@ -94,12 +95,13 @@ export async function readSettledSpan(
 }
 
 /** Adds up the settled recipients of a push by connector and step. */
-export async function readTimeline(
+export function readTimeline(
   db: Handle,
   { appId, id }: PushKey,
   { from, stepMs }: { from: Date; stepMs: number },
 ): Promise<TimelineSlot[]> {
-  const { rows } = await db.query<TimelineSlot>(
+  return queryRows(
+    db,
     `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
             sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,
             sum(t.value::bigint) FILTER (WHERE t.key <> 'sent')::bigint AS other
@@ -108,7 +110,6 @@ export async function readTimeline(
       GROUP BY b.connector, slot`,
     [appId, id, from, stepMs],
   );
-  return rows;
 }
 
 /**
@@ -185,9 +186,8 @@ const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
 });
 
 /** Returns whether a failure meets a condition over `push_failure`. */
-export async function hasFailure(db: Handle, { text, values }: SqlCondition): Promise<boolean> {
-  const { rowCount } = await db.query(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
-  return (rowCount ?? 0) > 0;
+export function hasFailure(db: Handle, { text, values }: SqlCondition): Promise<boolean> {
+  return hasRows(db, `SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 }
 
 /** Failures with one cause: all of them, and those that a redrive leaves out. */
@@ -314,14 +314,13 @@ const claimStatement = prepare(
  * Gives failures of a push to a redrive (`id`), each to one redrive only, and counts them on the
  * record of the push. Returns the installations that it got.
  */
-export async function claimFailures(
+export function claimFailures(
   tx: Handle,
   { appId, id, failedId }: PushKey & { failedId: number },
   installations: readonly number[],
 ): Promise<number[]> {
   const values = [appId, failedId, id, `{${installations.join(',')}}`];
-  const { rows } = await tx.query<{ installation: number }>(claimStatement, values);
-  return rows.map(({ installation }) => installation);
+  return queryColumn(tx, claimStatement, values);
 }
 
 /** Push that sends to recipients of a locked one again. */
@@ -341,7 +340,8 @@ export async function lockForRedrive(
   objectId: string,
 ): Promise<RivalPush | undefined> {
   await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, id]);
-  const { rows } = await tx.query<RivalPush>(
+  return queryRow(
+    tx,
     `SELECT object_id AS "objectId", redrive_of IS NOT NULL AS "isRedrive" FROM notification
       WHERE app_id = $1 AND object_id <> $3
         AND ((redrive_of = $2 AND NOT is_planned AND state IN ('scheduled', 'queued', 'sending', 'paused'))
@@ -350,7 +350,6 @@ export async function lockForRedrive(
       LIMIT 1`,
     [appId, id, objectId],
   );
-  return rows[0];
 }
 
 /**
@@ -369,11 +368,11 @@ export async function noteRedrive(tx: Handle, { appId, id }: PushKey, objectId: 
 const maxRedrives = 100;
 
 /** Lists the redrives of a push, newest first. */
-export async function listRedrives(db: Handle, { appId, id }: PushKey): Promise<string[]> {
-  const { rows } = await db.query<{ objectId: string }>(
+export function listRedrives(db: Handle, { appId, id }: PushKey): Promise<string[]> {
+  return queryColumn(
+    db,
     `SELECT object_id AS "objectId" FROM notification WHERE app_id = $1 AND redrive_of = $2
       ORDER BY id DESC LIMIT ${maxRedrives}`,
     [appId, id],
   );
-  return rows.map(({ objectId }) => objectId);
 }

@@ -4,6 +4,7 @@ import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { hasRows, queryNumber } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
@@ -69,14 +70,13 @@ export interface PlanningStep {
  * another planner has moved it, or the push was paused or cancelled. The caller must then roll the
  * step back.
  */
-export async function advancePlanning(
+export function advancePlanning(
   tx: Handle,
   push: { appId: string; id: number },
   { from, through, devices, isLast }: PlanningStep,
 ): Promise<boolean> {
   const values = [push.appId, push.id, from, through, devices, isLast];
-  const { rowCount } = await tx.query(advanceStatement, values);
-  return (rowCount ?? 0) > 0;
+  return hasRows(tx, advanceStatement, values);
 }
 
 /** A push whose targets are all planned by one step. */
@@ -135,9 +135,8 @@ const countOpenStatement = prepare(
 );
 
 /** Counts the pushes of an app in state `sending`. */
-export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(countOpenStatement, [appId]);
-  return rows[0]?.n ?? 0;
+export function countOpenPushes(db: Handle, appId: string): Promise<number> {
+  return queryNumber(db, countOpenStatement, [appId]);
 }
 
 /** Time at which the first batch of a push was sent. */
@@ -292,12 +291,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
 }
 
 /** Counts the recipients of an open push that are sent to again after an unanswered request. */
-export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
-  const { rows } = await db.query<{ repeats: number }>(`SELECT (${repeatsOfBatches}) AS repeats`, [
-    appId,
-    id,
-  ]);
-  return rows[0]?.repeats ?? 0;
+export function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
+  return queryNumber(db, `SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
 }
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */

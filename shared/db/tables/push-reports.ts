@@ -4,6 +4,7 @@ import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.t
 import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { hasRows, queryNumber, queryRow, queryRows, queryValue } from '../query.ts';
 import { localeExpression, type SqlCondition, traitColumns } from './audience.ts';
 import { holds } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
@@ -55,32 +56,27 @@ const valuesOf = (appId: string, { states, source, text, from, to, recurring }: 
 ];
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
-export async function listPushPage(
+export function listPushPage(
   db: Handle,
   appId: string,
   filter: PushFilter,
   page: { before: number | null; limit: number },
 ): Promise<Push[]> {
-  const { rows } = await db.query<Push>(
+  return queryRows(
+    db,
     `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
       ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
   );
-  return rows;
 }
 
 /** Counts the pushes that match, up to `most`. */
-export async function countPushPage(
-  db: Handle,
-  appId: string,
-  filter: PushFilter,
-  most: number,
-): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export function countPushPage(db: Handle, appId: string, filter: PushFilter, most: number): Promise<number> {
+  return queryNumber(
+    db,
     `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
     [...valuesOf(appId, filter), most],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
@@ -105,12 +101,12 @@ export const listWaitingForApproval = listOpen(
 );
 
 /** Counts the scheduled pushes of several apps; null for all. */
-export async function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
+  return queryNumber(
+    db,
     'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
     [apps],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
@@ -123,18 +119,18 @@ export interface RecentTotals {
 }
 
 /** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
-export async function readRecentTotals(
+export function readRecentTotals(
   db: Handle,
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
 ): Promise<RecentTotals[]> {
-  const { rows } = await db.query<RecentTotals>(
+  return queryRows(
+    db,
     `SELECT app_id AS "appId", id, totals, acked FROM notification
       WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
       ORDER BY created_at DESC LIMIT $3`,
     [apps, since, limit],
   );
-  return rows;
 }
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
@@ -294,32 +290,32 @@ export interface TracedDevice extends DeviceTraits {
 }
 
 /** Finds a device by its objectId, else its installationId or device token. */
-export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
-  const { rows } = await db.query<TracedDevice>(
+export function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
+  return queryRow(
+    db,
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name, namesOfToken(name)],
   );
-  return rows[0];
 }
 
 /**
  * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as
  * false. Undefined if the installation is deleted.
  */
-export async function testConditions(
+export function testConditions(
   db: Handle,
   id: number,
   { conditions, values }: { conditions: string[]; values: unknown[] },
 ): Promise<boolean[] | undefined> {
   const tests = conditions.map((condition) => `(${condition}) IS TRUE`);
-  const { rows } = await db.query<{ holds: boolean[] }>(
+  return queryValue(
+    db,
     `SELECT ARRAY[${tests.join(', ')}]::boolean[] AS holds FROM installation
       WHERE app_id = $1 AND id = $${values.length + 1}`,
     [...values, id],
   );
-  return rows[0]?.holds;
 }
 
 /** Batch of a device, with the device's outcome. */
@@ -425,16 +421,16 @@ export async function findFailure(
  * Returns whether a message of a push is pending for a device of the channel; the acknowledgement
  * deletes it.
  */
-export async function hasPendingMessage(
+export function hasPendingMessage(
   db: Handle,
   push: { appId: string; id: number },
   installation: number,
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
      UNION ALL
      SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,
     [push.appId, installation, push.id],
   );
-  return (rowCount ?? 0) > 0;
 }

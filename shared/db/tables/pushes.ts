@@ -2,6 +2,7 @@ import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
+import { hasRows, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
 import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
 import type { RowCondition } from './selection.ts';
 
@@ -122,46 +123,38 @@ const findTraceStatement = prepare(
 );
 
 /** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
-export async function findTrace(
+export function findTrace(
   db: Handle,
   appId: string,
   id: number,
 ): Promise<{ objectId: string; traceParent: string | null } | undefined> {
-  const { rows } = await db.query<{ objectId: string; traceParent: string | null }>(findTraceStatement, [
-    appId,
-    id,
-  ]);
-  return rows[0];
+  return queryRow(db, findTraceStatement, [appId, id]);
 }
 
 /**
  * Finds a push by its objectId, else the newest with this custom `notification_id`
  * (protocol/push-records.md#look-up-a-record).
  */
-export async function findPushByPublicId(
-  db: Handle,
-  appId: string,
-  publicId: string,
-): Promise<Push | undefined> {
-  const { rows } = await db.query<Push>(
+export function findPushByPublicId(db: Handle, appId: string, publicId: string): Promise<Push | undefined> {
+  return queryRow(
+    db,
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
-  return rows[0];
 }
 
 /** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
 const maxGroup = 1000;
 
 /** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
-export async function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
-  const { rows } = await db.query<Push>(
+export function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
+  return queryRows(
+    db,
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
   );
-  return rows;
 }
 
 export interface PushPage {
@@ -172,25 +165,25 @@ export interface PushPage {
   filter?: RowCondition | undefined;
 }
 
-export async function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
+export function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
   const { condition, values } = page.filter ?? everyRecord(appId);
-  const { rows } = await db.query<Push>(
+  return queryRows(
+    db,
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
       ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
     [...values, page.limit, page.skip],
   );
-  return rows;
 }
 
 const everyRecord = (appId: string): RowCondition => ({ condition: 'true', values: [appId] });
 
-export async function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
+export function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
   const { condition, values } = filter ?? everyRecord(appId);
-  const { rows } = await db.query<{ n: number }>(
+  return queryNumber(
+    db,
     `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}`,
     values,
   );
-  return rows[0]?.n ?? 0;
 }
 
 /**
@@ -200,12 +193,12 @@ export async function countPushes(db: Handle, appId: string, filter?: RowConditi
 export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
   // Lock order of the scheduler: the entry first.
   await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Use of a `req_id` by a push. */
@@ -250,32 +243,31 @@ export async function claimRequestIds(
   );
   // A sharded database counts a row without RETURNING also where its condition left it as it was.
   if (claimed.length === claims.length) return [];
-  const { rows } = await tx.query<RequestClaim>(
+  return queryRows(
+    tx,
     `SELECT ${claimColumns}
        FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
     values,
   );
-  return rows;
 }
 
 /** Finds the push that used a `req_id` less than `windowMs` ago. */
-export async function findRequestId(
+export function findRequestId(
   db: Handle,
   { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
   windowMs: number,
 ): Promise<RequestClaim | undefined> {
-  const { rows } = await db.query<RequestClaim>(
+  return queryRow(
+    db,
     `SELECT ${claimColumns} FROM request_ledger l
       WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
     [appId, reqId, windowMs],
   );
-  return rows[0];
 }
 
 /** Deletes request ids whose window is over; returns their number. */
-export async function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
-  const { rowCount } = await db.query('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
-  return rowCount ?? 0;
+export function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
+  return queryRowCount(db, 'DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
 }
 
 /** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
@@ -393,6 +385,5 @@ export async function deleteSurplusFailures(
   const { rows: pushes } = await db.query<{ app_id: string; push_id: number }>(surplusPush, [most]);
   const [push] = pushes;
   if (!push) return 0;
-  const { rows } = await db.query<{ n: number }>(surplusStatement, [push.app_id, push.push_id, most, limit]);
-  return rows[0]?.n ?? 0;
+  return queryNumber(db, surplusStatement, [push.app_id, push.push_id, most, limit]);
 }

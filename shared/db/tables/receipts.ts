@@ -1,6 +1,7 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
+import { hasRows, queryRowCount, queryRows } from '../query.ts';
 
 /** App and connector of a callback's receipts. */
 export interface ReceiptSource {
@@ -24,17 +25,13 @@ export interface ReceiptPush {
 }
 
 /** Finds pushes by public ids and protects them from deletion until `tx` ends. */
-export async function lockPushes(
-  tx: Handle,
-  appId: string,
-  objectIds: readonly string[],
-): Promise<ReceiptPush[]> {
-  const { rows } = await tx.query<ReceiptPush>(
+export function lockPushes(tx: Handle, appId: string, objectIds: readonly string[]): Promise<ReceiptPush[]> {
+  return queryRows(
+    tx,
     `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
       WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
     [appId, objectIds],
   );
-  return rows;
 }
 
 /** Finds the installation of each registration id; of several with the same id, the oldest. */
@@ -171,54 +168,54 @@ export interface SealedCall {
  * Keeps a refused call, unless it is kept already or the app has `most`. Returns whether it is
  * kept.
  */
-export async function keepFailedReceipt(
+export function keepFailedReceipt(
   db: Handle,
   appId: string,
   failed: Pick<FailedReceipt, 'connector' | 'status' | 'reason' | 'bytes'> & SealedCall,
   most: number,
 ): Promise<boolean> {
   const { connector, digest, status, reason, bytes, call } = failed;
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
      SELECT $1, $2, $3, $4, $5, $6, $7
       WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1 LIMIT $8) AS kept) < $8
      ON CONFLICT (app_id, connector, digest) DO UPDATE SET status = excluded.status, reason = excluded.reason`,
     [appId, connector, digest, status, reason, bytes, call, most],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 const columns = 'id, connector, status, reason, bytes, created_at AS at';
 
 /** Lists refused calls of an app, newest first. */
-export async function listFailedReceipts(
+export function listFailedReceipts(
   db: Handle,
   appId: string,
   connector: string | undefined,
   page: { before: number | null; limit: number },
 ): Promise<FailedReceipt[]> {
-  const { rows } = await db.query<FailedReceipt>(
+  return queryRows(
+    db,
     `SELECT ${columns} FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND ($3::bigint IS NULL OR id < $3)
       ORDER BY id DESC LIMIT $4`,
     [appId, connector ?? null, page.before, page.limit],
   );
-  return rows;
 }
 
 /** Reads a page of refused calls with their content, oldest first. */
-export async function readFailedReceipts(
+export function readFailedReceipts(
   db: Handle,
   appId: string,
   connector: string | undefined,
   page: { after: number; limit: number },
 ): Promise<(FailedReceipt & SealedCall)[]> {
-  const { rows } = await db.query<FailedReceipt & SealedCall>(
+  return queryRows(
+    db,
     `SELECT ${columns}, digest, call FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND id > $3 ORDER BY id LIMIT $4`,
     [appId, connector ?? null, page.after, page.limit],
   );
-  return rows;
 }
 
 /** Deletes refused calls that were processed. */
@@ -230,14 +227,14 @@ export async function deleteFailedReceipts(tx: Handle, appId: string, ids: reado
 }
 
 /** Deletes refused calls from before `before`, at most `limit`. Returns their number. */
-export async function deleteOldFailedReceipts(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldFailedReceipts(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, id FROM failed_receipt WHERE created_at < $1 ORDER BY created_at LIMIT $2)
      DELETE FROM failed_receipt r USING old WHERE r.app_id = old.app_id AND r.id = old.id`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }
 
 /** A gateway's id of a message (or of one request's messages), and its number of devices. */
@@ -279,26 +276,26 @@ export interface ListedGatewayMessage extends GatewayMessage {
 }
 
 /** Lists message ids of a push, oldest first. */
-export async function listGatewayMessages(
+export function listGatewayMessages(
   db: Handle,
   push: { appId: string; id: number },
   page: { after: number | null; limit: number },
 ): Promise<ListedGatewayMessage[]> {
-  const { rows } = await db.query<ListedGatewayMessage>(
+  return queryRows(
+    db,
     `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
       WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,
     [push.appId, push.id, page.after, page.limit],
   );
-  return rows;
 }
 
 /** Deletes rows older than `before`; returns their number. */
-export async function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, id FROM gateway_message WHERE created_at < $1 ORDER BY created_at LIMIT $2)
      DELETE FROM gateway_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }

@@ -1,5 +1,6 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
+import { queryColumn, queryNumber, queryRowCount } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
@@ -145,46 +146,43 @@ const chargeText = (cap: number): string =>
  * Counts a push for each of these installations that had fewer than `cap` pushes today; returns
  * those. One statement reads and counts, so that any number of dispatchers stays within the cap.
  */
-export async function chargeDevices(
+export function chargeDevices(
   tx: Handle,
   appId: string,
   { ids, cap }: { ids: readonly number[]; cap: number },
 ): Promise<number[]> {
-  const { rows } = await tx.query<{ installation: number }>(deviceDayStatements.of(chargeText(cap)), [
-    appId,
-    `{${ids.join(',')}}`,
-  ]);
-  return rows.map(({ installation }) => installation);
+  return queryColumn(tx, deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
 }
 
 /** Counts the installations of a condition that had `cap` pushes today. */
-export async function countCappedDevices(
+export function countCappedDevices(
   tx: Handle,
   { text, values }: SqlCondition,
   { appId, cap }: { appId: string; cap: number },
 ): Promise<number> {
   const n = values.length;
-  const { rows } = await tx.query<{ n: number }>(
+  return queryNumber(
+    tx,
     `SELECT count(*) AS n FROM device_day
       WHERE day = ${today} AND app_id = $${n + 1} AND pushes >= $${n + 2}
         AND installation IN (SELECT id FROM installation WHERE ${text})`,
     [...values, appId, cap],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Returns how many pushes of today count for an installation. */
-export async function readDeviceDay(db: Handle, appId: string, installation: number): Promise<number> {
-  const { rows } = await db.query<{ pushes: number }>(
+export function readDeviceDay(db: Handle, appId: string, installation: number): Promise<number> {
+  return queryNumber(
+    db,
     `SELECT pushes FROM device_day WHERE day = ${today} AND app_id = $1 AND installation = $2`,
     [appId, installation],
   );
-  return rows[0]?.pushes ?? 0;
 }
 
 /** Deletes days before `before`. Returns the number of rows. */
-export async function deleteOldDeviceDays(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldDeviceDays(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT day, app_id, installation FROM device_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
         ORDER BY day, app_id, installation LIMIT $2)
@@ -192,7 +190,6 @@ export async function deleteOldDeviceDays(db: Handle, before: Date, limit: numbe
       WHERE d.day = old.day AND d.app_id = old.app_id AND d.installation = old.installation`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }
 
 /** Profile that recent pushes were sent with. */

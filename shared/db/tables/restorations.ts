@@ -1,4 +1,5 @@
 import type { Handle } from '../pool.ts';
+import { queryRowCount } from '../query.ts';
 import { insertCommand } from './console.ts';
 
 /** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
@@ -82,9 +83,8 @@ const moveIds = `
     FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'), pg_get_serial_sequence('channel_message', 'id'),
                               pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
 
-async function changed(tx: Handle, text: string, values: unknown[] = []): Promise<number> {
-  const { rowCount } = await tx.query(text, values);
-  return rowCount ?? 0;
+function changed(tx: Handle, text: string, values: unknown[] = []): Promise<number> {
+  return queryRowCount(tx, text, values);
 }
 
 /** Last restore of a database. */

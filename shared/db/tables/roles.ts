@@ -2,6 +2,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { Acl } from '../../domain/objects/acl.ts';
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
+import { queryColumn, queryNumber, queryValue } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 interface RoleRow {
@@ -56,10 +57,7 @@ export async function selectRoles(tx: Handle, selection: Selection): Promise<Rol
 /** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`roles ${appId}`]);
-  const { rows } = await tx.query<{ count: number }>('SELECT count(*) AS count FROM role WHERE app_id = $1', [
-    appId,
-  ]);
-  return rows[0]?.count ?? 0;
+  return queryNumber(tx, 'SELECT count(*) AS count FROM role WHERE app_id = $1', [appId]);
 }
 
 /** Inserts a role. Fails on a unique index for a taken name. */
@@ -114,13 +112,14 @@ export interface Members {
 }
 
 /** Adds members to a relation of a locked role. Returns the number of ids that exist. */
-export async function addMembers(
+export function addMembers(
   tx: Handle,
   appId: string,
   { roleId, relation, objectIds }: Members,
 ): Promise<number> {
   const { table, column, members } = links[relation];
-  const { rows } = await tx.query<{ count: number }>(
+  return queryNumber(
+    tx,
     `WITH found AS MATERIALIZED (
        SELECT id FROM ${members} WHERE app_id = $1 AND object_id = ANY($3::text[])),
      added AS (
@@ -129,7 +128,6 @@ export async function addMembers(
      SELECT count(*) AS count FROM found`,
     [appId, roleId, objectIds],
   );
-  return rows[0]?.count ?? 0;
 }
 
 /** Removes members from a relation of a locked role; ignores ids of other objects. */
@@ -154,11 +152,11 @@ export const maxRolesOfUser = 1000;
 const maxPairsPerStep = 20_000;
 
 export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
-  const { rows } = await db.query<{ is_there: boolean }>(
-    'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there',
-    [appId],
+  return (
+    (await queryValue<boolean>(db, 'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [
+      appId,
+    ])) ?? false
   );
-  return rows[0]?.is_there ?? false;
 }
 
 /**
@@ -166,8 +164,9 @@ export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
  * with one of those in `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle
  * ends.
  */
-export async function findRolesOfUser(db: Handle, appId: string, userId: number): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
+export function findRolesOfUser(db: Handle, appId: string, userId: number): Promise<string[]> {
+  return queryColumn(
+    db,
     `WITH RECURSIVE level (depth, found, known) AS (
        SELECT 0, own.ids, own.ids FROM (SELECT ARRAY(
          SELECT role_id FROM role_user WHERE app_id = $1 AND user_id = $2 LIMIT $5) AS ids) AS own
@@ -183,5 +182,4 @@ export async function findRolesOfUser(db: Handle, appId: string, userId: number)
       ORDER BY level.depth, role.name`,
     [appId, userId, maxRoleDepth, maxPairsPerStep, maxRolesOfUser],
   );
-  return rows.map(({ name }) => name);
 }

@@ -5,6 +5,7 @@ import type { Recurrence } from '../../domain/pushes/recurrence.ts';
 import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { hasRows, queryColumn, queryNumber, queryRow, queryRows, queryValue } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
 import { pushColumns } from './pushes.ts';
@@ -51,44 +52,35 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
   changed_by AS "changedBy", changed_token AS "changedToken", changed_at AS "changedAt"`;
 
 /** Lists recurring pushes of an app, the newest first. */
-export async function listRecurring(
+export function listRecurring(
   db: Handle,
   appId: string,
   { before, limit }: { before: number | null; limit: number },
 ): Promise<RecurringPush[]> {
-  const { rows } = await db.query<RecurringPush>(
+  return queryRows(
+    db,
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
       ORDER BY id DESC LIMIT $3`,
     [appId, before, limit],
   );
-  return rows;
 }
 
-export async function findRecurring(
-  db: Handle,
-  appId: string,
-  id: number,
-): Promise<RecurringPush | undefined> {
-  const { rows } = await db.query<RecurringPush>(
-    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`,
-    [appId, id],
-  );
-  return rows[0];
+export function findRecurring(db: Handle, appId: string, id: number): Promise<RecurringPush | undefined> {
+  return queryRow(db, `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`, [
+    appId,
+    id,
+  ]);
 }
 
 /**
  * Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time.
  */
-export async function lockRecurring(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<RecurringPush | undefined> {
-  const { rows } = await tx.query<RecurringPush>(
+export function lockRecurring(tx: Handle, appId: string, id: number): Promise<RecurringPush | undefined> {
+  return queryRow(
+    tx,
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
-  return rows[0];
 }
 
 /**
@@ -102,12 +94,12 @@ export async function lockRecurringNames(
 ): Promise<{ count: number; isTaken: boolean } | undefined> {
   const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
   if ((locked.rowCount ?? 0) === 0) return undefined;
-  const { rows } = await tx.query<{ count: number; isTaken: boolean }>(
+  return queryRow(
+    tx,
     `SELECT count(*) AS count, coalesce(bool_or(name = $2), false) AS "isTaken"
        FROM recurring_push WHERE app_id = $1 AND id IS DISTINCT FROM $3`,
     [appId, name, exceptId],
   );
-  return rows[0];
 }
 
 const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }: PushCreator): unknown[] => [
@@ -165,39 +157,39 @@ export async function deleteRecurring(tx: Handle, appId: string, id: number): Pr
 }
 
 /** Lists recurring pushes that are due by the database's clock, without a lock. */
-export async function listDueRecurring(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
-  const { rows } = await db.query<{ appId: string; id: number }>(
+export function listDueRecurring(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
+  return queryRows(
+    db,
     `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
     [limit],
   );
-  return rows;
 }
 
 /**
  * Locks a recurring push that is still due; undefined where another process has it or had it.
  * `now`: the database's time.
  */
-export async function lockDueRecurring(
+export function lockDueRecurring(
   tx: Handle,
   appId: string,
   id: number,
 ): Promise<(RecurringPush & { nextAt: Date; now: Date }) | undefined> {
-  const { rows } = await tx.query<RecurringPush & { nextAt: Date; now: Date }>(
+  return queryRow(
+    tx,
     `SELECT ${recurringColumns}, now()::timestamptz(3) AS now FROM recurring_push
       WHERE app_id = $1 AND id = $2 AND next_at <= now() FOR UPDATE SKIP LOCKED`,
     [appId, id],
   );
-  return rows[0];
 }
 
 /** Counts the pushes of a recurring push that have not ended. */
-export async function countOpenStarts(db: Handle, appId: string, id: number): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export function countOpenStarts(db: Handle, appId: string, id: number): Promise<number> {
+  return queryNumber(
+    db,
     `SELECT count(*) AS n FROM notification
       WHERE app_id = $1 AND recurring_id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Counts of a pass over a recurring push, and its last push. */
@@ -241,11 +233,7 @@ export async function noteStarts(
  */
 export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  const { rows } = await tx.query<{ n: number }>(
-    'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
-    [appId],
-  );
-  return rows[0]?.n ?? 0;
+  return queryNumber(tx, 'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
 }
 
 /** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
@@ -324,14 +312,14 @@ export async function moveScheduled(
  * Cancels a pending entry. Returns false without one. The transaction that deletes the entry
  * decides between cancelled and sent; a concurrent scheduler waits for it.
  */
-export async function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
+  return hasRows(
+    tx,
     `WITH entry AS (DELETE FROM scheduled_push WHERE app_id = $1 AND id = $2 RETURNING push_id)
      UPDATE notification n SET state = 'cancelled', updated_at = now(), finished_at = now()
        FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'`,
     [appId, entryId],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 const dueEntries =
@@ -355,8 +343,7 @@ const toNext = prepare(
  * entries.
  */
 export async function msToNextPush(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ ms: number | null }>(toNext);
-  return rows[0]?.ms ?? Number.POSITIVE_INFINITY;
+  return (await queryValue<number | null>(db, toNext)) ?? Number.POSITIVE_INFINITY;
 }
 
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
@@ -390,20 +377,20 @@ export interface Approval {
 const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", given_by AS "givenBy", given_at AS "givenAt"`;
 
 /** Finds the approval of a push; undefined if none was asked or given. */
-export async function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
-  const { rows } = await db.query<Approval>(
-    `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`,
-    [appId, id],
-  );
-  return rows[0];
+export function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
+  return queryRow(db, `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
+    appId,
+    id,
+  ]);
 }
 
 /**
  * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns
  * false, and changes nothing, if it was approved or stopped in this time.
  */
-export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
+  return hasRows(
+    tx,
     `WITH asked AS (
        INSERT INTO push_approval AS a (app_id, push_id, above) VALUES ($1, $2, $3)
        ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
@@ -412,7 +399,6 @@ export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: 
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0 AND NOT is_planned`,
     [appId, id, above],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /**
@@ -472,14 +458,14 @@ export interface WaitingApprovals {
 }
 
 /** Lists apps with pushes that wait for an approval, the one that waits longest first. */
-export async function listWaitingApprovals(db: Handle, limit: number): Promise<WaitingApprovals[]> {
-  const { rows } = await db.query<WaitingApprovals>(
+export function listWaitingApprovals(db: Handle, limit: number): Promise<WaitingApprovals[]> {
+  return queryRows(
+    db,
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
       WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
     [limit],
   );
-  return rows;
 }
 
 /** Returns those of these pushes of an app that wait for their approval. */
@@ -576,31 +562,30 @@ const advanceStatement = prepare(
  * Advances the planning of a push at local time: as `advancePlanning`, and behind the last page of
  * a start to the next one. `push_time` follows as long as no device was found.
  */
-export async function advanceLocalPlanning(
+export function advanceLocalPlanning(
   tx: Handle,
   { appId, id }: PushKey,
   { from, through, devices, storedAt, isLast, at, next }: LocalStep,
 ): Promise<boolean> {
   const values = [appId, id, from, through, devices, storedAt, isLast, at, next];
-  const { rowCount } = await tx.query(advanceStatement, values);
-  return (rowCount ?? 0) > 0;
+  return hasRows(tx, advanceStatement, values);
 }
 
 /**
  * Returns those of some installations, in the order of ids, that batches of a push have already.
  */
-export async function findPlanned(
+export function findPlanned(
   tx: Handle,
   { appId, id }: PushKey,
   installations: readonly number[],
 ): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
+  return queryColumn(
+    tx,
     `SELECT DISTINCT r.id FROM push_batch b CROSS JOIN LATERAL unnest(b.recipients) AS r (id)
       WHERE b.app_id = $1 AND b.push_id = $2 AND r.id = ANY($3::bigint[])
         AND b.recipients[1] <= $5 AND b.recipients[cardinality(b.recipients)] >= $4`,
     [appId, id, `{${installations.join(',')}}`, installations[0] ?? 0, installations.at(-1) ?? 0],
   );
-  return rows.map((row) => row.id);
 }
 
 /**

@@ -5,6 +5,7 @@ import type { AuthData } from '../../domain/users/auth-data.ts';
 import { resealedMembers } from '../../domain/users/auth-tokens.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/session-tokens.ts';
 import type { Database, Handle } from '../pool.ts';
+import { hasRows, queryValue } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
 
 /** Encrypted value of a row, and the row's key and further columns as text. */
@@ -380,7 +381,8 @@ export async function findSecretRotation(db: Handle, keyId: string): Promise<Sec
  */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
   await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `INSERT INTO secret_rotation AS r (key_id, requested_at) VALUES ($1, clock_timestamp())
      ON CONFLICT (key_id) DO UPDATE
         SET requested_at = excluded.requested_at, finished_at = NULL, pass = 0, app_id = NULL, place = 0, position = NULL,
@@ -388,7 +390,6 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
       WHERE r.finished_at IS NOT NULL`,
     [keyId],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /**
@@ -427,10 +428,6 @@ export async function saveSecretRotation(
 }
 
 /** Returns the id of the next app in the order of ids. */
-export async function nextAppId(db: Handle, after: string | null): Promise<string | undefined> {
-  const { rows } = await db.query<{ app_id: string }>(
-    'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1',
-    [after ?? ''],
-  );
-  return rows[0]?.app_id;
+export function nextAppId(db: Handle, after: string | null): Promise<string | undefined> {
+  return queryValue(db, 'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);
 }

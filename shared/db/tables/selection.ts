@@ -2,6 +2,7 @@
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
+import { queryNumber, queryRows, queryValue } from '../query.ts';
 
 /** Tables that clients query by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';
@@ -20,18 +21,18 @@ export interface Selection {
 /** `where` of a PUT or DELETE, as SQL of which `$1` is the app id. */
 export type RowCondition = Pick<Selection, 'condition' | 'values'>;
 
-export async function selectRows<R extends QueryResultRow>(
+export function selectRows<R extends QueryResultRow>(
   tx: Handle,
   { table, columns }: { table: ClassTable; columns: string },
   { condition, orderBy, values, limit, skip }: Selection,
 ): Promise<R[]> {
   const n = values.length;
-  const { rows } = await tx.query<R>(
+  return queryRows(
+    tx,
     `SELECT ${columns} FROM ${table} WHERE app_id = $1 AND ${condition}
       ORDER BY ${orderBy} LIMIT $${n + 1} OFFSET $${n + 2}`,
     [...values, limit, skip],
   );
-  return rows;
 }
 
 /**
@@ -55,12 +56,12 @@ export async function selectByIds<R extends QueryResultRow>(
   return rows.filter(({ is_row }) => is_row);
 }
 
-export async function countRows(tx: Handle, table: ClassTable, selection: Selection): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>(
+export function countRows(tx: Handle, table: ClassTable, selection: Selection): Promise<number> {
+  return queryNumber(
+    tx,
     `SELECT count(*) AS count FROM ${table} WHERE app_id = $1 AND ${selection.condition}`,
     selection.values.slice(0, selection.conditionValues),
   );
-  return rows[0]?.count ?? 0;
 }
 
 /** Returns whether the row with this key meets the condition. */
@@ -69,9 +70,11 @@ export async function rowMeets(
   { table, id }: { table: ClassTable; id: number },
   { condition, values }: RowCondition,
 ): Promise<boolean> {
-  const { rows } = await tx.query<{ is_met: boolean }>(
-    `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
-    [...values, id],
+  return (
+    (await queryValue<boolean>(
+      tx,
+      `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
+      [...values, id],
+    )) ?? false
   );
-  return rows[0]?.is_met ?? false;
 }

@@ -1,6 +1,7 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
+import { hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 
 /** Key of a captcha. */
 export interface CaptchaId {
@@ -25,88 +26,81 @@ export async function insertCaptcha(db: Handle, captcha: NewCaptcha): Promise<vo
 }
 
 /** Finds the image of an unsolved captcha. */
-export async function findCaptchaImage(
+export function findCaptchaImage(
   db: Handle,
   { appId, token }: CaptchaId,
   now: Date,
 ): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ image: Buffer }>(
+  return queryValue(
+    db,
     `SELECT image FROM captcha
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND validate_digest IS NULL`,
     [appId, token, now],
   );
-  return rows[0]?.image;
 }
 
 /** Finds the encrypted answer of a captcha in any state. */
-export async function findCaptchaAnswer(
-  db: Handle,
-  { appId, token }: CaptchaId,
-): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ answer: Buffer }>(
-    'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2',
-    [appId, token],
-  );
-  return rows[0]?.answer;
+export function findCaptchaAnswer(db: Handle, { appId, token }: CaptchaId): Promise<Buffer | undefined> {
+  return queryValue(db, 'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
 }
 
 /**
  * Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or
  * without tries left.
  */
-export async function countCaptchaAttempt(
+export function countCaptchaAttempt(
   db: Handle,
   { appId, token }: CaptchaId,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ answer: Buffer }>(
+  return queryValue(
+    db,
     `UPDATE captcha SET attempts = attempts + 1
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4 AND validate_digest IS NULL
      RETURNING answer`,
     [appId, token, now, maxAttempts],
   );
-  return rows[0]?.answer;
 }
 
 /**
  * Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it
  * was solved already.
  */
-export async function solveCaptcha(
+export function solveCaptcha(
   db: Handle,
   { appId, token }: CaptchaId,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `UPDATE captcha SET validate_digest = $3, expires_at = $4
       WHERE app_id = $1 AND token = $2 AND validate_digest IS NULL`,
     [appId, token, digest, expiresAt],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Spends a validate token by deleting its row: of concurrent calls one succeeds. */
-export async function spendValidateToken(
+export function spendValidateToken(
   tx: Handle,
   appId: string,
   { digest, now }: { digest: Buffer; now: Date },
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3',
-    [appId, digest, now],
-  );
-  return (rowCount ?? 0) > 0;
+  return hasRows(tx, 'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
+    appId,
+    digest,
+    now,
+  ]);
 }
 
-export async function deleteExpiredCaptchas(db: Handle, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteExpiredCaptchas(db: Handle, now: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, token FROM captcha WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
      DELETE FROM captcha c USING old
       WHERE c.app_id = old.app_id AND c.token = old.token AND c.expires_at < $1`,
     [now, limit],
   );
-  return rowCount ?? 0;
 }
 
 export type LinkPurpose = 'verifyEmail' | 'resetPassword';
@@ -136,31 +130,31 @@ export async function insertLink(
 const linkColumns = membersOf('link_token', ['app_id', 'purpose', 'user_id', 'email']);
 
 /** Finds the link of a token. Does not spend it. */
-export async function findLink(
+export function findLink(
   db: Handle,
   purpose: LinkPurpose,
   { digest, now }: { digest: Buffer; now: Date },
 ): Promise<Link | undefined> {
-  const { rows } = await db.query<Link>(
+  return queryRow(
+    db,
     `SELECT ${linkColumns} FROM link_token
       WHERE digest = $1 AND purpose = $2 AND expires_at > $3`,
     [digest, purpose, now],
   );
-  return rows[0];
 }
 
 /** Spends a token; of concurrent calls one gets the link. */
-export async function spendLink(
+export function spendLink(
   tx: Handle,
   purpose: LinkPurpose,
   { digest, now }: { digest: Buffer; now: Date },
 ): Promise<Link | undefined> {
-  const { rows } = await tx.query<Link>(
+  return queryRow(
+    tx,
     `DELETE FROM link_token WHERE digest = $1 AND purpose = $2 AND expires_at > $3
      RETURNING ${linkColumns}`,
     [digest, purpose, now],
   );
-  return rows[0];
 }
 
 /** Deletes a user's links of a purpose. */
@@ -175,14 +169,14 @@ export async function deleteLinksOfUser(
   ]);
 }
 
-export async function deleteExpiredLinks(db: Handle, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteExpiredLinks(db: Handle, now: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, digest FROM link_token WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
      DELETE FROM link_token t USING old WHERE t.app_id = old.app_id AND t.digest = old.digest`,
     [now, limit],
   );
-  return rowCount ?? 0;
 }
 
 /** Failures that lock a user, or an identifier without a user (protocol/users.md#account-lock). */
@@ -216,8 +210,10 @@ export async function countLoginFailure(
   appId: string,
   { identifier, now, rule }: { identifier: Buffer; now: Date; rule: LockRule },
 ): Promise<boolean> {
-  const { rows } = await db.query<{ is_locked: boolean }>(
-    `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
+  return (
+    (await queryValue<boolean>(
+      db,
+      `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
      VALUES ($1, $2, ARRAY[$3::timestamptz(3)], $3)
      ON CONFLICT (app_id, identifier) DO UPDATE SET
        failed_at = CASE WHEN l.locked_until > $3 THEN l.failed_at
@@ -226,28 +222,28 @@ export async function countLoginFailure(
          WHEN cardinality(l.failed_at) - width_bucket($4, l.failed_at) >= $5 THEN $6::timestamptz END,
        last_failed_at = CASE WHEN l.locked_until > $3 THEN l.last_failed_at ELSE $3 END
      RETURNING coalesce(locked_until > $3, false) AS is_locked`,
-    [
-      appId,
-      identifier,
-      now,
-      new Date(now.getTime() - rule.windowMs),
-      rule.maxFailures,
-      new Date(now.getTime() + rule.windowMs),
-    ],
+      [
+        appId,
+        identifier,
+        now,
+        new Date(now.getTime() - rule.windowMs),
+        rule.maxFailures,
+        new Date(now.getTime() + rule.windowMs),
+      ],
+    )) ?? false
   );
-  return rows[0]?.is_locked ?? false;
 }
 
 /** Deletes up to `limit` entries without recent failures. Returns their number. */
-export async function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, identifier FROM login_lock WHERE last_failed_at < $1 LIMIT $2)
      DELETE FROM login_lock l USING old
       WHERE l.app_id = old.app_id AND l.identifier = old.identifier AND l.last_failed_at < $1`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }
 
 /**
@@ -356,29 +352,29 @@ export async function putCode(tx: Handle, code: NewCode): Promise<void> {
  * concurrent guesses from exceeding the limit. Returns undefined without a code, or when it has
  * expired or has no tries left.
  */
-export async function countAttempt(
+export function countAttempt(
   db: Handle,
   key: CodeKey,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ): Promise<{ id: string; digest: string } | undefined> {
-  const { rows } = await db.query<{ id: string; digest: string }>(
+  return queryRow(
+    db,
     `UPDATE verification_code SET attempts = attempts + 1
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4
         AND expires_at > $5 AND attempts < $6
      RETURNING id, digest`,
     [key.appId, key.purpose, key.number, key.subject, now, maxAttempts],
   );
-  return rows[0];
 }
 
 /** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
-export async function spendCode(tx: Handle, key: CodeKey, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export function spendCode(tx: Handle, key: CodeKey, id: string): Promise<boolean> {
+  return hasRows(
+    tx,
     `DELETE FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
     [key.appId, key.purpose, key.number, key.subject, id],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Deletes the codes that only this account may use. */
@@ -390,8 +386,9 @@ export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: s
   ]);
 }
 
-export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, purpose, number, subject FROM verification_code
         WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
@@ -400,36 +397,35 @@ export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): 
         AND c.subject = old.subject AND c.expires_at < $1`,
     [now, limit],
   );
-  return rowCount ?? 0;
 }
 
 /**
  * Selects the newest codes for a purpose that one network address requested and that any caller may
  * use.
  */
-export async function selectCodesRequestedFrom(
+export function selectCodesRequestedFrom(
   db: Handle,
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
   { now, limit }: { now: Date; limit: number },
 ): Promise<{ number: string; id: string; digest: string }[]> {
-  const { rows } = await db.query<{ number: string; id: string; digest: string }>(
+  return queryRows(
+    db,
     `SELECT number, id, digest FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND asked_from = $3 AND subject = '' AND expires_at > $4
       ORDER BY expires_at DESC LIMIT $5`,
     [appId, purpose, askedFrom, now, limit],
   );
-  return rows;
 }
 
 /** Finds the account that last requested a code for this number. */
-export async function findCodeSubject(
+export function findCodeSubject(
   db: Handle,
   { appId, purpose, number }: Omit<CodeKey, 'subject'>,
 ): Promise<string | undefined> {
-  const { rows } = await db.query<{ subject: string }>(
+  return queryValue(
+    db,
     `SELECT subject FROM verification_code WHERE app_id = $1 AND purpose = $2 AND number = $3
       ORDER BY expires_at DESC LIMIT 1`,
     [appId, purpose, number],
   );
-  return rows[0]?.subject;
 }

@@ -2,6 +2,7 @@ import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
+import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
 
 export interface SmsSignature {
   name: string;
@@ -13,73 +14,52 @@ export interface SmsSignature {
 const signatureColumns = membersOf('s', ['name', 'is_approved', 'created_at', 'updated_at']);
 
 /** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
-export async function putSignature(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SmsSignature>(
+export function putSignature(db: Handle, appId: string, name: string): Promise<SmsSignature | undefined> {
+  return queryRow(
+    db,
     `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING ${signatureColumns}`,
     [appId, name],
   );
-  return rows[0];
 }
 
 /** Lists signatures, oldest first. */
-export async function listSignatures(db: Handle, appId: string): Promise<SmsSignature[]> {
-  const { rows } = await db.query<SmsSignature>(
+export function listSignatures(db: Handle, appId: string): Promise<SmsSignature[]> {
+  return queryRows(
+    db,
     `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
-  return rows;
 }
 
-export async function findSignature(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SmsSignature>(
-    `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`,
-    [appId, name],
-  );
-  return rows[0];
+export function findSignature(db: Handle, appId: string, name: string): Promise<SmsSignature | undefined> {
+  return queryRow(db, `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`, [
+    appId,
+    name,
+  ]);
 }
 
 /** Finds the default among the approved signatures: `ownName`, else the oldest. */
-export async function defaultSignature(
-  db: Handle,
-  appId: string,
-  ownName: string,
-): Promise<string | undefined> {
-  const { rows } = await db.query<{ name: string }>(
+export function defaultSignature(db: Handle, appId: string, ownName: string): Promise<string | undefined> {
+  return queryValue(
+    db,
     `SELECT name FROM sms_signature WHERE app_id = $1 AND is_approved
       ORDER BY name = $2 DESC, created_at, name LIMIT 1`,
     [appId, ownName],
   );
-  return rows[0]?.name;
 }
 
-export async function approveSignature(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SmsSignature>(
+export function approveSignature(db: Handle, appId: string, name: string): Promise<SmsSignature | undefined> {
+  return queryRow(
+    db,
     `UPDATE sms_signature AS s SET is_approved = true, updated_at = now()
       WHERE app_id = $1 AND name = $2 RETURNING ${signatureColumns}`,
     [appId, name],
   );
-  return rows[0];
 }
 
-export async function deleteSignature(db: Handle, appId: string, name: string): Promise<boolean> {
-  const { rowCount } = await db.query('DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [
-    appId,
-    name,
-  ]);
-  return (rowCount ?? 0) > 0;
+export function deleteSignature(db: Handle, appId: string, name: string): Promise<boolean> {
+  return hasRows(db, 'DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
 }
 
 /** Text of a template and its kind of message. */
@@ -173,12 +153,8 @@ export async function approveTemplate(
   return rows.map(toTemplate)[0];
 }
 
-export async function deleteTemplate(db: Handle, appId: string, name: string): Promise<boolean> {
-  const { rowCount } = await db.query('DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [
-    appId,
-    name,
-  ]);
-  return (rowCount ?? 0) > 0;
+export function deleteTemplate(db: Handle, appId: string, name: string): Promise<boolean> {
+  return hasRows(db, 'DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
 }
 
 /** Country of codes (`+86`) of an app. */
@@ -232,17 +208,17 @@ export async function readConversion(
 }
 
 /** Opens the breaker. Returns false when a concurrent call opened it first. */
-export async function openBreaker(
+export function openBreaker(
   db: Handle,
   { appId, prefix }: Prefix,
   { now, until }: { now: Date; until: Date },
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  return hasRows(
+    db,
     `INSERT INTO sms_breaker AS b (app_id, prefix, opened_at, open_until) VALUES ($1, $2, $3, $4)
      ON CONFLICT (app_id, prefix) DO UPDATE SET opened_at = $3, open_until = $4 WHERE b.open_until <= $3`,
     [appId, prefix, now, until],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Lists open breakers, for the metrics. */
@@ -279,7 +255,8 @@ export interface Budget {
 export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
   const { appId, scope, key, limit, windowMs } = budget;
   if (limit < 1) return false;
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n) VALUES ($1, $2, $3, $4, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE
         SET n = CASE WHEN b.since <= $5 THEN 1 ELSE b.n + 1 END,
@@ -287,7 +264,6 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
       WHERE b.since <= $5 OR b.n < $6`,
     [appId, scope, key, now, new Date(now.getTime() - windowMs), limit],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Recent messages to a number. */
@@ -345,19 +321,19 @@ export async function insertSend(
  * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and
  * charges nothing, when it is too low.
  */
-export async function chargeBalance(
+export function chargeBalance(
   tx: Handle,
   appId: string,
   price: number,
   defaultBalance: number,
 ): Promise<boolean> {
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
               to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
       WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric, $3::numeric) >= $2::numeric`,
     [appId, price, defaultBalance],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Deletes rows that no window counts. Returns the larger number of both tables. */

@@ -1,6 +1,7 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { queryRowCount, queryRows } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 import { batchKeyValues } from './batches.ts';
 
@@ -82,32 +83,32 @@ export async function readUsage(db: Handle, appId: string, day: string): Promise
 }
 
 /** Deletes days before `before`. Returns the number of rows. */
-export async function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
+export function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
+  return queryRowCount(
+    db,
     `WITH old AS MATERIALIZED (
        SELECT app_id, day FROM usage_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
         ORDER BY day LIMIT $2)
      DELETE FROM usage_day u USING old WHERE u.app_id = old.app_id AND u.day = old.day`,
     [before, limit],
   );
-  return rowCount ?? 0;
 }
 
 /**
  * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest
  * first; days without any are missing.
  */
-export async function listUsage(
+export function listUsage(
   db: Handle,
   appId: string,
   { from, to }: { from: string; to: string },
 ): Promise<(Usage & { day: string })[]> {
-  const { rows } = await db.query<Usage & { day: string }>(
+  return queryRows(
+    db,
     `SELECT day::text AS day, calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day BETWEEN $2::date AND $3::date ORDER BY day`,
     [appId, from, to],
   );
-  return rows;
 }
 
 /** Calls of one app that are counted together. */

@@ -6,6 +6,7 @@ import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts'
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
 import { PreparedStatements, prepare } from '../prepared.ts';
+import { hasRows, queryColumn, queryRows } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -250,13 +251,13 @@ export async function findUsersOfIdentities(
   identities: Identity[],
 ): Promise<number[]> {
   if (identities.length === 0) return [];
-  const { rows } = await db.query<{ user_id: number }>(
+  return queryColumn(
+    db,
     `SELECT DISTINCT user_id FROM user_identity
        JOIN unnest($2::text[], $3::text[]) AS wanted (platform, uid) USING (platform, uid)
       WHERE app_id = $1`,
     [appId, ...columnsOf(identities)],
   );
-  return rows.map((row) => row.user_id);
 }
 
 /**
@@ -288,13 +289,13 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
      ON CONFLICT DO NOTHING`,
     values,
   );
-  const { rows } = await tx.query<Identity>(
+  return queryRows(
+    tx,
     `SELECT platform, uid FROM user_identity
        JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
       WHERE app_id = $1 AND user_id <> $2`,
     values,
   );
-  return rows;
 }
 
 /** Returns those of the identities that a user has. */
@@ -304,13 +305,13 @@ export async function heldIdentities(
   { userId, identities }: { userId: number; identities: Identity[] },
 ): Promise<Identity[]> {
   if (identities.length === 0) return [];
-  const { rows } = await tx.query<Identity>(
+  return queryRows(
+    tx,
     `SELECT platform, uid FROM user_identity
        JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
       WHERE app_id = $1 AND user_id = $2`,
     [appId, userId, ...columnsOf(identities)],
   );
-  return rows;
 }
 
 /**
@@ -319,7 +320,8 @@ export async function heldIdentities(
  */
 export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
   if (unions.length === 0) return false;
-  const { rowCount } = await tx.query(
+  return hasRows(
+    tx,
     `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
       WHERE i.app_id = $1 AND i.platform = wanted.platform AND i.uid = wanted.uid
         AND u.app_id = $1 AND u.id = i.user_id AND NOT EXISTS (
@@ -328,7 +330,6 @@ export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Id
              AND coalesce(e.value ->> 'main_account', 'true') = 'true')`,
     [appId, ...columnsOf(unions)],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 const maxPlatformsRead = 1000;
