@@ -4,7 +4,8 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { hasRows, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
+import { hasRows, queryNumber, queryRow, queryRows } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 import { switchOn } from './apps.ts';
 
 /**
@@ -538,14 +539,7 @@ export function listAudit(
   );
 }
 
-/** Deletes entries older than the retention; returns their number. */
-export function deleteOldAudit(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    'DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)',
-    [before, limit],
-  );
-}
+export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at' });
 
 /**
  * Writes an import into the audit of its app. The person at the command line has the database, so

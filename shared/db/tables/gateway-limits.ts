@@ -1,5 +1,6 @@
 import type { Handle } from '../pool.ts';
 import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 /**
  * SQL expression for the number of recipients of `push_batch` under an alias; rows of older
@@ -241,28 +242,16 @@ export async function grantTest(
   return known.rows[0]?.devices ?? 0;
 }
 
-/** Deletes days before `before`; returns the number of rows. */
-export async function deleteOldGatewayDays(db: Handle, before: Date, limit: number): Promise<number> {
-  const days = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, connector, profile, class, day FROM gateway_day
-        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
-     DELETE FROM gateway_day d USING old
-      WHERE d.app_id = old.app_id AND d.connector = old.connector AND d.profile = old.profile
-        AND d.class = old.class AND d.day = old.day`,
-    [before, limit],
-  );
-  const tests = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, connector, day, push_id, batch_id FROM gateway_test
-        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
-     DELETE FROM gateway_test t USING old
-      WHERE t.app_id = old.app_id AND t.connector = old.connector AND t.day = old.day
-        AND t.push_id = old.push_id AND t.batch_id = old.batch_id`,
-    [before, limit],
-  );
-  return Math.max(days.rowCount ?? 0, tests.rowCount ?? 0);
-}
+/** The day of the time `$1` in China. */
+const chinaDay = `($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date`;
+const dayKey = ['app_id', 'connector', 'profile', 'class', 'day'];
+const testKey = ['app_id', 'connector', 'day', 'push_id', 'batch_id'];
+const sweepDays = sweepOf({ table: 'gateway_day', key: dayKey, column: 'day', bound: chinaDay });
+const sweepTests = sweepOf({ table: 'gateway_test', key: testKey, column: 'day', bound: chinaDay });
+
+/** Deletes days before `before`. Returns the larger number of both tables. */
+export const deleteOldGatewayDays = async (db: Handle, before: Date, limit: number): Promise<number> =>
+  Math.max(await sweepDays(db, before, limit), await sweepTests(db, before, limit));
 
 /** Rate limit of a profile, in the units of its gateway. */
 export interface RateLimit {

@@ -7,6 +7,7 @@ import {
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
 import { queryRowCount } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
 /** Installations that one statement deletes. */
@@ -298,14 +299,8 @@ export function deleteReported(
   );
 }
 
-/** Deletes reports older than `before`; returns their number. */
-export function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, installation FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2)
-     DELETE FROM dead_notice n USING old
-      WHERE n.app_id = old.app_id AND n.installation = old.installation AND n.noted_at < $1`,
-    [before, limit],
-  );
-}
+export const deleteOldInvalidTokenNotices = sweepOf({
+  table: 'dead_notice',
+  key: ['app_id', 'installation'],
+  column: 'noted_at',
+});

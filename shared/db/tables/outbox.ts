@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
-import { queryRowCount } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
 export interface OutboxMessage {
@@ -186,16 +186,7 @@ export async function countTry(tx: Handle, appId: string, id: number, reason: st
   return (rowCount ?? 0) > 0;
 }
 
-/** Deletes messages from before `before`. Returns their number. */
-export function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2)
-     DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
-    [before, limit],
-  );
-}
+export const deleteOldMessages = sweepOf({ table: 'outbox', key: ['app_id', 'id'], column: 'created_at' });
 
 /** States of a message: `kept` found no provider. */
 export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;

@@ -1,7 +1,8 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
-import { hasRows, queryRowCount, queryRows } from '../query.ts';
+import { hasRows, queryRows } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 /** App and connector of a callback's receipts. */
 export interface ReceiptSource {
@@ -226,16 +227,11 @@ export async function deleteFailedReceipts(tx: Handle, appId: string, ids: reado
   ]);
 }
 
-/** Deletes refused calls from before `before`, at most `limit`. Returns their number. */
-export function deleteOldFailedReceipts(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM failed_receipt WHERE created_at < $1 ORDER BY created_at LIMIT $2)
-     DELETE FROM failed_receipt r USING old WHERE r.app_id = old.app_id AND r.id = old.id`,
-    [before, limit],
-  );
-}
+export const deleteOldFailedReceipts = sweepOf({
+  table: 'failed_receipt',
+  key: ['app_id', 'id'],
+  column: 'created_at',
+});
 
 /** A gateway's id of a message (or of one request's messages), and its number of devices. */
 export interface GatewayMessage {
@@ -289,13 +285,8 @@ export function listGatewayMessages(
   );
 }
 
-/** Deletes rows older than `before`; returns their number. */
-export function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM gateway_message WHERE created_at < $1 ORDER BY created_at LIMIT $2)
-     DELETE FROM gateway_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
-    [before, limit],
-  );
-}
+export const deleteOldGatewayMessages = sweepOf({
+  table: 'gateway_message',
+  key: ['app_id', 'id'],
+  column: 'created_at',
+});

@@ -1,10 +1,11 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
-import { queryColumn, queryNumber, queryRowCount } from '../query.ts';
+import { queryColumn, queryNumber } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
+import { sweepOf } from '../sweep.ts';
 import type { SqlCondition } from './audience.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
-import { today } from './usage.ts';
+import { today, utcDay } from './usage.ts';
 
 /** Column of the token that each kind of gateway addresses an installation by. */
 const tokenColumns = {
@@ -179,18 +180,13 @@ export function readDeviceDay(db: Handle, appId: string, installation: number): 
   );
 }
 
-/** Deletes days before `before`. Returns the number of rows. */
-export function deleteOldDeviceDays(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT day, app_id, installation FROM device_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
-        ORDER BY day, app_id, installation LIMIT $2)
-     DELETE FROM device_day d USING old
-      WHERE d.day = old.day AND d.app_id = old.app_id AND d.installation = old.installation`,
-    [before, limit],
-  );
-}
+/** Deletes days before `before`. */
+export const deleteOldDeviceDays = sweepOf({
+  table: 'device_day',
+  key: ['day', 'app_id', 'installation'],
+  column: 'day',
+  bound: utcDay,
+});
 
 /** Profile that recent pushes were sent with. */
 export interface RecentProfile {

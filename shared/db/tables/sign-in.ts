@@ -1,7 +1,8 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
+import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 /** Key of a captcha. */
 export interface CaptchaId {
@@ -92,16 +93,11 @@ export function spendValidateToken(
   ]);
 }
 
-export function deleteExpiredCaptchas(db: Handle, now: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, token FROM captcha WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
-     DELETE FROM captcha c USING old
-      WHERE c.app_id = old.app_id AND c.token = old.token AND c.expires_at < $1`,
-    [now, limit],
-  );
-}
+export const deleteExpiredCaptchas = sweepOf({
+  table: 'captcha',
+  key: ['app_id', 'token'],
+  column: 'expires_at',
+});
 
 export type LinkPurpose = 'verifyEmail' | 'resetPassword';
 
@@ -169,15 +165,11 @@ export async function deleteLinksOfUser(
   ]);
 }
 
-export function deleteExpiredLinks(db: Handle, now: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, digest FROM link_token WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
-     DELETE FROM link_token t USING old WHERE t.app_id = old.app_id AND t.digest = old.digest`,
-    [now, limit],
-  );
-}
+export const deleteExpiredLinks = sweepOf({
+  table: 'link_token',
+  key: ['app_id', 'digest'],
+  column: 'expires_at',
+});
 
 /** Failures that lock a user, or an identifier without a user (protocol/users.md#account-lock). */
 export interface LockRule {
@@ -234,17 +226,12 @@ export async function countLoginFailure(
   );
 }
 
-/** Deletes up to `limit` entries without recent failures. Returns their number. */
-export function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, identifier FROM login_lock WHERE last_failed_at < $1 LIMIT $2)
-     DELETE FROM login_lock l USING old
-      WHERE l.app_id = old.app_id AND l.identifier = old.identifier AND l.last_failed_at < $1`,
-    [before, limit],
-  );
-}
+/** Deletes entries without recent failures. */
+export const deleteOldLoginLocks = sweepOf({
+  table: 'login_lock',
+  key: ['app_id', 'identifier'],
+  column: 'last_failed_at',
+});
 
 /**
  * Returns the failures of an identifier since `since`, and the end of its lock; null without a
@@ -386,18 +373,11 @@ export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: s
   ]);
 }
 
-export function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, purpose, number, subject FROM verification_code
-        WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
-     DELETE FROM verification_code c USING old
-      WHERE c.app_id = old.app_id AND c.purpose = old.purpose AND c.number = old.number
-        AND c.subject = old.subject AND c.expires_at < $1`,
-    [now, limit],
-  );
-}
+export const deleteExpiredCodes = sweepOf({
+  table: 'verification_code',
+  key: ['app_id', 'purpose', 'number', 'subject'],
+  column: 'expires_at',
+});
 
 /**
  * Selects the newest codes for a purpose that one network address requested and that any caller may

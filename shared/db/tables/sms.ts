@@ -3,6 +3,7 @@ import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
 import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 export interface SmsSignature {
   name: string;
@@ -336,22 +337,14 @@ export function chargeBalance(
   );
 }
 
+const sweepSends = sweepOf({ table: 'sms_send', key: ['app_id', 'number', 'sent_at'], column: 'sent_at' });
+const sweepBudgets = sweepOf({
+  table: 'send_budget',
+  key: ['app_id', 'scope', 'key'],
+  column: 'since',
+  condition: "scope <> 'free'",
+});
+
 /** Deletes rows that no window counts. Returns the larger number of both tables. */
-export async function deleteOldSends(db: Handle, before: Date, limit: number): Promise<number> {
-  const sends = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT DISTINCT app_id, number, sent_at FROM (
-         SELECT app_id, number, sent_at FROM sms_send WHERE sent_at < $1 ORDER BY sent_at LIMIT $2) AS oldest)
-     DELETE FROM sms_send s USING old
-      WHERE s.app_id = old.app_id AND s.number = old.number AND s.sent_at = old.sent_at`,
-    [before, limit],
-  );
-  const budgets = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, scope, key FROM send_budget WHERE since < $1 AND scope <> 'free' ORDER BY since LIMIT $2)
-     DELETE FROM send_budget b USING old
-      WHERE b.app_id = old.app_id AND b.scope = old.scope AND b.key = old.key AND b.since < $1`,
-    [before, limit],
-  );
-  return Math.max(sends.rowCount ?? 0, budgets.rowCount ?? 0);
-}
+export const deleteOldSends = async (db: Handle, before: Date, limit: number): Promise<number> =>
+  Math.max(await sweepSends(db, before, limit), await sweepBudgets(db, before, limit));

@@ -1,12 +1,15 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryRowCount, queryRows } from '../query.ts';
+import { queryRows } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
+import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */
 export const today = `(now() AT TIME ZONE 'UTC')::date`;
+/** The day of the time `$1` in UTC. */
+export const utcDay = `($1::timestamptz AT TIME ZONE 'UTC')::date`;
 
 /** Number of a batch's recipients within the daily cap. */
 export interface Grant {
@@ -82,17 +85,13 @@ export async function readUsage(db: Handle, appId: string, day: string): Promise
   return rows[0] ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
 }
 
-/** Deletes days before `before`. Returns the number of rows. */
-export function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
-  return queryRowCount(
-    db,
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, day FROM usage_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
-        ORDER BY day LIMIT $2)
-     DELETE FROM usage_day u USING old WHERE u.app_id = old.app_id AND u.day = old.day`,
-    [before, limit],
-  );
-}
+/** Deletes days before `before`. */
+export const deleteOldUsage = sweepOf({
+  table: 'usage_day',
+  key: ['app_id', 'day'],
+  column: 'day',
+  bound: utcDay,
+});
 
 /**
  * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest
