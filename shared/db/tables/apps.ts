@@ -165,17 +165,12 @@ const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[
 ];
 
 /** Lists ids and names of apps. */
-export function listAppNames(db: Handle, filter: AppFilter, page: AppPage): Promise<AppName[]> {
-  return queryRows(db, pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
-}
+export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
+  queryRows<AppName>(db, pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
 
 /** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
-export function listAppSummaries(
-  db: Handle,
-  filter: AppFilter,
-  page: AppPage & { most: number },
-): Promise<AppSummary[]> {
-  return queryRows(
+export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
+  queryRows<AppSummary>(
     db,
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
             (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $6) AS d) AS devices,
@@ -184,12 +179,10 @@ export function listAppSummaries(
       ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
     [...pageValues(filter, page), page.most],
   );
-}
 
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */
-export function listAppIds(db: Handle): Promise<string[]> {
-  return queryColumn(db, 'SELECT app_id FROM app ORDER BY created_at, app_id');
-}
+export const listAppIds = (db: Handle) =>
+  queryColumn<string>(db, 'SELECT app_id FROM app ORDER BY created_at, app_id');
 
 /** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
@@ -201,14 +194,13 @@ export async function findOpenOptions(db: Handle, appId: string): Promise<AppOpt
 }
 
 /** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
-export function switchOn(tx: Handle, appId: string, option: 'allowStrictUserQuery'): Promise<boolean> {
-  return hasRows(
+export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuery') =>
+  hasRows(
     tx,
     `UPDATE app SET options = options || jsonb_build_object($2::text, true), updated_at = now()
       WHERE app_id = $1 AND NOT options ? $2::text`,
     [appId, option],
   );
-}
 
 /**
  * Changes the name and options of a locked app: `change` gets its current state and returns the new name and the options
@@ -361,16 +353,12 @@ export async function keepDeclaredHooks(
 }
 
 /** Finds the hooks that a host declared last; undefined before its first declaration. */
-export function findDeclaredHooks(
-  db: Handle,
-  { appId, stage, url }: DeclaringHost,
-): Promise<string[] | undefined> {
-  return queryValue(db, 'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3', [
+export const findDeclaredHooks = (db: Handle, { appId, stage, url }: DeclaringHost) =>
+  queryValue<string[]>(db, 'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3', [
     appId,
     stage,
     url,
   ]);
-}
 
 /** NOTIFY topic of changed freezes. */
 export const freezeTopic = 'carillon_freeze';
@@ -388,12 +376,11 @@ export interface Freeze {
 const members = 'app_id AS "appId", reason, actor AS "by", since';
 
 /** Lists the freezes, that of the whole service first. */
-export function listFreezes(db: Handle): Promise<Freeze[]> {
-  return queryRows(
+export const listFreezes = (db: Handle) =>
+  queryRows<Freeze>(
     db,
     `SELECT ${members} FROM push_freeze WHERE released_at IS NULL ORDER BY app_id NULLS FIRST`,
   );
-}
 
 /**
  * Freezes an app, or the whole service (null), and tells all dispatchers once `tx` commits; a
@@ -431,29 +418,26 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
 }
 
 /** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */
-export function lockFreeze(tx: Handle, appId: string): Promise<boolean> {
-  return hasRows(
+export const lockFreeze = (tx: Handle, appId: string) =>
+  hasRows(
     tx,
     `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
     [appId],
   );
-}
 
 /** Returns whether pushes of an ended freeze may still be held. */
-export function hasEndedFreeze(db: Handle): Promise<boolean> {
-  return hasRows(db, 'SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
-}
+export const hasEndedFreeze = (db: Handle) =>
+  hasRows(db, 'SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
 
 /**
  * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for
  * the service. Omits those that another dispatcher has locked.
  */
-export function lockEndedFreezes(tx: Handle): Promise<string[]> {
-  return queryColumn(
+export const lockEndedFreezes = (tx: Handle) =>
+  queryColumn<string>(
     tx,
     `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
   );
-}
 
 /** Forgets locked freezes. */
 export async function deleteFreezes(tx: Handle, scopes: readonly string[]): Promise<void> {

@@ -150,16 +150,15 @@ export async function countUnmet(tx: Handle, conditions: string[], values: unkno
 }
 
 /** Counts the devices that meet a condition. */
-export function countDevices(tx: Handle, condition: SqlCondition): Promise<number> {
-  return queryNumber(tx, `SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
-}
+export const countDevices = (tx: Handle, condition: SqlCondition) =>
+  queryNumber(tx, `SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
 
 /** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
 
 /** Lists the device types of an app with one index lookup each, whatever the number of devices. */
-export function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
-  return queryColumn(
+export const listDeviceTypes = (db: Handle, appId: string) =>
+  queryColumn<string>(
     db,
     `WITH RECURSIVE found (type, n) AS (
        (SELECT device_type, 1 FROM installation WHERE app_id = $1 ORDER BY device_type LIMIT 1)
@@ -170,7 +169,6 @@ export function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
      SELECT type FROM found WHERE type IS NOT NULL`,
     [appId, maxTypes],
   );
-}
 
 /** Node of a query plan, without its conditions: those hold clients' values. */
 export interface PlanNode {
@@ -255,9 +253,8 @@ export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): P
 }
 
 /** Counts the scheduled pushes of an app. */
-export function countScheduled(tx: Handle, appId: string): Promise<number> {
-  return queryNumber(tx, 'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
-}
+export const countScheduled = (tx: Handle, appId: string) =>
+  queryNumber(tx, 'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
 
 /** Returns recipients per second of the newest large finished push among the last hundred. */
 export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
@@ -500,8 +497,8 @@ const sample = `sample AS MATERIALIZED (
  * Lists the members of the newest installations whose name begins with `prefix`, the most frequent
  * first.
  */
-export function sampleFields(db: Handle, appId: string, prefix: string): Promise<SampledField[]> {
-  return queryRows(
+export const sampleFields = (db: Handle, appId: string, prefix: string) =>
+  queryRows<SampledField>(
     db,
     `WITH ${sample},
      member AS (
@@ -525,17 +522,12 @@ export function sampleFields(db: Handle, appId: string, prefix: string): Promise
       GROUP BY f.name, f.types, f.n ORDER BY f.n DESC, f.name`,
     [appId, prefix],
   );
-}
 
 /**
  * Lists the channels of the newest installations that begin with `prefix`, the most frequent first.
  */
-export function sampleChannels(
-  db: Handle,
-  appId: string,
-  prefix: string,
-): Promise<{ value: string; share: number }[]> {
-  return queryRows(
+export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
+  queryRows<{ value: string; share: number }>(
     db,
     `WITH sample AS MATERIALIZED (
        SELECT channels FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})
@@ -544,7 +536,6 @@ export function sampleChannels(
       GROUP BY channel ORDER BY count(*) DESC, channel LIMIT ${maxNames}`,
     [appId, prefix],
   );
-}
 
 /** What the tables of the device channel and of receipts know of a device. */
 export interface DeviceState {
@@ -630,8 +621,8 @@ export interface DayOfArrivals {
  * Returns the days since a time on which devices called last, the oldest first; of at most
  * `maxCounted` devices.
  */
-export function listArrivalDays(tx: Handle, appId: string, since: Date): Promise<DayOfArrivals[]> {
-  return queryRows(
+export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
+  queryRows<DayOfArrivals>(
     tx,
     `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
             count(*) FILTER (WHERE imported_at IS NULL) AS registered
@@ -640,4 +631,3 @@ export function listArrivalDays(tx: Handle, appId: string, since: Date): Promise
       GROUP BY 1 ORDER BY 1`,
     [appId, maxCounted, since],
   );
-}

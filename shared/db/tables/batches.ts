@@ -207,48 +207,41 @@ export async function findBatch(db: Handle, appId: string, batchId: number): Pro
 }
 
 /** Returns open batches without a job: a resumed small push sends them itself. */
-export function findBatchesWithoutJob(db: Handle, appId: string, pushId: number): Promise<number[]> {
-  return queryColumn(
+export const findBatchesWithoutJob = (db: Handle, appId: string, pushId: number) =>
+  queryColumn<number>(
     db,
     `SELECT id FROM push_batch
       WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND NOT has_job ORDER BY id`,
     [appId, pushId],
   );
-}
 
 /** Returns the open batches of a push. */
-export function listOpenBatches(db: Handle, appId: string, pushId: number): Promise<number[]> {
-  return queryColumn(
+export const listOpenBatches = (db: Handle, appId: string, pushId: number) =>
+  queryColumn<number>(
     db,
     'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
     [appId, pushId],
   );
-}
 
 /** Returns the open batches of a push whose slots are void since its rate was changed. */
-export function findVoidSlots(db: Handle, appId: string, pushId: number): Promise<number[]> {
-  return queryColumn(
+export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
+  queryColumn<number>(
     db,
     `SELECT b.id FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled
         AND b.slot_epoch <> n.pace_epoch AND b.slot_at >= n.pace_epoch_at`,
     [appId, pushId],
   );
-}
 
 /** Returns the open batches of a gateway that have no slot and no retry time ahead. */
-export function findWaitingForGateway(
-  db: Handle,
-  { appId, connector, profile }: BreakerKey,
-): Promise<number[]> {
-  return queryColumn(
+export const findWaitingForGateway = (db: Handle, { appId, connector, profile }: BreakerKey) =>
+  queryColumn<number>(
     db,
     `SELECT b.id FROM notification n JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
       WHERE n.app_id = $1 AND n.state = 'sending' AND NOT b.is_settled AND b.connector = $2 AND b.profile = $3
         AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
     [appId, connector, profile],
   );
-}
 
 /** Marks that the batch has a job from now on. */
 export async function markJobCreated(tx: Handle, appId: string, id: number): Promise<void> {

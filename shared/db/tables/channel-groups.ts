@@ -136,8 +136,8 @@ export async function acknowledgeGroups(
 }
 
 /** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
-export function findGroups(db: Handle, acknowledgements: Acknowledgement[]): Promise<GroupAcknowledgement[]> {
-  return queryRows(
+export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
+  queryRows<GroupAcknowledgement>(
     db,
     `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
@@ -149,7 +149,6 @@ export function findGroups(db: Handle, acknowledgements: Acknowledgement[]): Pro
       acknowledgements.map(({ pushId }) => pushId),
     ],
   );
-}
 
 /** Groups that one transaction of `moveToInboxes` moves. */
 const groupsPerMove = 50;

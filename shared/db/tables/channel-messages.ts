@@ -478,9 +478,8 @@ const displaceStatement = prepare(`
  * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number
  * to the push records. Returns the number.
  */
-export function displaceOldest(db: Handle, appId: string, installations: number[]): Promise<number> {
-  return queryNumber(db, displaceStatement, [appId, `{${installations.join()}}`]);
-}
+export const displaceOldest = (db: Handle, appId: string, installations: number[]) =>
+  queryNumber(db, displaceStatement, [appId, `{${installations.join()}}`]);
 
 /** Message of a push, as devices get it. */
 export interface DeviceMessage {
@@ -643,11 +642,8 @@ export async function findMessages(
  * Returns the devices of this node that have messages in their inboxes, with their number, 1000 at
  * most.
  */
-export function devicesWithMessages(
-  db: Handle,
-  nodeId: string,
-): Promise<{ appId: string; installation: number; messages: number }[]> {
-  return queryRows(
+export const devicesWithMessages = (db: Handle, nodeId: string) =>
+  queryRows<{ appId: string; installation: number; messages: number }>(
     db,
     `SELECT s.app_id AS "appId", s.installation, waiting.messages
        FROM channel_session s CROSS JOIN LATERAL (
@@ -657,4 +653,3 @@ export function devicesWithMessages(
       WHERE s.node_id = $1 AND waiting.messages > 0`,
     [nodeId],
   );
-}

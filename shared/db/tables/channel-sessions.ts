@@ -144,14 +144,13 @@ export async function restoreSessions(db: Handle, nodeId: string, sessions: Devi
 }
 
 /** Returns the stored sessions of a node. */
-export function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
-  return queryRows(
+export const sessionsOfNode = (db: Handle, nodeId: string) =>
+  queryRows<DeviceSession>(
     db,
     `SELECT app_id AS "appId", installation, session_id AS "sessionId"
        FROM channel_session WHERE node_id = $1`,
     [nodeId],
   );
-}
 
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
 export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
@@ -181,9 +180,8 @@ export async function removeNode(db: Handle, nodeId: string): Promise<void> {
  * Returns which of these installations of an app exist and have no session. A device that waited
  * for its installation takes no session over: it may have connected again elsewhere since.
  */
-export function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
-  return queryColumn(db, unopened, [appId, installationIds]);
-}
+export const findUnopened = (db: Handle, appId: string, installationIds: string[]) =>
+  queryColumn<string>(db, unopened, [appId, installationIds]);
 
 const unopened = prepare(
   `SELECT i.installation_id AS id FROM installation i
@@ -192,15 +190,14 @@ const unopened = prepare(
 );
 
 /** Returns the sessions of a node whose installation was deleted. */
-export function sessionsWithoutInstallation(db: Handle, nodeId: string): Promise<DeviceSession[]> {
-  return queryRows(
+export const sessionsWithoutInstallation = (db: Handle, nodeId: string) =>
+  queryRows<DeviceSession>(
     db,
     `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
       WHERE s.node_id = $1
         AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
     [nodeId],
   );
-}
 
 // On a sharded database (operate/distributed.md): a transaction of one app with a statement for
 // each step.

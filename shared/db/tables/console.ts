@@ -83,54 +83,50 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
  * Finds a valid session by the digest of its cookie. `marks` are those of the current
  * CARILLON_ADMIN_TOKEN.
  */
-export function findSession(
+export const findSession = (
   db: Handle,
   digest: Buffer,
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-): Promise<ConsoleSession | undefined> {
-  return queryRow(
+) =>
+  queryRow<ConsoleSession>(
     db,
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE s.digest = $5 AND ${isValid}`,
     [...validity(marks, bounds), digest],
   );
-}
 
 /** Tells whether a session is valid, by its id. */
-export function hasSession(
+export const hasSession = (
   db: Handle,
   id: number,
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-): Promise<boolean> {
-  return hasRows(
+) =>
+  hasRows(
     db,
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
     [...validity(marks, bounds), id],
   );
-}
 
 export async function touchSession(db: Handle, id: number, now: Date): Promise<void> {
   await db.query('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 }
 
 /** Lists valid sessions, the newest first. */
-export function listSessions(
+export const listSessions = (
   db: Handle,
   page: { before: number | null; limit: number },
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-): Promise<ConsoleSession[]> {
-  return queryRows(
+) =>
+  queryRows<ConsoleSession>(
     db,
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE ${isValid} AND ($5::bigint IS NULL OR s.id < $5) ORDER BY s.id DESC LIMIT $6`,
     [...validity(marks, bounds), page.before, page.limit],
   );
-}
 
 /** Deletes a session. Returns false when no session has this id. */
-export function deleteSession(tx: Handle, id: number): Promise<boolean> {
-  return hasRows(tx, 'DELETE FROM console_session WHERE id = $1', [id]);
-}
+export const deleteSession = (tx: Handle, id: number) =>
+  hasRows(tx, 'DELETE FROM console_session WHERE id = $1', [id]);
 
 /** Deletes ended sessions and login codes. */
 export async function deleteEndedSessions(
@@ -165,18 +161,17 @@ export async function insertLoginCode(
  * Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired
  * one.
  */
-export function spendLoginCode(
+export const spendLoginCode = (
   tx: Handle,
   digest: Buffer,
   { marks, now }: { marks: readonly Buffer[]; now: Date },
-): Promise<{ tokenId: number | null } | undefined> {
-  return queryRow(
+) =>
+  queryRow<{ tokenId: number | null }>(
     tx,
     `DELETE FROM console_login_code WHERE digest = $1 AND admin_mark = ANY($2) AND expires_at > $3
      RETURNING token_id AS "tokenId"`,
     [digest, marks, now],
   );
-}
 
 /** Token for the admin API, without its secret. */
 export interface ConsoleToken {
@@ -212,21 +207,19 @@ export async function insertToken(
 }
 
 /** Finds a token that has not expired by the digest of its secret. */
-export function findToken(db: Handle, digest: Buffer, now: Date): Promise<ConsoleToken | undefined> {
-  return queryRow(
+export const findToken = (db: Handle, digest: Buffer, now: Date) =>
+  queryRow<ConsoleToken>(
     db,
     `SELECT ${tokenColumns} FROM console_token WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)`,
     [digest, now],
   );
-}
 
 /** Tells whether a token exists and has not expired. */
-export function hasToken(db: Handle, id: number, now: Date): Promise<boolean> {
-  return hasRows(db, 'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
+export const hasToken = (db: Handle, id: number, now: Date) =>
+  hasRows(db, 'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
     id,
     now,
   ]);
-}
 
 /** Writes that a token is used, at most once a minute. */
 export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: Date): Promise<void> {
@@ -235,28 +228,21 @@ export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: 
 }
 
 /** Lists tokens, the newest first, also expired ones. */
-export function listTokens(
-  db: Handle,
-  page: { before: number | null; limit: number },
-): Promise<ConsoleToken[]> {
-  return queryRows(
+export const listTokens = (db: Handle, page: { before: number | null; limit: number }) =>
+  queryRows<ConsoleToken>(
     db,
     `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
     [page.before, page.limit],
   );
-}
 
-export function countTokens(db: Handle): Promise<number> {
-  return queryNumber(db, 'SELECT count(*) AS n FROM console_token');
-}
+export const countTokens = (db: Handle) => queryNumber(db, 'SELECT count(*) AS n FROM console_token');
 
 /**
  * Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the
  * audit.
  */
-export function deleteToken(tx: Handle, id: number): Promise<ConsoleToken | undefined> {
-  return queryRow(tx, `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
-}
+export const deleteToken = (tx: Handle, id: number) =>
+  queryRow<ConsoleToken>(tx, `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
 
 /**
  * Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired
@@ -293,21 +279,19 @@ interface ItemKey {
 const savedItemColumns = `name, content, updated_at AS "updatedAt", updated_by AS "updatedBy"`;
 
 /** Lists the items of a kind by name; their number is limited. */
-export function listSavedItems(db: Handle, appId: string, kind: SavedKind): Promise<SavedItem[]> {
-  return queryRows(
+export const listSavedItems = (db: Handle, appId: string, kind: SavedKind) =>
+  queryRows<SavedItem>(
     db,
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 ORDER BY name`,
     [appId, kind],
   );
-}
 
-export function findSavedItem(db: Handle, { appId, kind, name }: ItemKey): Promise<SavedItem | undefined> {
-  return queryRow(
+export const findSavedItem = (db: Handle, { appId, kind, name }: ItemKey) =>
+  queryRow<SavedItem>(
     db,
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3`,
     [appId, kind, name],
   );
-}
 
 /**
  * Locks the items of an app until `tx` ends, and counts those of a kind beside the named one, so
@@ -345,13 +329,12 @@ export async function putSavedItem(
 }
 
 /** Deletes an item and returns it; undefined without such an item. */
-export function deleteSavedItem(tx: Handle, { appId, kind, name }: ItemKey): Promise<SavedItem | undefined> {
-  return queryRow(
+export const deleteSavedItem = (tx: Handle, { appId, kind, name }: ItemKey) =>
+  queryRow<SavedItem>(
     tx,
     `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
     [appId, kind, name],
   );
-}
 
 /** Thing that a search found. */
 export interface Hit {
@@ -365,30 +348,28 @@ export interface Hit {
 const maxOfKind = 10;
 
 /** Finds apps by id, or by a part of the name. */
-export function searchApps(db: Handle, apps: readonly string[] | null, q: string): Promise<Hit[]> {
-  return queryRows(
+export const searchApps = (db: Handle, apps: readonly string[] | null, q: string) =>
+  queryRows<Hit>(
     db,
     `SELECT 'app' AS kind, app_id AS "appId", app_id AS id, name AS title FROM app
       WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
       ORDER BY app_id = $2 DESC, name, app_id LIMIT ${maxOfKind}`,
     [apps, q],
   );
-}
 
 /** Finds pushes by objectId or notification_id. */
-export function searchPushes(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  return queryRows(
+export const searchPushes = (db: Handle, apps: readonly string[], q: string) =>
+  queryRows<Hit>(
     db,
     `SELECT 'push' AS kind, app_id AS "appId", object_id AS id, state AS title FROM notification
       WHERE app_id = ANY($1) AND (object_id = $2 OR notification_id = $2)
       ORDER BY id DESC LIMIT ${maxOfKind}`,
     [apps, q],
   );
-}
 
 /** Finds installations by any of their ids. */
-export function searchInstallations(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  return queryRows(
+export const searchInstallations = (db: Handle, apps: readonly string[], q: string) =>
+  queryRows<Hit>(
     db,
     `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
             concat_ws(' ', device_type, vendor_name) AS title FROM installation
@@ -397,11 +378,10 @@ export function searchInstallations(db: Handle, apps: readonly string[], q: stri
       LIMIT ${maxOfKind}`,
     [apps, q, namesOfToken(q)],
   );
-}
 
 /** Finds users by objectId, name, address or number. */
-export function searchUsers(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  return queryRows(
+export const searchUsers = (db: Handle, apps: readonly string[], q: string) =>
+  queryRows<Hit>(
     db,
     `SELECT 'user' AS kind, app_id AS "appId", object_id AS id, username AS title FROM app_user
       WHERE app_id = ANY($1)
@@ -409,7 +389,6 @@ export function searchUsers(db: Handle, apps: readonly string[], q: string): Pro
       LIMIT ${maxOfKind}`,
     [apps, q, q.replaceAll(/[ -]/g, '')],
   );
-}
 
 /** Change by a caller of the admin API. */
 export interface AuditEntry {
@@ -510,12 +489,8 @@ export function insertCommand(
 }
 
 /** Lists entries, the newest first. */
-export function listAudit(
-  db: Handle,
-  filter: AuditFilter,
-  page: { before: number | null; limit: number },
-): Promise<AuditEntry[]> {
-  return queryRows(
+export const listAudit = (db: Handle, filter: AuditFilter, page: { before: number | null; limit: number }) =>
+  queryRows<AuditEntry>(
     db,
     `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
             address, request_id AS "requestId", action, target, before, after
@@ -537,7 +512,6 @@ export function listAudit(
       page.limit,
     ],
   );
-}
 
 export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at' });
 

@@ -106,13 +106,8 @@ const heldSeconds = 1;
  * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`).
  * Returns false for a push that is finished.
  */
-export function changePace(
-  tx: Handle,
-  appId: string,
-  pushId: number,
-  flowControl: number | null,
-): Promise<boolean> {
-  return hasRows(
+export const changePace = (tx: Handle, appId: string, pushId: number, flowControl: number | null) =>
+  hasRows(
     tx,
     `UPDATE notification
         SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
@@ -122,7 +117,6 @@ export function changePace(
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
   );
-}
 
 /** Today in China, the day of all gateway quotas, by the database's clock. */
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
@@ -187,18 +181,13 @@ export async function addGatewayUse(
 }
 
 /** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
-export function readGatewayUse(
-  db: Handle,
-  appId: string,
-  day: string,
-): Promise<(GatewayUse & { connector: string })[]> {
-  return queryRows(
+export const readGatewayUse = (db: Handle, appId: string, day: string) =>
+  queryRows<GatewayUse & { connector: string }>(
     db,
     `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
       WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
     [appId, day],
   );
-}
 
 /** Batch of a test push (protocol/push.md#test-pushes). */
 export interface TestBatch {
@@ -336,8 +325,8 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   return made;
 }
 
-function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promise<RateRow | undefined> {
-  return queryRow(
+const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
+  queryRow<RateRow>(
     tx,
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
@@ -345,7 +334,6 @@ function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promis
             ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
     [appId, connector, profile],
   );
-}
 
 /**
  * Returns the units allowed until a time after the start of the ramp: the burst, and the area under
@@ -387,15 +375,10 @@ export interface ProfileUse {
 }
 
 /** Lists an app's use of its gateways on a day in China (`YYYY-MM-DD`), at most `limit` rows. */
-export function listProfileUse(
-  db: Handle,
-  appId: string,
-  { day, limit }: { day: string; limit: number },
-): Promise<ProfileUse[]> {
-  return queryRows(
+export const listProfileUse = (db: Handle, appId: string, { day, limit }: { day: string; limit: number }) =>
+  queryRows<ProfileUse>(
     db,
     `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
       WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,
     [appId, day, limit],
   );
-}

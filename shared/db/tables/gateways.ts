@@ -156,18 +156,17 @@ export async function findTroubledElsewhere(db: Handle, dispatcher: string): Pro
  * Returns whether the gateway has answered another dispatcher since a time: its breaker closed
  * after a successful probe, or was closed all the time.
  */
-export function hasAnsweredElsewhere(
+export const hasAnsweredElsewhere = (
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   { dispatcher, since }: { dispatcher: string; since: Date },
-): Promise<boolean> {
-  return hasRows(
+) =>
+  hasRows(
     db,
     `SELECT 1 FROM breaker_state
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
     [appId, connector, profile, dispatcher, since],
   );
-}
 
 /** Deletes states that no dispatcher has renewed for a day. */
 export async function deleteOldBreakerStates(db: Handle): Promise<void> {
@@ -373,10 +372,9 @@ export async function releaseGatewayToken(db: Handle, vault: Vault, key: TokenKe
 }
 
 /** Deletes expired tokens of unused credentials; returns their number. */
-export function deleteOldGatewayTokens(db: Handle, before: Date): Promise<number> {
-  return queryRowCount(
+export const deleteOldGatewayTokens = (db: Handle, before: Date) =>
+  queryRowCount(
     db,
     'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',
     [before],
   );
-}

@@ -343,9 +343,7 @@ export async function mergeRoles(
   };
 }
 
-function countSeen(tx: Handle): Promise<number> {
-  return queryNumber(tx, `SELECT count(*) AS count FROM ${roleShadow}`);
-}
+const countSeen = (tx: Handle) => queryNumber(tx, `SELECT count(*) AS count FROM ${roleShadow}`);
 
 /** Where the members of each relation are, and what of them a dry run has seen. */
 const relations = {

@@ -277,18 +277,13 @@ export async function takeRegistration(
  * Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the
  * keys and ACLs.
  */
-export function lockInstallations(
-  tx: Handle,
-  appId: string,
-  objectIds: string[],
-): Promise<(Pick<Installation, 'id'> & { acl: Json })[]> {
-  return queryRows(
+export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]) =>
+  queryRows<Pick<Installation, 'id'> & { acl: Json }>(
     tx,
     `SELECT id, fields -> 'ACL' AS acl FROM installation
       WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
     [appId, objectIds],
   );
-}
 
 export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
   await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
@@ -479,8 +474,8 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
   return isLast ? null : last;
 }
 
-function release(tx: Handle, appId: string, ids: readonly string[]): Promise<number> {
-  return queryRowCount(
+const release = (tx: Handle, appId: string, ids: readonly string[]) =>
+  queryRowCount(
     tx,
     `WITH locked AS MATERIALIZED (
        SELECT id, registration_id, ${vendorOfRow} AS owner, updated_at FROM installation
@@ -493,7 +488,6 @@ function release(tx: Handle, appId: string, ids: readonly string[]): Promise<num
       WHERE i.app_id = $1 AND i.id = r.id AND r.place > 1`,
     [appId, ids],
   );
-}
 
 /** Key of a batch. */
 interface BatchKey {
@@ -583,25 +577,16 @@ async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries
 }
 
 /** Lists the keys of up to `limit` installations that meet a condition, unordered. */
-export function listMatching(
-  tx: Handle,
-  { condition, values }: RowCondition,
-  limit: number,
-): Promise<number[]> {
-  return queryColumn(
+export const listMatching = (tx: Handle, { condition, values }: RowCondition, limit: number) =>
+  queryColumn<number>(
     tx,
     `SELECT id FROM installation WHERE app_id = $1 AND (${condition}) LIMIT $${values.length + 1}`,
     [...values, limit],
   );
-}
 
 /** Deletes those of some installations that still meet a condition; returns their number. */
-export function deleteMatching(
-  tx: Handle,
-  { condition, values }: RowCondition,
-  ids: readonly number[],
-): Promise<number> {
-  return queryRowCount(
+export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, ids: readonly number[]) =>
+  queryRowCount(
     tx, // Locked in the order of their keys, as `lockInstallations` does.
     `WITH matching AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
@@ -609,7 +594,6 @@ export function deleteMatching(
      DELETE FROM installation i USING matching WHERE i.app_id = $1 AND i.id = matching.id`,
     [...values, ids],
   );
-}
 
 /** Page of a walk over the installations of an app, in the order of their keys. */
 interface IdlePage {

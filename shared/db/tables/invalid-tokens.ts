@@ -279,11 +279,11 @@ export async function deleteReportedInvalid(
  * Deletes the installations with certain reports of a push, of one connector or of all. Returns
  * their number.
  */
-export function deleteReported(
+export const deleteReported = (
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
-): Promise<number> {
-  return queryRowCount(
+) =>
+  queryRowCount(
     tx,
     `WITH due AS (
        DELETE FROM dead_notice
@@ -297,7 +297,6 @@ export function deleteReported(
      SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
     [appId, pushId, connector ?? null],
   );
-}
 
 export const deleteOldInvalidTokenNotices = sweepOf({
   table: 'dead_notice',

@@ -69,15 +69,14 @@ export async function forgetProcess(db: Handle, id: string): Promise<void> {
 const maxListed = 1000;
 
 /** Lists the processes that renewed their rows lately, by kind and host. */
-export function listProcesses(db: Handle, goneAfterMs: number): Promise<SeenProcess[]> {
-  return queryRows(
+export const listProcesses = (db: Handle, goneAfterMs: number) =>
+  queryRows<SeenProcess>(
     db,
     `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
     [goneAfterMs],
   );
-}
 
 /** Report of a running process, with its clock and the time since it was written. */
 export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {

@@ -55,13 +55,12 @@ export function putProfile(
   );
 }
 
-export function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
-  return queryRows(
+export const listProfiles = (db: Handle, appId: string) =>
+  queryRows<ProfileEntry>(
     db,
     `SELECT ${entryColumns} FROM push_profile p WHERE app_id = $1 ORDER BY connector, name`,
     [appId],
   );
-}
 
 /** Profile of any app, without its credentials. */
 export interface ProfileVersion {
@@ -72,14 +71,13 @@ export interface ProfileVersion {
 }
 
 /** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
-export function listProfileVersions(db: Handle, limit: number): Promise<ProfileVersion[]> {
-  return queryRows(
+export const listProfileVersions = (db: Handle, limit: number) =>
+  queryRows<ProfileVersion>(
     db,
     `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
       ORDER BY app_id, connector, name LIMIT $1`,
     [limit],
   );
-}
 
 interface SendingRow extends ProfileEntry {
   credentials: Buffer;
@@ -139,13 +137,12 @@ export async function openProfile(
   }))[0];
 }
 
-export function deleteProfile(db: Handle, appId: string, connector: string, name: string): Promise<boolean> {
-  return hasRows(db, 'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3', [
+export const deleteProfile = (db: Handle, appId: string, connector: string, name: string) =>
+  hasRows(db, 'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3', [
     appId,
     connector,
     name,
   ]);
-}
 
 /** Profile that a rotation belongs to. */
 export interface RotatedProfile {
@@ -195,9 +192,8 @@ export async function stageCandidate(
   );
 }
 
-export function findRotation(db: Handle, profile: RotatedProfile): Promise<ProfileRotation | undefined> {
-  return queryRow(db, `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`, keyOf(profile));
-}
+export const findRotation = (db: Handle, profile: RotatedProfile) =>
+  queryRow<ProfileRotation>(db, `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`, keyOf(profile));
 
 /** As `findRotation`, and locks it for the transaction. */
 export async function lockRotation(
@@ -285,64 +281,55 @@ export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<
  * Counts the next `count` batches of a profile during a canary. Returns the number of batches
  * before them; undefined if the canary has ended.
  */
-export function claimBatches(
-  db: Handle,
-  profile: RotatedProfile,
-  count: number,
-): Promise<number | undefined> {
-  return queryValue(
+export const claimBatches = (db: Handle, profile: RotatedProfile, count: number) =>
+  queryValue<number>(
     db,
     `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile} AND state = 'canary'
      RETURNING batches_seen - $4 AS before`,
     [...keyOf(profile), count],
   );
-}
 
 /**
  * Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or
  * began later.
  */
-export function addCanaryCounts(
+export const addCanaryCounts = (
   tx: Handle,
   profile: RotatedProfile,
   { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
-): Promise<ProfileRotation | undefined> {
-  return queryRow(
+) =>
+  queryRow<ProfileRotation>(
     tx,
     `UPDATE profile_rotation
         SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7, refused = refused + $8, worse = worse + $9
       WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
     [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
   );
-}
 
 /** Lists canaries by their beginning, for the decisions that depend on their age. */
-export function listCanaries(db: Handle, limit: number): Promise<ProfileRotation[]> {
-  return queryRows(
+export const listCanaries = (db: Handle, limit: number) =>
+  queryRows<ProfileRotation>(
     db,
     `SELECT ${columns} FROM profile_rotation WHERE state = 'canary' ORDER BY changed_at LIMIT $1`,
     [limit],
   );
-}
 
 /** Lists rotations that changed since `after`, and all open ones, the newest first. */
-export function listRotations(db: Handle, after: Date, limit: number): Promise<ProfileRotation[]> {
-  return queryRows(
+export const listRotations = (db: Handle, after: Date, limit: number) =>
+  queryRows<ProfileRotation>(
     db,
     `SELECT ${columns} FROM profile_rotation
       WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC LIMIT $2`,
     [after, limit],
   );
-}
 
 /** Forgets credentials that promotions replaced before `before`. Returns their number. */
-export function forgetPrevious(db: Handle, before: Date): Promise<number> {
-  return queryRowCount(
+export const forgetPrevious = (db: Handle, before: Date) =>
+  queryRowCount(
     db,
     `UPDATE profile_rotation SET previous = NULL WHERE previous IS NOT NULL AND changed_at < $1`,
     [before],
   );
-}
 
 /**
  * Changes the version of a profile without changing it: caches read its rotation with it, and only
@@ -365,11 +352,8 @@ export interface CredentialNotice {
 /**
  * Notes that a step is told. Returns false if it was told before, or if the profile was deleted.
  */
-export function noteNotice(
-  tx: Handle,
-  { appId, connector, profile, endsAt, days }: CredentialNotice,
-): Promise<boolean> {
-  return hasRows(
+export const noteNotice = (tx: Handle, { appId, connector, profile, endsAt, days }: CredentialNotice) =>
+  hasRows(
     tx,
     `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3
@@ -377,7 +361,6 @@ export function noteNotice(
       WHERE n.ends_at <> excluded.ends_at OR n.days > excluded.days`,
     [appId, connector, profile, endsAt, days],
   );
-}
 
 /** Name of the actor of a decision in the audit. */
 const actorName = 'carillon (canary)';

@@ -13,24 +13,22 @@ export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
 }
 
 /** Moves a queued or sending push to `paused`. Returns false for other states. */
-export function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
-  return hasRows(
+export const markPushPaused = (tx: Handle, appId: string, id: number) =>
+  hasRows(
     tx,
     `UPDATE notification SET state = 'paused', updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
-}
 
 /** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
-export function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
-  return hasRows(
+export const markPushResumed = (tx: Handle, appId: string, id: number) =>
+  hasRows(
     tx,
     `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
-}
 
 const expiredPauses = `
   SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
@@ -134,12 +132,8 @@ export async function takeHeldPlanning(
  * Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the
  * oldest first.
  */
-export function findHeldPushes(
-  db: Handle,
-  frozen: readonly string[],
-  limit: number,
-): Promise<{ appId: string; id: number }[]> {
-  return queryRows(
+export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: number) =>
+  queryRows<{ appId: string; id: number }>(
     db,
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
@@ -148,7 +142,6 @@ export function findHeldPushes(
       ORDER BY n.id LIMIT $2`,
     [frozen, limit],
   );
-}
 
 /** A push that waits for planning, is being sent, or was cancelled while it was sent. */
 export interface OpenPush {

@@ -95,12 +95,12 @@ export async function readSettledSpan(
 }
 
 /** Adds up the settled recipients of a push by connector and step. */
-export function readTimeline(
+export const readTimeline = (
   db: Handle,
   { appId, id }: PushKey,
   { from, stepMs }: { from: Date; stepMs: number },
-): Promise<TimelineSlot[]> {
-  return queryRows(
+) =>
+  queryRows<TimelineSlot>(
     db,
     `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
             sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,
@@ -110,7 +110,6 @@ export function readTimeline(
       GROUP BY b.connector, slot`,
     [appId, id, from, stepMs],
   );
-}
 
 /**
  * What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer.
@@ -186,9 +185,8 @@ const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
 });
 
 /** Returns whether a failure meets a condition over `push_failure`. */
-export function hasFailure(db: Handle, { text, values }: SqlCondition): Promise<boolean> {
-  return hasRows(db, `SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
-}
+export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
+  hasRows(db, `SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
 /** Failures with one cause: all of them, and those that a redrive leaves out. */
 export interface RedrivableCause {
@@ -368,11 +366,10 @@ export async function noteRedrive(tx: Handle, { appId, id }: PushKey, objectId: 
 const maxRedrives = 100;
 
 /** Lists the redrives of a push, newest first. */
-export function listRedrives(db: Handle, { appId, id }: PushKey): Promise<string[]> {
-  return queryColumn(
+export const listRedrives = (db: Handle, { appId, id }: PushKey) =>
+  queryColumn<string>(
     db,
     `SELECT object_id AS "objectId" FROM notification WHERE app_id = $1 AND redrive_of = $2
       ORDER BY id DESC LIMIT ${maxRedrives}`,
     [appId, id],
   );
-}

@@ -135,9 +135,7 @@ const countOpenStatement = prepare(
 );
 
 /** Counts the pushes of an app in state `sending`. */
-export function countOpenPushes(db: Handle, appId: string): Promise<number> {
-  return queryNumber(db, countOpenStatement, [appId]);
-}
+export const countOpenPushes = (db: Handle, appId: string) => queryNumber(db, countOpenStatement, [appId]);
 
 /** Time at which the first batch of a push was sent. */
 export interface FirstSendTime extends PushKey {
@@ -291,9 +289,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
 }
 
 /** Counts the recipients of an open push that are sent to again after an unanswered request. */
-export function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
-  return queryNumber(db, `SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
-}
+export const readRepeats = (db: Handle, appId: string, id: number) =>
+  queryNumber(db, `SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
 export interface BatchSnapshot {

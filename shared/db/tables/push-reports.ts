@@ -56,28 +56,26 @@ const valuesOf = (appId: string, { states, source, text, from, to, recurring }: 
 ];
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
-export function listPushPage(
+export const listPushPage = (
   db: Handle,
   appId: string,
   filter: PushFilter,
   page: { before: number | null; limit: number },
-): Promise<Push[]> {
-  return queryRows(
+) =>
+  queryRows<Push>(
     db,
     `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
       ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
   );
-}
 
 /** Counts the pushes that match, up to `most`. */
-export function countPushPage(db: Handle, appId: string, filter: PushFilter, most: number): Promise<number> {
-  return queryNumber(
+export const countPushPage = (db: Handle, appId: string, filter: PushFilter, most: number) =>
+  queryNumber(
     db,
     `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
     [...valuesOf(appId, filter), most],
   );
-}
 
 /** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
 const listOpen =
@@ -101,13 +99,10 @@ export const listWaitingForApproval = listOpen(
 );
 
 /** Counts the scheduled pushes of several apps; null for all. */
-export function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
-  return queryNumber(
-    db,
-    'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
-    [apps],
-  );
-}
+export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
+  queryNumber(db, 'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)', [
+    apps,
+  ]);
 
 /** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
 export interface RecentTotals {
@@ -119,19 +114,18 @@ export interface RecentTotals {
 }
 
 /** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
-export function readRecentTotals(
+export const readRecentTotals = (
   db: Handle,
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
-): Promise<RecentTotals[]> {
-  return queryRows(
+) =>
+  queryRows<RecentTotals>(
     db,
     `SELECT app_id AS "appId", id, totals, acked FROM notification
       WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
       ORDER BY created_at DESC LIMIT $3`,
     [apps, since, limit],
   );
-}
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
 export async function readUsageOf(
@@ -290,15 +284,14 @@ export interface TracedDevice extends DeviceTraits {
 }
 
 /** Finds a device by its objectId, else its installationId or device token. */
-export function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
-  return queryRow(
+export const findDevice = (db: Handle, appId: string, name: string) =>
+  queryRow<TracedDevice>(
     db,
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name, namesOfToken(name)],
   );
-}
 
 /**
  * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as
@@ -421,16 +414,11 @@ export async function findFailure(
  * Returns whether a message of a push is pending for a device of the channel; the acknowledgement
  * deletes it.
  */
-export function hasPendingMessage(
-  db: Handle,
-  push: { appId: string; id: number },
-  installation: number,
-): Promise<boolean> {
-  return hasRows(
+export const hasPendingMessage = (db: Handle, push: { appId: string; id: number }, installation: number) =>
+  hasRows(
     db,
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
      UNION ALL
      SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,
     [push.appId, installation, push.id],
   );
-}

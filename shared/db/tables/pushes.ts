@@ -123,39 +123,32 @@ const findTraceStatement = prepare(
 );
 
 /** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
-export function findTrace(
-  db: Handle,
-  appId: string,
-  id: number,
-): Promise<{ objectId: string; traceParent: string | null } | undefined> {
-  return queryRow(db, findTraceStatement, [appId, id]);
-}
+export const findTrace = (db: Handle, appId: string, id: number) =>
+  queryRow<{ objectId: string; traceParent: string | null }>(db, findTraceStatement, [appId, id]);
 
 /**
  * Finds a push by its objectId, else the newest with this custom `notification_id`
  * (protocol/push-records.md#look-up-a-record).
  */
-export function findPushByPublicId(db: Handle, appId: string, publicId: string): Promise<Push | undefined> {
-  return queryRow(
+export const findPushByPublicId = (db: Handle, appId: string, publicId: string) =>
+  queryRow<Push>(
     db,
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
-}
 
 /** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
 const maxGroup = 1000;
 
 /** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
-export function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
-  return queryRows(
+export const listPushGroup = (db: Handle, appId: string, notificationId: string) =>
+  queryRows<Push>(
     db,
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
   );
-}
 
 export interface PushPage {
   limit: number;
@@ -252,23 +245,21 @@ export async function claimRequestIds(
 }
 
 /** Finds the push that used a `req_id` less than `windowMs` ago. */
-export function findRequestId(
+export const findRequestId = (
   db: Handle,
   { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
   windowMs: number,
-): Promise<RequestClaim | undefined> {
-  return queryRow(
+) =>
+  queryRow<RequestClaim>(
     db,
     `SELECT ${claimColumns} FROM request_ledger l
       WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
     [appId, reqId, windowMs],
   );
-}
 
 /** Deletes request ids whose window is over; returns their number. */
-export function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
-  return queryRowCount(db, 'DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
-}
+export const deleteOldRequestIds = (db: Handle, before: Date) =>
+  queryRowCount(db, 'DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
 
 /** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
 const rowsOfPass = 10_000;

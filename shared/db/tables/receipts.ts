@@ -26,14 +26,13 @@ export interface ReceiptPush {
 }
 
 /** Finds pushes by public ids and protects them from deletion until `tx` ends. */
-export function lockPushes(tx: Handle, appId: string, objectIds: readonly string[]): Promise<ReceiptPush[]> {
-  return queryRows(
+export const lockPushes = (tx: Handle, appId: string, objectIds: readonly string[]) =>
+  queryRows<ReceiptPush>(
     tx,
     `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
       WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
     [appId, objectIds],
   );
-}
 
 /** Finds the installation of each registration id; of several with the same id, the oldest. */
 export async function findByRegistrationIds(
@@ -189,35 +188,33 @@ export function keepFailedReceipt(
 const columns = 'id, connector, status, reason, bytes, created_at AS at';
 
 /** Lists refused calls of an app, newest first. */
-export function listFailedReceipts(
+export const listFailedReceipts = (
   db: Handle,
   appId: string,
   connector: string | undefined,
   page: { before: number | null; limit: number },
-): Promise<FailedReceipt[]> {
-  return queryRows(
+) =>
+  queryRows<FailedReceipt>(
     db,
     `SELECT ${columns} FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND ($3::bigint IS NULL OR id < $3)
       ORDER BY id DESC LIMIT $4`,
     [appId, connector ?? null, page.before, page.limit],
   );
-}
 
 /** Reads a page of refused calls with their content, oldest first. */
-export function readFailedReceipts(
+export const readFailedReceipts = (
   db: Handle,
   appId: string,
   connector: string | undefined,
   page: { after: number; limit: number },
-): Promise<(FailedReceipt & SealedCall)[]> {
-  return queryRows(
+) =>
+  queryRows<FailedReceipt & SealedCall>(
     db,
     `SELECT ${columns}, digest, call FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND id > $3 ORDER BY id LIMIT $4`,
     [appId, connector ?? null, page.after, page.limit],
   );
-}
 
 /** Deletes refused calls that were processed. */
 export async function deleteFailedReceipts(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
@@ -272,18 +269,17 @@ export interface ListedGatewayMessage extends GatewayMessage {
 }
 
 /** Lists message ids of a push, oldest first. */
-export function listGatewayMessages(
+export const listGatewayMessages = (
   db: Handle,
   push: { appId: string; id: number },
   page: { after: number | null; limit: number },
-): Promise<ListedGatewayMessage[]> {
-  return queryRows(
+) =>
+  queryRows<ListedGatewayMessage>(
     db,
     `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
       WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,
     [push.appId, push.id, page.after, page.limit],
   );
-}
 
 export const deleteOldGatewayMessages = sweepOf({
   table: 'gateway_message',

@@ -147,13 +147,11 @@ const chargeText = (cap: number): string =>
  * Counts a push for each of these installations that had fewer than `cap` pushes today; returns
  * those. One statement reads and counts, so that any number of dispatchers stays within the cap.
  */
-export function chargeDevices(
+export const chargeDevices = (
   tx: Handle,
   appId: string,
   { ids, cap }: { ids: readonly number[]; cap: number },
-): Promise<number[]> {
-  return queryColumn(tx, deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
-}
+) => queryColumn<number>(tx, deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
 
 /** Counts the installations of a condition that had `cap` pushes today. */
 export function countCappedDevices(
@@ -172,13 +170,12 @@ export function countCappedDevices(
 }
 
 /** Returns how many pushes of today count for an installation. */
-export function readDeviceDay(db: Handle, appId: string, installation: number): Promise<number> {
-  return queryNumber(
+export const readDeviceDay = (db: Handle, appId: string, installation: number) =>
+  queryNumber(
     db,
     `SELECT pushes FROM device_day WHERE day = ${today} AND app_id = $1 AND installation = $2`,
     [appId, installation],
   );
-}
 
 /** Deletes days before `before`. */
 export const deleteOldDeviceDays = sweepOf({

@@ -83,9 +83,7 @@ const moveIds = `
     FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'), pg_get_serial_sequence('channel_message', 'id'),
                               pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
 
-function changed(tx: Handle, text: string, values: unknown[] = []): Promise<number> {
-  return queryRowCount(tx, text, values);
-}
+const changed = (tx: Handle, text: string, values: unknown[] = []) => queryRowCount(tx, text, values);
 
 /** Last restore of a database. */
 export interface Restoration {

@@ -164,8 +164,8 @@ export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
  * with one of those in `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle
  * ends.
  */
-export function findRolesOfUser(db: Handle, appId: string, userId: number): Promise<string[]> {
-  return queryColumn(
+export const findRolesOfUser = (db: Handle, appId: string, userId: number) =>
+  queryColumn<string>(
     db,
     `WITH RECURSIVE level (depth, found, known) AS (
        SELECT 0, own.ids, own.ids FROM (SELECT ARRAY(
@@ -182,4 +182,3 @@ export function findRolesOfUser(db: Handle, appId: string, userId: number): Prom
       ORDER BY level.depth, role.name`,
     [appId, userId, maxRoleDepth, maxPairsPerStep, maxRolesOfUser],
   );
-}

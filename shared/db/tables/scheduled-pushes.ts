@@ -52,36 +52,34 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
   changed_by AS "changedBy", changed_token AS "changedToken", changed_at AS "changedAt"`;
 
 /** Lists recurring pushes of an app, the newest first. */
-export function listRecurring(
+export const listRecurring = (
   db: Handle,
   appId: string,
   { before, limit }: { before: number | null; limit: number },
-): Promise<RecurringPush[]> {
-  return queryRows(
+) =>
+  queryRows<RecurringPush>(
     db,
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
       ORDER BY id DESC LIMIT $3`,
     [appId, before, limit],
   );
-}
 
-export function findRecurring(db: Handle, appId: string, id: number): Promise<RecurringPush | undefined> {
-  return queryRow(db, `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`, [
-    appId,
-    id,
-  ]);
-}
+export const findRecurring = (db: Handle, appId: string, id: number) =>
+  queryRow<RecurringPush>(
+    db,
+    `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`,
+    [appId, id],
+  );
 
 /**
  * Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time.
  */
-export function lockRecurring(tx: Handle, appId: string, id: number): Promise<RecurringPush | undefined> {
-  return queryRow(
+export const lockRecurring = (tx: Handle, appId: string, id: number) =>
+  queryRow<RecurringPush>(
     tx,
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
-}
 
 /**
  * Locks the recurring pushes of an app against others until `tx` ends. Returns their number and
@@ -157,40 +155,33 @@ export async function deleteRecurring(tx: Handle, appId: string, id: number): Pr
 }
 
 /** Lists recurring pushes that are due by the database's clock, without a lock. */
-export function listDueRecurring(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
-  return queryRows(
+export const listDueRecurring = (db: Handle, limit: number) =>
+  queryRows<{ appId: string; id: number }>(
     db,
     `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
     [limit],
   );
-}
 
 /**
  * Locks a recurring push that is still due; undefined where another process has it or had it.
  * `now`: the database's time.
  */
-export function lockDueRecurring(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<(RecurringPush & { nextAt: Date; now: Date }) | undefined> {
-  return queryRow(
+export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
+  queryRow<RecurringPush & { nextAt: Date; now: Date }>(
     tx,
     `SELECT ${recurringColumns}, now()::timestamptz(3) AS now FROM recurring_push
       WHERE app_id = $1 AND id = $2 AND next_at <= now() FOR UPDATE SKIP LOCKED`,
     [appId, id],
   );
-}
 
 /** Counts the pushes of a recurring push that have not ended. */
-export function countOpenStarts(db: Handle, appId: string, id: number): Promise<number> {
-  return queryNumber(
+export const countOpenStarts = (db: Handle, appId: string, id: number) =>
+  queryNumber(
     db,
     `SELECT count(*) AS n FROM notification
       WHERE app_id = $1 AND recurring_id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
-}
 
 /** Counts of a pass over a recurring push, and its last push. */
 export interface StartsNoted {
@@ -312,15 +303,14 @@ export async function moveScheduled(
  * Cancels a pending entry. Returns false without one. The transaction that deletes the entry
  * decides between cancelled and sent; a concurrent scheduler waits for it.
  */
-export function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
-  return hasRows(
+export const cancelScheduled = (tx: Handle, appId: string, entryId: number) =>
+  hasRows(
     tx,
     `WITH entry AS (DELETE FROM scheduled_push WHERE app_id = $1 AND id = $2 RETURNING push_id)
      UPDATE notification n SET state = 'cancelled', updated_at = now(), finished_at = now()
        FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'`,
     [appId, entryId],
   );
-}
 
 const dueEntries =
   'SELECT app_id, id FROM scheduled_push WHERE push_time <= now() ORDER BY push_time, app_id, id LIMIT $1';
@@ -377,19 +367,18 @@ export interface Approval {
 const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", given_by AS "givenBy", given_at AS "givenAt"`;
 
 /** Finds the approval of a push; undefined if none was asked or given. */
-export function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
-  return queryRow(db, `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
+export const findApproval = (db: Handle, { appId, id }: PushKey) =>
+  queryRow<Approval>(db, `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
     appId,
     id,
   ]);
-}
 
 /**
  * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns
  * false, and changes nothing, if it was approved or stopped in this time.
  */
-export function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
-  return hasRows(
+export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number) =>
+  hasRows(
     tx,
     `WITH asked AS (
        INSERT INTO push_approval AS a (app_id, push_id, above) VALUES ($1, $2, $3)
@@ -399,7 +388,6 @@ export function askForApproval(tx: Handle, { appId, id }: PushKey, above: number
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0 AND NOT is_planned`,
     [appId, id, above],
   );
-}
 
 /**
  * Locks a push that is not done, and returns its approval; undefined if it is done or cancelled.
@@ -458,15 +446,14 @@ export interface WaitingApprovals {
 }
 
 /** Lists apps with pushes that wait for an approval, the one that waits longest first. */
-export function listWaitingApprovals(db: Handle, limit: number): Promise<WaitingApprovals[]> {
-  return queryRows(
+export const listWaitingApprovals = (db: Handle, limit: number) =>
+  queryRows<WaitingApprovals>(
     db,
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
       WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
     [limit],
   );
-}
 
 /** Returns those of these pushes of an app that wait for their approval. */
 export async function findWaitingForApproval(
@@ -574,19 +561,14 @@ export function advanceLocalPlanning(
 /**
  * Returns those of some installations, in the order of ids, that batches of a push have already.
  */
-export function findPlanned(
-  tx: Handle,
-  { appId, id }: PushKey,
-  installations: readonly number[],
-): Promise<number[]> {
-  return queryColumn(
+export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: readonly number[]) =>
+  queryColumn<number>(
     tx,
     `SELECT DISTINCT r.id FROM push_batch b CROSS JOIN LATERAL unnest(b.recipients) AS r (id)
       WHERE b.app_id = $1 AND b.push_id = $2 AND r.id = ANY($3::bigint[])
         AND b.recipients[1] <= $5 AND b.recipients[cardinality(b.recipients)] >= $4`,
     [appId, id, `{${installations.join(',')}}`, installations[0] ?? 0, installations.at(-1) ?? 0],
   );
-}
 
 /**
  * Lists up to `limit` pushes of an app that are scheduled before a time, the next one first, and

@@ -428,6 +428,5 @@ export async function saveSecretRotation(
 }
 
 /** Returns the id of the next app in the order of ids. */
-export function nextAppId(db: Handle, after: string | null): Promise<string | undefined> {
-  return queryValue(db, 'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);
-}
+export const nextAppId = (db: Handle, after: string | null) =>
+  queryValue<string>(db, 'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);

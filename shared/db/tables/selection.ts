@@ -56,13 +56,12 @@ export async function selectByIds<R extends QueryResultRow>(
   return rows.filter(({ is_row }) => is_row);
 }
 
-export function countRows(tx: Handle, table: ClassTable, selection: Selection): Promise<number> {
-  return queryNumber(
+export const countRows = (tx: Handle, table: ClassTable, selection: Selection) =>
+  queryNumber(
     tx,
     `SELECT count(*) AS count FROM ${table} WHERE app_id = $1 AND ${selection.condition}`,
     selection.values.slice(0, selection.conditionValues),
   );
-}
 
 /** Returns whether the row with this key meets the condition. */
 export async function rowMeets(

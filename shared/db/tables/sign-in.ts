@@ -27,71 +27,62 @@ export async function insertCaptcha(db: Handle, captcha: NewCaptcha): Promise<vo
 }
 
 /** Finds the image of an unsolved captcha. */
-export function findCaptchaImage(
-  db: Handle,
-  { appId, token }: CaptchaId,
-  now: Date,
-): Promise<Buffer | undefined> {
-  return queryValue(
+export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: Date) =>
+  queryValue<Buffer>(
     db,
     `SELECT image FROM captcha
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND validate_digest IS NULL`,
     [appId, token, now],
   );
-}
 
 /** Finds the encrypted answer of a captcha in any state. */
-export function findCaptchaAnswer(db: Handle, { appId, token }: CaptchaId): Promise<Buffer | undefined> {
-  return queryValue(db, 'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
-}
+export const findCaptchaAnswer = (db: Handle, { appId, token }: CaptchaId) =>
+  queryValue<Buffer>(db, 'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
 
 /**
  * Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or
  * without tries left.
  */
-export function countCaptchaAttempt(
+export const countCaptchaAttempt = (
   db: Handle,
   { appId, token }: CaptchaId,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
-): Promise<Buffer | undefined> {
-  return queryValue(
+) =>
+  queryValue<Buffer>(
     db,
     `UPDATE captcha SET attempts = attempts + 1
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4 AND validate_digest IS NULL
      RETURNING answer`,
     [appId, token, now, maxAttempts],
   );
-}
 
 /**
  * Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it
  * was solved already.
  */
-export function solveCaptcha(
+export const solveCaptcha = (
   db: Handle,
   { appId, token }: CaptchaId,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
-): Promise<boolean> {
-  return hasRows(
+) =>
+  hasRows(
     db,
     `UPDATE captcha SET validate_digest = $3, expires_at = $4
       WHERE app_id = $1 AND token = $2 AND validate_digest IS NULL`,
     [appId, token, digest, expiresAt],
   );
-}
 
 /** Spends a validate token by deleting its row: of concurrent calls one succeeds. */
-export function spendValidateToken(
+export const spendValidateToken = (
   tx: Handle,
   appId: string,
   { digest, now }: { digest: Buffer; now: Date },
-): Promise<boolean> {
-  return hasRows(tx, 'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
+) =>
+  hasRows(tx, 'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
     appId,
     digest,
     now,
   ]);
-}
 
 export const deleteExpiredCaptchas = sweepOf({
   table: 'captcha',
@@ -126,32 +117,22 @@ export async function insertLink(
 const linkColumns = membersOf('link_token', ['app_id', 'purpose', 'user_id', 'email']);
 
 /** Finds the link of a token. Does not spend it. */
-export function findLink(
-  db: Handle,
-  purpose: LinkPurpose,
-  { digest, now }: { digest: Buffer; now: Date },
-): Promise<Link | undefined> {
-  return queryRow(
+export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
+  queryRow<Link>(
     db,
     `SELECT ${linkColumns} FROM link_token
       WHERE digest = $1 AND purpose = $2 AND expires_at > $3`,
     [digest, purpose, now],
   );
-}
 
 /** Spends a token; of concurrent calls one gets the link. */
-export function spendLink(
-  tx: Handle,
-  purpose: LinkPurpose,
-  { digest, now }: { digest: Buffer; now: Date },
-): Promise<Link | undefined> {
-  return queryRow(
+export const spendLink = (tx: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
+  queryRow<Link>(
     tx,
     `DELETE FROM link_token WHERE digest = $1 AND purpose = $2 AND expires_at > $3
      RETURNING ${linkColumns}`,
     [digest, purpose, now],
   );
-}
 
 /** Deletes a user's links of a purpose. */
 export async function deleteLinksOfUser(
@@ -339,12 +320,12 @@ export async function putCode(tx: Handle, code: NewCode): Promise<void> {
  * concurrent guesses from exceeding the limit. Returns undefined without a code, or when it has
  * expired or has no tries left.
  */
-export function countAttempt(
+export const countAttempt = (
   db: Handle,
   key: CodeKey,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
-): Promise<{ id: string; digest: string } | undefined> {
-  return queryRow(
+) =>
+  queryRow<{ id: string; digest: string }>(
     db,
     `UPDATE verification_code SET attempts = attempts + 1
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4
@@ -352,17 +333,15 @@ export function countAttempt(
      RETURNING id, digest`,
     [key.appId, key.purpose, key.number, key.subject, now, maxAttempts],
   );
-}
 
 /** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
-export function spendCode(tx: Handle, key: CodeKey, id: string): Promise<boolean> {
-  return hasRows(
+export const spendCode = (tx: Handle, key: CodeKey, id: string) =>
+  hasRows(
     tx,
     `DELETE FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
     [key.appId, key.purpose, key.number, key.subject, id],
   );
-}
 
 /** Deletes the codes that only this account may use. */
 export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
@@ -383,29 +362,24 @@ export const deleteExpiredCodes = sweepOf({
  * Selects the newest codes for a purpose that one network address requested and that any caller may
  * use.
  */
-export function selectCodesRequestedFrom(
+export const selectCodesRequestedFrom = (
   db: Handle,
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
   { now, limit }: { now: Date; limit: number },
-): Promise<{ number: string; id: string; digest: string }[]> {
-  return queryRows(
+) =>
+  queryRows<{ number: string; id: string; digest: string }>(
     db,
     `SELECT number, id, digest FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND asked_from = $3 AND subject = '' AND expires_at > $4
       ORDER BY expires_at DESC LIMIT $5`,
     [appId, purpose, askedFrom, now, limit],
   );
-}
 
 /** Finds the account that last requested a code for this number. */
-export function findCodeSubject(
-  db: Handle,
-  { appId, purpose, number }: Omit<CodeKey, 'subject'>,
-): Promise<string | undefined> {
-  return queryValue(
+export const findCodeSubject = (db: Handle, { appId, purpose, number }: Omit<CodeKey, 'subject'>) =>
+  queryValue<string>(
     db,
     `SELECT subject FROM verification_code WHERE app_id = $1 AND purpose = $2 AND number = $3
       ORDER BY expires_at DESC LIMIT 1`,
     [appId, purpose, number],
   );
-}

@@ -15,53 +15,48 @@ export interface SmsSignature {
 const signatureColumns = membersOf('s', ['name', 'is_approved', 'created_at', 'updated_at']);
 
 /** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
-export function putSignature(db: Handle, appId: string, name: string): Promise<SmsSignature | undefined> {
-  return queryRow(
+export const putSignature = (db: Handle, appId: string, name: string) =>
+  queryRow<SmsSignature>(
     db,
     `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING ${signatureColumns}`,
     [appId, name],
   );
-}
 
 /** Lists signatures, oldest first. */
-export function listSignatures(db: Handle, appId: string): Promise<SmsSignature[]> {
-  return queryRows(
+export const listSignatures = (db: Handle, appId: string) =>
+  queryRows<SmsSignature>(
     db,
     `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
-}
 
-export function findSignature(db: Handle, appId: string, name: string): Promise<SmsSignature | undefined> {
-  return queryRow(db, `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`, [
-    appId,
-    name,
-  ]);
-}
+export const findSignature = (db: Handle, appId: string, name: string) =>
+  queryRow<SmsSignature>(
+    db,
+    `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`,
+    [appId, name],
+  );
 
 /** Finds the default among the approved signatures: `ownName`, else the oldest. */
-export function defaultSignature(db: Handle, appId: string, ownName: string): Promise<string | undefined> {
-  return queryValue(
+export const defaultSignature = (db: Handle, appId: string, ownName: string) =>
+  queryValue<string>(
     db,
     `SELECT name FROM sms_signature WHERE app_id = $1 AND is_approved
       ORDER BY name = $2 DESC, created_at, name LIMIT 1`,
     [appId, ownName],
   );
-}
 
-export function approveSignature(db: Handle, appId: string, name: string): Promise<SmsSignature | undefined> {
-  return queryRow(
+export const approveSignature = (db: Handle, appId: string, name: string) =>
+  queryRow<SmsSignature>(
     db,
     `UPDATE sms_signature AS s SET is_approved = true, updated_at = now()
       WHERE app_id = $1 AND name = $2 RETURNING ${signatureColumns}`,
     [appId, name],
   );
-}
 
-export function deleteSignature(db: Handle, appId: string, name: string): Promise<boolean> {
-  return hasRows(db, 'DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
-}
+export const deleteSignature = (db: Handle, appId: string, name: string) =>
+  hasRows(db, 'DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
 
 /** Text of a template and its kind of message. */
 export interface TemplateText {
@@ -154,9 +149,8 @@ export async function approveTemplate(
   return rows.map(toTemplate)[0];
 }
 
-export function deleteTemplate(db: Handle, appId: string, name: string): Promise<boolean> {
-  return hasRows(db, 'DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
-}
+export const deleteTemplate = (db: Handle, appId: string, name: string) =>
+  hasRows(db, 'DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
 
 /** Country of codes (`+86`) of an app. */
 export interface Prefix {
@@ -209,18 +203,17 @@ export async function readConversion(
 }
 
 /** Opens the breaker. Returns false when a concurrent call opened it first. */
-export function openBreaker(
+export const openBreaker = (
   db: Handle,
   { appId, prefix }: Prefix,
   { now, until }: { now: Date; until: Date },
-): Promise<boolean> {
-  return hasRows(
+) =>
+  hasRows(
     db,
     `INSERT INTO sms_breaker AS b (app_id, prefix, opened_at, open_until) VALUES ($1, $2, $3, $4)
      ON CONFLICT (app_id, prefix) DO UPDATE SET opened_at = $3, open_until = $4 WHERE b.open_until <= $3`,
     [appId, prefix, now, until],
   );
-}
 
 /** Lists open breakers, for the metrics. */
 export async function listOpenBreakers(db: Handle, now: Date): Promise<Prefix[]> {
@@ -322,20 +315,14 @@ export async function insertSend(
  * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and
  * charges nothing, when it is too low.
  */
-export function chargeBalance(
-  tx: Handle,
-  appId: string,
-  price: number,
-  defaultBalance: number,
-): Promise<boolean> {
-  return hasRows(
+export const chargeBalance = (tx: Handle, appId: string, price: number, defaultBalance: number) =>
+  hasRows(
     tx,
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
               to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
       WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric, $3::numeric) >= $2::numeric`,
     [appId, price, defaultBalance],
   );
-}
 
 const sweepSends = sweepOf({ table: 'sms_send', key: ['app_id', 'number', 'sent_at'], column: 'sent_at' });
 const sweepBudgets = sweepOf({

@@ -97,18 +97,13 @@ export const deleteOldUsage = sweepOf({
  * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest
  * first; days without any are missing.
  */
-export function listUsage(
-  db: Handle,
-  appId: string,
-  { from, to }: { from: string; to: string },
-): Promise<(Usage & { day: string })[]> {
-  return queryRows(
+export const listUsage = (db: Handle, appId: string, { from, to }: { from: string; to: string }) =>
+  queryRows<Usage & { day: string }>(
     db,
     `SELECT day::text AS day, calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day BETWEEN $2::date AND $3::date ORDER BY day`,
     [appId, from, to],
   );
-}
 
 /** Calls of one app that are counted together. */
 export interface CountedCalls {
