@@ -46,3 +46,8 @@ export async function queryRowCount(db: Handle, ...query: Query): Promise<number
 export async function hasRows(db: Handle, ...query: Query): Promise<boolean> {
   return (await queryRowCount(db, ...query)) > 0;
 }
+
+/** Runs a statement for its effect alone. */
+export async function execute(db: Handle, ...query: Query): Promise<void> {
+  await db.query(...query);
+}

@@ -16,7 +16,7 @@ import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { hasRows, queryColumn, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryColumn, queryRows, queryValue } from '../query.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -337,12 +337,13 @@ export interface DeclaringHost {
  * Saves the hooks that a host declares. Replaces those that the app's host of this stage declared
  * before.
  */
-export async function keepDeclaredHooks(
+export const keepDeclaredHooks = (
   db: Handle,
   { appId, stage, url }: DeclaringHost,
   names: readonly string[],
-): Promise<void> {
-  await db.query(
+) =>
+  execute(
+    db,
     `INSERT INTO declared_hooks AS d (app_id, stage, url, names)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, stage)
@@ -350,7 +351,6 @@ export async function keepDeclaredHooks(
       WHERE (d.url, d.names) IS DISTINCT FROM (excluded.url, excluded.names)`,
     [appId, stage, url, names],
   );
-}
 
 /** Finds the hooks that a host declared last; undefined before its first declaration. */
 export const findDeclaredHooks = (db: Handle, { appId, stage, url }: DeclaringHost) =>
@@ -440,13 +440,10 @@ export const lockEndedFreezes = (tx: Handle) =>
   );
 
 /** Forgets locked freezes. */
-export async function deleteFreezes(tx: Handle, scopes: readonly string[]): Promise<void> {
-  await tx.query(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
-}
+export const deleteFreezes = (tx: Handle, scopes: readonly string[]) =>
+  execute(tx, `DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
 
-async function notifyFreezes(tx: Handle): Promise<void> {
-  await tx.query(`SELECT pg_notify($1, '')`, [freezeTopic]);
-}
+const notifyFreezes = (tx: Handle) => execute(tx, `SELECT pg_notify($1, '')`, [freezeTopic]);
 
 /** Tells whether an app or the whole service is frozen. */
 export async function isFrozen(db: Handle, appId: string): Promise<boolean> {

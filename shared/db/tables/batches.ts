@@ -4,7 +4,7 @@ import type { OutcomeTotals } from '../../domain/outcome.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryColumn } from '../query.ts';
+import { execute, queryColumn } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type FailedBatch, failuresText, insertFailuresSql, type RecipientFailure } from './push-failures.ts';
 
@@ -244,9 +244,8 @@ export const findWaitingForGateway = (db: Handle, { appId, connector, profile }:
   );
 
 /** Marks that the batch has a job from now on. */
-export async function markJobCreated(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const markJobCreated = (tx: Handle, appId: string, id: number) =>
+  execute(tx, 'UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /**
  * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips them
@@ -317,12 +316,12 @@ export async function lockBatch(tx: Handle, appId: string, id: number): Promise<
 }
 
 /** Marks recipients of a locked batch as moved to retry batches. */
-export async function markRetried(tx: Handle, batch: Batch, places: number[]): Promise<void> {
-  await tx.query(
+export const markRetried = (tx: Handle, batch: Batch, places: number[]) =>
+  execute(
+    tx,
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
     [batch.appId, batch.id, places],
   );
-}
 
 const checkpointStatement = prepare(
   `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)

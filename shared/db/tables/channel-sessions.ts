@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryColumn, queryRows, queryValue } from '../query.ts';
+import { execute, queryColumn, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
@@ -132,8 +132,9 @@ const closeStatement = new AppStatement(
 );
 
 /** Restores sessions that were removed with their node; a newer session at another process wins. */
-export async function restoreSessions(db: Handle, nodeId: string, sessions: DeviceSession[]): Promise<void> {
-  await db.query(
+export const restoreSessions = (db: Handle, nodeId: string, sessions: DeviceSession[]) =>
+  execute(
+    db,
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
      SELECT s.app_id, s.installation, s.session_id, $4
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS s (app_id, installation, session_id)
@@ -141,7 +142,6 @@ export async function restoreSessions(db: Handle, nodeId: string, sessions: Devi
      ON CONFLICT (app_id, installation) DO NOTHING`,
     [...columnsOf(sessions), nodeId],
   );
-}
 
 /** Returns the stored sessions of a node. */
 export const sessionsOfNode = (db: Handle, nodeId: string) =>
@@ -165,16 +165,12 @@ export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boole
 }
 
 /** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
-export async function removeDeadNodes(db: Handle, silentMs: number): Promise<void> {
-  await db.query(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [
-    silentMs,
-  ]);
-}
+export const removeDeadNodes = (db: Handle, silentMs: number) =>
+  execute(db, `DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [silentMs]);
 
 /** Removes a node that stops, with its sessions. */
-export async function removeNode(db: Handle, nodeId: string): Promise<void> {
-  await db.query('DELETE FROM channel_node WHERE id = $1', [nodeId]);
-}
+export const removeNode = (db: Handle, nodeId: string) =>
+  execute(db, 'DELETE FROM channel_node WHERE id = $1', [nodeId]);
 
 /**
  * Returns which of these installations of an app exist and have no session. A device that waited

@@ -4,7 +4,7 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { hasRows, queryNumber, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, queryNumber, queryRow, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import { switchOn } from './apps.ts';
 
@@ -107,9 +107,8 @@ export const hasSession = (
     [...validity(marks, bounds), id],
   );
 
-export async function touchSession(db: Handle, id: number, now: Date): Promise<void> {
-  await db.query('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
-}
+export const touchSession = (db: Handle, id: number, now: Date) =>
+  execute(db, 'UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 
 /** Lists valid sessions, the newest first. */
 export const listSessions = (
@@ -421,8 +420,9 @@ export interface AuditFilter {
   to?: Date | undefined;
 }
 
-export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>): Promise<void> {
-  await tx.query(
+export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
+  execute(
+    tx,
     `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
@@ -438,7 +438,6 @@ export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at
       boundedMembers(entry.after),
     ],
   );
-}
 
 /** Most bytes of the JSON of `before` and of `after`: entries are kept for a year. */
 const maxBytes = 4096;

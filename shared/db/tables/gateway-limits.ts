@@ -1,5 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /**
@@ -145,19 +145,19 @@ export async function closedReason(
 }
 
 /** Closes a class until midnight in China; keeps the first reason. */
-export async function closeClass(
+export const closeClass = (
   db: Handle,
   { appId, connector, profile }: ProfileKey,
   { messageClass, reason }: { messageClass: string; reason: string },
-): Promise<void> {
-  await db.query(
+) =>
+  execute(
+    db,
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, closed_reason)
      VALUES ($1, $2, $3, $4, ${today}, $5)
      ON CONFLICT (app_id, connector, profile, class, day)
      DO UPDATE SET closed_reason = coalesce(d.closed_reason, excluded.closed_reason)`,
     [appId, connector, profile, messageClass, reason],
   );
-}
 
 /** Answered requests, and recipients accepted by the gateway. */
 export interface GatewayUse {
@@ -166,19 +166,19 @@ export interface GatewayUse {
 }
 
 /** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
-export async function addGatewayUse(
+export const addGatewayUse = (
   db: Handle,
   { appId, connector, profile }: ProfileKey,
   { requests, recipients }: GatewayUse,
-): Promise<void> {
-  await db.query(
+) =>
+  execute(
+    db,
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
      SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
      ON CONFLICT (app_id, connector, profile, class, day)
      DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
     [appId, connector, profile, requests, recipients],
   );
-}
 
 /** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
 export const readGatewayUse = (db: Handle, appId: string, day: string) =>
@@ -359,9 +359,8 @@ export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: n
 export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
 
 /** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
-export async function deleteOldRates(db: Handle, before: Date): Promise<void> {
-  await db.query('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
-}
+export const deleteOldRates = (db: Handle, before: Date) =>
+  execute(db, 'DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
 
 /** Use of a gateway by a profile on a day in China; a class is closed once its quota is used up. */
 export interface ProfileUse {

@@ -12,7 +12,7 @@ import {
 import type { ConnectorId } from '../../domain/labels.ts';
 import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
-import { hasRows, queryRowCount } from '../query.ts';
+import { execute, hasRows, queryRowCount } from '../query.ts';
 
 /** NOTIFY topic of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
@@ -122,7 +122,7 @@ export async function listBreakers(
 }
 
 /** Saves a dispatcher's state of one breaker. */
-export async function saveBreakerState(
+export const saveBreakerState = (
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   {
@@ -131,8 +131,9 @@ export async function saveBreakerState(
     since,
     probeInMs = null,
   }: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
-): Promise<void> {
-  await db.query(
+) =>
+  execute(
+    db,
     `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since, next_probe_at)
      VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
      ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
@@ -140,7 +141,6 @@ export async function saveBreakerState(
             next_probe_at = excluded.next_probe_at`,
     [appId, connector, profile, dispatcher, state, since, probeInMs],
   );
-}
 
 /** Returns the ids of the breakers that are not closed at another dispatcher. */
 export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
@@ -169,14 +169,12 @@ export const hasAnsweredElsewhere = (
   );
 
 /** Deletes states that no dispatcher has renewed for a day. */
-export async function deleteOldBreakerStates(db: Handle): Promise<void> {
-  await db.query("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
-}
+export const deleteOldBreakerStates = (db: Handle) =>
+  execute(db, "DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
 
 /** Deletes the open states of a stopping dispatcher. */
-export async function deleteBreakerStatesOf(db: Handle, dispatcher: string): Promise<void> {
-  await db.query("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
-}
+export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
+  execute(db, "DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 
 /** Records why a gateway is unavailable; a later failure replaces an earlier one. */
 export async function recordGatewayFailure(
@@ -194,21 +192,20 @@ export async function recordGatewayFailure(
 }
 
 /** Deletes the failure of a gateway that has responded since. */
-export async function clearGatewayFailure(
+export const clearGatewayFailure = (
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   answeredAt: Date,
-): Promise<void> {
-  await db.query(
+) =>
+  execute(
+    db,
     'DELETE FROM gateway_failure WHERE app_id = $1 AND connector = $2 AND profile = $3 AND at <= $4',
     [appId, connector, profile, answeredAt],
   );
-}
 
 /** Deletes failures that were not renewed since a time: the gateway is not in use. */
-export async function deleteOldGatewayFailures(db: Handle, before: Date): Promise<void> {
-  await db.query('DELETE FROM gateway_failure WHERE at < $1', [before]);
-}
+export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
+  execute(db, 'DELETE FROM gateway_failure WHERE at < $1', [before]);
 
 /** Finds the current failure of one gateway. */
 export async function findGatewayFailure(
@@ -343,13 +340,9 @@ export async function claimGatewayToken(
 }
 
 /** Saves a renewed token and ends the claim. */
-export async function saveGatewayToken(
-  db: Handle,
-  vault: Vault,
-  key: TokenKey,
-  token: GatewayToken,
-): Promise<void> {
-  await db.query(
+export const saveGatewayToken = (db: Handle, vault: Vault, key: TokenKey, token: GatewayToken) =>
+  execute(
+    db,
     `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7, claimed_until = NULL
       WHERE app_id = $1 AND connector = $2 AND credential = $3`,
     [
@@ -360,16 +353,15 @@ export async function saveGatewayToken(
       token.isReplacement,
     ],
   );
-}
 
 /** Ends a claim without a new token. */
-export async function releaseGatewayToken(db: Handle, vault: Vault, key: TokenKey): Promise<void> {
-  await db.query(
+export const releaseGatewayToken = (db: Handle, vault: Vault, key: TokenKey) =>
+  execute(
+    db,
     `UPDATE gateway_token SET claimed_until = NULL
       WHERE app_id = $1 AND connector = $2 AND credential = $3`,
     valuesOf(vault, key),
   );
-}
 
 /** Deletes expired tokens of unused credentials; returns their number. */
 export const deleteOldGatewayTokens = (db: Handle, before: Date) =>

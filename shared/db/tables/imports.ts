@@ -6,7 +6,7 @@ import type { SessionSecret, UserDraft } from '../../domain/users/user.ts';
 import { type CopyRow, type CopyValue, copyIn, RowEncoder } from '../copy.ts';
 import { isFailedCopyToWorker, violatedConstraint } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
-import { queryNumber, queryRows } from '../query.ts';
+import { execute, queryNumber, queryRows } from '../query.ts';
 import { draftColumns, draftValues } from './installations.ts';
 import { countRolesLocked } from './roles.ts';
 import { userDraftColumns, userDraftValues } from './users.ts';
@@ -243,9 +243,7 @@ export async function mergeInstallations(
 }
 
 /** Updates statistics and indexes after many new rows, so that the next push gets a good plan. */
-export async function tidyInstallations(db: Handle): Promise<void> {
-  await db.query('VACUUM (ANALYZE) installation');
-}
+export const tidyInstallations = (db: Handle) => execute(db, 'VACUUM (ANALYZE) installation');
 
 /** Validated role of an import. Times are ISO 8601. */
 export interface StagedRole {
@@ -592,8 +590,9 @@ function copyValues(user: StagedUser): CopyValue[] {
  * Inserts the staged users that are not written yet, except those whose name, address or number is
  * taken.
  */
-async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promise<void> {
-  await tx.query(
+const insertUsers = (tx: Handle, appId: string, { users }: Targets) =>
+  execute(
+    tx,
     `WITH written AS (
        INSERT INTO ${users} (app_id, auth_sealed, auth_sealed_whole, ${userColumns.join(', ')})
        SELECT $1, true, true, ${userColumns.join(', ')} FROM ${userStage} WHERE user_id IS NULL ORDER BY line
@@ -601,7 +600,6 @@ async function insertUsers(tx: Handle, appId: string, { users }: Targets): Promi
      UPDATE ${userStage} s SET user_id = w.id FROM written w WHERE s.object_id = w.object_id`,
     [appId],
   );
-}
 
 const identitiesIn = (column: 'own' | 'claims') =>
   `${userStage} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
@@ -684,15 +682,15 @@ const conflictOf = ({ line, object_id, platform, holder }: Conflict): Unwritten 
   holders: { [`authData.${platform}`]: holder },
 });
 
-async function insertClaims(tx: Handle, appId: string, { identities }: Targets): Promise<void> {
-  await tx.query(
+const insertClaims = (tx: Handle, appId: string, { identities }: Targets) =>
+  execute(
+    tx,
     `INSERT INTO ${identities} (app_id, user_id, platform, uid)
      SELECT $1, s.user_id, x.platform, x.uid FROM ${identitiesIn('claims')}
       WHERE s.user_id IS NOT NULL ORDER BY s.line, x.platform, x.uid
      ON CONFLICT DO NOTHING`,
     [appId],
   );
-}
 
 /** Finds the staged users that exist or conflict, and deletes them from the stage. */
 async function takeUnwritten(tx: Handle, appId: string, targets: Targets): Promise<Unwritten[]> {

@@ -6,7 +6,7 @@ import type { CopyValue } from '../copy.ts';
 import { isDeadlock } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { PreparedStatements, prepare } from '../prepared.ts';
-import { queryColumn, queryRowCount, queryRows } from '../query.ts';
+import { execute, queryColumn, queryRowCount, queryRows } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -285,9 +285,8 @@ export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]
     [appId, objectIds],
   );
 
-export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
-  await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
-}
+export const deleteInstallations = (tx: Handle, appId: string, ids: number[]) =>
+  execute(tx, 'DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
 
 export async function selectInstallations(tx: Handle, selection: Selection): Promise<Installation[]> {
   const from = { table: 'installation', columns: readColumns } as const;

@@ -6,7 +6,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
-import { queryRowCount } from '../query.ts';
+import { execute, queryRowCount } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
@@ -136,16 +136,12 @@ export async function deleteInvalidPage(
  * Notes on the record of a push which profiles kept their invalid tokens; an empty list clears the
  * note.
  */
-export async function noteKeptTokens(
-  db: Handle,
-  { appId, pushId }: PushKey,
-  kept: readonly KeptTokens[],
-): Promise<void> {
-  await db.query(
-    'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2',
-    [appId, pushId, kept.length === 0 ? null : JSON.stringify(kept)],
-  );
-}
+export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: readonly KeptTokens[]) =>
+  execute(db, 'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2', [
+    appId,
+    pushId,
+    kept.length === 0 ? null : JSON.stringify(kept),
+  ]);
 
 /** Invalid tokens that a push kept, of one profile. */
 export interface PushWithKeptTokens extends KeptTokens {

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
+import { execute } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -256,17 +257,17 @@ export async function lockMessage(
 }
 
 /** Makes a locked message wait again, until `expiresAt`. */
-export async function reopenMessage(
+export const reopenMessage = (
   tx: Handle,
   appId: string,
   { id, expiresAt }: { id: number; expiresAt: Date },
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL, expires_at = $3
       WHERE app_id = $1 AND id = $2`,
     [appId, id, expiresAt],
   );
-}
 
 /** State of an app's SMS: counted messages, and countries that are suspended. */
 export interface SmsState {
@@ -339,16 +340,16 @@ export async function lockUnsent(
 }
 
 /** Makes locked messages wait again; each until `expiresAt` where its own time is over. */
-export async function reopenMessages(
+export const reopenMessages = (
   tx: Handle,
   appId: string,
   ids: readonly number[],
   { now, expiresAt }: { now: Date; expiresAt: Date },
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
             expires_at = CASE WHEN expires_at <= $3 THEN $4 ELSE expires_at END
       WHERE app_id = $1 AND id = ANY($2::bigint[])`,
     [appId, `{${ids.join(',')}}`, now, expiresAt],
   );
-}

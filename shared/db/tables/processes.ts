@@ -7,7 +7,7 @@ import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
 import { packageVersion } from '../../process/version.ts';
 import type { Handle } from '../pool.ts';
-import { queryRows } from '../query.ts';
+import { execute, queryRows } from '../query.ts';
 
 /** Kinds of processes of a service. */
 export const processKinds = ['api', 'dispatcher'] as const;
@@ -61,9 +61,8 @@ export async function renewProcess(
 }
 
 /** Deletes the row of a process that stops. */
-export async function forgetProcess(db: Handle, id: string): Promise<void> {
-  await db.query('DELETE FROM process_seen WHERE id = $1', [id]);
-}
+export const forgetProcess = (db: Handle, id: string) =>
+  execute(db, 'DELETE FROM process_seen WHERE id = $1', [id]);
 
 /** Processes that a list names. */
 const maxListed = 1000;

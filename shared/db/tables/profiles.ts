@@ -8,7 +8,7 @@ import {
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 import { insertAudit } from './console.ts';
 
 /** Push profile with decrypted credentials. The connector validates their shape. */
@@ -234,8 +234,9 @@ export async function saveCheck(
 }
 
 /** Makes the candidate of a locked rotation the current version, and keeps the replaced one. */
-export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Promise<void> {
-  await tx.query(
+export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
+  execute(
+    tx,
     `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
           new AS (SELECT candidate FROM profile_rotation WHERE ${ofProfile}),
           changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
@@ -244,18 +245,18 @@ export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Pro
        FROM old WHERE ${ofProfile}`,
     keyOf(profile),
   );
-}
 
 /**
  * Ends a locked rotation: drops its candidate, and after a promotion makes the kept version the
  * current one again.
  */
-export async function rollBackCandidate(
+export const rollBackCandidate = (
   tx: Handle,
   profile: RotatedProfile,
   { reason, detail = null }: { reason: RollbackReason; detail?: string | null },
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted' AND previous IS NOT NULL),
           changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
      UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL, reason = $4, detail = $5,
@@ -263,11 +264,11 @@ export async function rollBackCandidate(
       WHERE ${ofProfile}`,
     [...keyOf(profile), reason, detail],
   );
-}
 
 /** Ends an open rotation of a profile that is uploaded again, and forgets the version before. */
-export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<void> {
-  await tx.query(
+export const endRotation = (tx: Handle, profile: RotatedProfile) =>
+  execute(
+    tx,
     `UPDATE profile_rotation
         SET state = CASE WHEN state = 'promoted' THEN state ELSE 'rolled_back' END,
             reason = CASE WHEN state IN ('promoted', 'rolled_back') THEN reason ELSE 'replaced' END,
@@ -275,7 +276,6 @@ export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<
       WHERE ${ofProfile}`,
     keyOf(profile),
   );
-}
 
 /**
  * Counts the next `count` batches of a profile during a canary. Returns the number of batches
@@ -335,9 +335,8 @@ export const forgetPrevious = (db: Handle, before: Date) =>
  * Changes the version of a profile without changing it: caches read its rotation with it, and only
  * then.
  */
-async function touchProfile(tx: Handle, profile: RotatedProfile): Promise<void> {
-  await tx.query(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
-}
+const touchProfile = (tx: Handle, profile: RotatedProfile) =>
+  execute(tx, `UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
 
 /** Notice that the credentials of a profile end. */
 export interface CredentialNotice {

@@ -1,6 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
-import { hasRows, queryRows } from '../query.ts';
+import { execute, hasRows, queryRows } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
 
@@ -8,9 +8,8 @@ import { lockFreeze } from './apps.ts';
 export const pushTopic = 'carillon_push';
 
 /** Tells all dispatchers, once `tx` commits, to interrupt the batches of a push. */
-export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
-  await tx.query('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
-}
+export const notifyPushChanged = (tx: Handle, id: number) =>
+  execute(tx, 'SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
 
 /** Moves a queued or sending push to `paused`. Returns false for other states. */
 export const markPushPaused = (tx: Handle, appId: string, id: number) =>
@@ -73,27 +72,17 @@ export async function lockWaiting(
 }
 
 /** Marks a batch as held: it has no job until its push continues. Voids its slot. */
-export async function markBatchHeld(
-  tx: Handle,
-  { appId, batchId }: { appId: string; batchId: number },
-): Promise<void> {
-  await tx.query(
+export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; batchId: number }) =>
+  execute(
+    tx,
     `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
       WHERE app_id = $1 AND id = $2`,
     [appId, batchId],
   );
-}
 
 /** Marks the planning of a push as held: it has no job until the push continues. */
-export async function markPlanningHeld(
-  tx: Handle,
-  { appId, pushId }: { appId: string; pushId: number },
-): Promise<void> {
-  await tx.query('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [
-    appId,
-    pushId,
-  ]);
-}
+export const markPlanningHeld = (tx: Handle, { appId, pushId }: { appId: string; pushId: number }) =>
+  execute(tx, 'UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [appId, pushId]);
 
 /** Takes up to `limit` held batches of pushes of an app; each needs a job. */
 export async function takeHeldBatches(

@@ -3,7 +3,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { hasRows, queryColumn, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, queryColumn, queryRow, queryRows } from '../query.ts';
 import type { SqlCondition } from './audience.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
@@ -354,13 +354,8 @@ export async function lockForRedrive(
  * Notes the newest redrive of a push, so that a process of the version before does not send it
  * again.
  */
-export async function noteRedrive(tx: Handle, { appId, id }: PushKey, objectId: string): Promise<void> {
-  await tx.query('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
-    appId,
-    id,
-    objectId,
-  ]);
-}
+export const noteRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
+  execute(tx, 'UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [appId, id, objectId]);
 
 /** Redrives of one push that a record names. */
 const maxRedrives = 100;

@@ -2,7 +2,7 @@ import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { hasRows, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
+import { execute, hasRows, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
 import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
 import type { RowCondition } from './selection.ts';
 
@@ -332,16 +332,12 @@ async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
 }
 
 /** Notes how many recipients a finished push did not reach, for the bound of its app. */
-export async function noteFailureCount(
-  db: Handle,
-  push: { appId: string; id: number },
-  n: number,
-): Promise<void> {
-  await db.query(
-    'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
-    [push.appId, push.id, n],
-  );
-}
+export const noteFailureCount = (db: Handle, push: { appId: string; id: number }, n: number) =>
+  execute(db, 'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
+    push.appId,
+    push.id,
+    n,
+  ]);
 
 /** The oldest push with failures beyond the bound of its app. */
 const surplusPush = `

@@ -1,7 +1,7 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
-import { hasRows, queryRows } from '../query.ts';
+import { execute, hasRows, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** App and connector of a callback's receipts. */
@@ -217,12 +217,11 @@ export const readFailedReceipts = (
   );
 
 /** Deletes refused calls that were processed. */
-export async function deleteFailedReceipts(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
-  await tx.query('DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
+export const deleteFailedReceipts = (tx: Handle, appId: string, ids: readonly number[]) =>
+  execute(tx, 'DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
     appId,
     `{${ids.join(',')}}`,
   ]);
-}
 
 export const deleteOldFailedReceipts = sweepOf({
   table: 'failed_receipt',

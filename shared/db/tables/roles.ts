@@ -2,7 +2,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { Acl } from '../../domain/objects/acl.ts';
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
-import { queryColumn, queryNumber, queryValue } from '../query.ts';
+import { execute, queryColumn, queryNumber, queryValue } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 interface RoleRow {
@@ -94,9 +94,8 @@ function theOne(rows: RoleRow[]): Role {
 }
 
 /** Deletes a role with its memberships. */
-export async function deleteRole(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const deleteRole = (tx: Handle, appId: string, id: number) =>
+  execute(tx, 'DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /** Tables of each relation: the table of pairs, its column of members, and the table of the members. */
 const links = {

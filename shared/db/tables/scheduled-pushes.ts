@@ -5,7 +5,7 @@ import type { Recurrence } from '../../domain/pushes/recurrence.ts';
 import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { hasRows, queryColumn, queryNumber, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryColumn, queryNumber, queryRow, queryRows, queryValue } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import type { SqlCondition } from './audience.ts';
 import { pushColumns } from './pushes.ts';
@@ -150,9 +150,8 @@ export async function updateRecurring(
   return row;
 }
 
-export async function deleteRecurring(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
+  execute(tx, 'DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /** Lists recurring pushes that are due by the database's clock, without a lock. */
 export const listDueRecurring = (db: Handle, limit: number) =>
@@ -194,12 +193,13 @@ export interface StartsNoted {
 }
 
 /** Notes what was made of a locked recurring push. */
-export async function noteStarts(
+export const noteStarts = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, made, missed = 0, heldBack = 0 }: StartsNoted,
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `UPDATE recurring_push SET next_at = CASE WHEN $3 THEN $4::timestamptz ELSE next_at END,
             last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
             missed = missed + $8, held_back = held_back + $9
@@ -216,7 +216,6 @@ export async function noteStarts(
       heldBack,
     ],
   );
-}
 
 /**
  * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that
@@ -228,18 +227,12 @@ export async function countScheduledLocked(tx: Handle, appId: string): Promise<n
 }
 
 /** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
-export async function insertScheduledPush(
-  tx: Handle,
-  appId: string,
-  pushId: number,
-  pushTime: Date,
-): Promise<void> {
-  await tx.query('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
+export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, pushTime: Date) =>
+  execute(tx, 'INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
     appId,
     pushId,
     pushTime,
   ]);
-}
 
 /** Lists the pending entries of an app by id; the plan limits their number. */
 export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
@@ -406,13 +399,13 @@ export async function lockForApproval(
 }
 
 /** Notes the first of two operators who approve a locked push. */
-export async function noteFirstApproval(tx: Handle, { appId, id }: PushKey, by: string): Promise<void> {
-  await tx.query(
+export const noteFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
+  execute(
+    tx,
     `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,
     [appId, id, by],
   );
-}
 
 /**
  * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for

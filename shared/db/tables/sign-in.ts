@@ -1,7 +1,7 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Key of a captcha. */
@@ -19,12 +19,14 @@ export interface NewCaptcha extends CaptchaId {
   expiresAt: Date;
 }
 
-export async function insertCaptcha(db: Handle, captcha: NewCaptcha): Promise<void> {
-  await db.query(
-    'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)',
-    [captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt],
-  );
-}
+export const insertCaptcha = (db: Handle, captcha: NewCaptcha) =>
+  execute(db, 'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)', [
+    captcha.appId,
+    captcha.token,
+    captcha.answer,
+    captcha.image,
+    captcha.expiresAt,
+  ]);
 
 /** Finds the image of an unsolved captcha. */
 export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: Date) =>
@@ -102,17 +104,17 @@ export interface Link {
   email: string;
 }
 
-export async function insertLink(
+export const insertLink = (
   tx: Handle,
   link: Link,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `INSERT INTO link_token (app_id, purpose, user_id, email, digest, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6)`,
     [link.appId, link.purpose, link.userId, link.email, digest, expiresAt],
   );
-}
 
 const linkColumns = membersOf('link_token', ['app_id', 'purpose', 'user_id', 'email']);
 
@@ -135,16 +137,15 @@ export const spendLink = (tx: Handle, purpose: LinkPurpose, { digest, now }: { d
   );
 
 /** Deletes a user's links of a purpose. */
-export async function deleteLinksOfUser(
+export const deleteLinksOfUser = (
   tx: Handle,
   { appId, userId, purpose }: Pick<Link, 'appId' | 'userId' | 'purpose'>,
-): Promise<void> {
-  await tx.query('DELETE FROM link_token WHERE app_id = $1 AND user_id = $2 AND purpose = $3', [
+) =>
+  execute(tx, 'DELETE FROM link_token WHERE app_id = $1 AND user_id = $2 AND purpose = $3', [
     appId,
     userId,
     purpose,
   ]);
-}
 
 export const deleteExpiredLinks = sweepOf({
   table: 'link_token',
@@ -233,9 +234,8 @@ export async function readLoginLock(
 }
 
 /** Forgets the failures of an identifier, and with them its lock. */
-export async function deleteLoginLock(db: Handle, appId: string, identifier: Buffer): Promise<void> {
-  await db.query('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
-}
+export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =>
+  execute(db, 'DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
 
 /** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
 export interface SignUpUse {
@@ -295,8 +295,9 @@ export interface NewCode extends CodeKey {
 }
 
 /** Writes a code, which replaces an older one of the same key. */
-export async function putCode(tx: Handle, code: NewCode): Promise<void> {
-  await tx.query(
+export const putCode = (tx: Handle, code: NewCode) =>
+  execute(
+    tx,
     `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
@@ -313,7 +314,6 @@ export async function putCode(tx: Handle, code: NewCode): Promise<void> {
       code.askedFrom,
     ],
   );
-}
 
 /**
  * Counts one try and returns the digest to compare with. Counting before the comparison prevents

@@ -2,7 +2,7 @@ import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 export interface SmsSignature {
@@ -159,18 +159,18 @@ export interface Prefix {
 }
 
 /** Counts a sent or used code in the bucket that begins at `bucket`. */
-export async function countConversion(
+export const countConversion = (
   tx: Handle,
   { appId, prefix }: Prefix,
   event: 'sent' | 'used',
   bucket: Date,
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `INSERT INTO sms_conversion AS c (app_id, prefix, bucket, ${event}) VALUES ($1, $2, $3, 1)
      ON CONFLICT (app_id, prefix, bucket) DO UPDATE SET ${event} = c.${event} + 1`,
     [appId, prefix, bucket],
   );
-}
 
 /** Conversion rate of codes, and the state of the breaker. */
 export interface Conversion {
@@ -297,19 +297,18 @@ export async function readNumberHistory(
   };
 }
 
-export async function insertSend(
+export const insertSend = (
   tx: Handle,
   { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
   now: Date,
-): Promise<void> {
-  await tx.query('INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
+) =>
+  execute(tx, 'INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
     appId,
     number,
     kind,
     sign,
     now,
   ]);
-}
 
 /**
  * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and

@@ -1,7 +1,7 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryRows } from '../query.ts';
+import { execute, queryRows } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
@@ -195,9 +195,9 @@ async function countBy(
 }
 
 /** Makes the window of an app end `windowMs` from now, because it has passed its rate. */
-export async function extendCallWindow(db: Handle, appId: string, windowMs: number): Promise<void> {
-  await db.query(
+export const extendCallWindow = (db: Handle, appId: string, windowMs: number) =>
+  execute(
+    db,
     `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint WHERE key = 'push:' || $1`,
     [appId, windowMs],
   );
-}

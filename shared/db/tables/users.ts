@@ -6,7 +6,7 @@ import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts'
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
 import { PreparedStatements, prepare } from '../prepared.ts';
-import { hasRows, queryColumn, queryRows } from '../query.ts';
+import { execute, hasRows, queryColumn, queryRows } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -202,16 +202,17 @@ export async function setPassword(
 /**
  * Replaces a hash with a stronger one of the same password, unless the password has changed since.
  */
-export async function replaceHash(
+export const replaceHash = (
   db: Handle,
   appId: string,
   { id, from, to }: { id: number; from: string; to: string },
-): Promise<void> {
-  await db.query(
-    'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
-    [appId, id, from, to],
-  );
-}
+) =>
+  execute(db, 'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3', [
+    appId,
+    id,
+    from,
+    to,
+  ]);
 
 /**
  * Replaces the session of a user. With `from`, only if that is still the current session; otherwise
@@ -230,9 +231,8 @@ export async function replaceSession(
   return rows.map(toUser)[0];
 }
 
-export async function deleteUser(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const deleteUser = (tx: Handle, appId: string, id: number) =>
+  execute(tx, 'DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
 
 export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
   const from = { table: 'app_user', columns: readColumns } as const;
