@@ -31,10 +31,7 @@ async function readIsSharded(db: Handle): Promise<boolean> {
   return (rowCount ?? 0) > 0;
 }
 
-/**
- * Splits rows into the parts that one statement may contain: all rows, or on a sharded database the
- * rows of one app.
- */
+/** Splits rows into the parts of one statement each: all, or on a sharded database those of an app. */
 export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[]): Promise<T[][]> {
   if (rows.length === 0) return [];
   return (await isSharded(db)) ? [...Map.groupBy(rows, ({ appId }) => appId).values()] : [[...rows]];
@@ -200,9 +197,7 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
 const shardStatement = (name: string) =>
   `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
 
-/**
- * Places the tables. Returns the statements that it ran. Needs a transaction without a time limit.
- */
+/** Places the tables. Returns the statements that it ran. Needs a transaction without a time limit. */
 export async function placeTables(tx: Handle): Promise<string[]> {
   await tx.query(`SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)`);
   const statements = placingStatements(await readDistribution(tx));
@@ -261,9 +256,7 @@ export async function forEachApp<T>(
   return done;
 }
 
-/**
- * A plan that is made once, and that finds rows by an index however few rows the tables have then.
- */
+/** A plan that is made once, and that finds rows by an index even in a small table. */
 const onePlan = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',

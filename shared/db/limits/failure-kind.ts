@@ -4,10 +4,7 @@ import { isConnectionFailure, isDeadlock, isLockTimeout, isStatementTimeout } fr
 export const failureKinds = ['unreachable', 'timeout', 'lock', 'deadlock', 'other'] as const;
 export type FailureKind = (typeof failureKinds)[number];
 
-/**
- * Returns the kind of a failed statement; undefined for an error that is no fault of the database, such as a violated
- * constraint.
- */
+/** Returns the kind of a failed statement; undefined if the database is not at fault (a constraint). */
 export function failureKind(error: unknown): FailureKind | undefined {
   if (isConnectionFailure(error)) return 'unreachable';
   if (isStatementTimeout(error)) return 'timeout';

@@ -142,10 +142,7 @@ export interface AppPage {
   limit: number;
 }
 
-/**
- * Rows of a page of apps, and their order. Parameters: apps, `q`, id and name of the last app,
- * limit.
- */
+/** Page of apps, ordered. Parameters: apps, `q`, id and name of the last app, limit. */
 function pageOfApps(columns: string, sort: AppPage['sort']): string {
   const isAfter =
     sort === 'name' ? '(lower(name), app_id) > (lower($4::text), $3::text)' : 'app_id > $3::text';
@@ -291,10 +288,7 @@ export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
   return true;
 }
 
-/**
- * Versions of an app's row and of its profiles: equal ones mean that nothing was written in
- * between.
- */
+/** Versions of an app's row and of its profiles; they change with every write. */
 export interface AppVersions {
   app: string;
   profiles: string;
@@ -307,9 +301,7 @@ const versionsText = (condition: string): string =>
      FROM app a WHERE a.app_id ${condition}`;
 
 const severalStatement = prepare(versionsText('= ANY($1::text[])'));
-/**
- * For one app: the plan for a list depends on its length, so that PostgreSQL would plan each time.
- */
+/** For one app: PostgreSQL would plan a list anew each time, because the plan depends on its length. */
 const oneStatement = prepare(versionsText('= $1'));
 
 /** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */
@@ -333,10 +325,7 @@ export interface DeclaringHost {
   url: string;
 }
 
-/**
- * Saves the hooks that a host declares. Replaces those that the app's host of this stage declared
- * before.
- */
+/** Saves the hooks that a host declares, in place of those of the app's host of this stage. */
 export const keepDeclaredHooks = (
   db: Handle,
   { appId, stage, url }: DeclaringHost,

@@ -14,10 +14,7 @@ import { PreparedStatements } from '../prepared.ts';
 import { queryColumn, queryNumber, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
-/**
- * Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects
- * one.
- */
+/** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
 const expressions = {
   device_type: 'device_type',
   vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
@@ -56,10 +53,7 @@ export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
 export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
-/**
- * Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes
- * (PostgreSQL, 8.16.6).
- */
+/** Fields of a row's text: empty is NULL; quotes and backslashes are doubled (PostgreSQL, 8.16.6). */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
 const fieldsOf = (text: string): (string | null)[] =>
@@ -110,10 +104,7 @@ export interface DeviceGroup extends DeviceTraits {
 /** Limit of groups in memory: clients choose profiles and topics. */
 export const maxGroups = 20_000;
 
-/**
- * Returns the largest groups, and the number of devices in all groups; of `most` devices at most,
- * in any order.
- */
+/** Returns the largest groups and the number of all devices; counts `most` devices at most. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
@@ -181,19 +172,14 @@ export interface PlanNode {
   steps: PlanNode[];
 }
 
-/**
- * Part of a plan that a coordinator shows in place of its own: how the server plans it that has the
- * rows of the app.
- */
+/** Plan of the server with the rows of the app; the coordinator shows it in place of its own. */
 const remotePlan = z
   .object({
     Job: z.object({ Tasks: z.array(z.object({ 'Remote Plan': z.lazy(() => z.array(plans)) })) }),
   })
   .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
 
-/**
- * Returns the name of a table or an index; on its server it has the number of its part behind it.
- */
+/** Returns the name of a table or an index without the number of its shard. */
 const withoutShard = (name: string | undefined): string | undefined => name?.replace(/_\d{6,}$/, '');
 
 const planNode: z.ZodType<PlanNode> = z
@@ -233,10 +219,7 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
   return first.Plan;
 }
 
-/**
- * Indexes that contain every row of an app. A scan of such an index with a filter reads the whole
- * app.
- */
+/** Indexes with every row of an app: a scan of one with a filter reads the whole app. */
 export const wholeAppIndexes: ReadonlySet<string> = new Set(['installation_pkey']);
 
 /**
@@ -275,10 +258,7 @@ export interface DeviceKind {
   vendor: string | null;
 }
 
-/**
- * `min` makes the planner use the index on the types: for EXISTS it may prefer a scan that ends at
- * the first row.
- */
+/** `min` makes the planner use the index; for EXISTS it may prefer a scan that ends at the first row. */
 const existing = new AppStatement(
   4,
   (
@@ -292,10 +272,7 @@ const existing = new AppStatement(
   { isPrepared: true },
 );
 
-/**
- * Tells for each kind whether there is a device of it, with one index look-up, whatever the number
- * of devices.
- */
+/** Returns for each kind whether a device of it exists, with one index lookup. */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
   const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) => [
     part.map(({ appId }) => appId),
@@ -318,10 +295,7 @@ export interface PointTarget {
   names: readonly string[];
 }
 
-/**
- * Point target of one push, and since when its installation must have been active
- * (`activeCondition`).
- */
+/** Point target of a push; its installation must be active since a time (`activeCondition`). */
 export interface PointLookup extends PointTarget {
   appId: string;
   activeSince: Date;
@@ -363,10 +337,7 @@ const pointStatements = {
   device_token: pointStatement('device_token'),
 } satisfies Record<UniqueColumn, AppStatement>;
 
-/**
- * Finds the installations of many pushes in one statement for each column; undefined for a push
- * without one.
- */
+/** Finds the installations of many pushes with one statement per column; undefined for none. */
 export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
@@ -395,10 +366,7 @@ const valuesOf = (lookups: readonly NamedLookup[]): unknown[] => [
 const trimmed = (text: string): string =>
   String.raw`nullif(btrim(left(btrim(${text}, E' \t\r\n'), ${maxValueChars}), E' \t\r\n'), '')`;
 
-/**
- * Returns the value of a field as a text; NULL for none, an empty one, and one that is a list or an
- * object.
- */
+/** Returns the value of a field as text; NULL for none, an empty one, a list or an object. */
 function valueSql(field: string, paths: (path: string[]) => string): string {
   const column = shownColumns.get(field);
   if (column !== undefined) return trimmed(`${column}::text`);
@@ -432,10 +400,7 @@ export async function readFieldValues(
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
-/**
- * Counts the devices that meet a condition, and those of them that get the default of each
- * variable.
- */
+/** Counts the devices that meet a condition, and those that get the default of each variable. */
 export async function countFallbacks(
   db: Handle,
   condition: SqlCondition,
@@ -482,9 +447,7 @@ export interface SampledField {
   values: { value: Json; share: number }[];
 }
 
-/**
- * Built-in members of which values are suggested. Those with ids are not: each device has its own.
- */
+/** Built-in members whose values are suggested; not those that differ for each device. */
 const columns = `'deviceType', device_type, 'vendor', vendor_name, 'deviceProfile', device_profile, 'timeZone', time_zone,
   'apnsTopic', topic, 'apnsTeamId', team_id, 'channels', CASE WHEN cardinality(channels) > 0 THEN to_jsonb(channels) END,
   'badge', badge, 'valid', valid`;
@@ -493,10 +456,7 @@ const sample = `sample AS MATERIALIZED (
     SELECT fields || jsonb_strip_nulls(jsonb_build_object(${columns})) AS members
       FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})`;
 
-/**
- * Lists the members of the newest installations whose name begins with `prefix`, the most frequent
- * first.
- */
+/** Lists the most frequent members of the newest installations whose name begins with `prefix`. */
 export const sampleFields = (db: Handle, appId: string, prefix: string) =>
   queryRows<SampledField>(
     db,
@@ -523,9 +483,7 @@ export const sampleFields = (db: Handle, appId: string, prefix: string) =>
     [appId, prefix],
   );
 
-/**
- * Lists the channels of the newest installations that begin with `prefix`, the most frequent first.
- */
+/** Lists the most frequent channels of the newest installations that begin with `prefix`. */
 export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
   queryRows<{ value: string; share: number }>(
     db,
@@ -539,9 +497,7 @@ export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
 
 /** What the tables of the device channel and of receipts know of a device. */
 export interface DeviceState {
-  /**
-   * When it logged in to the device channel, and at which process; null while it is not connected.
-   */
+  /** Login to the device channel, and its process; null while it is not connected. */
   onlineSince: Date | null;
   node: string | null;
   /** Messages that wait for it, up to the limit of the query. */
@@ -617,10 +573,7 @@ export interface DayOfArrivals {
   registered: number;
 }
 
-/**
- * Returns the days since a time on which devices called last, the oldest first; of at most
- * `maxCounted` devices.
- */
+/** Returns the days on which devices called last, oldest first; of `maxCounted` devices at most. */
 export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
   queryRows<DayOfArrivals>(
     tx,

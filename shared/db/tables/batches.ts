@@ -121,10 +121,7 @@ export interface PushBatches {
   batches: readonly NewBatch[];
 }
 
-/**
- * Writes batches of pushes in one statement; returns the ids of each push in the order of its
- * batches.
- */
+/** Writes batches of pushes in one statement. Returns the ids of the batches, by push and in order. */
 export async function insertBatchesOf(tx: Handle, pushes: readonly PushBatches[]): Promise<number[][]> {
   const all = pushes.flatMap(({ appId, pushId, batches }) =>
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
@@ -269,10 +266,7 @@ export interface SettledBatch {
   totals: OutcomeTotals;
   /** Its recipients that have moved to retry batches, as far as the caller knows. */
   retriedCount: number;
-  /**
-   * Recipients that were sent to by the form of their token; absent or null where the connector has
-   * one form.
-   */
+  /** Recipients by the form of their token; absent or null where the connector has one form. */
   sentBy?: Record<string, number> | null;
 }
 

@@ -44,10 +44,7 @@ export interface GroupNotification {
   groupId: number;
 }
 
-/**
- * NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` or a
- * `GroupNotification` in JSON.
- */
+/** NOTIFY topic that wakes api processes: an `InboxNotification` or `GroupNotification` in JSON. */
 export const inboxTopic = 'carillon_inbox';
 
 const enqueueTries = 3;
@@ -213,16 +210,10 @@ async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[
   return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
 }
 
-/**
- * Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements
- * end much sooner.
- */
+/** Grace period: an `enqueueMessage` in progress at the expiry must still find its message. */
 const graceMs = 10 * 60_000;
 
-/**
- * Joined with a CTE instead of IN (…): a plan may run the subquery of IN several times, each with
- * its own limit.
- */
+/** Joined with a CTE, since a plan may run a subquery of IN several times, each with its own limit. */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
      SELECT i.app_id, i.id FROM channel_message m
@@ -314,10 +305,7 @@ const insertInboxes = `
 
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
-/**
- * Stores a message as `enqueueMessage` does, in a transaction. Returns undefined if a concurrent
- * call stores it.
- */
+/** Stores a message in a transaction; undefined if a concurrent call stores it. */
 export function enqueueSharded(
   db: Database,
   topic: string,
@@ -421,10 +409,7 @@ const crowdedStatement = `
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
-/**
- * Reads up to `rows` inbox rows from a place on, and returns the inboxes among them that are over
- * their limit.
- */
+/** Reads up to `rows` inbox rows from a place on. Returns the inboxes that are over their limit. */
 export async function findCrowdedInboxes(
   db: Handle,
   { appId, installation }: InboxPlace,
@@ -445,10 +430,7 @@ export async function findCrowdedInboxes(
   return { installations, next };
 }
 
-/**
- * Locks rows in the order of acknowledgements, to avoid deadlocks; a row that is locked is being
- * acknowledged.
- */
+/** Locks in the order of acknowledgements, to avoid deadlocks. A locked row is being acknowledged. */
 const displaceStatement = prepare(`
   WITH crowded AS MATERIALIZED (
     SELECT installation, count(*) - ${maxPendingMessages} AS excess FROM channel_inbox
@@ -474,10 +456,7 @@ const displaceStatement = prepare(`
   )
   SELECT count(*) AS displaced FROM deleted`);
 
-/**
- * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number
- * to the push records. Returns the number.
- */
+/** Deletes the oldest messages of inboxes over their limit, and counts them on the push records. */
 export const displaceOldest = (db: Handle, appId: string, installations: number[]) =>
   queryNumber(db, displaceStatement, [appId, `{${installations.join()}}`]);
 
@@ -497,10 +476,7 @@ export interface InboxMessage extends DeviceMessage {
   groupId: number | undefined;
 }
 
-/**
- * Condition: group `g` holds an installation. The range is compared first, since few groups need
- * their list read.
- */
+/** Condition: group `g` holds an installation. Compares the range first, to read few lists. */
 export const holds = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
@@ -560,10 +536,7 @@ const pendingStatement = new AppStatement(
                     WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
 );
 
-/**
- * Returns for each device whether it has pending messages; expired ones count until they are
- * deleted.
- */
+/** Returns for each device whether it has pending messages; expired ones count until deleted. */
 export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
@@ -638,10 +611,7 @@ export async function findMessages(
   return new Map(rows.map((row) => [row.id, toMessage(row)]));
 }
 
-/**
- * Returns the devices of this node that have messages in their inboxes, with their number, 1000 at
- * most.
- */
+/** Lists the devices of this node with messages in their inboxes; counts 1000 of each at most. */
 export const devicesWithMessages = (db: Handle, nodeId: string) =>
   queryRows<{ appId: string; installation: number; messages: number }>(
     db,

@@ -20,10 +20,7 @@ export interface NewDeviceSession extends DeviceSession {
   newestPosition: number;
 }
 
-/**
- * NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in
- * JSON.
- */
+/** NOTIFY topic of logins that end another session; the payload is a `DeviceSession` in JSON. */
 export const sessionTopic = 'carillon_session';
 
 /** Device, as its login command names it. */

@@ -8,10 +8,7 @@ import { execute, hasRows, queryNumber, queryRow, queryRows } from '../query.ts'
 import { sweepOf } from '../sweep.ts';
 import { switchOn } from './apps.ts';
 
-/**
- * Session of the console with the permissions of its token; `tokenId` is null for
- * CARILLON_ADMIN_TOKEN.
- */
+/** Session of the console; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
 export interface ConsoleSession {
   id: number;
   tokenId: number | null;
@@ -33,10 +30,7 @@ export interface SessionBounds {
   createdAfter: Date;
 }
 
-/**
- * Most sessions of one token at a time; a further one replaces its own that was used longest ago.
- * So no token ends the sessions of another.
- */
+/** Most sessions of one token; a further one replaces the session of this token that is idle longest. */
 const maxSessionsOfToken = 20;
 /** Login codes of one token that wait at a time. */
 const maxCodesOfToken = 10;
@@ -79,10 +73,7 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
   );
 }
 
-/**
- * Finds a valid session by the digest of its cookie. `marks` are those of the current
- * CARILLON_ADMIN_TOKEN.
- */
+/** Finds a valid session by the digest of its cookie; `marks`: of the current CARILLON_ADMIN_TOKEN. */
 export const findSession = (
   db: Handle,
   digest: Buffer,
@@ -156,10 +147,7 @@ export async function insertLoginCode(
   );
 }
 
-/**
- * Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired
- * one.
- */
+/** Uses up a login code; of concurrent calls one gets it. Undefined for an invalid one. */
 export const spendLoginCode = (
   tx: Handle,
   digest: Buffer,
@@ -236,17 +224,11 @@ export const listTokens = (db: Handle, page: { before: number | null; limit: num
 
 export const countTokens = (db: Handle) => queryNumber(db, 'SELECT count(*) AS n FROM console_token');
 
-/**
- * Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the
- * audit.
- */
+/** Deletes a token with its sessions and login codes. Needs a transaction with the audit. */
 export const deleteToken = (tx: Handle, id: number) =>
   queryRow<ConsoleToken>(tx, `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
 
-/**
- * Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired
- * ones.
- */
+/** Counts the tokens that are valid, that end within 30 days, and that have expired. */
 export async function countTokenStates(
   db: Handle,
 ): Promise<{ valid: number; ending: number; expired: number }> {
@@ -475,10 +457,7 @@ const cut = (value: Json): JsonObject => ({
   ...digestOf(value),
 });
 
-/**
- * Writes a change by a command that has the database and no token, such as `restore`. The actor has
- * its name: `carillon restore`.
- */
+/** Writes a change by a command without a token; the actor has its name: `carillon restore`. */
 export function insertCommand(
   tx: Handle,
   { command, ...entry }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
@@ -514,10 +493,7 @@ export const listAudit = (db: Handle, filter: AuditFilter, page: { before: numbe
 
 export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at' });
 
-/**
- * Writes an import into the audit of its app. The person at the command line has the database, so
- * no token.
- */
+/** Writes an import into the audit of its app. */
 export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
   insertCommand(db, { command: 'import', appId, action: importAction, target: appId, after: report });
 

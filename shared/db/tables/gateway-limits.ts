@@ -2,16 +2,10 @@ import type { Handle } from '../pool.ts';
 import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
-/**
- * SQL expression for the number of recipients of `push_batch` under an alias; rows of older
- * versions have no `size`.
- */
+/** SQL: number of recipients of a `push_batch`; rows of older versions have no `size`. */
 export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
 
-/**
- * SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken
- * batch has closed ones.
- */
+/** SQL: number of open recipients of a `push_batch`; only a retaken batch has closed ones. */
 export const openCountSql = (alias: string): string =>
   `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
         ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
@@ -32,10 +26,7 @@ export interface SlotRow {
   slot_ms: number | null;
 }
 
-/**
- * Columns of a `SlotRow` from `push_batch b` and `notification n`; nulls if the pace has changed
- * since.
- */
+/** Columns of a `SlotRow` from `push_batch b` and `notification n`; null after a change of the pace. */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS slot_at,
   (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
@@ -53,10 +44,7 @@ export const paceShare = 0.97;
 
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
-/**
- * Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with
- * columns: immutable ones.
- */
+/** Seconds since the epoch, by immutable functions: Citus allows no others in an UPDATE with columns. */
 const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
 
 const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;
@@ -96,9 +84,7 @@ export async function reserveSlot(
   return rows.map(toSlot)[0] ?? undefined;
 }
 
-/**
- * Slots within this time keep their pace after a change: their batches are already in the threads.
- */
+/** Slots within this time stay after a change: their batches are already in the threads. */
 const heldSeconds = 1;
 
 /**
@@ -335,19 +321,13 @@ const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
     [appId, connector, profile],
   );
 
-/**
- * Returns the units allowed until a time after the start of the ramp: the burst, and the area under
- * the rate.
- */
+/** Returns the units allowed until a time after the start of the ramp. */
 export function allowedUnits({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
   if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
   return burst + (perSecond * (ms - rampMs / 2)) / 1000;
 }
 
-/**
- * Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse
- * of `allowedUnits`.
- */
+/** Returns the time after which so many units are allowed: the inverse of `allowedUnits`. */
 export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: number): number {
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;

@@ -272,10 +272,7 @@ export interface GatewayToken {
   isReplacement: boolean;
 }
 
-/**
- * Key of a token: `credential` is any text that identifies the credentials; it is stored as a keyed
- * digest.
- */
+/** Key of a token: `credential` identifies the credentials, and is stored as a keyed digest. */
 export interface TokenKey {
   appId: string;
   connector: string;
@@ -318,10 +315,7 @@ export async function readGatewayToken(
   );
 }
 
-/**
- * Claims the renewal of a token for `leaseMs`. Returns false while another process holds it, or if
- * the app is deleted.
- */
+/** Claims the renewal of a token for `leaseMs`; false while another process holds it. */
 export async function claimGatewayToken(
   db: Handle,
   vault: Vault,

@@ -18,10 +18,7 @@ export interface Unwritten {
   isThere: boolean;
   /** The row exists, but the file has a later update of it. */
   isNewer: boolean;
-  /**
-   * Public ids of the conflicting rows, by the name of the unique member; empty when the row
-   * exists.
-   */
+  /** Public ids of the conflicting rows by member; empty when the row exists. */
   holders: Record<string, string>;
   /** Another reason, for the report. */
   message?: string;
@@ -158,9 +155,7 @@ export class InstallationEncoder {
 
 const hashFactor = 31;
 
-/**
- * Returns a hash of 32 bits, of all characters: it needs no memory of its own, as a long text does.
- */
+/** Returns a hash of 32 bits, which takes less memory than a long text. */
 function hashOf(text: string): number {
   let hash = 0;
   for (let i = 0; i < text.length; i += 1) hash = (Math.imul(hash, hashFactor) + text.charCodeAt(i)) | 0;
@@ -485,10 +480,7 @@ export interface StagedUser {
   draft: UserDraft;
   passwordHash: string | null;
   session: SessionSecret;
-  /**
-   * Third-party accounts, which conflict when another user has them, and UnionIDs, which stay with
-   * their present user.
-   */
+  /** Third-party accounts, which conflict, and UnionIDs, which stay with their present user. */
   identities: { own: Identity[]; claims: Identity[] };
   createdAt: string;
   updatedAt: string;
@@ -586,10 +578,7 @@ function copyValues(user: StagedUser): CopyValue[] {
   ];
 }
 
-/**
- * Inserts the staged users that are not written yet, except those whose name, address or number is
- * taken.
- */
+/** Inserts the staged users that are not written yet, except those with a taken unique value. */
 const insertUsers = (tx: Handle, appId: string, { users }: Targets) =>
   execute(
     tx,
@@ -604,10 +593,7 @@ const insertUsers = (tx: Handle, appId: string, { users }: Targets) =>
 const identitiesIn = (column: 'own' | 'claims') =>
   `${userStage} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
-/**
- * Returns the join with the user who has the account `x`. LIMIT 1 prevents a plan that reads all
- * users for one batch.
- */
+/** Joins the user who has the account `x`. LIMIT 1 prevents a plan that reads all users. */
 const holderIn = ({ users, identities }: Targets) =>
   `CROSS JOIN LATERAL (
      SELECT t.id, t.object_id FROM ${identities} i JOIN ${users} t ON t.app_id = i.app_id AND t.id = i.user_id
@@ -623,10 +609,7 @@ interface Conflict {
   holder: string;
 }
 
-/**
- * Inserts the third-party accounts of written users. Returns the users whose accounts belong to
- * another user.
- */
+/** Inserts the third-party accounts of written users. Returns those that belong to another user. */
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await tx.query(
     `INSERT INTO ${targets.identities} (app_id, user_id, platform, uid)

@@ -142,10 +142,7 @@ const noIds: DeviceIds = {
   registrationId: undefined,
 };
 
-/**
- * Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the
- * device.
- */
+/** Finds the installations that match an id of each device, by the place of the device. */
 export async function findInstallationsOfDevices(
   db: Handle,
   devices: AskedDevice[],

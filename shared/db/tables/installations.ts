@@ -129,10 +129,7 @@ const keyColumns = {
 const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
 const ofDevice = new PreparedStatements();
 
-/**
- * Installations with a registration id that are looked at, the newest ones: one has it, until it is
- * registered again.
- */
+/** Newest installations with a registration id that are read; usually one has it. */
 export const maxOfRegistration = 8;
 
 /**
@@ -160,10 +157,7 @@ async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = 
   return (await db.query<VersionRow>(statement, [appId, ...given.map(({ value }) => value)])).rows;
 }
 
-/**
- * Finds the installations that match one of the ids, each with the version of its row, in the order
- * of their keys.
- */
+/** Finds the installations that match one of the ids, by their keys, with the version of each row. */
 export async function findInstallationsOfDevice(
   db: Handle,
   appId: string,
@@ -191,10 +185,7 @@ const insertOne = prepare(
    ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
 );
 
-/**
- * Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique
- * ids.
- */
+/** Inserts an installation; undefined if another one holds one of the unique ids. */
 export async function insertInstallation(
   db: Handle,
   appId: string,
@@ -232,10 +223,7 @@ export async function updateInstallation(
   return installation;
 }
 
-/**
- * As `updateInstallation`, without a lock: undefined if the row has changed since this version was
- * read.
- */
+/** As `updateInstallation`, without a lock: undefined if the row has another version. */
 export async function updateInstallationVersion(
   db: Handle,
   appId: string,
@@ -273,10 +261,7 @@ export async function takeRegistration(
   );
 }
 
-/**
- * Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the
- * keys and ACLs.
- */
+/** Locks installations in the order of their keys, to avoid deadlocks. Returns the keys and ACLs. */
 export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]) =>
   queryRows<Pick<Installation, 'id'> & { acl: Json }>(
     tx,
@@ -407,10 +392,7 @@ const releasedAtOnce = 1000;
 export interface RegistrationWalk {
   appId: string;
   now: Date;
-  /**
-   * Start of the next walk after one of several pages; one of a single page begins again with the
-   * next call.
-   */
+  /** Start of the next walk after one of several pages; one of a single page begins again at once. */
   nextAt: Date;
 }
 
@@ -445,17 +427,11 @@ export function continueRegistrationWalk(
   });
 }
 
-/**
- * Lets the next walk of an app begin at once: an import may have written registration ids that
- * devices have.
- */
+/** Lets the next walk begin at once: an import may have written registration ids that devices have. */
 export const hastenRegistrationWalk = (db: Handle, appId: string) =>
   db.query("UPDATE registration_walk SET next_at = '-infinity' WHERE app_id = $1", [appId]);
 
-/**
- * Goes on behind a registration id; returns the one that the next page begins behind, null after
- * the last page.
- */
+/** Returns the registration id after which the next page begins; null after the last page. */
 async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
   const { rows } = await tx.query<{ read: number; last: string | null; repeated: string[] }>(
     `WITH page AS MATERIALIZED (
@@ -504,10 +480,7 @@ const ofBatch = (recipients: string) =>
 
 const largestBadge = 2 ** 31 - 1;
 
-/**
- * Counts in one statement, so that either all of it is stored or nothing. Each update must fit into
- * its page (migration 0031).
- */
+/** Counts all or nothing. Each update must fit into its page (migration 0031). */
 const incrementStatement = prepare(
   `WITH held AS MATERIALIZED (
      SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2 AND badges IS NULL FOR NO KEY UPDATE),
@@ -555,10 +528,7 @@ const setStatement = prepare(
     WHERE ${ofBatch('push_batch WHERE app_id = $1 AND id = $2')} AND i.badge IS DISTINCT FROM $3`,
 );
 
-/**
- * Saves the badge that a push sets for the recipients of a batch, so that a later `Increment`
- * continues from it.
- */
+/** Saves the badge that a push sets, so that a later `Increment` continues from it. */
 export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: number): Promise<void> {
   await repeatDeadlocked(() => db.query(setStatement, [appId, id, badge]));
 }
@@ -653,10 +623,7 @@ interface IdleWalk {
   before: Date;
   limit: number;
   now: Date;
-  /**
-   * Start of the next walk after one of several pages; one of a single page begins again with the
-   * next call.
-   */
+  /** Start of the next walk after one of several pages; one of a single page begins again at once. */
   nextAt: Date;
 }
 

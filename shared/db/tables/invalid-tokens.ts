@@ -19,10 +19,7 @@ interface PushKey {
   pushId: number;
 }
 
-/**
- * Answers of one profile in a push, and the forms of tokens that had a success; `''`: any token of
- * the profile.
- */
+/** Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile. */
 export interface JudgedProfile extends ProfileAnswers {
   successes: ReadonlySet<string>;
 }
@@ -73,10 +70,7 @@ export interface InvalidSelection extends PushKey {
   successes?: ReadonlySet<string>;
 }
 
-/**
- * Deletes the installations of a push whose tokens the gateway called invalid, unless they were
- * saved since. Returns their number.
- */
+/** Deletes the installations with invalid tokens that were not saved since. Returns their number. */
 export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
   let deleted = 0;
   let after: number | null = 0;
@@ -88,10 +82,7 @@ export async function deleteInvalid(db: Handle, selection: InvalidSelection): Pr
   return deleted;
 }
 
-/**
- * Deleted installations of a page, and its last recipient, after which the next page begins; null
- * for the last page.
- */
+/** Deleted installations of a page, and the recipient before the next page; null after the last. */
 export interface DeletedPage {
   last: number | null;
   deleted: number;
@@ -132,10 +123,7 @@ export async function deleteInvalidPage(
   return { last: size < pageSize ? null : last, deleted };
 }
 
-/**
- * Notes on the record of a push which profiles kept their invalid tokens; an empty list clears the
- * note.
- */
+/** Notes on the record of a push which profiles kept their invalid tokens; empty clears the note. */
 export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: readonly KeptTokens[]) =>
   execute(db, 'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2', [
     appId,
@@ -153,10 +141,7 @@ export interface PushWithKeptTokens extends KeptTokens {
 const waitingPushes = `SELECT app_id, object_id, kept_tokens FROM notification
    WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`;
 
-/**
- * Lists the invalid tokens that pushes of the last day kept, by push and profile, the newest pushes
- * first.
- */
+/** Lists the invalid tokens that pushes of the last day kept, the newest pushes first. */
 export async function listKeptTokens(db: Handle, limit: number): Promise<PushWithKeptTokens[]> {
   const { rows } = await db.query<{ app_id: string; object_id: string; kept_tokens: KeptTokens[] }>(
     waitingPushes,
@@ -271,10 +256,7 @@ export async function deleteReportedInvalid(
   }
 }
 
-/**
- * Deletes the installations with certain reports of a push, of one connector or of all. Returns
- * their number.
- */
+/** Deletes the installations with certain reports, of one connector or all. Returns their number. */
 export const deleteReported = (
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },

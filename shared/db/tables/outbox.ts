@@ -320,9 +320,7 @@ export interface UnsentFilter {
   to?: Date | undefined;
 }
 
-/**
- * Locks a page of unsent messages, oldest first, without those that another transaction has locked.
- */
+/** Locks a page of unsent messages, oldest first; skips those that are locked. */
 export async function lockUnsent(
   tx: Handle,
   appId: string,

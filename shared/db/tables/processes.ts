@@ -108,10 +108,7 @@ export const processGoneMs = 20_000;
 /** Facts of a process that change. */
 export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
 
-/**
- * Keeps the row of this process in the register of running processes
- * (protocol/admin-api.md#processes).
- */
+/** Keeps the row of this process in the register (protocol/admin-api.md#processes). */
 export class ProcessRegister {
   readonly #db: Handle;
   readonly #log: Logger;
@@ -136,10 +133,7 @@ export class ProcessRegister {
     this.#process = { id: randomUUID(), kind, host: hostname(), pid, version: packageVersion() };
   }
 
-  /**
-   * Writes the row, and renews it until `close`. Never rejects: without a database the next renewal
-   * tries again.
-   */
+  /** Writes the row, and renews it until `close`. Never rejects: the next renewal tries again. */
   start(): Promise<void> {
     this.#renewal = this.#renew();
     return this.#renewal;

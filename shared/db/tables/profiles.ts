@@ -16,10 +16,7 @@ export interface StoredProfile {
   connector: string;
   name: string;
   credentials: unknown;
-  /**
-   * Changes with every upload of the profile, so that connections with older credentials are
-   * closed.
-   */
+  /** Changes with every upload, so that connections with older credentials are closed. */
   updatedAt: Date;
   /** Second version that is tried on some batches; absent without a canary. */
   canary?: { credentials: unknown; stagedAt: Date };
@@ -102,10 +99,7 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
   }));
 }
 
-/**
- * Returns the candidate of a profile. One that no key decrypts is not tried: the current version
- * sends.
- */
+/** Returns the candidate of a profile. If no key decrypts it, the current version sends. */
 function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
   const { candidate, stagedAt } = row;
   if (!candidate || !stagedAt) return {};
@@ -168,9 +162,7 @@ const columns = `app_id AS "appId", connector, name, state, staged_at AS "staged
 const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
 const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
 
-/**
- * Stores a candidate in place of an earlier one. Returns undefined if the profile does not exist.
- */
+/** Stores a candidate in place of an earlier one. Returns undefined without such a profile. */
 export async function stageCandidate(
   tx: Handle,
   vault: Vault,
@@ -210,10 +202,7 @@ export async function lockRotation(
   );
 }
 
-/**
- * Writes the result of the check of the candidate that was staged at `stagedAt`; undefined if
- * another replaced it.
- */
+/** Writes the result of the check of a candidate; undefined if another one has replaced it. */
 export async function saveCheck(
   tx: Handle,
   profile: RotatedProfile,
@@ -246,10 +235,7 @@ export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
     keyOf(profile),
   );
 
-/**
- * Ends a locked rotation: drops its candidate, and after a promotion makes the kept version the
- * current one again.
- */
+/** Ends a locked rotation. After a promotion, the kept version becomes the current one again. */
 export const rollBackCandidate = (
   tx: Handle,
   profile: RotatedProfile,
@@ -289,10 +275,7 @@ export const claimBatches = (db: Handle, profile: RotatedProfile, count: number)
     [...keyOf(profile), count],
   );
 
-/**
- * Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or
- * began later.
- */
+/** Adds the answers of a batch to a locked canary; undefined if it has ended or began later. */
 export const addCanaryCounts = (
   tx: Handle,
   profile: RotatedProfile,
@@ -331,10 +314,7 @@ export const forgetPrevious = (db: Handle, before: Date) =>
     [before],
   );
 
-/**
- * Changes the version of a profile without changing it: caches read its rotation with it, and only
- * then.
- */
+/** Changes the version of a profile, so that caches read its rotation again. */
 const touchProfile = (tx: Handle, profile: RotatedProfile) =>
   execute(tx, `UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
 
@@ -348,9 +328,7 @@ export interface CredentialNotice {
   days: number;
 }
 
-/**
- * Notes that a step is told. Returns false if it was told before, or if the profile was deleted.
- */
+/** Notes that a step was notified. Returns false if it was before, or without such a profile. */
 export const noteNotice = (tx: Handle, { appId, connector, profile, endsAt, days }: CredentialNotice) =>
   hasRows(
     tx,
@@ -400,10 +378,7 @@ export function reviewCanary(
   });
 }
 
-/**
- * Promotes or rolls back a locked canary if its counts or its age say so, with an entry in the
- * audit.
- */
+/** Promotes or rolls back a locked canary if its counts or its age say so, with an audit entry. */
 async function settle(
   tx: Handle,
   rotation: ProfileRotation,

@@ -117,10 +117,7 @@ export async function takeHeldPlanning(
   return rows.map(({ id }) => id).sort((one, other) => one - other);
 }
 
-/**
- * Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the
- * oldest first.
- */
+/** Finds pushes with held work that are neither paused nor of `frozen` apps, the oldest first. */
 export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: number) =>
   queryRows<{ appId: string; id: number }>(
     db,
@@ -138,10 +135,7 @@ export interface OpenPush {
   id: number;
 }
 
-/**
- * Work of a push that is not paused: a batch, or its planning (and its batches without jobs of
- * their own).
- */
+/** Work of a push that is not paused: a batch, or planning with the batches without own jobs. */
 export interface OpenWork {
   appId: string;
   pushId: number;

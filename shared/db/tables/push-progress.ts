@@ -102,10 +102,7 @@ const wholeStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/**
- * As `advancePlanning`, from the first to the last target of many pushes. Returns false for a
- * locked push, too.
- */
+/** As `advancePlanning`, for all targets of many pushes. Returns false for a locked push, too. */
 export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
   const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
     ...keyValues(part),
@@ -209,9 +206,7 @@ export async function closeSettled(
   return keys.map(({ id }) => closed.get(id));
 }
 
-/**
- * Returns settled pushes that are still open, after a crash between the last batch and the closing.
- */
+/** Returns settled pushes that are open after a crash between the last batch and the closing. */
 export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
   const { rows } = await db.query<{ app_id: string; id: number }>(
     `SELECT n.app_id, n.id FROM notification n
@@ -233,10 +228,7 @@ export async function readTotals(db: Handle, appId: string, id: number): Promise
   return rows[0]?.totals ?? {};
 }
 
-/**
- * Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a
- * time.
- */
+/** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens. */
 const bytesReadOf = 256;
 
 /** Recipients of an open push by connector: those that have ended, and those that have not. */
@@ -311,9 +303,7 @@ export interface BatchSnapshot {
   ownExpiry: Date | null;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
-  /**
-   * Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none.
-   */
+  /** Quiet hours of its recipients (`quietRule`), and the end that they wait for. */
   quiet: string | null;
   quietUntil: Date | null;
   createdAt: Date;

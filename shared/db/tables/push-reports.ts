@@ -205,9 +205,7 @@ const addStatement = (column: 'languages' | 'variables') =>
   );
 const addStatements = { languages: addStatement('languages'), variables: addStatement('variables') };
 
-/**
- * Adds the recipients of a page to those of a push, in the transaction that writes their batches.
- */
+/** Adds the recipients of a page, in the transaction that writes their batches. */
 export async function addCounts(
   tx: Handle,
   { appId, id }: PushKey,
@@ -218,9 +216,7 @@ export async function addCounts(
   await tx.query(addStatements[column], [appId, id, JSON.stringify(counts)]);
 }
 
-/**
- * Reads the recipients of pushes by language or variable, as far as they are planned, by push id.
- */
+/** Reads the planned recipients of pushes by language or variable, by push id. */
 export async function readCounts(
   db: Handle,
   appId: string,
@@ -256,9 +252,7 @@ interface QuietWait {
   until: Date;
 }
 
-/**
- * Notes that a batch waits for the end of quiet hours; its recipients are counted the first time.
- */
+/** Notes that a batch waits for the end of quiet hours; counts its recipients the first time. */
 export async function recordQuietWait(
   tx: Handle,
   { appId, pushId, batchId, stored, until }: QuietWait,
@@ -318,9 +312,7 @@ export interface TracedBatch {
   profile: string;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
-  /**
-   * Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none.
-   */
+  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for. */
   quiet: string | null;
   quietUntil: Date | null;
   attempt: number;
@@ -410,10 +402,7 @@ export async function findFailure(
   return rows[0];
 }
 
-/**
- * Returns whether a message of a push is pending for a device of the channel; the acknowledgement
- * deletes it.
- */
+/** Returns whether a message of a push waits for a device of the channel. */
 export const hasPendingMessage = (db: Handle, push: { appId: string; id: number }, installation: number) =>
   hasRows(
     db,

@@ -164,10 +164,7 @@ export interface SealedCall {
   call: Buffer;
 }
 
-/**
- * Keeps a refused call, unless it is kept already or the app has `most`. Returns whether it is
- * kept.
- */
+/** Keeps a refused call, unless the app has `most`. Returns whether it is kept. */
 export function keepFailedReceipt(
   db: Handle,
   appId: string,

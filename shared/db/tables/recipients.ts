@@ -16,10 +16,7 @@ const tokenColumns = {
 
 export type TokenField = keyof typeof tokenColumns;
 
-/**
- * Installations that are alike but for id and token; the lists have one entry for each, in the same
- * order.
- */
+/** Installations that differ by id and token only; the lists have the same order. */
 export interface RecipientGroup {
   deviceType: string;
   vendor: string | null;
@@ -84,10 +81,7 @@ async function readGroups(
   return found;
 }
 
-/**
- * Prepared: without that, PostgreSQL plans each time for all the ids, which takes as long as
- * reading the rows.
- */
+/** Prepared: planning each time for all the ids takes as long as reading the rows. */
 const groupsStatement = (tokens: string): AppStatement =>
   new AppStatement(
     3,

@@ -71,9 +71,7 @@ export const findRecurring = (db: Handle, appId: string, id: number) =>
     [appId, id],
   );
 
-/**
- * Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time.
- */
+/** Finds a recurring push and locks it until `tx` ends; dispatchers skip it. */
 export const lockRecurring = (tx: Handle, appId: string, id: number) =>
   queryRow<RecurringPush>(
     tx,
@@ -161,10 +159,7 @@ export const listDueRecurring = (db: Handle, limit: number) =>
     [limit],
   );
 
-/**
- * Locks a recurring push that is still due; undefined where another process has it or had it.
- * `now`: the database's time.
- */
+/** Locks a recurring push that is due and free. `now`: the database's time. */
 export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
   queryRow<RecurringPush & { nextAt: Date; now: Date }>(
     tx,
@@ -321,10 +316,7 @@ const toNext = prepare(
   'SELECT extract(epoch FROM min(push_time) - clock_timestamp())::float8 * 1000 AS ms FROM scheduled_push',
 );
 
-/**
- * Returns the milliseconds until the next entry is due by the database's clock; Infinity without
- * entries.
- */
+/** Returns the time until the next entry is due by the database's clock; Infinity without one. */
 export async function msToNextPush(db: Handle): Promise<number> {
   return (await queryValue<number | null>(db, toNext)) ?? Number.POSITIVE_INFINITY;
 }
@@ -345,10 +337,7 @@ interface PushKey {
 
 /** Approval of a push to many devices; it waits while `givenAt` is null. */
 export interface Approval {
-  /**
-   * Devices above which the app wants an approval; null for a push that was approved before it was
-   * planned.
-   */
+  /** Devices above which the app wants an approval; null if it was given before the planning. */
   above: number | null;
   /** First of two operators who approve a push by an app's own keys. */
   firstBy: string | null;
@@ -382,9 +371,7 @@ export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number
     [appId, id, above],
   );
 
-/**
- * Locks a push that is not done, and returns its approval; undefined if it is done or cancelled.
- */
+/** Locks a push that is not done, and returns its approval; undefined if it is done. */
 export async function lockForApproval(
   tx: Handle,
   { appId, id }: PushKey,
@@ -488,10 +475,7 @@ export async function countZones(tx: Handle, condition: SqlCondition): Promise<Z
   return others > 0 ? [...groups, { zone: null, devices: others }] : groups;
 }
 
-/**
- * How far a push at local time is: the start in work, and the one before it. Null before the first
- * one.
- */
+/** Starts of a push at local time: the one in work, and the one before it; null before the first. */
 export interface LocalProgress {
   after: Date | null;
   at: Date | null;
@@ -551,9 +535,7 @@ export function advanceLocalPlanning(
   return hasRows(tx, advanceStatement, values);
 }
 
-/**
- * Returns those of some installations, in the order of ids, that batches of a push have already.
- */
+/** Returns those of some installations, in the order of ids, that have a batch already. */
 export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: readonly number[]) =>
   queryColumn<number>(
     tx,
@@ -563,10 +545,7 @@ export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: r
     [appId, id, `{${installations.join(',')}}`, installations[0] ?? 0, installations.at(-1) ?? 0],
   );
 
-/**
- * Lists up to `limit` pushes of an app that are scheduled before a time, the next one first, and
- * counts all of them.
- */
+/** Lists the next `limit` pushes of an app that are scheduled before a time, and counts all. */
 export async function listScheduledBefore(
   db: Handle,
   appId: string,

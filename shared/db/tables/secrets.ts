@@ -17,10 +17,7 @@ export interface SealedRow {
   value: string;
 }
 
-/**
- * Column with values that are encrypted under CARILLON_SECRET. Every table of one has the column
- * `app_id`.
- */
+/** Column with values that are encrypted under CARILLON_SECRET, of a table with an `app_id`. */
 export interface SealedPlace {
   table: string;
   column: string;
@@ -31,15 +28,9 @@ export interface SealedPlace {
   context: readonly string[];
   /** SQL: ids of the keys that the values of a row are encrypted under, as an array of texts. */
   keyIds: string;
-  /**
-   * SQL: value to store, from `t` (the row) and `n.renewed` (what `reseal` returned, as the
-   * column's type).
-   */
+  /** SQL: value to store, from `t` (the row) and `n.renewed` (the result of `reseal`). */
   stored: string;
-  /**
-   * Encrypts a value under the first key; returns it in the form of `value`, undefined if no key
-   * decrypts it.
-   */
+  /** Encrypts a value under the first key; undefined if no key decrypts it. */
   reseal(vault: Vault, row: SealedRow): string | undefined;
 }
 
@@ -51,10 +42,7 @@ function renewed(vault: Vault, value: string, context: string): string | undefin
   return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
 }
 
-/**
- * Describes a column of bytes that holds one encrypted value: version, key id (4 bytes), and the
- * rest.
- */
+/** Describes a column with one encrypted value: version, key id (4 bytes), and the rest. */
 function bytesPlace(
   place: Pick<SealedPlace, 'table' | 'column' | 'key'> & { context?: readonly string[] },
   contextOf: (row: SealedRow) => string,
@@ -82,9 +70,7 @@ const sessions: SealedPlace = {
   reseal: resealSession,
 };
 
-/**
- * Encrypts the token of a session, so that it does not depend on the key that it was derived with.
- */
+/** Encrypts the token of a session, which then no longer depends on the key it was derived with. */
 function resealSession(vault: Vault, row: SealedRow): string | undefined {
   const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
   const hash = bytesOf(column(row, 'session_hash'));
@@ -156,20 +142,14 @@ export const sealedPlaces: readonly SealedPlace[] = [
 /** Returns the name of a place: `<table>.<column>`. */
 export const nameOf = ({ table, column: name }: SealedPlace): string => `${table}.${name}`;
 
-/**
- * Name of the group of values whose key is not among CARILLON_SECRET, or not known yet (sessions of
- * older versions).
- */
+/** Values whose key is not in CARILLON_SECRET, or not known yet (sessions of older versions). */
 export const otherKey = 'other';
 
 export const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
 /** Numbers of values by place (`<table>.<column>`) and id of the key. */
 export type SealedCounts = z.infer<typeof sealedCounts>;
 
-/**
- * Counts the encrypted values of all apps by place and key, by their first bytes. Reads every row
- * once.
- */
+/** Counts the encrypted values of all apps by place and key. Reads every row once. */
 export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
   const counts: SealedCounts = {};
   for (const place of sealedPlaces) {
@@ -187,10 +167,7 @@ export async function countSealedValues(db: Handle, keyIds: readonly string[]): 
 /** Limit of one statement that counts for a caller who waits. */
 const waitingMs = 8000;
 
-/**
- * As `countSealedValues`, for a caller who waits. Throws PostgreSQL's error of a statement over its
- * time limit.
- */
+/** As `countSealedValues`, for a caller who waits. Throws when it takes too long. */
 export const countSealedSoon = (
   db: Pick<Database, 'transaction'>,
   keyIds: readonly string[],
@@ -218,10 +195,7 @@ export const sum = (numbers: readonly number[]): number =>
 
 /** Process whose CARILLON_SECRET differs in a way that matters. */
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
-  /**
-   * `cannotRead`: it lacks the first key; `encryptsOtherwise`: another key is its first one;
-   * `unknown`: an older version.
-   */
+  /** `cannotRead`: lacks the key; `encryptsOtherwise`: has another first key; `unknown`: is older. */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
 
@@ -248,10 +222,7 @@ export interface SealedPage {
   last: Position;
 }
 
-/**
- * Reads up to `limit` rows of an app after a position, and the values among them that are not under
- * the key `first`.
- */
+/** Reads the next `limit` rows of an app, and their values that are not under the key `first`. */
 export async function readSealedPage(
   db: Handle,
   place: SealedPlace,
@@ -305,10 +276,7 @@ export async function resealRows(
   return { changed: rowCount ?? 0, unreadable };
 }
 
-/**
- * Returns the statement that stores renewed values: it locks in the order of the key, and never
- * waits for a lock.
- */
+/** Returns the statement that stores renewed values, locks by key, and waits for no lock. */
 function resealStatement({ table, column, type, key, stored }: SealedPlace): string {
   const names = Object.keys(key);
   const types = Object.values(key);
@@ -375,10 +343,7 @@ export async function findSecretRotation(db: Handle, keyId: string): Promise<Sec
   return rows.map(toRotation)[0];
 }
 
-/**
- * Requests a rotation. Changes nothing if it runs. Returns whether it begins. Forgets rotations to
- * other keys.
- */
+/** Requests a rotation, and forgets those to other keys. Returns false if it runs already. */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
   await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
   return hasRows(
@@ -392,10 +357,7 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
   );
 }
 
-/**
- * Locks the rotation to a first key for the transaction, if it was requested and has not finished;
- * undefined while another process holds it.
- */
+/** Locks an unfinished rotation to a first key; undefined while another process holds it. */
 export async function lockSecretRotation(tx: Handle, keyId: string): Promise<SecretRotation | undefined> {
   const { rows } = await tx.query<SecretRotation>(
     `SELECT ${columns} FROM secret_rotation WHERE key_id = $1 AND finished_at IS NULL FOR UPDATE SKIP LOCKED`,
@@ -404,10 +366,7 @@ export async function lockSecretRotation(tx: Handle, keyId: string): Promise<Sec
   return rows.map(toRotation)[0];
 }
 
-/**
- * Writes the state of a locked rotation; `isFinished` ends it, `isCounted` says that `counts` are
- * new.
- */
+/** Writes the state of a locked rotation; `isCounted`: `counts` are new. */
 export async function saveSecretRotation(
   tx: Handle,
   rotation: SecretRotation,

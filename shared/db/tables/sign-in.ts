@@ -41,10 +41,7 @@ export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: D
 export const findCaptchaAnswer = (db: Handle, { appId, token }: CaptchaId) =>
   queryValue<Buffer>(db, 'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
 
-/**
- * Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or
- * without tries left.
- */
+/** Counts one try and returns the encrypted answer; undefined if no try is left or valid. */
 export const countCaptchaAttempt = (
   db: Handle,
   { appId, token }: CaptchaId,
@@ -58,10 +55,7 @@ export const countCaptchaAttempt = (
     [appId, token, now, maxAttempts],
   );
 
-/**
- * Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it
- * was solved already.
- */
+/** Marks a captcha as solved until `expiresAt`. Returns false when it was solved already. */
 export const solveCaptcha = (
   db: Handle,
   { appId, token }: CaptchaId,
@@ -215,10 +209,7 @@ export const deleteOldLoginLocks = sweepOf({
   column: 'last_failed_at',
 });
 
-/**
- * Returns the failures of an identifier since `since`, and the end of its lock; null without a
- * lock.
- */
+/** Returns the failures since `since`, and the end of the lock; null without a lock. */
 export async function readLoginLock(
   db: Handle,
   appId: string,
@@ -272,10 +263,7 @@ export async function countSignUp(
   return { users: of('signUps'), bytes: of('signUpBytes') };
 }
 
-/**
- * Key of a code: a number has one per purpose, or one per purpose and account if only that account
- * may use it.
- */
+/** Key of a code: one per number and purpose, and per account if only that may use it. */
 export interface CodeKey {
   appId: string;
   purpose: string;
@@ -358,10 +346,7 @@ export const deleteExpiredCodes = sweepOf({
   column: 'expires_at',
 });
 
-/**
- * Selects the newest codes for a purpose that one network address requested and that any caller may
- * use.
- */
+/** Selects the newest codes that one network address requested and that any caller may use. */
 export const selectCodesRequestedFrom = (
   db: Handle,
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,

@@ -181,9 +181,7 @@ export interface Conversion {
   openUntil: Date | null;
 }
 
-/**
- * Reads the codes sent and used since `from`, or since the breaker last closed if that is later.
- */
+/** Reads the codes sent and used since `from`, or since the breaker last closed. */
 export async function readConversion(
   db: Handle,
   { appId, prefix }: Prefix,
@@ -229,9 +227,7 @@ export async function deleteOldConversions(db: Handle, before: Date): Promise<vo
   await db.query('DELETE FROM sms_breaker WHERE open_until < $1', [before]);
 }
 
-/**
- * Limit on a count. `key` identifies the counted item within its scope, such as a network address.
- */
+/** Limit on a count. `key` identifies the counted item, such as a network address. */
 export interface Budget {
   appId: string;
   scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';

@@ -24,9 +24,7 @@ export interface ChargedBatch {
   cap: number;
 }
 
-/**
- * Rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock.
- */
+/** Locks rows of `usage_day` in the order of apps, to avoid deadlocks. */
 const grantStatement = new AppStatement(
   4,
   (andApp) => `WITH batch AS MATERIALIZED (
@@ -124,15 +122,9 @@ export interface CallWindow {
 /** How calls are counted. */
 export interface CountTerms {
   windowMs: number;
-  /**
-   * Whether the calls within the rate count for the usage of the day; not if they are refused for
-   * another reason.
-   */
+  /** Whether calls within the rate count for the usage; not if they are refused otherwise. */
   isUsage: boolean;
-  /**
-   * Time limit of waiting for a row that another transaction changes; 0 for the time limit of a
-   * statement.
-   */
+  /** Time limit of waiting for a locked row; 0: the time limit of a statement. */
   lockTimeoutMs: number;
 }
 

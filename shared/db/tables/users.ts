@@ -142,10 +142,7 @@ export interface NewUser {
   now: Date;
 }
 
-/**
- * Inserts a user with an encrypted `authData`. Fails on a unique index for a taken name, address or
- * number.
- */
+/** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken value. */
 export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
   const { rows } = await tx.query<UserRow>(
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
@@ -199,9 +196,7 @@ export async function setPassword(
   return requireRow(rows);
 }
 
-/**
- * Replaces a hash with a stronger one of the same password, unless the password has changed since.
- */
+/** Replaces a hash with a stronger one, unless the password has changed since. */
 export const replaceHash = (
   db: Handle,
   appId: string,
@@ -314,10 +309,7 @@ export async function heldIdentities(
   );
 }
 
-/**
- * Takes UnionIDs from users whose entries of them all have `main_account: false`. Returns whether
- * there was one.
- */
+/** Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did. */
 export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
   if (unions.length === 0) return false;
   return hasRows(
@@ -334,9 +326,7 @@ export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Id
 
 const maxPlatformsRead = 1000;
 
-/**
- * Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform.
- */
+/** Lists up to a thousand platforms of an app's users. Reads one index entry per platform. */
 export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
   const { rows } = await db.query<{ platform: string | null }>(
     `WITH RECURSIVE known AS (
