@@ -1,58 +1,29 @@
-import type { JsonObject } from '../../domain/json.ts';
-import type { Acl } from '../../domain/objects/acl.ts';
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
-import { execute, queryColumn, queryNumber, queryValue } from '../query.ts';
+import { membersOf } from '../prepared.ts';
+import { execute, queryColumn, queryNumber, queryOne, queryRow, queryValue } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
-interface RoleRow {
-  id: number;
-  object_id: string;
-  name: string;
-  acl: Acl;
-  fields: JsonObject;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const readColumns = 'id, object_id, name, acl, fields, created_at, updated_at';
-const from = { table: 'role', columns: readColumns } as const;
-
-const toRole = (row: RoleRow): Role => ({
-  id: row.id,
-  objectId: row.object_id,
-  name: row.name,
-  acl: row.acl,
-  fields: row.fields,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const columns = membersOf('role', ['id', 'object_id', 'name', 'acl', 'fields', 'created_at', 'updated_at']);
+const from = { table: 'role', columns } as const;
 
 /** Finds a role by its public id. With `isLocked`, locks the row until the transaction ends. */
-export async function findRole(
+export const findRole = (
   db: Handle,
   appId: string,
   { objectId, isLocked = false }: { objectId: string; isLocked?: boolean },
-): Promise<Role | undefined> {
-  const { rows } = await db.query<RoleRow>(
-    `SELECT ${readColumns} FROM role WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+) =>
+  queryRow<Role>(
+    db,
+    `SELECT ${columns} FROM role WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
-  return rows.map(toRole)[0];
-}
 
 /** Finds roles by their public ids, in no order. Throws as `selectByIds`. */
-export async function findRoles(
-  db: Handle,
-  appId: string,
-  wanted: { objectIds: string[]; maxBytes: number },
-): Promise<Role[]> {
-  return (await selectByIds<RoleRow>(db, from, { appId, ...wanted })).map(toRole);
-}
+export const findRoles = (db: Handle, appId: string, wanted: { objectIds: string[]; maxBytes: number }) =>
+  selectByIds<Role>(db, from, { appId, ...wanted });
 
-export async function selectRoles(tx: Handle, selection: Selection): Promise<Role[]> {
-  return (await selectRows<RoleRow>(tx, from, selection)).map(toRole);
-}
+export const selectRoles = (tx: Handle, selection: Selection) => selectRows<Role>(tx, from, selection);
 
 /** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
@@ -61,37 +32,29 @@ export async function countRolesLocked(tx: Handle, appId: string): Promise<numbe
 }
 
 /** Inserts a role. Fails on a unique index for a taken name. */
-export async function insertRole(
+export const insertRole = (
   tx: Handle,
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: RoleDraft; now: Date },
-): Promise<Role> {
-  const { rows } = await tx.query<RoleRow>(
+) =>
+  queryOne<Role>(
+    tx,
     `INSERT INTO role (app_id, object_id, name, acl, fields, created_at, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING ${readColumns}`,
+     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING ${columns}`,
     [appId, objectId, draft.name, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
   );
-  return theOne(rows);
-}
 
 /** Updates a locked role. */
-export async function updateRole(
+export const updateRole = (
   tx: Handle,
   appId: string,
   { id, draft, now }: { id: number; draft: RoleDraft; now: Date },
-): Promise<Role> {
-  const { rows } = await tx.query<RoleRow>(
-    `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+) =>
+  queryOne<Role>(
+    tx,
+    `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2 RETURNING ${columns}`,
     [appId, id, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
   );
-  return theOne(rows);
-}
-
-function theOne(rows: RoleRow[]): Role {
-  const [role] = rows.map(toRole);
-  if (!role) throw new Error('a locked role is gone');
-  return role;
-}
 
 /** Deletes a role with its memberships. */
 export const deleteRole = (tx: Handle, appId: string, id: number) =>
