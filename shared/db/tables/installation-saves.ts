@@ -6,14 +6,7 @@ import type { ServerSettings } from '../limits/pooler.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
-import {
-  draftColumns,
-  draftReaders,
-  type InstallationRow,
-  maxOfRegistration,
-  readColumnNames,
-  toInstallation,
-} from './installations.ts';
+import { draftColumns, draftReaders, installationColumns, maxOfRegistration } from './installations.ts';
 
 /**
  * Settings of the connections for saves. The plan of a statement is made once and finds each row by
@@ -72,12 +65,14 @@ const newestOfRegistration = (andApp: string) =>
      ORDER BY id DESC LIMIT ${maxOfRegistration})`;
 
 const foundColumns = [
-  ...readColumnNames.map((name) =>
-    name === 'fields' || name === 'channels' ? `CASE WHEN ${small} THEN ${name} END AS ${name}` : name,
+  ...Object.entries(installationColumns).map(([member, column]) =>
+    member === 'fields' || member === 'channels'
+      ? `CASE WHEN ${small} THEN ${column} END AS ${member}`
+      : `${column} AS "${member}"`,
   ),
   'ctid::text AS place',
   'xmin::text AS version',
-  `${small} AS is_small`,
+  `${small} AS "isSmall"`,
 ];
 
 /** Rows with one of the unique ids of a device, and the newest ones with its registration id. */
@@ -118,7 +113,7 @@ export interface FoundInstallation {
   isSmall: boolean;
 }
 
-type FoundRow = InstallationRow & RowVersion & { device: number; is_small: boolean };
+type FoundRow = Installation & RowVersion & { device: number; isSmall: boolean };
 
 /** Ids of a device, at its place among all. */
 interface Asked extends AskedDevice {
@@ -157,11 +152,11 @@ export async function findInstallationsOfDevices(
   const byDevice = devices.map((): FoundInstallation[] => []);
   for (const { part, found } of parts)
     for (const row of found) {
-      const { device, place, version, is_small: isSmall } = row;
+      const { device, place, version, isSmall, ...installation } = row;
       const ofDevice = byDevice[part[device - 1]?.at ?? -1];
       // A row may have one spelling of the token, and another id of the device.
-      if (!ofDevice || ofDevice.some(({ installation }) => installation.id === row.id)) continue;
-      ofDevice.push({ installation: toInstallation(row), row: { place, version }, isSmall });
+      if (!ofDevice || ofDevice.some((one) => one.installation.id === installation.id)) continue;
+      ofDevice.push({ installation, row: { place, version }, isSmall });
     }
   for (const several of byDevice)
     if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);

@@ -6,37 +6,9 @@ import type { CopyValue } from '../copy.ts';
 import { isDeadlock } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { PreparedStatements, prepare } from '../prepared.ts';
-import { execute, queryColumn, queryRowCount, queryRows } from '../query.ts';
+import { execute, queryColumn, queryOne, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
-
-export interface InstallationRow {
-  id: number;
-  object_id: string;
-  device_type: string;
-  /** As it is compared (`comparedToken`); rows of older versions have it as it was sent. */
-  device_token: string | null;
-  /** Spelling that the client sent, if it is another one. */
-  device_token_sent: string | null;
-  installation_id: string | null;
-  vendor: string | null;
-  vendor_name: string | null;
-  registration_id: string | null;
-  device_profile: string | null;
-  topic: string | null;
-  team_id: string | null;
-  wire_names: boolean;
-  channels: string[] | null;
-  valid: boolean;
-  time_zone: string | null;
-  badge: number | null;
-  fields: JsonObject;
-  created_at: Date;
-  updated_at: Date;
-}
-
-/** Row with its version: the transaction that wrote it. */
-type VersionRow = InstallationRow & { version: string };
 
 /** Value of a column: objects as JSON text. */
 type DraftValue = Exclude<CopyValue, Buffer>;
@@ -67,66 +39,56 @@ export const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `draftColumns`. */
 export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-export const readColumnNames = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'];
-const readColumns = readColumnNames.join(', ');
+/** Columns of an `Installation`, by member. A process of an older version changes a token without its spelling. */
+export const installationColumns: Readonly<Record<keyof Installation, string>> = {
+  id: 'id',
+  objectId: 'object_id',
+  deviceType: 'device_type',
+  deviceToken: `CASE WHEN lower(device_token_sent COLLATE "C") = device_token THEN device_token_sent ELSE device_token END`,
+  installationId: 'installation_id',
+  vendor: 'vendor',
+  vendorName: 'vendor_name',
+  registrationId: 'registration_id',
+  deviceProfile: 'device_profile',
+  topic: 'topic',
+  teamId: 'team_id',
+  hasWireNames: 'wire_names',
+  channels: 'channels',
+  valid: 'valid',
+  timeZone: 'time_zone',
+  badge: 'badge',
+  fields: 'fields',
+  createdAt: 'created_at',
+  updatedAt: 'updated_at',
+};
+const columns = Object.entries(installationColumns)
+  .map(([member, column]) => `${column} AS "${member}"`)
+  .join(', ');
+const from = { table: 'installation', columns } as const;
 
-export function toInstallation(row: InstallationRow): Installation {
-  return {
-    id: row.id,
-    objectId: row.object_id,
-    deviceType: row.device_type,
-    deviceToken: sentToken(row),
-    installationId: row.installation_id,
-    vendor: row.vendor,
-    vendorName: row.vendor_name,
-    registrationId: row.registration_id,
-    deviceProfile: row.device_profile,
-    topic: row.topic,
-    teamId: row.team_id,
-    hasWireNames: row.wire_names,
-    channels: row.channels,
-    valid: row.valid,
-    timeZone: row.time_zone,
-    badge: row.badge,
-    fields: row.fields,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
-}
-
-/** A process of an older version changes a token without its spelling. */
-const sentToken = ({ device_token: token, device_token_sent: sent }: InstallationRow): string | null =>
-  sent !== null && comparedToken(sent) === token ? sent : token;
+/** Installation with the version of its row: the transaction that wrote it. */
+type Versioned = Installation & { version: string };
 
 /** Finds an installation by its public id; `isLocked` locks it until the transaction ends. */
-export async function findInstallation(
+export const findInstallation = (
   db: Handle,
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
-): Promise<Installation | undefined> {
-  const { rows } = await db.query<InstallationRow>(
-    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+) =>
+  queryRow<Installation>(
+    db,
+    `SELECT ${columns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
-  return rows.map(toInstallation)[0];
-}
 
 /** Finds installations by public ids, unordered. Throws as `selectByIds`. */
-export async function findInstallations(
+export const findInstallations = (
   db: Handle,
   appId: string,
   wanted: { objectIds: string[]; maxBytes: number },
-): Promise<Installation[]> {
-  const from = { table: 'installation', columns: readColumns } as const;
-  return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
-}
+) => selectByIds<Installation>(db, from, { appId, ...wanted });
 
-const keyColumns = {
-  objectId: 'object_id',
-  installationId: 'installation_id',
-  deviceToken: 'device_token',
-  registrationId: 'registration_id',
-} as const;
 const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
+const keyColumns = { ...installationColumns, deviceToken: 'device_token' };
 const ofDevice = new PreparedStatements();
 
 /** Newest installations with a registration id that are read; usually one has it. */
@@ -137,7 +99,7 @@ export const maxOfRegistration = 8;
  * keys. Each set of ids has a statement of its own with one look-up per id: PostgreSQL chooses poor
  * plans for alternatives that may be NULL.
  */
-async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<VersionRow[]> {
+async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<Versioned[]> {
   const given = keyNames.flatMap((name) => {
     const id = ids[name];
     const values = id === undefined ? [] : name === 'deviceToken' ? namesOfToken(id) : [id];
@@ -151,10 +113,10 @@ async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = 
     return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC LIMIT ${maxOfRegistration})`;
   });
   const statement = ofDevice.of(
-    `SELECT ${readColumns}, xmin::text AS version FROM installation
+    `SELECT ${columns}, xmin::text AS version FROM installation
       WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
   );
-  return (await db.query<VersionRow>(statement, [appId, ...given.map(({ value }) => value)])).rows;
+  return queryRows(db, statement, [appId, ...given.map(({ value }) => value)]);
 }
 
 /** Finds the installations that match one of the ids, by their keys, with the version of each row. */
@@ -164,7 +126,7 @@ export async function findInstallationsOfDevice(
   ids: DeviceIds,
 ): Promise<Map<Installation, string>> {
   const rows = await selectOfDevice(db, appId, ids);
-  return new Map(rows.map((row) => [toInstallation(row), row.version]));
+  return new Map(rows.map(({ version, ...installation }) => [installation, version]));
 }
 
 /**
@@ -176,32 +138,29 @@ export async function lockInstallationsOfDevice(
   appId: string,
   ids: DeviceIds,
 ): Promise<Installation[]> {
-  return (await selectOfDevice(tx, appId, ids, ' FOR UPDATE')).map(toInstallation);
+  const rows = await selectOfDevice(tx, appId, ids, ' FOR UPDATE');
+  return rows.map(({ version: _, ...installation }) => installation);
 }
 
 const insertOne = prepare(
   `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
    VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
-   ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
+   ON CONFLICT DO NOTHING RETURNING ${columns}`,
 );
 
 /** Inserts an installation; undefined if another one holds one of the unique ids. */
-export async function insertInstallation(
+export const insertInstallation = (
   db: Handle,
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
-): Promise<Installation | undefined> {
-  const values = [appId, objectId, now, ...draftValues(draft)];
-  const { rows } = await db.query<InstallationRow>(insertOne, values);
-  return rows.map(toInstallation)[0];
-}
+) => queryRow<Installation>(db, insertOne, [appId, objectId, now, ...draftValues(draft)]);
 
 const updateText = `UPDATE installation
     SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
   WHERE app_id = $1 AND id = $2`;
-const updateLocked = prepare(`${updateText} RETURNING ${readColumns}`);
+const updateLocked = prepare(`${updateText} RETURNING ${columns}`);
 const updateVersion = prepare(
-  `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${readColumns}`,
+  `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${columns}`,
 );
 
 /** New values of an installation. */
@@ -212,26 +171,15 @@ interface InstallationUpdate {
 }
 
 /** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
-export async function updateInstallation(
-  tx: Handle,
-  appId: string,
-  { id, draft, now }: InstallationUpdate,
-): Promise<Installation> {
-  const { rows } = await tx.query<InstallationRow>(updateLocked, [appId, id, now, ...draftValues(draft)]);
-  const [installation] = rows.map(toInstallation);
-  if (!installation) throw new Error('a locked installation is gone');
-  return installation;
-}
+export const updateInstallation = (tx: Handle, appId: string, { id, draft, now }: InstallationUpdate) =>
+  queryOne<Installation>(tx, updateLocked, [appId, id, now, ...draftValues(draft)]);
 
 /** As `updateInstallation`, without a lock: undefined if the row has another version. */
-export async function updateInstallationVersion(
+export const updateInstallationVersion = (
   db: Handle,
   appId: string,
   { id, draft, now, version }: InstallationUpdate & { version: string },
-): Promise<Installation | undefined> {
-  const values = [appId, id, now, ...draftValues(draft), version];
-  return (await db.query<InstallationRow>(updateVersion, values)).rows.map(toInstallation)[0];
-}
+) => queryRow<Installation>(db, updateVersion, [appId, id, now, ...draftValues(draft), version]);
 
 /** Vendor of a row (`vendorOfDevice`). */
 export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
@@ -273,10 +221,8 @@ export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]
 export const deleteInstallations = (tx: Handle, appId: string, ids: number[]) =>
   execute(tx, 'DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
 
-export async function selectInstallations(tx: Handle, selection: Selection): Promise<Installation[]> {
-  const from = { table: 'installation', columns: readColumns } as const;
-  return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
-}
+export const selectInstallations = (tx: Handle, selection: Selection) =>
+  selectRows<Installation>(tx, from, selection);
 
 /** The condition of the index `installation_token_spelling`. */
 const isAsSent = `device_token COLLATE "C" ~ '^[0-9A-Fa-f]*[A-F][0-9A-Fa-f]*$'`;
@@ -410,11 +356,11 @@ export function continueRegistrationWalk(
       'INSERT INTO registration_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
       [appId],
     );
-    const { rows } = await tx.query<{ after: string }>(
+    const after = await queryValue<string>(
+      tx,
       'SELECT after FROM registration_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
       [appId, now],
     );
-    const after = rows[0]?.after;
     if (after === undefined) return false;
     const last = await releasePage(tx, appId, after);
     if (last === null && after === '') return false;
@@ -433,7 +379,8 @@ export const hastenRegistrationWalk = (db: Handle, appId: string) =>
 
 /** Returns the registration id after which the next page begins; null after the last page. */
 async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
-  const { rows } = await tx.query<{ read: number; last: string | null; repeated: string[] }>(
+  const { read, last, repeated } = await queryOne<{ read: number; last: string | null; repeated: string[] }>(
+    tx,
     `WITH page AS MATERIALIZED (
        SELECT registration_id FROM installation WHERE app_id = $1 AND registration_id > $2
         ORDER BY registration_id LIMIT ${idsOfPage})
@@ -441,7 +388,6 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
             ARRAY(SELECT registration_id FROM page GROUP BY 1 HAVING count(*) > 1) AS repeated FROM page`,
     [appId, after],
   );
-  const { read = 0, last = null, repeated = [] } = rows[0] ?? {};
   const isLast = read < idsOfPage;
   // The last id of a full page may have more rows behind it.
   const ids = isLast || last === null ? repeated : [...repeated, last];
@@ -519,8 +465,8 @@ async function readBadges(
   statement: ReturnType<typeof prepare>,
   { appId, id }: BatchKey,
 ): Promise<(number | null)[] | undefined> {
-  const { rows } = await db.query<{ badges: string | null }>(statement, [appId, id]);
-  return rows[0]?.badges?.split(',').map((badge) => (badge === '' ? null : Number(badge)));
+  const badges = await queryValue<string | null>(db, statement, [appId, id]);
+  return badges?.split(',').map((badge) => (badge === '' ? null : Number(badge)));
 }
 
 const setStatement = prepare(
@@ -592,12 +538,8 @@ export async function deleteIdleInstallations(
   db: Handle,
   { appId, before, afterId = 0, rows = rowsOfPage, limit }: IdlePage,
 ): Promise<IdlePageResult> {
-  const { rows: found } = await db.query<{
-    read: number;
-    lastId: number;
-    deleted: number;
-    lastDeleted: number;
-  }>(
+  const found = await queryOne<{ read: number; lastId: number; deleted: number; lastDeleted: number }>(
+    db,
     `WITH page AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT $3
      ), idle AS MATERIALIZED (
@@ -612,7 +554,7 @@ export async function deleteIdleInstallations(
             count(*) AS deleted, max(id) AS "lastDeleted" FROM idle`,
     [appId, afterId, rows, before, limit],
   );
-  const { read = 0, lastId = 0, deleted = 0, lastDeleted = 0 } = found[0] ?? {};
+  const { read, lastId, deleted, lastDeleted } = found;
   if (deleted >= limit) return { deleted, nextAfterId: lastDeleted };
   return { deleted, nextAfterId: read < rows ? null : lastId };
 }
@@ -638,11 +580,11 @@ export function continueIdleWalk(db: Database, walk: IdleWalk): Promise<number> 
       'INSERT INTO idle_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
       [appId],
     );
-    const { rows } = await tx.query<{ after_id: number }>(
+    const afterId = await queryValue<number>(
+      tx,
       'SELECT after_id FROM idle_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
       [appId, now],
     );
-    const afterId = rows[0]?.after_id;
     if (afterId === undefined) return 0;
     const { deleted, nextAfterId } = await deleteIdleInstallations(tx, { appId, before, afterId, limit });
     if (nextAfterId === null && afterId === 0) return deleted;
