@@ -3,8 +3,8 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { OutcomeTotals } from '../../domain/outcome.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
-import { execute, queryColumn } from '../query.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { execute, queryColumn, queryRow } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type FailedBatch, failuresText, insertFailuresSql, type RecipientFailure } from './push-failures.ts';
 
@@ -61,41 +61,28 @@ export interface Batch {
   language: string | null;
 }
 
-/** Columns of a batch as a dispatcher fetches it. */
-export interface BatchRow {
-  app_id: string;
-  id: number;
-  push_id: number;
-  connector: ConnectorId;
-  profile: string;
-  recipients: number[];
-  badges: (number | null)[] | null;
-  settled: Buffer | null;
-  moved: number[] | null;
-  is_settled: boolean;
-  attempt: number;
-  tries: number;
-  unanswered: number;
-  expires_at: Date | null;
-  language: string | null;
-}
+const batchColumns = membersOf('b', [
+  ...[
+    'app_id',
+    'id',
+    'push_id',
+    'connector',
+    'profile',
+    'recipients',
+    'badges',
+    'settled',
+    'moved',
+    'is_settled',
+  ],
+  ...['attempt', 'tries', 'unanswered', 'expires_at', 'language'],
+]);
 
-export const toBatch = (row: BatchRow): Batch => ({
-  appId: row.app_id,
-  id: row.id,
-  pushId: row.push_id,
-  connector: row.connector,
-  profile: row.profile,
-  recipients: row.recipients,
-  badges: row.badges,
-  states: RecipientStates.ofRow(row, row.recipients.length),
-  retried: row.moved ?? [],
-  isSettled: row.is_settled,
-  attempt: row.attempt,
-  tries: row.tries,
-  unanswered: row.unanswered,
-  expiresAt: row.expires_at,
-  language: row.language,
+type BatchRow = Omit<Batch, 'states' | 'retried'> & { settled: Buffer | null; moved: number[] | null };
+
+const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
+  ...batch,
+  states: RecipientStates.ofRow({ settled, moved }, batch.recipients.length),
+  retried: moved ?? [],
 });
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
@@ -127,8 +114,7 @@ export async function insertBatchesOf(tx: Handle, pushes: readonly PushBatches[]
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
   );
   if (all.length === 0) return pushes.map(() => []);
-  const { rows } = await tx.query<{ id: number }>(insertStatement, [JSON.stringify(all)]);
-  const ids = rows.map(({ id }) => id);
+  const ids = await queryColumn<number>(tx, insertStatement, [JSON.stringify(all)]);
   return pushes.map(({ batches }) => ids.splice(0, batches.length));
 }
 
@@ -181,11 +167,7 @@ export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => [
 
 const findStatement = new AppStatement(
   3,
-  (
-    andApp,
-  ) => `SELECT b.app_id, b.id, b.push_id, b.connector, b.profile, b.recipients, b.badges, b.settled, b.moved,
-          b.is_settled, b.attempt, b.tries, b.unanswered, b.expires_at, b.language
-     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+  (andApp) => `SELECT ${batchColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
      JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id WHERE true${andApp('b')}`,
   { isPrepared: true },
 );
@@ -302,11 +284,12 @@ const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: Se
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const { rows } = await tx.query<BatchRow>(
-    'SELECT * FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE',
+  const row = await queryRow<BatchRow>(
+    tx,
+    `SELECT ${batchColumns} FROM push_batch b WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE`,
     [appId, id],
   );
-  return rows.map(toBatch)[0];
+  return row && toBatch(row);
 }
 
 /** Marks recipients of a locked batch as moved to retry batches. */

@@ -1,5 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryNumber, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** SQL: number of recipients of a `push_batch`; rows of older versions have no `size`. */
@@ -21,20 +21,20 @@ export interface Slot {
 }
 
 export interface SlotRow {
-  slot_at: Date | null;
-  slot_in_ms: number | null;
-  slot_ms: number | null;
+  slotAt: Date | null;
+  slotInMs: number | null;
+  slotMs: number | null;
 }
+
+const epochMs = (value: string) => `(extract(epoch FROM ${value}) * 1000)::float8`;
 
 /** Columns of a `SlotRow` from `push_batch b` and `notification n`; null after a change of the pace. */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
-       THEN b.slot_at END AS slot_at,
-  (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
+       THEN b.slot_at END AS "slotAt",
+  ${epochMs('b.slot_at - clock_timestamp()')} AS "slotInMs", b.slot_ms AS "slotMs"`;
 
-export function toSlot(row: SlotRow): Slot | null {
-  const { slot_at: at, slot_in_ms: inMs, slot_ms: durationMs } = row;
-  return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
-}
+export const toSlot = ({ slotAt: at, slotInMs: inMs, slotMs: durationMs }: SlotRow): Slot | null =>
+  at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
 
 /**
  * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no
@@ -60,7 +60,8 @@ export async function reserveSlot(
   batch: { appId: string; batchId: number },
   { leadMs, firstLeadMs }: { leadMs: number; firstLeadMs: number },
 ): Promise<Slot | undefined> {
-  const { rows } = await db.query<SlotRow>(
+  const row = await queryRow<SlotRow>(
+    db,
     `WITH batch AS (
        SELECT b.id, b.push_id, ${openCountSql('b')} AS open
          FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
@@ -78,10 +79,10 @@ export async function reserveSlot(
               slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
          FROM batch, pace WHERE b.app_id = $1 AND b.id = batch.id
        RETURNING b.slot_at, b.slot_ms)
-     SELECT slot_at, slot_ms, (extract(epoch FROM slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms FROM slot`,
+     SELECT slot_at AS "slotAt", slot_ms AS "slotMs", ${epochMs('slot_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [batch.appId, batch.batchId, leadMs, firstLeadMs],
   );
-  return rows.map(toSlot)[0] ?? undefined;
+  return (row && toSlot(row)) ?? undefined;
 }
 
 /** Slots within this time stay after a change: their batches are already in the threads. */
@@ -196,7 +197,8 @@ export async function grantTest(
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `gateway test ${appId} ${connector}`,
   ]);
-  const { rows } = await tx.query<{ devices: number }>(
+  const granted = await queryValue<number>(
+    tx,
     `WITH used AS (
        SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0 AND day = ${today}) AS pushes,
               coalesce(sum(devices) FILTER (WHERE push_id = $3), 0) AS of_push
@@ -209,12 +211,12 @@ export async function grantTest(
      RETURNING devices`,
     [appId, connector, pushId, batchId, devices, limit.pushesPerDay, limit.devicesPerPush],
   );
-  if (rows[0]) return rows[0].devices;
-  const known = await tx.query<{ devices: number }>(
+  if (granted !== undefined) return granted;
+  return queryNumber(
+    tx,
     `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4`,
     [appId, connector, pushId, batchId],
   );
-  return known.rows[0]?.devices ?? 0;
 }
 
 /** The day of the time `$1` in China. */
@@ -236,10 +238,10 @@ export interface RateLimit {
 }
 
 interface RateRow {
-  now_ms: number;
-  began_ms: number;
+  nowMs: number;
+  beganMs: number;
   units: number;
-  busy_ms: number;
+  busyMs: number;
 }
 
 /** Requested units, sent evenly over the slot, or at once when the rate allows. */
@@ -250,8 +252,6 @@ export interface RateRequest {
 
 /** Time for handing a batch to a thread and loading its recipients. */
 const leadMs = 100;
-
-const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
 
 /**
  * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each
@@ -265,32 +265,33 @@ export async function reserveRate(
   limit: RateLimit,
   wanted: RateRequest,
 ): Promise<Slot> {
-  const row = await lockRate(tx, key);
-  const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
-  const beganMs = isIdle ? row.now_ms : row.began_ms;
+  const { nowMs, units, busyMs, ...rate } = await lockRate(tx, key);
+  const isIdle = nowMs - busyMs > Math.max(limit.rampMs, 1000);
+  const beganMs = isIdle ? nowMs : rate.beganMs;
   // Unused units beyond the burst are lost.
-  const used = isIdle ? 0 : Math.max(row.units, allowedUnits(limit, row.now_ms - beganMs) - limit.burst);
+  const used = isIdle ? 0 : Math.max(units, allowedUnits(limit, nowMs - beganMs) - limit.burst);
   const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
-  const isAtOnce = endMs <= row.now_ms;
-  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
+  const isAtOnce = endMs <= nowMs;
+  const firstMs = Math.max(nowMs + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
   const startMs = wanted.isEven ? firstMs : lastMs;
-  const { rows } = await tx.query<SlotRow>(
+  const row = await queryOne<SlotRow>(
+    tx,
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
               busy_until = to_timestamp($6::float8 / 1000)
         WHERE app_id = $1 AND connector = $2 AND profile = $3),
      slot AS (
        UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
-       RETURNING rate_at AS slot_at, rate_ms AS slot_ms)
-     SELECT slot_at, slot_ms, ${epochMs('slot_at - clock_timestamp()')} AS slot_in_ms FROM slot`,
+       RETURNING rate_at, rate_ms)
+     SELECT rate_at AS "slotAt", rate_ms AS "slotMs", ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [
       ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
     ],
   );
-  const slot = rows.map(toSlot)[0];
-  if (!slot) throw new Error('the batch of this rate does not exist');
+  const slot = toSlot(row);
+  if (!slot) throw new Error('the batch of this rate has no slot');
   return slot;
 }
 
@@ -316,8 +317,8 @@ const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
     tx,
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
-     SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
-            ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
+     SELECT ${epochMs('clock_timestamp()')} AS "nowMs", ${epochMs('began_at')} AS "beganMs", units,
+            ${epochMs('busy_until')} AS "busyMs" FROM held, setting`,
     [appId, connector, profile],
   );
 
@@ -336,7 +337,8 @@ export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: n
 }
 
 /** Columns of the slot that the gateway's rate reserved, from `push_batch b`. */
-export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
+export const rateColumns = `b.rate_at AS "rateAt", b.rate_ms AS "rateMs",
+  ${epochMs('b.rate_at - clock_timestamp()')} AS "rateInMs"`;
 
 /** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
 export const deleteOldRates = (db: Handle, before: Date) =>

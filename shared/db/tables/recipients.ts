@@ -1,20 +1,11 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
-import { queryColumn, queryNumber } from '../query.ts';
+import { queryColumn, queryNumber, queryRows } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import type { SqlCondition } from './audience.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import { today, utcDay } from './usage.ts';
-
-/** Column of the token that each kind of gateway addresses an installation by. */
-const tokenColumns = {
-  deviceToken: 'device_token',
-  registrationId: 'registration_id',
-  installationId: 'installation_id',
-} as const;
-
-export type TokenField = keyof typeof tokenColumns;
 
 /** Installations that differ by id and token only; the lists have the same order. */
 export interface RecipientGroup {
@@ -29,17 +20,12 @@ export interface RecipientGroup {
   savedAt: Buffer;
 }
 
-interface GroupRow {
-  batch_id: number;
+type GroupRow = Omit<RecipientGroup, 'ids' | 'tokens'> & {
+  batchId: number;
   count: number;
-  device_type: string;
-  vendor_name: string | null;
-  topic: string | null;
-  team_id: string | null;
   ids: string;
   tokens: string;
-  saved_at: Buffer;
-}
+};
 
 const tokenSeparator = '\n';
 
@@ -64,8 +50,8 @@ async function readGroups(
 ): Promise<Map<number, RecipientGroup[]>> {
   const { joined, listed } = recipientStatements[tokenField];
   const found = new Map<number, RecipientGroup[]>();
-  const add = (row: GroupRow, tokens: string[]) =>
-    found.set(row.batch_id, [...(found.get(row.batch_id) ?? []), toGroup(row, tokens)]);
+  const add = ({ batchId, count: _, ids, ...group }: GroupRow, tokens: string[]) =>
+    found.set(batchId, [...(found.get(batchId) ?? []), { ...group, ids: parseIdList(ids), tokens }]);
   const read = async (statement: AppStatement) =>
     (await statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues)).flatMap((part) => part.found);
   let isAmbiguous = false;
@@ -85,12 +71,13 @@ async function readGroups(
 const groupsStatement = (tokens: string): AppStatement =>
   new AppStatement(
     3,
-    (andApp) => `SELECT b.id AS batch_id, g.*
+    (andApp) => `SELECT b.id AS "batchId", g.*
        FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
        JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id${andApp('b')}
       CROSS JOIN LATERAL (
-        SELECT device_type, vendor_name, topic, team_id, string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
-               string_agg(timestamptz_send(updated_at), '') AS saved_at, count(*)::int AS count
+        SELECT device_type AS "deviceType", vendor_name AS vendor, topic, team_id AS "teamId",
+               string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
+               string_agg(timestamptz_send(updated_at), '') AS "savedAt", count(*)::int AS count
           FROM installation i WHERE i.app_id = b.app_id AND i.id = ANY(b.recipients)${andApp('i')}
          GROUP BY device_type, vendor_name, topic, team_id) AS g`,
     { isPrepared: true },
@@ -101,21 +88,14 @@ const statementsOf = (column: string) => ({
   listed: groupsStatement(`json_agg(coalesce(${column}, ''))::text`),
 });
 
+/** Statements by the token that each kind of gateway addresses an installation by. */
 const recipientStatements = {
-  deviceToken: statementsOf(tokenColumns.deviceToken),
-  registrationId: statementsOf(tokenColumns.registrationId),
-  installationId: statementsOf(tokenColumns.installationId),
+  deviceToken: statementsOf('device_token'),
+  registrationId: statementsOf('registration_id'),
+  installationId: statementsOf('installation_id'),
 };
 
-const toGroup = (row: GroupRow, tokens: string[]): RecipientGroup => ({
-  deviceType: row.device_type,
-  vendor: row.vendor_name,
-  topic: row.topic,
-  teamId: row.team_id,
-  ids: parseIdList(row.ids),
-  tokens,
-  savedAt: row.saved_at,
-});
+export type TokenField = keyof typeof recipientStatements;
 
 /** PostgreSQL counts microseconds from 2000-01-01, in eight bytes. */
 const timestampBytes = 8;
@@ -196,16 +176,17 @@ export async function findRecentProfiles(
   db: Handle,
   since: { sinceMs: number; limit: number },
 ): Promise<RecentProfile[]> {
-  const { rows: pushes } = await db.query<{ app_id: string; id: number }>(
-    `SELECT app_id, id FROM notification
+  const pushes = await queryRows<{ appId: string; id: number }>(
+    db,
+    `SELECT app_id AS "appId", id FROM notification
       WHERE created_at > to_timestamp($1::float8 / 1000) ORDER BY created_at DESC LIMIT ${pushesRead}`,
     [since.sinceMs],
   );
   const found: (RecentProfile & { last: Date })[] = [];
   // A statement for each app: Citus reads the batches of each push of one app only.
-  for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.app_id)].slice(0, since.limit)) {
+  for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.appId)].slice(0, since.limit)) {
     const ids = ofApp.map(({ id }) => id);
-    found.push(...(await db.query<RecentProfile & { last: Date }>(profilesOfPushes, [appId, ids])).rows);
+    found.push(...(await queryRows<RecentProfile & { last: Date }>(db, profilesOfPushes, [appId, ids])));
   }
   found.sort((one, other) => other.last.getTime() - one.last.getTime());
   return found
