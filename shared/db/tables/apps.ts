@@ -15,8 +15,8 @@ import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
-import { execute, hasRows, queryColumn, queryRows, queryValue } from '../query.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { execute, hasRows, queryColumn, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -30,15 +30,13 @@ const secretsShape = z.object({
 });
 type AppSecrets = z.infer<typeof secretsShape>;
 
-interface AppRow {
-  app_id: string;
-  name: string;
-  edition: Edition;
-  plan: Plan;
+const columns = membersOf('app', [
+  ...['app_id', 'name', 'edition', 'plan', 'secrets', 'options', 'created_at', 'updated_at'],
+]);
+
+interface AppRow extends Pick<App, 'appId' | 'name' | 'edition' | 'plan' | 'createdAt' | 'updatedAt'> {
   secrets: Buffer;
   options: AppOptionsPatch;
-  created_at: Date;
-  updated_at: Date;
 }
 
 export interface NewApp {
@@ -59,59 +57,57 @@ function splitOptions(options: AppOptionsPatch): {
   return { open, sealed: { authPlatforms } };
 }
 
+const openSecrets = ({ appId, secrets }: AppRow, vault: Vault): AppSecrets =>
+  secretsShape.parse(vault.open(secrets, sealContexts.app(appId)));
+
 function toApp(row: AppRow, vault: Vault): App {
-  const { authPlatforms, ...keys } = secretsShape.parse(
-    vault.open(row.secrets, sealContexts.app(row.app_id)),
-  );
-  const set = authPlatforms ? { ...row.options, authPlatforms } : row.options;
-  return {
-    appId: row.app_id,
-    name: row.name,
-    edition: row.edition,
-    plan: row.plan,
-    ...keys,
-    options: effectiveOptions(row.plan, set),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
+  const { authPlatforms, ...keys } = openSecrets(row, vault);
+  const { secrets: _, options, ...members } = row;
+  const set = authPlatforms ? { ...options, authPlatforms } : options;
+  return { ...members, ...keys, options: effectiveOptions(row.plan, set) };
+}
+
+/** Runs a statement that returns one row of an app at most. */
+async function queryApp(db: Handle, vault: Vault, text: string, values: unknown[]): Promise<App | undefined> {
+  const row = await queryRow<AppRow>(db, text, values);
+  return row && toApp(row, vault);
 }
 
 /** Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes of each ciphertext. */
-export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
-  const { rows } = await db.query<{ open: number; closed: number }>(
+export function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
+  return queryOne(
+    db,
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
        FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
     [vault.marks],
   );
-  return rows[0] ?? { open: 0, closed: 0 };
 }
 
 /**
  * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Returns undefined when
  * the id is taken.
  */
-export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
+export function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
   const secrets = vault.seal({ ...app.keys, ...sealed }, sealContexts.app(app.appId));
-  const { rows } = await db.query<AppRow>(
+  return queryApp(
+    db,
+    vault,
     `WITH inserted AS (
        INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (app_id) DO NOTHING RETURNING *),
      signature AS (
        INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, $7, true FROM inserted)
-     SELECT * FROM inserted`,
+     SELECT ${columns} FROM inserted AS app`,
     [app.appId, app.name, app.edition, app.plan, secrets, open, reachableName(app.name)],
   );
-  return rows.map((row) => toApp(row, vault))[0];
 }
 
-export async function findApp(db: Handle, vault: Vault, appId: string): Promise<App | undefined> {
-  const { rows } = await db.query<AppRow>('SELECT * FROM app WHERE app_id = $1', [appId]);
-  return rows.map((row) => toApp(row, vault))[0];
-}
+export const findApp = (db: Handle, vault: Vault, appId: string) =>
+  queryApp(db, vault, `SELECT ${columns} FROM app WHERE app_id = $1`, [appId]);
 
 export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
-  const { rows } = await db.query<AppRow>('SELECT * FROM app ORDER BY created_at, app_id');
+  const rows = await queryRows<AppRow>(db, `SELECT ${columns} FROM app ORDER BY created_at, app_id`);
   return mapInTicks(rows, (row) => toApp(row, vault));
 }
 
@@ -183,11 +179,12 @@ export const listAppIds = (db: Handle) =>
 
 /** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
-  const { rows } = await db.query<Pick<AppRow, 'plan' | 'options'>>(
+  const row = await queryRow<Pick<AppRow, 'plan' | 'options'>>(
+    db,
     'SELECT plan, options FROM app WHERE app_id = $1',
     [appId],
   );
-  return rows.map(({ plan, options }) => effectiveOptions(plan, options))[0];
+  return row && effectiveOptions(row.plan, row.options);
 }
 
 /** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
@@ -209,19 +206,18 @@ export async function updateApp(
   appId: string,
   change: (app: App) => { name?: string; options?: AppOptionsPatch },
 ): Promise<App | undefined> {
-  const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
-  const row = rows[0];
+  const row = await lockApp(tx, appId);
   if (!row) return undefined;
   const { name, options } = change(toApp(row, vault));
   const { open, sealed } = splitOptions(options ?? {});
-  const secrets = secretsShape.parse(vault.open(row.secrets, sealContexts.app(appId)));
-  const newSecrets = { ...secrets, ...(sealed.authPlatforms ? sealed : {}) };
-  const updated = await tx.query<AppRow>(
+  const newSecrets = { ...openSecrets(row, vault), ...(sealed.authPlatforms ? sealed : {}) };
+  return queryApp(
+    tx,
+    vault,
     `UPDATE app SET name = $2, options = options || $3::jsonb, secrets = $4, updated_at = now()
-      WHERE app_id = $1 RETURNING *`,
+      WHERE app_id = $1 RETURNING ${columns}`,
     [appId, name ?? row.name, open, vault.seal(newSecrets, sealContexts.app(appId))],
   );
-  return updated.rows.map((changed) => toApp(changed, vault))[0];
 }
 
 /**
@@ -234,18 +230,17 @@ export async function rotateKey(
   appId: string,
   { name, value, oldValidUntilMs }: { name: KeyName; value: string; oldValidUntilMs: number },
 ): Promise<App | undefined> {
-  const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
-  const row = rows[0];
+  const row = await lockApp(tx, appId);
   if (!row) return undefined;
-  const secrets = secretsShape.parse(vault.open(row.secrets, sealContexts.app(appId)));
+  const secrets = openSecrets(row, vault);
   const oldKeys = { ...secrets.oldKeys, [name]: { value: secrets[name], validUntilMs: oldValidUntilMs } };
   const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContexts.app(appId));
-  const updated = await tx.query<AppRow>(
-    'UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING *',
-    [appId, sealed],
-  );
-  return updated.rows.map((changed) => toApp(changed, vault))[0];
+  const text = `UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING ${columns}`;
+  return queryApp(tx, vault, text, [appId, sealed]);
 }
+
+const lockApp = (tx: Handle, appId: string) =>
+  queryRow<AppRow>(tx, `SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
 
 /** Tables with rows of an app, besides those with a foreign key that cascades. */
 const tablesOfApp = [
@@ -282,8 +277,7 @@ const tablesOfApp = [
 
 /** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */
 export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
-  const { rowCount } = await tx.query('DELETE FROM app WHERE app_id = $1', [appId]);
-  if (!rowCount) return false;
+  if (!(await hasRows(tx, 'DELETE FROM app WHERE app_id = $1', [appId]))) return false;
   for (const table of tablesOfApp) await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
   return true;
 }
@@ -295,7 +289,7 @@ export interface AppVersions {
 }
 
 const versionsText = (condition: string): string =>
-  `SELECT a.app_id, a.xmin::text AS app,
+  `SELECT a.app_id AS "appId", a.xmin::text AS app,
           coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ',' ORDER BY p.connector, p.name)
                       FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
      FROM app a WHERE a.app_id ${condition}`;
@@ -313,8 +307,8 @@ export async function readAppVersions(
   const distinct = [...new Set(appIds)];
   const [statement, value] =
     distinct.length === 1 ? [oneStatement, distinct[0]] : [severalStatement, distinct];
-  const { rows } = await db.query<AppVersions & { app_id: string }>(statement, [value]);
-  const byId = new Map(rows.map(({ app_id: appId, ...versions }) => [appId, versions]));
+  const rows = await queryRows<AppVersions & { appId: string }>(db, statement, [value]);
+  const byId = new Map(rows.map(({ appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
 }
 
@@ -379,7 +373,8 @@ export async function insertFreeze(
   tx: Handle,
   { appId, reason, by }: Omit<Freeze, 'since'>,
 ): Promise<Freeze | undefined> {
-  const { rows } = await tx.query<Freeze>(
+  const freeze = await queryRow<Freeze>(
+    tx,
     `INSERT INTO push_freeze AS f (app_id, reason, actor)
      SELECT $1::text, $2, $3 WHERE $1::text IS NULL OR EXISTS (SELECT FROM app WHERE app_id = $1)
      ON CONFLICT (app_id) DO UPDATE
@@ -389,7 +384,7 @@ export async function insertFreeze(
     [appId, reason, by],
   );
   await notifyFreezes(tx);
-  return rows[0];
+  return freeze;
 }
 
 /**
@@ -397,13 +392,14 @@ export async function insertFreeze(
  * have their jobs again. Returns it; undefined if there is no such freeze.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
-  const { rows } = await tx.query<Freeze>(
+  const freeze = await queryRow<Freeze>(
+    tx,
     `UPDATE push_freeze SET released_at = now()
       WHERE app_id IS NOT DISTINCT FROM $1 AND released_at IS NULL RETURNING ${members}`,
     [appId],
   );
   await notifyFreezes(tx);
-  return rows[0];
+  return freeze;
 }
 
 /** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */

@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryRows } from '../query.ts';
+import { queryColumn, queryRows, queryValue } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
@@ -110,23 +110,15 @@ function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[
   ];
 }
 
-interface AcknowledgedRow {
-  appId: string;
-  id: number;
-  missing: number[];
-  acked: number;
-}
-
 /** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
 export async function acknowledgeGroups(
   db: Handle,
   acknowledgements: GroupAcknowledgement[],
 ): Promise<GroupResult> {
-  const parts = await acknowledgeStatement.run<AcknowledgedRow, GroupAcknowledgement>(
-    db,
-    acknowledgements,
-    columnsOf,
-  );
+  const parts = await acknowledgeStatement.run<
+    { appId: string; id: number; missing: number[]; acked: number },
+    GroupAcknowledgement
+  >(db, acknowledgements, columnsOf);
   const rows = parts.flatMap(({ found }) => found);
   const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
   const acked = rows.reduce((sum, row) => sum + row.acked, 0);
@@ -160,24 +152,31 @@ const groupsPerMove = 50;
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
   // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
-  const { rows: times } = await db.query<{ before: Date }>(
+  const before = await queryValue<Date>(
+    db,
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],
   );
-  const page = { before: times[0]?.before ?? new Date(0), limit: groupsPerMove };
-  const { rows: apps } = await db.query<{ appId: string }>(
-    'SELECT app_id AS "appId" FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
+  const page = { before: before ?? new Date(0), limit: groupsPerMove };
+  const apps = await queryColumn<string>(
+    db,
+    'SELECT app_id FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
     [page.before],
   );
   let expired = 0;
   // A transaction for each page of an app: a sharded database locks no rows of several apps.
-  for (const { appId } of apps)
+  for (const appId of apps)
     for (let moved = page.limit; moved === page.limit; ) {
       const result = await db.transaction((tx) => moveGroupsOfApp(tx, appId, page));
       moved = result.moved;
       expired += result.expired;
     }
   return expired;
+}
+
+interface OldGroup extends MessageGroup {
+  pushId: number;
+  isExpired: boolean;
 }
 
 const oldGroups = `
@@ -197,7 +196,7 @@ async function moveGroupsOfApp(
   appId: string,
   { before, limit }: { before: Date; limit: number },
 ): Promise<{ moved: number; expired: number }> {
-  const { rows: old } = await tx.query<GroupRow>(oldGroups, [appId, before, limit]);
+  const old = await queryRows<OldGroup>(tx, oldGroups, [appId, before, limit]);
   if (old.length === 0) return { moved: 0, expired: 0 };
   const valid = old.filter(({ isExpired }) => !isExpired);
   if (valid.length > 0)
@@ -214,12 +213,4 @@ async function moveGroupsOfApp(
   ]);
   const lost = old.filter(({ isExpired }) => isExpired);
   return { moved: old.length, expired: lost.reduce((sum, { pending }) => sum + pending.length, 0) };
-}
-
-interface GroupRow {
-  id: number;
-  pushId: number;
-  messageId: number;
-  pending: number[];
-  isExpired: boolean;
 }

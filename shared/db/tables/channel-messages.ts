@@ -3,7 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { violatedConstraint } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryNumber, queryRows } from '../query.ts';
+import { queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded, sweepText } from '../sharding.ts';
 import {
   type Acknowledgement,
@@ -98,7 +98,7 @@ const enqueueStatement = prepare(`
   ), span AS (
     SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
   )
-  SELECT EXISTS (SELECT FROM message) AS has_message,
+  SELECT EXISTS (SELECT FROM message) AS "hasMessage",
          s.enqueued + coalesce(g.enqueued, 0) AS enqueued,
          CASE WHEN s.enqueued > 0 THEN pg_notify('${inboxTopic}',
            json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END,
@@ -134,14 +134,13 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
   throw new Error('the message of a push could neither be written nor found');
 }
 
-interface EnqueueRow {
-  has_message: boolean;
-  enqueued: number;
-}
-
 async function enqueue(db: Handle, values: unknown[]): Promise<number | undefined> {
-  const { rows } = await db.query<EnqueueRow>(enqueueStatement, values);
-  return rows[0]?.has_message ? rows[0].enqueued : undefined;
+  const { hasMessage, enqueued } = await queryOne<{ hasMessage: boolean; enqueued: number }>(
+    db,
+    enqueueStatement,
+    values,
+  );
+  return hasMessage ? enqueued : undefined;
 }
 
 /** Returns undefined when a concurrent call stored the same group. */
@@ -306,23 +305,16 @@ const insertInboxes = `
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
 /** Stores a message in a transaction; undefined if a concurrent call stores it. */
-export function enqueueSharded(
-  db: Database,
-  topic: string,
-  message: ShardedMessage,
-): Promise<number | undefined> {
+function enqueueSharded(db: Database, topic: string, message: ShardedMessage): Promise<number | undefined> {
   return db.transaction(async (tx) => {
     const { appId, pushId, digest, content, expiresAt } = message;
-    const known = await tx.query<{ id: number }>(findMessage, [appId, pushId, digest]);
-    const made = known.rows[0]
-      ? known
-      : await tx.query<{ id: number }>(insertMessage, [appId, pushId, digest, content, expiresAt]);
-    const messageId = made.rows[0]?.id;
+    const messageId =
+      (await queryValue<number>(tx, findMessage, [appId, pushId, digest])) ??
+      (await queryValue<number>(tx, insertMessage, [appId, pushId, digest, content, expiresAt]));
     if (messageId === undefined) return undefined;
     const wanted = await findNew(tx, message);
     if (wanted.length === 0) return 0;
-    const { rows } = await tx.query<{ installation: number }>(findConnected, [appId, listText(wanted)]);
-    const connected = new Set(rows.map(({ installation }) => installation));
+    const connected = new Set(await queryColumn<number>(tx, findConnected, [appId, listText(wanted)]));
     const [lowest, highest] = [wanted[0], wanted.at(-1)];
     await tx.query(insertDeposit, [appId, pushId, lowest, highest, listText(wanted), expiresAt]);
     const push = { ...message, messageId };
@@ -335,8 +327,7 @@ export function enqueueSharded(
 /** Returns the installations that never got a message of the push. */
 async function findNew(tx: Handle, { appId, pushId, ids }: ShardedMessage): Promise<number[]> {
   const values = [appId, pushId, ids[0], ids.at(-1)];
-  const { rows } = await tx.query<{ installation: number }>(findPast, values);
-  const past = new Set(rows.map(({ installation }) => installation));
+  const past = new Set(await queryColumn<number>(tx, findPast, values));
   return ids.filter((id) => !past.has(id));
 }
 
@@ -351,8 +342,7 @@ async function addGroup(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const { rows } = await tx.query<{ id: number }>(`SELECT nextval('channel_inbox_id_seq') AS id`);
-  const groupId = rows[0]?.id;
+  const groupId = await queryValue<number>(tx, `SELECT nextval('channel_inbox_id_seq')`);
   const values = [appId, groupId, pushId, messageId, ids[0], ids.at(-1), listText(ids), expiresAt];
   await tx.query(insertGroup, values);
   await notify(tx, topic, [{ appId, groupId }]);
@@ -366,8 +356,7 @@ async function addInboxes(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const { rows } = await tx.query<{ id: number }>(insertInboxes, [appId, pushId, messageId, listText(ids)]);
-  const added = rows.map(({ id }) => id);
+  const added = await queryColumn<number>(tx, insertInboxes, [appId, pushId, messageId, listText(ids)]);
   if (added.length > 0)
     await notify(tx, topic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
   return added.length;
@@ -480,15 +469,8 @@ export interface InboxMessage extends DeviceMessage {
 export const holds = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
-interface MessageRow {
-  push_id: number;
-  content: string;
-  expires_at: Date;
-}
-
-function toMessage(row: MessageRow): DeviceMessage {
-  return { pushId: row.push_id, content: row.content, expiresAtMs: row.expires_at.getTime() };
-}
+/** Expiry of `channel_message m` in epoch milliseconds. */
+const expiresAtMs = `floor(extract(epoch FROM m.expires_at) * 1000)::float8 AS "expiresAtMs"`;
 
 /**
  * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes
@@ -501,8 +483,9 @@ export async function readInbox(
   installation: number,
   page: { except: number[]; now: Date; limit: number },
 ): Promise<InboxMessage[]> {
-  const { rows } = await db.query<MessageRow & { position: number; group_id: number | null }>(
-    `SELECT p.position, p.group_id, p.push_id, m.content::text AS content, m.expires_at
+  const rows = await queryRows<Omit<InboxMessage, 'groupId'> & { groupId: number | null }>(
+    db,
+    `SELECT p.position, p.group_id AS "groupId", p.push_id AS "pushId", m.content::text AS content, ${expiresAtMs}
        FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id, i.message_id
                FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
               UNION ALL
@@ -513,11 +496,7 @@ export async function readInbox(
       ORDER BY p.position LIMIT $5`,
     [appId, installation, page.except, page.now, page.limit],
   );
-  return rows.map((row) => ({
-    ...toMessage(row),
-    position: row.position,
-    groupId: row.group_id ?? undefined,
-  }));
+  return rows.map((row) => ({ ...row, groupId: row.groupId ?? undefined }));
 }
 
 /** Whether a device has pending messages: none, some, or more than its inbox may hold. */
@@ -571,30 +550,21 @@ export async function messagesForNode(
   notification: InboxNotification,
   limit: number,
 ): Promise<NodePage> {
-  const { rows } = await db.query<{
-    read: number;
-    lastId: number | null;
-    installations: number[] | null;
-    messageIds: number[] | null;
-  }>(
+  const { read, lastId, ...page } = await queryOne<NodePage & { read: number; lastId: number | null }>(
+    db,
     `WITH page AS MATERIALIZED (
        SELECT id, installation, message_id FROM channel_inbox
         WHERE app_id = $2 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT $5
      )
      SELECT count(*) AS read, max(p.id) AS "lastId",
-            array_agg(p.installation ORDER BY p.id) FILTER (WHERE s.node_id = $1) AS installations,
-            array_agg(p.message_id ORDER BY p.id) FILTER (WHERE s.node_id = $1) AS "messageIds"
+            coalesce(array_agg(p.installation ORDER BY p.id) FILTER (WHERE s.node_id = $1), '{}') AS installations,
+            coalesce(array_agg(p.message_id ORDER BY p.id) FILTER (WHERE s.node_id = $1), '{}') AS "messageIds"
        FROM page p LEFT JOIN LATERAL (
          SELECT c.node_id FROM channel_session c
           WHERE c.app_id = $2 AND c.installation = p.installation LIMIT 1) s ON true`,
     [nodeId, notification.appId, notification.fromId, notification.toId, limit],
   );
-  const { read = 0, lastId = null, installations, messageIds } = rows[0] ?? {};
-  return {
-    installations: installations ?? [],
-    messageIds: messageIds ?? [],
-    nextId: read === limit && lastId !== null ? lastId + 1 : undefined,
-  };
+  return { ...page, nextId: read === limit && lastId !== null ? lastId + 1 : undefined };
 }
 
 /** Returns messages by id; deleted ones are missing. */
@@ -603,12 +573,13 @@ export async function findMessages(
   appId: string,
   ids: number[],
 ): Promise<Map<number, DeviceMessage>> {
-  const { rows } = await db.query<MessageRow & { id: number }>(
-    `SELECT id, push_id, content::text AS content, expires_at
-       FROM channel_message WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
+  const rows = await queryRows<DeviceMessage & { id: number }>(
+    db,
+    `SELECT id, push_id AS "pushId", content::text AS content, ${expiresAtMs}
+       FROM channel_message m WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
     [appId, ids],
   );
-  return new Map(rows.map((row) => [row.id, toMessage(row)]));
+  return new Map(rows.map(({ id, ...message }) => [id, message]));
 }
 
 /** Lists the devices of this node with messages in their inboxes; counts 1000 of each at most. */

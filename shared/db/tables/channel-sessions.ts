@@ -89,12 +89,15 @@ export async function openSessions(
       touchedBefore,
     ],
   );
-  const opened = new Map(rows.map((row) => [row.n, row]));
+  const opened = new Map(
+    rows.map(({ n, installation, sessionId, newestPosition }) => [
+      n,
+      { installation, sessionId, newestPosition },
+    ]),
+  );
   return devices.map(({ appId }, i) => {
-    const row = opened.get(i + 1);
-    if (!row) return undefined;
-    const { installation, sessionId, newestPosition } = row;
-    return { appId, installation, sessionId, newestPosition };
+    const session = opened.get(i + 1);
+    return session && { appId, ...session };
   });
 }
 
@@ -226,8 +229,11 @@ const newestPositions = `
                     WHERE g.app_id = $1 AND ${holds('s.installation')}), 0) AS newest
     FROM unnest($2::bigint[]) AS s (installation)`;
 
+type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };
+type PositionRow = { installation: number; newest: number };
+
 /** Opens sessions as `openSessions` does, with a transaction for each app. */
-export async function openSharded(
+async function openSharded(
   db: Database,
   devices: DeviceName[],
   request: SessionRequest,
@@ -251,20 +257,15 @@ async function openSessionsOfApp(
 ): Promise<Map<number, NewDeviceSession>> {
   const appId = devices[0]?.appId ?? '';
   const names = devices.map(({ installationId }) => installationId);
-  const { rows: found } = await tx.query<{ n: number; id: number; isOld: boolean }>(findDevices, [
-    appId,
-    names,
-    touchedBefore,
+  const found = await queryRows<{ n: number; id: number; isOld: boolean }>(tx, findDevices, [
+    ...[appId, names, touchedBefore],
   ]);
   if (found.length === 0) return new Map();
   const ids = found.map(({ id }) => id).sort((a, b) => a - b);
   await tx.query(lockDevices, [appId, ids]);
   if (found.some(({ isOld }) => isOld)) await tx.query(touchDevices, [appId, ids, now, touchedBefore]);
-  const { rows: sessions } = await tx.query<OpenedRow>(insertSessions, [appId, ids, nodeId]);
-  const { rows: positions } = await tx.query<{ installation: number; newest: number }>(newestPositions, [
-    appId,
-    ids,
-  ]);
+  const sessions = await queryRows<OpenedRow>(tx, insertSessions, [appId, ids, nodeId]);
+  const positions = await queryRows<PositionRow>(tx, newestPositions, [appId, ids]);
   await notify(
     tx,
     sessionTopic,
@@ -280,10 +281,4 @@ async function openSessionsOfApp(
       { appId, installation: id, sessionId: byDevice.get(id) ?? 0, newestPosition: newest.get(id) ?? 0 },
     ]),
   );
-}
-
-interface OpenedRow {
-  installation: number;
-  sessionId: number;
-  isTakeover: boolean;
 }

@@ -12,7 +12,7 @@ import {
 import type { ConnectorId } from '../../domain/labels.ts';
 import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryRowCount } from '../query.ts';
+import { execute, hasRows, queryRow, queryRowCount, queryRows } from '../query.ts';
 
 /** NOTIFY topic of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
@@ -24,19 +24,11 @@ const deadAfterSeconds = 10;
 export async function readBreakerOverrides(
   db: Handle,
 ): Promise<Map<string, { forced: OverrideState; since: Date }>> {
-  const { rows } = await db.query<{
-    app_id: string;
-    connector: ConnectorId;
-    profile: string;
-    forced: OverrideState;
-    since: Date;
-  }>('SELECT app_id, connector, profile, forced, since FROM breaker');
-  return new Map(
-    rows.map(({ app_id: appId, connector, profile, forced, since }) => [
-      breakerIdOf({ connector, appId, profile }),
-      { forced, since },
-    ]),
+  const rows = await queryRows<BreakerKey & { forced: OverrideState; since: Date }>(
+    db,
+    'SELECT app_id AS "appId", connector, profile, forced, since FROM breaker',
   );
+  return new Map(rows.map(({ forced, since, ...key }) => [breakerIdOf(key), { forced, since }]));
 }
 
 /**
@@ -69,17 +61,7 @@ export async function overrideBreaker(
   return (rowCount ?? 0) > 0;
 }
 
-interface ViewRow {
-  app_id: string;
-  connector: ConnectorId;
-  profile: string;
-  state: BreakerState;
-  forced: OverrideState | null;
-  since: Date;
-  reason: string | null;
-  at: Date | null;
-  next_probe_at: Date | null;
-}
+type ViewRow = Omit<BreakerView, 'id' | 'lastFailure'> & { reason: string | null; at: Date | null };
 
 /**
  * Lists one breaker per profile over all dispatchers: the override, else the worst of their states
@@ -90,10 +72,11 @@ export async function listBreakers(
   db: Handle,
   only: BreakerKey | { appId: string; connector?: never; profile?: never } | null = null,
 ): Promise<BreakerView[]> {
-  const { rows } = await db.query<ViewRow>(
-    `SELECT p.app_id, p.connector, p.name AS profile, b.forced,
+  const rows = await queryRows<ViewRow>(
+    db,
+    `SELECT p.app_id AS "appId", p.connector, p.name AS profile, b.forced,
             coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
-            f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS next_probe_at
+            f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS "nextProbeAt"
        FROM push_profile p
        LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector AND f.profile = p.name
        LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector AND b.profile = p.name
@@ -106,19 +89,11 @@ export async function listBreakers(
       ORDER BY p.app_id, p.connector, p.name`,
     [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
   );
-  return rows.map(({ app_id: appId, connector, profile, state, forced, since, reason, at, ...row }) => {
-    const key = { connector, appId, profile };
-    const lastFailure = reason === null || at === null ? null : { reason, at };
-    return {
-      id: breakerIdOf(key),
-      ...key,
-      state,
-      forced,
-      since,
-      nextProbeAt: row.next_probe_at,
-      lastFailure,
-    };
-  });
+  return rows.map(({ reason, at, ...view }) => ({
+    id: breakerIdOf(view),
+    ...view,
+    lastFailure: reason === null || at === null ? null : { reason, at },
+  }));
 }
 
 /** Saves a dispatcher's state of one breaker. */
@@ -144,12 +119,13 @@ export const saveBreakerState = (
 
 /** Returns the ids of the breakers that are not closed at another dispatcher. */
 export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
-  const { rows } = await db.query<{ app_id: string; connector: ConnectorId; profile: string }>(
-    `SELECT DISTINCT app_id, connector, profile FROM breaker_state
+  const rows = await queryRows<BreakerKey>(
+    db,
+    `SELECT DISTINCT app_id AS "appId", connector, profile FROM breaker_state
       WHERE seen_at > now() - make_interval(secs => $2) AND state <> 'closed' AND dispatcher <> $1`,
     [dispatcher, deadAfterSeconds],
   );
-  return rows.map(({ app_id: appId, connector, profile }) => breakerIdOf({ connector, appId, profile }));
+  return rows.map(breakerIdOf);
 }
 
 /**
@@ -287,32 +263,20 @@ const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
 
 const sealContext = ({ appId, connector }: TokenKey) => sealContexts.gatewayToken(appId, connector);
 
-interface Row {
-  value: Buffer;
-  made_at: Date;
-  expires_at: Date;
-  is_replacement: boolean;
-}
-
 /** Reads the stored token; null without one. Throws `SealError`. */
 export async function readGatewayToken(
   db: Handle,
   vault: Vault,
   key: TokenKey,
 ): Promise<GatewayToken | null> {
-  const { rows } = await db.query<Row>(
-    `SELECT value, made_at, expires_at, is_replacement FROM gateway_token
-      WHERE app_id = $1 AND connector = $2 AND credential = $3 AND value IS NOT NULL`,
+  const row = await queryRow<Omit<GatewayToken, 'value'> & { value: Buffer }>(
+    db,
+    `SELECT value, (extract(epoch FROM made_at) * 1000)::float8 AS "madeAtMs",
+            (extract(epoch FROM expires_at) * 1000)::float8 AS "expiresAtMs", is_replacement AS "isReplacement"
+       FROM gateway_token WHERE app_id = $1 AND connector = $2 AND credential = $3 AND value IS NOT NULL`,
     valuesOf(vault, key),
   );
-  return (
-    rows.map((row) => ({
-      value: String(vault.open(row.value, sealContext(key))),
-      madeAtMs: row.made_at.getTime(),
-      expiresAtMs: row.expires_at.getTime(),
-      isReplacement: row.is_replacement,
-    }))[0] ?? null
-  );
+  return row ? { ...row, value: String(vault.open(row.value, sealContext(key))) } : null;
 }
 
 /** Claims the renewal of a token for `leaseMs`; false while another process holds it. */

@@ -1,4 +1,3 @@
-import type { ConnectorId } from '../../domain/labels.ts';
 import {
   type Deletable,
   guardFrom,
@@ -6,7 +5,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
-import { execute, queryRowCount } from '../query.ts';
+import { execute, queryColumn, queryOne, queryRowCount, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
@@ -14,28 +13,23 @@ import type { ReceiptSource } from './receipts.ts';
 const pageSize = 5000;
 
 /** A push by its internal key. */
-interface PushKey {
-  appId: string;
-  pushId: number;
-}
+type PushKey = { appId: string; pushId: number };
 
 /** Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile. */
 export interface JudgedProfile extends ProfileAnswers {
   successes: ReadonlySet<string>;
 }
 
+interface AnswerRow extends Omit<ProfileAnswers, 'answers'> {
+  refused: number;
+  sent: number;
+  forms: Record<string, number> | null;
+}
+
 /** Reads the answers of the profiles of which a push called tokens invalid. */
 export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey): Promise<JudgedProfile[]> {
-  const { rows } = await db.query<{
-    connector: ConnectorId;
-    profile: string;
-    invalid: number;
-    proofs: number;
-    refused: number;
-    reason: string;
-    sent: number;
-    forms: Record<string, number> | null;
-  }>(
+  const rows = await queryRows<AnswerRow>(
+    db,
     `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
             (SELECT jsonb_object_agg(key, n)
                FROM (SELECT s.key, sum(s.value::bigint) AS n FROM push_batch o, jsonb_each_text(o.sent_by) s
@@ -94,7 +88,8 @@ export async function deleteInvalidPage(
   { appId, pushId, profile, deletable, successes }: InvalidSelection,
   after: number,
 ): Promise<DeletedPage> {
-  const { rows } = await db.query<{ last: number | null; size: number; deleted: number }>(
+  const { last, size, deleted } = await queryOne<DeletedPage & { size: number }>(
+    db,
     `WITH page AS MATERIALIZED (
        SELECT installation, dead_as_of FROM push_failure
         WHERE app_id = $1 AND push_id = $2 AND installation > $3 AND dead_as_of IS NOT NULL
@@ -119,7 +114,6 @@ export async function deleteInvalidPage(
       successes ? [...successes] : null,
     ],
   );
-  const { last = null, size = 0, deleted = 0 } = rows[0] ?? {};
   return { last: size < pageSize ? null : last, deleted };
 }
 
@@ -137,19 +131,15 @@ export interface PushWithKeptTokens extends KeptTokens {
   objectId: string;
 }
 
-/** Pushes of the last day that wait for an operator, the newest ones. */
-const waitingPushes = `SELECT app_id, object_id, kept_tokens FROM notification
-   WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`;
-
 /** Lists the invalid tokens that pushes of the last day kept, the newest pushes first. */
 export async function listKeptTokens(db: Handle, limit: number): Promise<PushWithKeptTokens[]> {
-  const { rows } = await db.query<{ app_id: string; object_id: string; kept_tokens: KeptTokens[] }>(
-    waitingPushes,
+  const pushes = await queryRows<{ appId: string; objectId: string; kept: KeptTokens[] }>(
+    db,
+    `SELECT app_id AS "appId", object_id AS "objectId", kept_tokens AS kept FROM notification
+      WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`,
     [limit],
   );
-  return rows.flatMap(({ app_id: appId, object_id: objectId, kept_tokens: kept }) =>
-    kept.map((one) => ({ appId, objectId, ...one })),
-  );
+  return pushes.flatMap(({ kept, ...push }) => kept.map((one) => ({ ...push, ...one })));
 }
 
 /** Counts these tokens by profile. */
@@ -238,7 +228,8 @@ export async function deleteReportedInvalid(
   pushIds: readonly number[],
 ): Promise<void> {
   if (pushIds.length === 0) return;
-  const { rows } = await tx.query<{ push_id: number }>(
+  const reached = await queryColumn<number>(
+    tx,
     `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
       WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
         AND (p.devices < ${guardFrom} OR t.delivered >= t.deleted +
@@ -246,7 +237,7 @@ export async function deleteReportedInvalid(
                  WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2 AND n.is_sure))`,
     [appId, connector, pushIds],
   );
-  for (const { push_id: pushId } of rows) {
+  for (const pushId of reached) {
     const deleted = await deleteReported(tx, { appId, connector, pushId });
     await tx.query(
       `UPDATE push_receipt_total SET deleted = deleted + $4

@@ -2,7 +2,7 @@ import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 export interface SmsSignature {
@@ -67,87 +67,53 @@ export interface TemplateText {
 export interface SmsTemplate {
   name: string;
   /** In use. */
-  active: TemplateText | undefined;
+  active: TemplateText | null;
   /** Waits for approval, then replaces the active one. */
-  pending: TemplateText | undefined;
+  pending: TemplateText | null;
   createdAt: Date;
   updatedAt: Date;
 }
 
-interface TemplateRow {
-  name: string;
-  type: TemplateType | null;
-  text: string | null;
-  pending_type: TemplateType | null;
-  pending_text: string | null;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const textOf = (type: TemplateType | null, text: string | null) =>
-  type !== null && text !== null ? { type, text } : undefined;
-
-const toTemplate = (row: TemplateRow): SmsTemplate => ({
-  name: row.name,
-  active: textOf(row.type, row.text),
-  pending: textOf(row.pending_type, row.pending_text),
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const textSql = (type: string, text: string) =>
+  `CASE WHEN ${type} IS NOT NULL AND ${text} IS NOT NULL THEN json_build_object('type', ${type}, 'text', ${text}) END`;
+const templateColumns = `${membersOf('t', ['name', 'created_at', 'updated_at'])},
+  ${textSql('t.type', 't.text')} AS active, ${textSql('t.pending_type', 't.pending_text')} AS pending`;
 
 /** Submits a text for review; the active one stays in use. */
-export async function putTemplate(
-  db: Handle,
-  appId: string,
-  name: string,
-  { type, text }: TemplateText,
-): Promise<SmsTemplate | undefined> {
-  const { rows } = await db.query<TemplateRow>(
-    `INSERT INTO sms_template (app_id, name, pending_type, pending_text)
+export const putTemplate = (db: Handle, appId: string, name: string, { type, text }: TemplateText) =>
+  queryRow<SmsTemplate>(
+    db,
+    `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name)
      DO UPDATE SET pending_type = excluded.pending_type, pending_text = excluded.pending_text, updated_at = excluded.updated_at
-     RETURNING *`,
+     RETURNING ${templateColumns}`,
     [appId, name, type, text],
   );
-  return rows.map(toTemplate)[0];
-}
 
-export async function listTemplates(db: Handle, appId: string): Promise<SmsTemplate[]> {
-  const { rows } = await db.query<TemplateRow>(
-    'SELECT * FROM sms_template WHERE app_id = $1 ORDER BY created_at, name',
+export const listTemplates = (db: Handle, appId: string) =>
+  queryRows<SmsTemplate>(
+    db,
+    `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
-  return rows.map(toTemplate);
-}
 
-export async function findTemplate(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsTemplate | undefined> {
-  const { rows } = await db.query<TemplateRow>('SELECT * FROM sms_template WHERE app_id = $1 AND name = $2', [
+export const findTemplate = (db: Handle, appId: string, name: string) =>
+  queryRow<SmsTemplate>(db, `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 AND name = $2`, [
     appId,
     name,
   ]);
-  return rows.map(toTemplate)[0];
-}
 
 /** Activates the pending text, if there is one. Returns undefined for an unknown template. */
-export async function approveTemplate(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsTemplate | undefined> {
-  const { rows } = await db.query<TemplateRow>(
-    `UPDATE sms_template
+export const approveTemplate = (db: Handle, appId: string, name: string) =>
+  queryRow<SmsTemplate>(
+    db,
+    `UPDATE sms_template t
         SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
             pending_type = NULL, pending_text = NULL, updated_at = now()
-      WHERE app_id = $1 AND name = $2 RETURNING *`,
+      WHERE app_id = $1 AND name = $2 RETURNING ${templateColumns}`,
     [appId, name],
   );
-  return rows.map(toTemplate)[0];
-}
 
 export const deleteTemplate = (db: Handle, appId: string, name: string) =>
   hasRows(db, 'DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
@@ -182,22 +148,22 @@ export interface Conversion {
 }
 
 /** Reads the codes sent and used since `from`, or since the breaker last closed. */
-export async function readConversion(
+export function readConversion(
   db: Handle,
   { appId, prefix }: Prefix,
   { from, settledBefore, now }: { from: Date; settledBefore: Date; now: Date },
 ): Promise<Conversion> {
-  const { rows } = await db.query<{ sent: number; used: number; open_until: Date | null }>(
-    `SELECT coalesce(sum(c.sent) FILTER (WHERE c.bucket < $4), 0) AS sent, coalesce(sum(c.used), 0) AS used,
-            max(b.open_until) FILTER (WHERE b.open_until > $5) AS open_until
+  return queryOne(
+    db,
+    `SELECT coalesce(sum(c.sent) FILTER (WHERE c.bucket < $4), 0)::bigint AS sent,
+            coalesce(sum(c.used), 0)::bigint AS used,
+            max(b.open_until) FILTER (WHERE b.open_until > $5) AS "openUntil"
        FROM (SELECT $1::text AS app_id, $2::text AS prefix) AS k
        LEFT JOIN sms_breaker b ON b.app_id = k.app_id AND b.prefix = k.prefix
        LEFT JOIN sms_conversion c ON c.app_id = k.app_id AND c.prefix = k.prefix
                                  AND c.bucket > $3 AND c.bucket >= coalesce(b.open_until, $3)`,
     [appId, prefix, from, settledBefore, now],
   );
-  const row = rows[0];
-  return { sent: Number(row?.sent ?? 0), used: Number(row?.used ?? 0), openUntil: row?.open_until ?? null };
 }
 
 /** Opens the breaker. Returns false when a concurrent call opened it first. */
@@ -214,13 +180,12 @@ export const openBreaker = (
   );
 
 /** Lists open breakers, for the metrics. */
-export async function listOpenBreakers(db: Handle, now: Date): Promise<Prefix[]> {
-  const { rows } = await db.query<{ app_id: string; prefix: string }>(
-    'SELECT app_id, prefix FROM sms_breaker WHERE open_until > $1 LIMIT 1000',
+export const listOpenBreakers = (db: Handle, now: Date) =>
+  queryRows<Prefix>(
+    db,
+    'SELECT app_id AS "appId", prefix FROM sms_breaker WHERE open_until > $1 LIMIT 1000',
     [now],
   );
-  return rows.map((row) => ({ appId: row.app_id, prefix: row.prefix }));
-}
 
 export async function deleteOldConversions(db: Handle, before: Date): Promise<void> {
   await db.query('DELETE FROM sms_conversion WHERE bucket < $1', [before]);

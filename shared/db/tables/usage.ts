@@ -149,7 +149,7 @@ const count = prepare(
      ON CONFLICT (app_id, day) DO UPDATE
         SET calls = u.calls + excluded.calls,
             peak_calls_per_minute = greatest(u.peak_calls_per_minute, excluded.peak_calls_per_minute))
-   SELECT app_id, points, expire - now_ms AS ms_left FROM asked JOIN taken USING (key)`,
+   SELECT app_id AS "appId", points AS calls, expire - now_ms AS "msLeft" FROM asked JOIN taken USING (key)`,
 );
 
 /**
@@ -175,7 +175,7 @@ async function countBy(
   apps: readonly CountedCalls[],
   { windowMs, isUsage, lockTimeoutMs }: CountTerms,
 ): Promise<Map<string, CallWindow>> {
-  const { rows } = await db.query<{ app_id: string; points: number; ms_left: number }>(count, [
+  const rows = await queryRows<CallWindow & { appId: string }>(db, count, [
     apps.map(({ appId }) => appId),
     apps.map(({ calls }) => calls),
     apps.map(({ perWindow }) => perWindow),
@@ -183,7 +183,7 @@ async function countBy(
     isUsage,
     `${lockTimeoutMs}ms`,
   ]);
-  return new Map(rows.map((row) => [row.app_id, { calls: row.points, msLeft: row.ms_left }]));
+  return new Map(rows.map(({ appId, ...window }) => [appId, window]));
 }
 
 /** Makes the window of an app end `windowMs` from now, because it has passed its rate. */
