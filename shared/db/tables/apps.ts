@@ -242,6 +242,10 @@ export async function rotateKey(
 const lockApp = (tx: Handle, appId: string) =>
   queryRow<AppRow>(tx, `SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
 
+/** Locks the row of an app against others until `tx` ends, to keep a limit exactly. False for an unknown app. */
+export const lockAppRow = (tx: Handle, appId: string) =>
+  hasRows(tx, 'SELECT FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
+
 /** Tables with rows of an app, besides those with a foreign key that cascades. */
 const tablesOfApp = [
   // First: a dispatcher that makes a push from one of these has committed it when this deletion goes on.

@@ -11,7 +11,7 @@ import {
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
-import { queryColumn, queryNumber, queryRows, queryValue } from '../query.ts';
+import { queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
 /** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
@@ -140,6 +140,48 @@ export async function countUnmet(tx: Handle, conditions: string[], values: unkno
   );
 }
 
+/** Most values of one audience that are told apart: clients choose them. */
+const maxLocales = 2000;
+const maxZones = 1000;
+
+/**
+ * Counts devices by an expression, the most frequent value first. Devices without a value, and those with one
+ * beyond the limit, are under null.
+ */
+async function countBy(
+  tx: Handle,
+  { text, values }: SqlCondition,
+  { expression, limit }: { expression: string; limit: number },
+): Promise<[value: string | null, devices: number][]> {
+  const rows = await queryRows<{ value: string | null; devices: number; total: number }>(
+    tx,
+    `SELECT ${expression} AS value, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
+       FROM installation WHERE ${text} GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${limit}`,
+    values,
+  );
+  const others = (rows[0]?.total ?? 0) - rows.reduce((sum, { devices }) => sum + devices, 0);
+  const groups = rows.map(({ value, devices }): [string | null, number] => [value, devices]);
+  return others > 0 ? [...groups, [null, others]] : groups;
+}
+
+/** Counts devices by their `locale`, as `countBy`. */
+export async function countLocales(tx: Handle, condition: SqlCondition) {
+  const groups = await countBy(tx, condition, { expression: localeExpression, limit: maxLocales });
+  return groups.map(([locale, devices]) => ({ locale, devices }));
+}
+
+/** Devices with the same `timeZone`; null for those without one, or with one of too many. */
+export interface ZoneGroup {
+  zone: string | null;
+  devices: number;
+}
+
+/** Counts devices by their time zone, as `countBy`. */
+export async function countZones(tx: Handle, condition: SqlCondition): Promise<ZoneGroup[]> {
+  const groups = await countBy(tx, condition, { expression: 'time_zone', limit: maxZones });
+  return groups.map(([zone, devices]) => ({ zone, devices }));
+}
+
 /** Counts the devices that meet a condition. */
 export const countDevices = (tx: Handle, condition: SqlCondition) =>
   queryNumber(tx, `SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
@@ -241,13 +283,14 @@ export const countScheduled = (tx: Handle, appId: string) =>
 
 /** Returns recipients per second of the newest large finished push among the last hundred. */
 export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
-  const { rows } = await tx.query<{ pace: number | null }>(
+  const rate = await queryValue<number | null>(
+    tx,
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
        FROM (SELECT * FROM notification WHERE app_id = $1 ORDER BY id DESC LIMIT 100) recent
       WHERE state = 'done' AND devices >= 1000 AND finished_at > first_sent_at ORDER BY id DESC LIMIT 1`,
     [appId],
   );
-  return rows[0]?.pace ?? undefined;
+  return rate ?? undefined;
 }
 
 /** Devices of one type of an app, or of one vendor among them. */
@@ -308,10 +351,7 @@ export interface PointDevice {
   traits: string;
 }
 
-interface PointRow extends PointDevice {
-  app_id: string;
-  value: string;
-}
+type PointRow = PointDevice & { appId: string; value: string };
 
 /** A name of an installation that a lookup asks for. */
 interface NamedLookup extends PointLookup {
@@ -322,7 +362,7 @@ interface NamedLookup extends PointLookup {
 const pointStatement = (column: UniqueColumn): AppStatement =>
   new AppStatement(
     4,
-    (andApp) => `SELECT k.app_id, k.value, i.id, i.traits
+    (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i.traits
      FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
     CROSS JOIN LATERAL (
       SELECT id, ${traitsText} AS traits FROM installation t
@@ -346,8 +386,7 @@ export async function findPointDevices(
   const found = new Map<string, PointDevice>();
   for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
     for (const part of await pointStatements[column].run<PointRow, NamedLookup>(db, ofColumn, valuesOf))
-      for (const { app_id, value, id, traits } of part.found)
-        found.set(keyOf(app_id, column, value), { id, traits });
+      for (const { appId, value, ...device } of part.found) found.set(keyOf(appId, column, value), device);
   return lookups.map(({ appId, column, names }) => {
     const name = names.find((one) => found.has(keyOf(appId, column, one)));
     return name === undefined ? undefined : found.get(keyOf(appId, column, name));
@@ -396,7 +435,8 @@ export async function readFieldValues(
   const values: unknown[] = [appId, `{${ids.join()}}`];
   const sql = `SELECT id, json_build_array(${expressionsOf(variables, values).join(', ')}) AS found
                  FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`;
-  const { rows } = await db.query<{ id: number; found: FieldValues }>(fieldValueStatements.of(sql), values);
+  const statement = fieldValueStatements.of(sql);
+  const rows = await queryRows<{ id: number; found: FieldValues }>(db, statement, values);
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
@@ -408,12 +448,12 @@ export async function countFallbacks(
 ): Promise<VariableCounts> {
   const values = [...condition.values];
   const counts = expressionsOf(variables, values).map((sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`);
-  const { rows } = await db.query<{ devices: number; fallbacks: number[] }>(
+  const { devices, fallbacks } = await queryOne<{ devices: number; fallbacks: number[] }>(
+    db,
     `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS fallbacks
        FROM installation WHERE ${condition.text}`,
     values,
   );
-  const { devices, fallbacks } = rows[0] ?? { devices: 0, fallbacks: [] };
   return Object.fromEntries(
     Object.keys(variables).map((name, i) => [name, { devices, fallback: fallbacks[i] ?? 0 }]),
   );
@@ -512,15 +552,9 @@ export async function readDeviceState(
   { appId, id }: { appId: string; id: number },
   maxInbox: number,
 ): Promise<DeviceState> {
-  const { rows } = await db.query<{
-    since: Date | null;
-    node: string | null;
-    inbox: number;
-    connector: string | null;
-    noted_at: Date | null;
-    is_sure: boolean | null;
-  }>(
-    `SELECT s.since, s.node_id AS node, n.connector, n.noted_at, n.is_sure,
+  const { connector, at, isSure, ...state } = await queryOne<Omit<DeviceState, 'notice'> & NoticeColumns>(
+    db,
+    `SELECT s.since AS "onlineSince", s.node_id AS node, n.connector, n.noted_at AS at, n.is_sure AS "isSure",
             (SELECT count(*) FROM (SELECT FROM channel_inbox i
                                     WHERE i.app_id = $1 AND i.installation = $2 LIMIT $3) AS waiting) AS inbox
        FROM (SELECT) AS one
@@ -528,11 +562,11 @@ export async function readDeviceState(
        LEFT JOIN dead_notice n ON n.app_id = $1 AND n.installation = $2`,
     [appId, id, maxInbox],
   );
-  const [row] = rows;
-  const { connector = null, noted_at: at = null } = row ?? {};
-  const notice = connector !== null && at !== null ? { connector, at, isSure: row?.is_sure === true } : null;
-  return { onlineSince: row?.since ?? null, node: row?.node ?? null, inbox: row?.inbox ?? 0, notice };
+  const notice = connector !== null && at !== null ? { connector, at, isSure: isSure === true } : null;
+  return { ...state, notice };
 }
+
+type NoticeColumns = { connector: string | null; at: Date | null; isSure: boolean | null };
 
 /** Devices and users that are counted; an app with more has at least so many. */
 export const maxCounted = 1_000_000;
@@ -551,8 +585,9 @@ export interface Arrivals {
 }
 
 /** Counts the devices and users of an app; at most `maxCounted` of each. */
-export async function countArrivals(tx: Handle, appId: string): Promise<Arrivals> {
-  const { rows } = await tx.query<Arrivals>(
+export const countArrivals = (tx: Handle, appId: string) =>
+  queryOne<Arrivals>(
+    tx,
     `SELECT d.*, u.* FROM
        (SELECT count(imported_at) AS imported, count(*) FILTER (WHERE updated_at > imported_at) AS seen,
                count(*) FILTER (WHERE imported_at IS NULL) AS registered
@@ -561,8 +596,6 @@ export async function countArrivals(tx: Handle, appId: string): Promise<Arrivals
           FROM (SELECT email, mobile_phone_number FROM app_user WHERE app_id = $1 LIMIT $2) AS one) AS u`,
     [appId, maxCounted],
   );
-  return rows[0] ?? { imported: 0, seen: 0, registered: 0, users: 0, withEmail: 0, withPhone: 0 };
-}
 
 /** Devices whose app called last on a day in UTC, `YYYY-MM-DD`. */
 export interface DayOfArrivals {

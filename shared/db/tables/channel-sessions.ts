@@ -256,10 +256,8 @@ async function openSessionsOfApp(
   { nodeId, now, touchedBefore }: SessionRequest,
 ): Promise<Map<number, NewDeviceSession>> {
   const appId = devices[0]?.appId ?? '';
-  const names = devices.map(({ installationId }) => installationId);
-  const found = await queryRows<{ n: number; id: number; isOld: boolean }>(tx, findDevices, [
-    ...[appId, names, touchedBefore],
-  ]);
+  const values = [appId, devices.map(({ installationId }) => installationId), touchedBefore];
+  const found = await queryRows<{ n: number; id: number; isOld: boolean }>(tx, findDevices, values);
   if (found.length === 0) return new Map();
   const ids = found.map(({ id }) => id).sort((a, b) => a - b);
   await tx.query(lockDevices, [appId, ids]);

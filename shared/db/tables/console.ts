@@ -4,9 +4,9 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryNumber, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, queryNumber, queryOne, queryRow, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
-import { switchOn } from './apps.ts';
+import { lockAppRow, switchOn } from './apps.ts';
 
 /** Session of the console; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
 export interface ConsoleSession {
@@ -179,19 +179,13 @@ const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_a
 /** Interval in which a use is written. */
 const usedEveryMs = 60_000;
 
-export async function insertToken(
-  tx: Handle,
-  token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer },
-): Promise<ConsoleToken> {
-  const { rows } = await tx.query<ConsoleToken>(
+export const insertToken = (tx: Handle, token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer }) =>
+  queryOne<ConsoleToken>(
+    tx,
     `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${tokenColumns}`,
     [token.digest, token.name, token.role, token.apps, token.createdBy, token.createdAt, token.expiresAt],
   );
-  const [inserted] = rows;
-  if (!inserted) throw new Error('the database returned no row');
-  return inserted;
-}
 
 /** Finds a token that has not expired by the digest of its secret. */
 export const findToken = (db: Handle, digest: Buffer, now: Date) =>
@@ -229,17 +223,14 @@ export const deleteToken = (tx: Handle, id: number) =>
   queryRow<ConsoleToken>(tx, `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
 
 /** Counts the tokens that are valid, that end within 30 days, and that have expired. */
-export async function countTokenStates(
-  db: Handle,
-): Promise<{ valid: number; ending: number; expired: number }> {
-  const { rows } = await db.query<{ valid: number; ending: number; expired: number }>(
+export const countTokenStates = (db: Handle) =>
+  queryOne<{ valid: number; ending: number; expired: number }>(
+    db,
     `SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
             count(*) FILTER (WHERE expires_at > now() AND expires_at <= now() + interval '30 days') AS ending,
             count(*) FILTER (WHERE expires_at <= now()) AS expired
        FROM console_token`,
   );
-  return rows[0] ?? { valid: 0, ending: 0, expired: 0 };
-}
 
 /** Kinds of things that people save for sending. */
 export type SavedKind = 'push-template' | 'audience' | 'test-device';
@@ -282,8 +273,7 @@ export async function countOtherItems(
   tx: Handle,
   { appId, kind, name }: ItemKey,
 ): Promise<number | undefined> {
-  const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  if ((locked.rowCount ?? 0) === 0) return undefined;
+  if (!(await lockAppRow(tx, appId))) return undefined;
   return queryNumber(
     tx,
     'SELECT count(*) AS n FROM saved_item WHERE app_id = $1 AND kind = $2 AND name <> $3',
@@ -292,22 +282,19 @@ export async function countOtherItems(
 }
 
 /** Creates or replaces an item. */
-export async function putSavedItem(
+export const putSavedItem = (
   tx: Handle,
   { appId, kind, name }: ItemKey,
   { content, updatedBy }: Pick<SavedItem, 'content' | 'updatedBy'>,
-): Promise<SavedItem> {
-  const { rows } = await tx.query<SavedItem>(
+) =>
+  queryOne<SavedItem>(
+    tx,
     `INSERT INTO saved_item (app_id, kind, name, content, updated_by) VALUES ($1, $2, $3, $4::jsonb, $5)
      ON CONFLICT (app_id, kind, name)
      DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = excluded.updated_at
      RETURNING ${savedItemColumns}`,
     [appId, kind, name, JSON.stringify(content), updatedBy],
   );
-  const [item] = rows;
-  if (!item) throw new Error('the database returned no saved item');
-  return item;
-}
 
 /** Deletes an item and returns it; undefined without such an item. */
 export const deleteSavedItem = (tx: Handle, { appId, kind, name }: ItemKey) =>

@@ -1,14 +1,15 @@
+import type { Usage } from '../../domain/apps/usage.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { DeviceTraits } from '../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.ts';
 import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
-import { hasRows, queryNumber, queryRow, queryRows, queryValue } from '../query.ts';
-import { localeExpression, type SqlCondition, traitColumns } from './audience.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { hasRows, queryNumber, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
+import { localeExpression, traitColumns } from './audience.ts';
 import { holds } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
-import { listedPushColumns } from './pushes.ts';
+import { listedPushColumns, type PushKey } from './pushes.ts';
 
 /** Filters of the operator's list of pushes. */
 export interface PushFilter {
@@ -78,16 +79,13 @@ export const countPushPage = (db: Handle, appId: string, filter: PushFilter, mos
   );
 
 /** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
-const listOpen =
-  (condition: string) =>
-  async (db: Handle, apps: readonly string[] | null, limit: number): Promise<Push[]> => {
-    const { rows } = await db.query<Push>(
-      `SELECT ${listedPushColumns} FROM notification n
+const listOpen = (condition: string) => (db: Handle, apps: readonly string[] | null, limit: number) =>
+  queryRows<Push>(
+    db,
+    `SELECT ${listedPushColumns} FROM notification n
         WHERE ${condition} AND ($1::text[] IS NULL OR app_id = ANY($1)) ORDER BY id DESC LIMIT $2`,
-      [apps, limit],
-    );
-    return rows;
-  };
+    [apps, limit],
+  );
 
 /** Lists pushes that are not done, as `listOpen`. */
 export const listRunning = listOpen(`state IN ('queued', 'sending', 'paused')`);
@@ -128,65 +126,26 @@ export const readRecentTotals = (
   );
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
-export async function readUsageOf(
-  db: Handle,
-  apps: readonly string[] | null,
-  day: string,
-): Promise<{ calls: number; peakCallsPerMinute: number; recipients: number }> {
-  const { rows } = await db.query<{ calls: number; peak: number; recipients: number }>(
-    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS peak,
+export function readUsageOf(db: Handle, apps: readonly string[] | null, day: string): Promise<Usage> {
+  return queryOne(
+    db,
+    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
             coalesce(sum(recipients), 0)::bigint AS recipients
        FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
     [apps, day],
   );
-  const [row] = rows;
-  return { calls: row?.calls ?? 0, peakCallsPerMinute: row?.peak ?? 0, recipients: row?.recipients ?? 0 };
 }
 
 /** Tells what an app has: whether a first push is possible, and was ever sent. */
-export async function readSetup(
-  db: Handle,
-  appId: string,
-): Promise<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }> {
-  const { rows } = await db.query<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
+export const readSetup = (db: Handle, appId: string) =>
+  queryOne<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
+    db,
     `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
             EXISTS (SELECT FROM installation WHERE app_id = $1) AS "hasDevice",
             EXISTS (SELECT FROM notification WHERE app_id = $1)
               OR EXISTS (SELECT FROM usage_day WHERE app_id = $1 AND recipients > 0) AS "hasPush"`,
     [appId],
   );
-  return rows[0] ?? { hasProfile: false, hasDevice: false, hasPush: false };
-}
-
-interface PushKey {
-  appId: string;
-  id: number;
-}
-
-/**
- * Locales of one audience that are told apart: clients choose them. Devices of further ones count
- * as without a locale.
- */
-const maxLocales = 2000;
-
-/** Devices with the same `locale`; null for those without one, or with one of too many. */
-export interface LocaleGroup {
-  locale: string | null;
-  devices: number;
-}
-
-/** Counts devices by their locale, the most frequent first. */
-export async function countLocales(tx: Handle, condition: SqlCondition): Promise<LocaleGroup[]> {
-  const { rows } = await tx.query<LocaleGroup & { total: number }>(
-    `SELECT ${localeExpression} AS locale, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
-       FROM installation WHERE ${condition.text}
-      GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${maxLocales}`,
-    condition.values,
-  );
-  const groups = rows.map(({ locale, devices }) => ({ locale, devices }));
-  const others = (rows[0]?.total ?? 0) - groups.reduce((sum, { devices }) => sum + devices, 0);
-  return others > 0 ? [...groups, { locale: null, devices: others }] : groups;
-}
 
 /** Recipients by a key of the push: language or variable. */
 type Counts = Readonly<Record<string, { devices: number; fallback: number }>>;
@@ -231,11 +190,7 @@ export async function readCounts(
 }
 
 /** Adds recipients that wait for the end of their quiet hours to those of a push. */
-export async function addQuietWaits(
-  tx: Handle,
-  { appId, id }: { appId: string; id: number },
-  recipients: number,
-): Promise<void> {
+export async function addQuietWaits(tx: Handle, { appId, id }: PushKey, recipients: number): Promise<void> {
   if (recipients === 0) return;
   await tx.query(
     'UPDATE notification SET quiet_waits = coalesce(quiet_waits, 0) + $3 WHERE app_id = $1 AND id = $2',
@@ -257,13 +212,13 @@ export async function recordQuietWait(
   tx: Handle,
   { appId, pushId, batchId, stored, until }: QuietWait,
 ): Promise<void> {
-  const { rowCount } = await tx.query(
+  const isNoted = await hasRows(
+    tx,
     `UPDATE push_batch SET quiet_until = $3
       WHERE app_id = $1 AND id = $2 AND NOT is_settled AND quiet_until IS NOT DISTINCT FROM $4`,
     [appId, batchId, until, stored.quietUntil],
   );
-  if (rowCount === 1 && stored.quietUntil === null)
-    await addQuietWaits(tx, { appId, id: pushId }, stored.open);
+  if (isNoted && stored.quietUntil === null) await addQuietWaits(tx, { appId, id: pushId }, stored.open);
 }
 
 /** Device of a push trace. */
@@ -326,54 +281,42 @@ export interface TracedBatch {
   outcome: Outcome | null;
 }
 
-interface BatchRow {
-  id: number;
-  connector: string;
-  profile: string;
-  language: string | null;
-  quiet: string | null;
-  quiet_until: Date | null;
-  attempt: number;
-  unanswered: number;
-  last_reason: string | null;
-  is_settled: boolean;
-  settled_at: Date | null;
-  code: number | null;
-}
-
 /**
  * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads
  * all batches of the push without an index: a batch holds 1000 ids at most.
  */
 export async function findBatchOfDevice(
   db: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   installation: number,
 ): Promise<TracedBatch | undefined> {
-  const { rows } = await db.query<BatchRow>(
-    `SELECT id, connector, profile, language, quiet, quiet_until, attempt, unanswered, last_reason, is_settled, settled_at,
-            get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
-       FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
+  const row = await queryRow<Omit<TracedBatch, 'outcome'> & { code: number | null }>(
+    db,
+    `SELECT ${membersOf('b', tracedColumns)}, get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
+       FROM push_batch b WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
     [push.appId, push.id, installation],
   );
-  return rows.map(
-    (row): TracedBatch => ({
-      id: row.id,
-      connector: row.connector,
-      profile: row.profile,
-      language: row.language,
-      quiet: row.quiet,
-      quietUntil: row.quiet_until,
-      attempt: row.attempt,
-      unanswered: row.unanswered,
-      lastReason: row.last_reason,
-      isSettled: row.is_settled,
-      settledAt: row.settled_at,
-      outcome: row.code === null || row.code === retriedCode ? null : (outcomeOfCode(row.code) ?? null),
-    }),
-  )[0];
+  if (!row) return undefined;
+  const { code, ...batch } = row;
+  const isOpen = code === null || code === retriedCode;
+  return { ...batch, outcome: isOpen ? null : (outcomeOfCode(code) ?? null) };
 }
+
+const tracedColumns = [
+  ...[
+    'id',
+    'connector',
+    'profile',
+    'language',
+    'quiet',
+    'quiet_until',
+    'attempt',
+    'unanswered',
+    'last_reason',
+  ],
+  ...['is_settled', 'settled_at'],
+];
 
 export interface TracedFailure {
   installation: number;
@@ -388,7 +331,7 @@ export interface TracedFailure {
 /** Finds the failure of a device; by its public id also if the device was deleted for it. */
 export async function findFailure(
   db: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   device: { id: number } | { objectId: string },
 ): Promise<TracedFailure | undefined> {
   const [column, value] =
@@ -403,7 +346,7 @@ export async function findFailure(
 }
 
 /** Returns whether a message of a push waits for a device of the channel. */
-export const hasPendingMessage = (db: Handle, push: { appId: string; id: number }, installation: number) =>
+export const hasPendingMessage = (db: Handle, push: PushKey, installation: number) =>
   hasRows(
     db,
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3

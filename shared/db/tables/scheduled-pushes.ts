@@ -5,10 +5,20 @@ import type { Recurrence } from '../../domain/pushes/recurrence.ts';
 import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, hasRows, queryColumn, queryNumber, queryRow, queryRows, queryValue } from '../query.ts';
+import {
+  execute,
+  hasRows,
+  queryColumn,
+  queryNumber,
+  queryOne,
+  queryRow,
+  queryRows,
+  queryValue,
+} from '../query.ts';
 import { forEachApp } from '../sharding.ts';
-import type { SqlCondition } from './audience.ts';
-import { pushColumns } from './pushes.ts';
+import { lockAppRow } from './apps.ts';
+import { countScheduled } from './audience.ts';
+import { type PushKey, pushColumns } from './pushes.ts';
 
 /** What a caller decides of a recurring push. */
 export interface RecurringTerms extends Recurrence {
@@ -88,8 +98,7 @@ export async function lockRecurringNames(
   appId: string,
   { name, exceptId }: { name: string; exceptId: number | null },
 ): Promise<{ count: number; isTaken: boolean } | undefined> {
-  const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  if ((locked.rowCount ?? 0) === 0) return undefined;
+  if (!(await lockAppRow(tx, appId))) return undefined;
   return queryRow(
     tx,
     `SELECT count(*) AS count, coalesce(bool_or(name = $2), false) AS "isTaken"
@@ -114,38 +123,34 @@ const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }:
   tokenId,
 ];
 
-export async function insertRecurring(
+export function insertRecurring(
   tx: Handle,
   appId: string,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
 ): Promise<RecurringPush> {
-  const { rows } = await tx.query<RecurringPush>(
+  return queryOne(
+    tx,
     `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at, is_enabled, body, request,
                                  notification_id, life_seconds, next_at, created_by, created_token, changed_by, changed_token)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14) RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by)],
   );
-  const [row] = rows;
-  if (!row) throw new Error('the database returned no recurring push');
-  return row;
 }
 
 /** Changes a locked recurring push; its counts stay. Times before the change are not caught up. */
-export async function updateRecurring(
+export function updateRecurring(
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
 ): Promise<RecurringPush> {
-  const { rows } = await tx.query<RecurringPush>(
+  return queryOne(
+    tx,
     `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5, ends_at = $6, is_enabled = $7,
             body = $8::jsonb, request = $9::jsonb, notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
             changed_token = $14, changed_at = now()
       WHERE app_id = $1 AND id = $15 RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by), id],
   );
-  const [row] = rows;
-  if (!row) throw new Error('the database returned no recurring push');
-  return row;
 }
 
 export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
@@ -217,8 +222,8 @@ export const noteStarts = (
  * the limit is exact under concurrent calls (protocol/push.md#scheduled-pushes).
  */
 export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
-  await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  return queryNumber(tx, 'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
+  await lockAppRow(tx, appId);
+  return countScheduled(tx, appId);
 }
 
 /** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
@@ -230,33 +235,30 @@ export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, p
   ]);
 
 /** Lists the pending entries of an app by id; the plan limits their number. */
-export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<EntryRow>(`${entries} ORDER BY s.id`, [appId]);
-  return rows.map(toEntry);
-}
-
-/** Push with the id of its entry. */
-type EntryRow = Push & { entryId: number };
+export const listScheduled = (db: Handle, appId: string) =>
+  queryEntries(db, `${entries} ORDER BY s.id`, [appId]);
 
 const entries = `SELECT ${pushColumns}, s.id AS "entryId"
    FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
   WHERE s.app_id = $1 AND n.state = 'scheduled'`;
 
-const toEntry = ({ entryId: id, ...push }: EntryRow): ScheduledPush => ({ id, push });
+async function queryEntries(db: Handle, text: string, values: unknown[]): Promise<ScheduledPush[]> {
+  const rows = await queryRows<Push & { entryId: number }>(db, text, values);
+  return rows.map(({ entryId: id, ...push }) => ({ id, push }));
+}
 
 /** Lists pending entries of an app, the next one first, from the one behind `after` on. */
-export async function listScheduledPage(
+export const listScheduledPage = (
   db: Handle,
   appId: string,
   { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
-): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<EntryRow>(
+) =>
+  queryEntries(
+    db,
     `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::bigint))
       ORDER BY s.push_time, s.id LIMIT $4`,
-    [appId, after?.pushTime ?? null, after?.id ?? null, limit],
+    [appId, after?.pushTime, after?.id, limit],
   );
-  return rows.map(toEntry);
-}
 
 /** Finds a pending entry, and locks it until the transaction ends. */
 export async function lockScheduled(
@@ -266,8 +268,7 @@ export async function lockScheduled(
 ): Promise<ScheduledPush | undefined> {
   // Lock order of the scheduler: the entry first.
   await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, entryId]);
-  const { rows } = await tx.query<EntryRow>(`${entries} AND s.id = $2`, [appId, entryId]);
-  return rows.map(toEntry)[0];
+  return (await queryEntries(tx, `${entries} AND s.id = $2`, [appId, entryId]))[0];
 }
 
 /** Moves a locked entry to another time. */
@@ -324,15 +325,9 @@ export async function msToNextPush(db: Handle): Promise<number> {
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   return forEachApp(tx, { text: dueEntries, values: [limit] }, async (appId, ids) => {
-    const { rows } = await tx.query<{ id: number }>(takeEntries, [appId, ids]);
-    return rows.map(({ id }) => ({ appId, pushId: id }));
+    const taken = await queryColumn<number>(tx, takeEntries, [appId, ids]);
+    return taken.map((pushId) => ({ appId, pushId }));
   });
-}
-
-/** Key of a push. */
-interface PushKey {
-  appId: string;
-  id: number;
 }
 
 /** Approval of a push to many devices; it waits while `givenAt` is null. */
@@ -376,12 +371,12 @@ export async function lockForApproval(
   tx: Handle,
   { appId, id }: PushKey,
 ): Promise<{ isPaused: boolean; approval: Approval | undefined } | undefined> {
-  const { rows } = await tx.query<{ isPaused: boolean }>(
+  const push = await queryRow<{ isPaused: boolean }>(
+    tx,
     `SELECT state = 'paused' AS "isPaused" FROM notification WHERE app_id = $1 AND id = $2
         AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
     [appId, id],
   );
-  const [push] = rows;
   return push && { ...push, approval: await findApproval(tx, { appId, id }) };
 }
 
@@ -403,13 +398,14 @@ export async function giveApproval(
   { appId, id }: PushKey,
   { by, isPaused }: { by: string; isPaused: boolean },
 ): Promise<'resumed' | 'noted'> {
-  const { rows } = await tx.query<{ above: number | null }>(
+  const above = await queryValue<number | null>(
+    tx,
     `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
      RETURNING above`,
     [appId, id, by],
   );
-  if (rows[0]?.above === null || !isPaused) return 'noted';
+  if (above === null || !isPaused) return 'noted';
   await tx.query(
     `UPDATE notification SET state = 'sending', updated_at = now() WHERE app_id = $1 AND id = $2`,
     [appId, id],
@@ -442,37 +438,13 @@ export async function findWaitingForApproval(
   ids: readonly number[],
 ): Promise<Set<number>> {
   if (ids.length === 0) return new Set();
-  const { rows } = await db.query<{ id: number }>(
-    `SELECT push_id AS id FROM push_approval
+  const waiting = await queryColumn<number>(
+    db,
+    `SELECT push_id FROM push_approval
       WHERE app_id = $1 AND push_id = ANY($2::bigint[]) AND above IS NOT NULL AND given_at IS NULL`,
     [appId, ids],
   );
-  return new Set(rows.map(({ id }) => id));
-}
-
-/**
- * Zones of one audience that are told apart: clients choose the names. Devices of further ones
- * count as without a zone.
- */
-const maxZones = 1000;
-
-/** Devices with the same `timeZone`; null for those without one, or with one of too many. */
-export interface ZoneGroup {
-  zone: string | null;
-  devices: number;
-}
-
-/** Counts devices by their time zone, the most frequent first. */
-export async function countZones(tx: Handle, condition: SqlCondition): Promise<ZoneGroup[]> {
-  const { rows } = await tx.query<ZoneGroup & { total: number }>(
-    `SELECT time_zone AS zone, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
-       FROM installation WHERE ${condition.text}
-      GROUP BY time_zone ORDER BY devices DESC, zone LIMIT ${maxZones}`,
-    condition.values,
-  );
-  const groups = rows.map(({ zone, devices }) => ({ zone, devices }));
-  const others = (rows[0]?.total ?? 0) - groups.reduce((sum, { devices }) => sum + devices, 0);
-  return others > 0 ? [...groups, { zone: null, devices: others }] : groups;
+  return new Set(waiting);
 }
 
 /** Starts of a push at local time: the one in work, and the one before it; null before the first. */
@@ -486,14 +458,14 @@ export async function readLocalProgress(
   db: Handle,
   { appId, id }: PushKey,
 ): Promise<LocalProgress & { nowMs: number }> {
-  const { rows } = await db.query<LocalProgress & { nowMs: number }>(
+  const progress = await queryRow<LocalProgress & { nowMs: number }>(
+    db,
     `SELECT local_after AS after, local_at AS at, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"
        FROM notification WHERE app_id = $1 AND id = $2`,
     [appId, id],
   );
-  const [row] = rows;
-  if (!row) throw new Error('the push was deleted');
-  return row;
+  if (!progress) throw new Error('the push was deleted');
+  return progress;
 }
 
 /** One step of planning a start. */
@@ -551,7 +523,8 @@ export async function listScheduledBefore(
   appId: string,
   { until, limit }: { until: Date; limit: number },
 ): Promise<{ pushes: Push[]; count: number }> {
-  const { rows } = await db.query<Push & { total: number }>(
+  const rows = await queryRows<Push & { total: number }>(
+    db,
     `SELECT ${pushColumns}, (count(*) OVER ())::bigint AS total
        FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
       WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id LIMIT $3`,
