@@ -51,3 +51,7 @@ export async function hasRows(db: Handle, ...query: Query): Promise<boolean> {
 export async function execute(db: Handle, ...query: Query): Promise<void> {
   await db.query(...query);
 }
+
+/** Returns members of rows as lists, one for each name, for a statement over `unnest`. */
+export const listsOf = <T>(rows: readonly T[], ...names: (keyof T)[]): unknown[][] =>
+  names.map((name) => rows.map((row) => row[name]));

@@ -11,7 +11,7 @@ import {
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
-import { queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
+import { listsOf, queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
 /** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
@@ -317,11 +317,9 @@ const existing = new AppStatement(
 
 /** Returns for each kind whether a device of it exists, with one index lookup. */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
-  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) => [
-    part.map(({ appId }) => appId),
-    part.map(({ deviceType }) => deviceType),
-    part.map(({ vendor }) => vendor),
-  ]);
+  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) =>
+    listsOf(part, 'appId', 'deviceType', 'vendor'),
+  );
   const have = new Set(parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])));
   return kinds.map((kind) => have.has(kind));
 }
@@ -395,11 +393,8 @@ export async function findPointDevices(
 
 const keyOf = (appId: string, column: string, value: string): string => `${appId} ${column} ${value}`;
 
-const valuesOf = (lookups: readonly NamedLookup[]): unknown[] => [
-  lookups.map(({ appId }) => appId),
-  lookups.map(({ name }) => name),
-  lookups.map((lookup) => lookup.activeSince),
-];
+const valuesOf = (lookups: readonly NamedLookup[]): unknown[] =>
+  listsOf(lookups, 'appId', 'name', 'activeSince');
 
 /** Blanks at the ends of a value do not count. */
 const trimmed = (text: string): string =>

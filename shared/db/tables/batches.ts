@@ -4,7 +4,7 @@ import type { OutcomeTotals } from '../../domain/outcome.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { execute, queryColumn, queryRow } from '../query.ts';
+import { execute, listsOf, queryColumn, queryRow } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type FailedBatch, failuresText, insertFailuresSql, type RecipientFailure } from './push-failures.ts';
 
@@ -160,10 +160,7 @@ export interface BatchKey {
 }
 
 /** Returns keys as two parameters. */
-export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => [
-  keys.map(({ appId }) => appId),
-  keys.map(({ batchId }) => batchId),
-];
+export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => listsOf(keys, 'appId', 'batchId');
 
 const findStatement = new AppStatement(
   3,

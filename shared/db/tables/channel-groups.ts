@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryColumn, queryRows, queryValue } from '../query.ts';
+import { listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
@@ -135,11 +135,7 @@ export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
        JOIN channel_group g ON g.app_id = a.app_id AND g.push_id = a.push_id
             AND a.installation BETWEEN g.lowest AND g.highest AND a.installation = ANY (g.pending)`,
-    [
-      acknowledgements.map(({ appId }) => appId),
-      acknowledgements.map(({ installation }) => installation),
-      acknowledgements.map(({ pushId }) => pushId),
-    ],
+    listsOf(acknowledgements, 'appId', 'installation', 'pushId'),
   );
 
 /** Groups that one transaction of `moveToInboxes` moves. */
@@ -202,9 +198,7 @@ async function moveGroupsOfApp(
   if (valid.length > 0)
     await tx.query(addToInboxes, [
       appId,
-      valid.map(({ id }) => id),
-      valid.map(({ pushId }) => pushId),
-      valid.map(({ messageId }) => messageId),
+      ...listsOf(valid, 'id', 'pushId', 'messageId'),
       valid.map(({ pending }) => `{${pending.join()}}`),
     ]);
   await tx.query('DELETE FROM channel_group WHERE app_id = $1 AND id = ANY ($2::bigint[])', [

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { violatedConstraint } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
+import { listsOf, queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded, sweepText } from '../sharding.ts';
 import {
   type Acknowledgement,
@@ -200,11 +200,7 @@ async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[
   const parts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
     db,
     acknowledgements,
-    (part) => [
-      part.map(({ appId }) => appId),
-      part.map(({ installation }) => installation),
-      part.map(({ pushId }) => pushId),
-    ],
+    (part) => listsOf(part, 'appId', 'installation', 'pushId'),
   );
   return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
 }
@@ -523,7 +519,7 @@ export async function findPendingStates(
   const parts = await pendingStatement.run<{ n: number; isCrowded: boolean }, (typeof devices)[number]>(
     db,
     devices,
-    (part) => [part.map(({ appId }) => appId), part.map(({ installation }) => installation)],
+    (part) => listsOf(part, 'appId', 'installation'),
   );
   const states = new Map<object, PendingState>();
   for (const { part, found } of parts)

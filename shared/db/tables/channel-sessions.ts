@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, queryColumn, queryRows, queryValue } from '../query.ts';
+import { execute, listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
@@ -81,13 +81,7 @@ export async function openSessions(
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
        FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
-    [
-      devices.map(({ appId }) => appId),
-      devices.map(({ installationId }) => installationId),
-      nodeId,
-      now,
-      touchedBefore,
-    ],
+    [...listsOf(devices, 'appId', 'installationId'), nodeId, now, touchedBefore],
   );
   const opened = new Map(
     rows.map(({ n, installation, sessionId, newestPosition }) => [
@@ -102,11 +96,7 @@ export async function openSessions(
 }
 
 function columnsOf(sessions: DeviceSession[]): unknown[] {
-  return [
-    sessions.map((session) => session.appId),
-    sessions.map((session) => session.installation),
-    sessions.map((session) => session.sessionId),
-  ];
+  return listsOf(sessions, 'appId', 'installation', 'sessionId');
 }
 
 /**

@@ -6,7 +6,7 @@ import type { SessionSecret, UserDraft } from '../../domain/users/user.ts';
 import { type CopyRow, type CopyValue, copyIn, RowEncoder } from '../copy.ts';
 import { isFailedCopyToWorker, violatedConstraint } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
-import { execute, queryNumber, queryRows } from '../query.ts';
+import { execute, listsOf, queryNumber, queryRows } from '../query.ts';
 import { draftColumns, draftValues } from './installations.ts';
 import { countRolesLocked } from './roles.ts';
 import { userDraftColumns, userDraftValues } from './users.ts';
@@ -369,7 +369,7 @@ interface MembershipRow {
  */
 export async function mergeMemberships(tx: Handle, appId: string, batch: MembershipBatch): Promise<Merged> {
   const { relation, rows: staged, isDry } = batch;
-  const given = [staged.map(({ line }) => line), staged.map(({ role }) => role)];
+  const given = listsOf(staged, 'line', 'role');
   const members = staged.map(({ member }) => member);
   const values = [appId, ...given, members];
   const rows = isDry

@@ -5,7 +5,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
-import { execute, queryColumn, queryOne, queryRowCount, queryRows } from '../query.ts';
+import { execute, listsOf, queryColumn, queryOne, queryRowCount, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
@@ -191,14 +191,7 @@ export async function recordInvalidTokens(
                        AND (n.is_sure OR n.push_id <> excluded.push_id)),
             push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at,
             noted_at = excluded.noted_at`,
-    [
-      appId,
-      connector,
-      notices.map((notice) => notice.pushId),
-      notices.map((notice) => notice.registrationId),
-      notices.map((notice) => notice.asOf),
-      notices.map((notice) => notice.isSure),
-    ],
+    [appId, connector, ...listsOf(notices, 'pushId', 'registrationId', 'asOf', 'isSure')],
   );
 }
 

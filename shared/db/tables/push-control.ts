@@ -1,6 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryRows } from '../query.ts';
+import { execute, hasRows, listsOf, queryRows } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
 
@@ -178,7 +178,7 @@ export function listOpenPushes(
  */
 export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
-  const keys = [pushes.map(({ appId }) => appId), pushes.map(({ id }) => id)];
+  const keys = listsOf(pushes, 'appId', 'id');
   const { rows: plans } = await tx.query<OpenWork>(
     `WITH open AS MATERIALIZED (
        SELECT n.app_id, n.id, n.state, n.is_planned, n.is_plan_held, n.planned_through,

@@ -4,7 +4,7 @@ import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { hasRows, queryNumber, queryRows, queryValue } from '../query.ts';
+import { hasRows, listsOf, queryNumber, queryRows, queryValue } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
@@ -106,8 +106,7 @@ const wholeStatement = new AppStatement(
 export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
   const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
     ...keyValues(part),
-    part.map(({ through }) => through),
-    part.map(({ devices }) => devices),
+    ...listsOf(part, 'through', 'devices'),
   ]);
   return pushes.map(({ id }) => planned.has(id));
 }

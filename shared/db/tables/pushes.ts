@@ -2,7 +2,7 @@ import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { execute, hasRows, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
+import { execute, hasRows, listsOf, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
 import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
 import type { RowCondition } from './selection.ts';
 
@@ -109,10 +109,7 @@ export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<
 }
 
 /** Returns keys as two parameters. */
-export const keyValues = (keys: readonly PushKey[]): unknown[] => [
-  keys.map(({ appId }) => appId),
-  keys.map(({ id }) => id),
-];
+export const keyValues = (keys: readonly PushKey[]): unknown[] => listsOf(keys, 'appId', 'id');
 
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
   return (await findPushes(db, [{ appId, id }]))[0];
@@ -220,12 +217,7 @@ export async function claimRequestIds(
   claims: readonly RequestClaim[],
   windowMs: number,
 ): Promise<RequestClaim[]> {
-  const values = [
-    claims.map(({ appId }) => appId),
-    claims.map(({ reqId }) => reqId),
-    claims.map(({ objectId }) => objectId),
-    claims.map(({ acceptedAt }) => acceptedAt),
-  ];
+  const values = listsOf(claims, 'appId', 'reqId', 'objectId', 'acceptedAt');
   const { rows: claimed } = await tx.query(
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
      SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
@@ -310,7 +302,7 @@ export function deleteOldPushes(db: Database, before: Date, limit: number): Prom
       return locked.rows;
     });
     if (rows.length === 0) return 0;
-    const pushes = [rows.map((row) => row.app_id), rows.map(({ id }) => id)];
+    const pushes = listsOf(rows, 'app_id', 'id');
     if (await deleteChildren(tx, pushes)) return limit;
     await tx.query(
       `DELETE FROM notification n USING unnest($1::text[], $2::bigint[]) AS p (app_id, id)

@@ -1,7 +1,7 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryRows } from '../query.ts';
+import { execute, hasRows, listsOf, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** App and connector of a callback's receipts. */
@@ -59,13 +59,7 @@ export async function markReceipts(
   { appId, connector }: ReceiptSource,
   told: readonly DeviceReceipt[],
 ): Promise<Map<number, ReceiptTotals>> {
-  const values = [
-    appId,
-    connector,
-    told.map((mark) => mark.pushId),
-    told.map((mark) => mark.installation),
-    told.map((mark) => mark.isClicked),
-  ];
+  const values = [appId, connector, ...listsOf(told, 'pushId', 'installation', 'isClicked')];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -245,14 +239,7 @@ export async function insertGatewayMessages(tx: Handle, list: readonly BatchMess
   await tx.query(
     `INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)
      SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[])`,
-    [
-      rows.map(({ appId }) => appId),
-      rows.map(({ pushId }) => pushId),
-      rows.map(({ batchId }) => batchId),
-      rows.map(({ connector }) => connector),
-      rows.map(({ messageId }) => messageId),
-      rows.map(({ devices }) => devices),
-    ],
+    listsOf(rows, 'appId', 'pushId', 'batchId', 'connector', 'messageId', 'devices'),
   );
 }
 

@@ -1,7 +1,7 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, queryRows } from '../query.ts';
+import { execute, listsOf, queryRows } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
@@ -176,9 +176,7 @@ async function countBy(
   { windowMs, isUsage, lockTimeoutMs }: CountTerms,
 ): Promise<Map<string, CallWindow>> {
   const rows = await queryRows<CallWindow & { appId: string }>(db, count, [
-    apps.map(({ appId }) => appId),
-    apps.map(({ calls }) => calls),
-    apps.map(({ perWindow }) => perWindow),
+    ...listsOf(apps, 'appId', 'calls', 'perWindow'),
     windowMs,
     isUsage,
     `${lockTimeoutMs}ms`,

@@ -4,7 +4,7 @@ import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts'
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
-import { execute, hasRows, queryColumn, queryOne, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, listsOf, queryColumn, queryOne, queryRow, queryRows } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -190,10 +190,7 @@ const identitiesAmong = (first: number) => `user_identity
        JOIN unnest($${first}::text[], $${first + 1}::text[]) AS wanted (platform, uid) USING (platform, uid)
       WHERE app_id = $1`;
 
-const columnsOf = (identities: Identity[]): [string[], string[]] => [
-  identities.map(({ platform }) => platform),
-  identities.map(({ uid }) => uid),
-];
+const columnsOf = (identities: Identity[]) => listsOf(identities, 'platform', 'uid');
 
 /** Finds the ids of the users of these third-party accounts, each once. */
 export async function findUsersOfIdentities(
