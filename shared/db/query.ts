@@ -37,6 +37,11 @@ export async function queryNumber(db: Handle, ...query: Query): Promise<number> 
   return (await queryValue<number>(db, ...query)) ?? 0;
 }
 
+/** Runs a statement that returns a boolean, such as `SELECT EXISTS (…)`; false without rows. */
+export async function queryBoolean(db: Handle, ...query: Query): Promise<boolean> {
+  return (await queryValue<boolean>(db, ...query)) ?? false;
+}
+
 /** Runs a statement and returns how many rows it returned or changed. */
 export async function queryRowCount(db: Handle, ...query: Query): Promise<number> {
   return (await db.query(...query)).rowCount ?? 0;

@@ -16,7 +16,16 @@ import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { execute, hasRows, queryColumn, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
+import {
+  execute,
+  hasRows,
+  queryBoolean,
+  queryColumn,
+  queryOne,
+  queryRow,
+  queryRows,
+  queryValue,
+} from '../query.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -151,9 +160,9 @@ function pageOfApps(columns: string, sort: AppPage['sort']): string {
 
 const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[] => [
   apps,
-  q ?? null,
-  after?.appId ?? null,
-  after?.name ?? null,
+  q,
+  after?.appId,
+  after?.name,
   limit,
 ];
 
@@ -436,11 +445,9 @@ const notifyFreezes = (tx: Handle) => execute(tx, `SELECT pg_notify($1, '')`, [f
 
 /** Tells whether an app or the whole service is frozen. */
 export async function isFrozen(db: Handle, appId: string): Promise<boolean> {
-  return (
-    (await queryValue<boolean>(
-      db,
-      'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
-      [appId],
-    )) ?? false
+  return queryBoolean(
+    db,
+    'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
+    [appId],
   );
 }

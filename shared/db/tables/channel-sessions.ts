@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
+import { execute, listsOf, queryBoolean, queryColumn, queryRows } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
@@ -144,13 +144,11 @@ export const sessionsOfNode = (db: Handle, nodeId: string) =>
 
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
 export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
-  return (
-    (await queryValue<boolean>(
-      db,
-      `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
+  return queryBoolean(
+    db,
+    `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
-      [nodeId],
-    )) ?? false
+    [nodeId],
   );
 }
 

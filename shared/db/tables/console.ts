@@ -395,16 +395,8 @@ export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
     `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
-      entry.appId,
-      entry.actorName,
-      entry.actorRole,
-      entry.tokenId,
-      entry.address,
-      entry.requestId,
-      entry.action,
-      entry.target,
-      boundedMembers(entry.before),
-      boundedMembers(entry.after),
+      ...[entry.appId, entry.actorName, entry.actorRole, entry.tokenId, entry.address, entry.requestId],
+      ...[entry.action, entry.target, boundedMembers(entry.before), boundedMembers(entry.after)],
     ],
   );
 
@@ -454,7 +446,11 @@ export function insertCommand(
 }
 
 /** Lists entries, the newest first. */
-export const listAudit = (db: Handle, filter: AuditFilter, page: { before: number | null; limit: number }) =>
+export const listAudit = (
+  db: Handle,
+  { app, actor, action, target, from, to }: AuditFilter,
+  page: { before: number | null; limit: number },
+) =>
   queryRows<AuditEntry>(
     db,
     `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
@@ -466,16 +462,7 @@ export const listAudit = (db: Handle, filter: AuditFilter, page: { before: numbe
         AND ($5::text IS NULL OR target = $5)
         AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
       ORDER BY id DESC LIMIT $8`,
-    [
-      page.before,
-      filter.app ?? null,
-      filter.actor ?? null,
-      filter.action ?? null,
-      filter.target ?? null,
-      filter.from ?? null,
-      filter.to ?? null,
-      page.limit,
-    ],
+    [page.before, app, actor, action, target, from, to, page.limit],
   );
 
 export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at' });

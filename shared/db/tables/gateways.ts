@@ -87,7 +87,7 @@ export async function listBreakers(
           ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC LIMIT 1) s ON true
       WHERE $1::text IS NULL OR (p.app_id = $1 AND ($2::text IS NULL OR p.connector = $2 AND p.name = $3))
       ORDER BY p.app_id, p.connector, p.name`,
-    [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
+    [only?.appId, only?.connector, only?.profile, deadAfterSeconds],
   );
   return rows.map(({ reason, at, ...view }) => ({
     id: breakerIdOf(view),

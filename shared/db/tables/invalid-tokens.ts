@@ -104,14 +104,8 @@ export async function deleteInvalidPage(
      SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
             (SELECT count(*) FROM gone) AS deleted`,
     [
-      appId,
-      pushId,
-      after,
-      profile?.connector ?? null,
-      profile?.profile ?? null,
-      deletable.proven,
-      deletable.called,
-      successes ? [...successes] : null,
+      ...[appId, pushId, after, profile?.connector, profile?.profile, deletable.proven, deletable.called],
+      successes && [...successes],
     ],
   );
   return { last: size < pageSize ? null : last, deleted };

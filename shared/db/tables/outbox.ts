@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
-import { execute } from '../query.ts';
+import { execute, queryOne, queryRow, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -50,13 +50,8 @@ const body = z.object({
   sms: smsParts.optional(),
 });
 
-interface OutboxRow {
-  kind: OutboxMessage['kind'];
-  recipient: string;
-  type: string;
-  body: Buffer;
-  created_at: Date;
-}
+/** Message as it is stored. */
+type StoredMessage = Pick<OutboxMessage, 'kind' | 'to' | 'type'> & { body: Buffer; createdAt: Date };
 
 /** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
 export async function insertOutboxMessage(
@@ -66,20 +61,13 @@ export async function insertOutboxMessage(
   message: OutboxMessage & { expiresAt?: Date },
 ): Promise<number> {
   const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
-  const { rows } = await db.query<{ id: number }>(
+  const body = vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type }));
+  const { id } = await queryOne<{ id: number }>(
+    db,
     `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
      VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
-    [
-      appId,
-      kind,
-      to,
-      type,
-      vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type })),
-      expiresAt ?? null,
-    ],
+    [appId, kind, to, type, body, expiresAt],
   );
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the database returned no row');
   return id;
 }
 
@@ -98,29 +86,25 @@ export async function listOutboxMessages(
   appId: string,
   filter: OutboxFilter,
 ): Promise<SentMessage[]> {
-  const { rows } = await db.query<OutboxRow>(
-    `SELECT kind, recipient, type, body, created_at FROM outbox
+  const rows = await queryRows<StoredMessage>(
+    db,
+    `SELECT kind, recipient AS "to", type, body, created_at AS "createdAt" FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
       ORDER BY id DESC LIMIT $4`,
-    [appId, filter.kind ?? null, filter.to ?? null, filter.limit],
+    [appId, filter.kind, filter.to, filter.limit],
   );
-  return rows.map((row) => {
-    const { mail, sms, ...shown } = openBody(row, vault, appId);
-    return {
-      kind: row.kind,
-      to: row.recipient,
-      type: row.type,
-      ...shown,
-      createdAt: row.created_at,
-    };
+  return rows.map(({ body: sealed, ...row }) => {
+    const { mail, sms, ...shown } = openBody({ ...row, body: sealed }, vault, appId);
+    return { ...row, ...shown };
   });
 }
 
 /** Decrypts the body of a message. Throws `SealError`. */
-export const openBody = (row: Omit<OutboxRow, 'created_at'>, vault: Vault, appId: string) =>
-  body.parse(
-    vault.open(row.body, sealContexts.message({ appId, kind: row.kind, to: row.recipient, type: row.type })),
-  );
+const openBody = (
+  { kind, to, type, body: sealed }: Omit<StoredMessage, 'createdAt'>,
+  vault: Vault,
+  appId: string,
+) => body.parse(vault.open(sealed, sealContexts.message({ appId, kind, to, type })));
 
 /** Message that waits for its provider. */
 export interface WaitingMessage extends OutboxMessage {
@@ -138,22 +122,15 @@ export async function findWaitingMessage(
   appId: string,
   id: number,
 ): Promise<WaitingMessage | undefined> {
-  const { rows } = await db.query<OutboxRow & { attempts: number; expires_at: Date }>(
-    `SELECT kind, recipient, type, body, attempts, expires_at, created_at FROM outbox
-      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+  const row = await queryRow<StoredMessage & Pick<WaitingMessage, 'attempts' | 'expiresAt'>>(
+    db,
+    `SELECT kind, recipient AS "to", type, body, attempts, expires_at AS "expiresAt", created_at AS "createdAt"
+       FROM outbox WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id],
   );
-  const row = rows[0];
   if (!row) return undefined;
-  return {
-    kind: row.kind,
-    to: row.recipient,
-    type: row.type,
-    ...openBody(row, vault, appId),
-    attempts: row.attempts,
-    expiresAt: row.expires_at,
-    createdAt: row.created_at,
-  };
+  const { body: _, ...message } = row;
+  return { ...message, ...openBody(row, vault, appId) };
 }
 
 /** Final result of a message. `reason` comes from a bounded set and contains no personal data. */
@@ -228,7 +205,7 @@ export async function listOutboxPage(
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
         AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $6`,
-    [appId, kind ?? null, to ?? null, state ?? null, before, limit],
+    [appId, kind, to, state, before, limit],
   );
   return rows;
 }
@@ -237,9 +214,9 @@ export async function listOutboxPage(
 export function openListed(
   vault: Vault,
   appId: string,
-  { kind, to, type, body }: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
+  message: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
 ): Pick<OutboxMessage, 'text' | 'code' | 'link'> {
-  const { text, code, link } = openBody({ kind, recipient: to, type, body }, vault, appId);
+  const { text, code, link } = openBody(message, vault, appId);
   return { text, code, link };
 }
 

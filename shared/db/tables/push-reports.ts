@@ -44,17 +44,11 @@ const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND 
         SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at LIMIT 1), 9223372036854775807))
   AND ($8::bigint IS NULL OR recurring_id = $8)`;
 
-const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => [
-  appId,
-  states ?? null,
-  source ?? null,
-  text ?? null,
-  // The content is stored as JSON text.
-  text === undefined ? null : JSON.stringify(text).slice(1, -1),
-  from ?? null,
-  to ?? null,
-  recurring ?? null,
-];
+/** Values of `conditions`; the content is stored as JSON text. */
+const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => {
+  const inJson = text === undefined ? null : JSON.stringify(text).slice(1, -1);
+  return [appId, states, source, text, inJson, from, to, recurring];
+};
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
 export const listPushPage = (

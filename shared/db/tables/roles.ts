@@ -1,7 +1,7 @@
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, queryColumn, queryNumber, queryOne, queryRow, queryValue } from '../query.ts';
+import { execute, queryBoolean, queryColumn, queryNumber, queryOne, queryRow } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 const columns = membersOf('role', ['id', 'object_id', 'name', 'acl', 'fields', 'created_at', 'updated_at']);
@@ -114,11 +114,7 @@ export const maxRolesOfUser = 1000;
 const maxPairsPerStep = 20_000;
 
 export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
-  return (
-    (await queryValue<boolean>(db, 'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [
-      appId,
-    ])) ?? false
-  );
+  return queryBoolean(db, 'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
 }
 
 /**

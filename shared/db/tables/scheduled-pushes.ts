@@ -108,19 +108,9 @@ export async function lockRecurringNames(
 }
 
 const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }: PushCreator): unknown[] => [
-  terms.name,
-  terms.expression,
-  terms.timeZone,
-  terms.startsAt,
-  terms.endsAt,
-  terms.isEnabled,
-  JSON.stringify(terms.body),
-  JSON.stringify(terms.pushOrder),
-  terms.notificationId,
-  terms.lifeSeconds,
-  nextAt,
-  name,
-  tokenId,
+  ...[terms.name, terms.expression, terms.timeZone, terms.startsAt, terms.endsAt, terms.isEnabled],
+  ...[JSON.stringify(terms.body), JSON.stringify(terms.pushOrder), terms.notificationId, terms.lifeSeconds],
+  ...[nextAt, name, tokenId],
 ];
 
 export function insertRecurring(
@@ -204,17 +194,7 @@ export const noteStarts = (
             last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
             missed = missed + $8, held_back = held_back + $9
       WHERE app_id = $1 AND id = $2`,
-    [
-      appId,
-      id,
-      nextAt !== undefined,
-      nextAt ?? null,
-      made?.at ?? null,
-      made?.objectId ?? null,
-      made ? 1 : 0,
-      missed,
-      heldBack,
-    ],
+    [appId, id, nextAt !== undefined, nextAt, made?.at, made?.objectId, made ? 1 : 0, missed, heldBack],
   );
 
 /**

@@ -2,7 +2,7 @@
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
-import { queryNumber, queryRows, queryValue } from '../query.ts';
+import { queryBoolean, queryNumber, queryRows } from '../query.ts';
 
 /** Tables that clients query by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';
@@ -69,11 +69,9 @@ export async function rowMeets(
   { table, id }: { table: ClassTable; id: number },
   { condition, values }: RowCondition,
 ): Promise<boolean> {
-  return (
-    (await queryValue<boolean>(
-      tx,
-      `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
-      [...values, id],
-    )) ?? false
+  return queryBoolean(
+    tx,
+    `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
+    [...values, id],
   );
 }

@@ -1,7 +1,7 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, hasRows, queryRow, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, queryBoolean, queryRow, queryRows, queryValue } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Key of a captcha. */
@@ -155,16 +155,16 @@ export interface LockRule {
 }
 
 /** Tells whether an identifier is locked. */
-export async function isLoginLocked(
+export function isLoginLocked(
   db: Handle,
   appId: string,
   { identifier, now }: { identifier: Buffer; now: Date },
 ): Promise<boolean> {
-  const { rows } = await db.query(
-    'SELECT 1 FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3',
-    [appId, identifier, now],
-  );
-  return rows.length > 0;
+  return hasRows(db, 'SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
+    appId,
+    identifier,
+    now,
+  ]);
 }
 
 /**
@@ -178,10 +178,10 @@ export async function countLoginFailure(
   appId: string,
   { identifier, now, rule }: { identifier: Buffer; now: Date; rule: LockRule },
 ): Promise<boolean> {
-  return (
-    (await queryValue<boolean>(
-      db,
-      `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
+  const after = (ms: number) => new Date(now.getTime() + ms);
+  return queryBoolean(
+    db,
+    `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
      VALUES ($1, $2, ARRAY[$3::timestamptz(3)], $3)
      ON CONFLICT (app_id, identifier) DO UPDATE SET
        failed_at = CASE WHEN l.locked_until > $3 THEN l.failed_at
@@ -190,15 +190,7 @@ export async function countLoginFailure(
          WHEN cardinality(l.failed_at) - width_bucket($4, l.failed_at) >= $5 THEN $6::timestamptz END,
        last_failed_at = CASE WHEN l.locked_until > $3 THEN l.last_failed_at ELSE $3 END
      RETURNING coalesce(locked_until > $3, false) AS is_locked`,
-      [
-        appId,
-        identifier,
-        now,
-        new Date(now.getTime() - rule.windowMs),
-        rule.maxFailures,
-        new Date(now.getTime() + rule.windowMs),
-      ],
-    )) ?? false
+    [appId, identifier, now, after(-rule.windowMs), rule.maxFailures, after(rule.windowMs)],
   );
 }
 
@@ -215,13 +207,14 @@ export async function readLoginLock(
   appId: string,
   { identifier, now, since }: { identifier: Buffer; now: Date; since: Date },
 ): Promise<{ failures: number; lockedUntil: Date | null }> {
-  const { rows } = await db.query<{ failures: number; locked_until: Date | null }>(
+  const lock = await queryRow<{ failures: number; lockedUntil: Date | null }>(
+    db,
     `SELECT (SELECT count(*) FROM unnest(failed_at) AS at WHERE at > $4) AS failures,
-            CASE WHEN locked_until > $3 THEN locked_until END AS locked_until
+            CASE WHEN locked_until > $3 THEN locked_until END AS "lockedUntil"
        FROM login_lock WHERE app_id = $1 AND identifier = $2`,
     [appId, identifier, now, since],
   );
-  return { failures: rows[0]?.failures ?? 0, lockedUntil: rows[0]?.locked_until ?? null };
+  return lock ?? { failures: 0, lockedUntil: null };
 }
 
 /** Forgets the failures of an identifier, and with them its lock. */
@@ -282,6 +275,9 @@ export interface NewCode extends CodeKey {
   askedFrom: string;
 }
 
+const ofCode = 'app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4';
+const codeKey = ({ appId, purpose, number, subject }: CodeKey) => [appId, purpose, number, subject];
+
 /** Writes a code, which replaces an older one of the same key. */
 export const putCode = (tx: Handle, code: NewCode) =>
   execute(
@@ -291,16 +287,7 @@ export const putCode = (tx: Handle, code: NewCode) =>
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
         SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0,
             asked_from = excluded.asked_from`,
-    [
-      code.appId,
-      code.purpose,
-      code.number,
-      code.subject,
-      code.id,
-      code.digest,
-      code.expiresAt,
-      code.askedFrom,
-    ],
+    [...codeKey(code), code.id, code.digest, code.expiresAt, code.askedFrom],
   );
 
 /**
@@ -316,20 +303,14 @@ export const countAttempt = (
   queryRow<{ id: string; digest: string }>(
     db,
     `UPDATE verification_code SET attempts = attempts + 1
-      WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4
-        AND expires_at > $5 AND attempts < $6
+      WHERE ${ofCode} AND expires_at > $5 AND attempts < $6
      RETURNING id, digest`,
-    [key.appId, key.purpose, key.number, key.subject, now, maxAttempts],
+    [...codeKey(key), now, maxAttempts],
   );
 
 /** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
 export const spendCode = (tx: Handle, key: CodeKey, id: string) =>
-  hasRows(
-    tx,
-    `DELETE FROM verification_code
-      WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
-    [key.appId, key.purpose, key.number, key.subject, id],
-  );
+  hasRows(tx, `DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [...codeKey(key), id]);
 
 /** Deletes the codes that only this account may use. */
 export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
