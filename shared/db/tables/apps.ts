@@ -83,14 +83,13 @@ async function queryApp(db: Handle, vault: Vault, text: string, values: unknown[
 }
 
 /** Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes of each ciphertext. */
-export function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
-  return queryOne(
+export const countSealedApps = (db: Handle, vault: Vault) =>
+  queryOne<{ open: number; closed: number }>(
     db,
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
        FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
     [vault.marks],
   );
-}
 
 /**
  * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Returns undefined when
@@ -444,10 +443,9 @@ export const deleteFreezes = (tx: Handle, scopes: readonly string[]) =>
 const notifyFreezes = (tx: Handle) => execute(tx, `SELECT pg_notify($1, '')`, [freezeTopic]);
 
 /** Tells whether an app or the whole service is frozen. */
-export async function isFrozen(db: Handle, appId: string): Promise<boolean> {
-  return queryBoolean(
+export const isFrozen = (db: Handle, appId: string) =>
+  queryBoolean(
     db,
     'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
     [appId],
   );
-}

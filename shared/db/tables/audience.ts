@@ -130,14 +130,13 @@ export async function countUnmet(tx: Handle, conditions: string[], values: unkno
     const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
     return `count(*) FILTER (WHERE ${[`NOT c${i}`, ...others].join(' AND ')})`;
   });
-  return (
-    (await queryValue<number[]>(
-      tx,
-      `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
+  const met = await queryValue<number[]>(
+    tx,
+    `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
        FROM (SELECT ${tests.join(', ')} FROM installation WHERE app_id = $1 OFFSET 0) AS tested`,
-      values,
-    )) ?? []
+    values,
   );
+  return met ?? [];
 }
 
 /** Most values of one audience that are told apart: clients choose them. */

@@ -143,14 +143,13 @@ export const sessionsOfNode = (db: Handle, nodeId: string) =>
   );
 
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
-export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
-  return queryBoolean(
+export const recordHeartbeat = (db: Handle, nodeId: string) =>
+  queryBoolean(
     db,
     `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
     [nodeId],
   );
-}
 
 /** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
 export const removeDeadNodes = (db: Handle, silentMs: number) =>

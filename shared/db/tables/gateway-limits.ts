@@ -121,14 +121,13 @@ export async function closedReason(
   { appId, connector, profile }: ProfileKey,
   messageClass: string,
 ): Promise<string | null> {
-  return (
-    (await queryValue<string | null>(
-      db,
-      `SELECT closed_reason FROM gateway_day
+  const reason = await queryValue<string | null>(
+    db,
+    `SELECT closed_reason FROM gateway_day
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
-      [appId, connector, profile, messageClass],
-    )) ?? null
+    [appId, connector, profile, messageClass],
   );
+  return reason ?? null;
 }
 
 /** Closes a class until midnight in China; keeps the first reason. */

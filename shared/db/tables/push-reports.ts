@@ -120,15 +120,14 @@ export const readRecentTotals = (
   );
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
-export function readUsageOf(db: Handle, apps: readonly string[] | null, day: string): Promise<Usage> {
-  return queryOne(
+export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: string) =>
+  queryOne<Usage>(
     db,
     `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
             coalesce(sum(recipients), 0)::bigint AS recipients
        FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
     [apps, day],
   );
-}
 
 /** Tells what an app has: whether a first push is possible, and was ever sent. */
 export const readSetup = (db: Handle, appId: string) =>

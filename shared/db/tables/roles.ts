@@ -113,9 +113,8 @@ export const maxRolesOfUser = 1000;
 /** Limit of pairs per level, which bounds the load of roles that all contain each other. */
 const maxPairsPerStep = 20_000;
 
-export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
-  return queryBoolean(db, 'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
-}
+export const hasAnyRole = (db: Handle, appId: string) =>
+  queryBoolean(db, 'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
 
 /**
  * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles

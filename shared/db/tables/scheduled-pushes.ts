@@ -113,27 +113,26 @@ const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }:
   ...[nextAt, name, tokenId],
 ];
 
-export function insertRecurring(
+export const insertRecurring = (
   tx: Handle,
   appId: string,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
-): Promise<RecurringPush> {
-  return queryOne(
+) =>
+  queryOne<RecurringPush>(
     tx,
     `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at, is_enabled, body, request,
                                  notification_id, life_seconds, next_at, created_by, created_token, changed_by, changed_token)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14) RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by)],
   );
-}
 
 /** Changes a locked recurring push; its counts stay. Times before the change are not caught up. */
-export function updateRecurring(
+export const updateRecurring = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
-): Promise<RecurringPush> {
-  return queryOne(
+) =>
+  queryOne<RecurringPush>(
     tx,
     `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5, ends_at = $6, is_enabled = $7,
             body = $8::jsonb, request = $9::jsonb, notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
@@ -141,7 +140,6 @@ export function updateRecurring(
       WHERE app_id = $1 AND id = $15 RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by), id],
   );
-}
 
 export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
   execute(tx, 'DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);

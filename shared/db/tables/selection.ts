@@ -64,14 +64,13 @@ export const countRows = (tx: Handle, table: ClassTable, selection: Selection) =
   );
 
 /** Returns whether the row with this key meets the condition. */
-export async function rowMeets(
+export const rowMeets = (
   tx: Handle,
   { table, id }: { table: ClassTable; id: number },
   { condition, values }: RowCondition,
-): Promise<boolean> {
-  return queryBoolean(
+) =>
+  queryBoolean(
     tx,
     `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
     [...values, id],
   );
-}

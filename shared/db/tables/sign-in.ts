@@ -155,17 +155,16 @@ export interface LockRule {
 }
 
 /** Tells whether an identifier is locked. */
-export function isLoginLocked(
+export const isLoginLocked = (
   db: Handle,
   appId: string,
   { identifier, now }: { identifier: Buffer; now: Date },
-): Promise<boolean> {
-  return hasRows(db, 'SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
+) =>
+  hasRows(db, 'SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
     appId,
     identifier,
     now,
   ]);
-}
 
 /**
  * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the

@@ -148,12 +148,12 @@ export interface Conversion {
 }
 
 /** Reads the codes sent and used since `from`, or since the breaker last closed. */
-export function readConversion(
+export const readConversion = (
   db: Handle,
   { appId, prefix }: Prefix,
   { from, settledBefore, now }: { from: Date; settledBefore: Date; now: Date },
-): Promise<Conversion> {
-  return queryOne(
+) =>
+  queryOne<Conversion>(
     db,
     `SELECT coalesce(sum(c.sent) FILTER (WHERE c.bucket < $4), 0)::bigint AS sent,
             coalesce(sum(c.used), 0)::bigint AS used,
@@ -164,7 +164,6 @@ export function readConversion(
                                  AND c.bucket > $3 AND c.bucket >= coalesce(b.open_until, $3)`,
     [appId, prefix, from, settledBefore, now],
   );
-}
 
 /** Opens the breaker. Returns false when a concurrent call opened it first. */
 export const openBreaker = (
