@@ -5,6 +5,7 @@
 import type { ServerSettings } from './limits/pooler.ts';
 import type { Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
+import { hasRows, queryNumber, queryRows, queryValue } from './query.ts';
 
 /** Row of an app. */
 interface OfApp {
@@ -25,10 +26,7 @@ export function isSharded(db: Handle): Promise<boolean> {
 
 async function readIsSharded(db: Handle): Promise<boolean> {
   if ((await citusVersion(db)) === undefined) return false;
-  const { rowCount } = await db.query(
-    `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`,
-  );
-  return (rowCount ?? 0) > 0;
+  return hasRows(db, `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`);
 }
 
 /** Splits rows into the parts of one statement each: all, or on a sharded database those of an app. */
@@ -132,20 +130,15 @@ export interface Distribution {
 }
 
 /** Returns the version of Citus in the database; undefined without it. */
-export async function citusVersion(db: Handle): Promise<string | undefined> {
-  const { rows } = await db.query<{ version: string }>(
-    `SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`,
-  );
-  return rows[0]?.version;
-}
+export const citusVersion = (db: Handle) =>
+  queryValue<string>(db, `SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`);
 
 /** Returns the number of active servers that get shards. Needs Citus. */
-export async function countShardServers(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export const countShardServers = (db: Handle) =>
+  queryNumber(
+    db,
     `SELECT count(*) AS n FROM pg_dist_node WHERE isactive AND noderole = 'primary' AND shouldhaveshards`,
   );
-  return rows[0]?.n ?? 0;
-}
 
 /**
  * Reads where the tables are and where they belong. A table is sharded if all its rows name an app.
@@ -154,7 +147,8 @@ export async function countShardServers(db: Handle): Promise<number> {
 export async function readDistribution(db: Handle): Promise<Distribution> {
   const hasCitus = (await citusVersion(db)) !== undefined;
   const placed = hasCitus ? 'EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid = c.oid)' : 'false';
-  const { rows: tables } = await db.query<PlacedTable>(
+  const tables = await queryRows<PlacedTable>(
+    db,
     `SELECT c.relname::text AS name, ${placed} AS "isPlaced", greatest(c.reltuples, 0)::float8 AS rows,
             pg_total_relation_size(c.oid) AS bytes,
             CASE WHEN a.attnotnull THEN 'byApp' WHEN c.relname = ANY ($1) THEN 'everywhere' ELSE 'coordinator' END AS placement
@@ -163,7 +157,8 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
       ORDER BY c.relname <> 'app', c.relname`,
     [everywhere],
   );
-  const { rows: keys } = await db.query<ForeignKey>(
+  const keys = await queryRows<ForeignKey>(
+    db,
     `SELECT conrelid::regclass::text AS "table", confrelid::regclass::text AS referenced, conname::text AS name,
             pg_get_constraintdef(oid) AS definition
        FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conparentid = 0
@@ -215,8 +210,9 @@ export interface ShardServer {
 }
 
 /** Reads the shards of each server. Needs Citus. */
-export async function readShardServers(db: Handle): Promise<ShardServer[]> {
-  const { rows } = await db.query<ShardServer>(
+export const readShardServers = (db: Handle) =>
+  queryRows<ShardServer>(
+    db,
     `SELECT s.nodename || ':' || s.nodeport AS server, s.shards, s.bytes,
             CASE WHEN r.success THEN r.result::float8 ELSE 0 END AS rows
        FROM (SELECT nodename, nodeport, count(*) AS shards, coalesce(sum(shard_size), 0)::bigint AS bytes
@@ -229,8 +225,6 @@ export async function readShardServers(db: Handle): Promise<ShardServer[]> {
         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname ~ '_[0-9]{6,}$'`,
     ],
   );
-  return rows;
-}
 
 /** A row by its key within an app. */
 export interface AppRow {
@@ -249,7 +243,7 @@ export async function forEachApp<T>(
   find: { text: string; values: unknown[] },
   work: (appId: string, ids: string) => Promise<readonly T[]>,
 ): Promise<T[]> {
-  const { rows } = await tx.query<AppRow>(find.text, find.values);
+  const rows = await queryRows<AppRow>(tx, find.text, find.values);
   const done: T[] = [];
   for (const [appId, ofApp] of Map.groupBy(rows, (row) => row.app_id))
     done.push(...(await work(appId, `{${ofApp.map(({ id }) => id).join()}}`)));

@@ -53,7 +53,8 @@ export async function openSessions(
   // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
   // a crash of the database the processes restore their sessions.
   // The `+ 0` makes the planner read the groups of the app once; for a plain max() it would scan them from the end.
-  const { rows } = await db.query<Omit<NewDeviceSession, 'appId'> & { n: number }>(
+  const rows = await queryRows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
+    db,
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)

@@ -41,14 +41,16 @@ export async function overrideBreaker(
   forced: OverrideState | null,
 ): Promise<boolean> {
   const key = [appId, connector, profile];
-  const { rowCount } =
+  const hasProfile =
     forced === null
-      ? await tx.query(
+      ? await hasRows(
+          tx,
           `WITH gone AS (DELETE FROM breaker WHERE app_id = $1 AND connector = $2 AND profile = $3)
            SELECT 1 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3`,
           key,
         )
-      : await tx.query(
+      : await hasRows(
+          tx,
           `INSERT INTO breaker (app_id, connector, profile, forced)
            SELECT app_id, connector, name, $4 FROM push_profile
             WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
@@ -58,7 +60,7 @@ export async function overrideBreaker(
           [...key, forced],
         );
   await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf({ appId, connector, profile })]);
-  return (rowCount ?? 0) > 0;
+  return hasProfile;
 }
 
 type ViewRow = Omit<BreakerView, 'id' | 'lastFailure'> & { reason: string | null; at: Date | null };
@@ -153,19 +155,19 @@ export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
   execute(db, "DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 
 /** Records why a gateway is unavailable; a later failure replaces an earlier one. */
-export async function recordGatewayFailure(
+export const recordGatewayFailure = (
   db: Handle,
   { appId, connector, profile }: BreakerKey,
   { reason, at }: GatewayFailure,
-): Promise<void> {
-  await db.query(
+) =>
+  execute(
+    db,
     `INSERT INTO gateway_failure (app_id, connector, profile, reason, at)
      SELECT app_id, connector, name, $4, $5 FROM push_profile
       WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
      ON CONFLICT (app_id, connector, profile) DO UPDATE SET reason = $4, at = $5 WHERE gateway_failure.at < $5`,
     [appId, connector, profile, reason, at],
   );
-}
 
 /** Deletes the failure of a gateway that has responded since. */
 export const clearGatewayFailure = (
@@ -184,28 +186,26 @@ export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
   execute(db, 'DELETE FROM gateway_failure WHERE at < $1', [before]);
 
 /** Finds the current failure of one gateway. */
-export async function findGatewayFailure(
+export const findGatewayFailure = (
   db: Handle,
   { appId, connector, profile }: { appId: string; connector: string; profile: string },
-): Promise<GatewayFailure | undefined> {
-  const { rows } = await db.query<GatewayFailure>(
+) =>
+  queryRow<GatewayFailure>(
+    db,
     'SELECT reason, at FROM gateway_failure WHERE app_id = $1 AND connector = $2 AND profile = $3',
     [appId, connector, profile],
   );
-  return rows[0];
-}
 
 /** Limit of listed failures; more gateways fail only for a common reason. */
 const maxListed = 100;
 
 /** Lists the newest failures of all gateways. */
-export async function listGatewayFailures(db: Handle): Promise<(GatewayFailure & BreakerKey)[]> {
-  const { rows } = await db.query<GatewayFailure & BreakerKey>(
+export const listGatewayFailures = (db: Handle) =>
+  queryRows<GatewayFailure & BreakerKey>(
+    db,
     `SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
       ORDER BY at DESC LIMIT ${maxListed}`,
   );
-  return rows;
-}
 
 /** Limit of failing gateways in the text of one push. */
 const maxToldOf = 5;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
-import { execute, queryOne, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, queryOne, queryRow, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -140,29 +140,22 @@ export interface MessageResult {
 }
 
 /** Writes the final result. Returns false when the message had ended already. */
-export async function settleMessage(
-  tx: Handle,
-  appId: string,
-  id: number,
-  { state, reason }: MessageResult,
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const settleMessage = (tx: Handle, appId: string, id: number, { state, reason }: MessageResult) =>
+  hasRows(
+    tx,
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, state, reason],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Counts a try that will be repeated. Returns false when the message had ended already. */
-export async function countTry(tx: Handle, appId: string, id: number, reason: string): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const countTry = (tx: Handle, appId: string, id: number, reason: string) =>
+  hasRows(
+    tx,
     `UPDATE outbox SET attempts = attempts + 1, reason = $3
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, reason],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 export const deleteOldMessages = sweepOf({ table: 'outbox', key: ['app_id', 'id'], column: 'created_at' });
 
@@ -184,6 +177,9 @@ export interface ListedMessage {
   expiresAt: Date;
 }
 
+/** Listed message with its encrypted text. */
+type SealedMessage = ListedMessage & { body: Buffer };
+
 const columns = `id, kind, recipient AS "to", type, state, attempts, reason, created_at AS "createdAt",
   expires_at AS "expiresAt"`;
 
@@ -194,21 +190,20 @@ export interface OutboxPageFilter {
 }
 
 /** Lists a page of messages of an app, newest first; with a vault their bodies too. */
-export async function listOutboxPage(
+export const listOutboxPage = (
   db: Handle,
   appId: string,
   { kind, to, state }: OutboxPageFilter,
   { before, limit }: { before: number | null; limit: number },
-): Promise<(ListedMessage & { body: Buffer })[]> {
-  const { rows } = await db.query<ListedMessage & { body: Buffer }>(
+) =>
+  queryRows<SealedMessage>(
+    db,
     `SELECT ${columns}, body FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
         AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $6`,
     [appId, kind, to, state, before, limit],
   );
-  return rows;
-}
 
 /** Decrypts the text of a listed message. Throws `SealError`. */
 export function openListed(
@@ -221,17 +216,12 @@ export function openListed(
 }
 
 /** Locks a message for a change. Undefined if it does not exist. */
-export async function lockMessage(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<(ListedMessage & { body: Buffer }) | undefined> {
-  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
+export const lockMessage = (tx: Handle, appId: string, id: number) =>
+  queryRow<SealedMessage>(
+    tx,
     `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
-  return rows[0];
-}
 
 /** Makes a locked message wait again, until `expiresAt`. */
 export const reopenMessage = (

@@ -87,7 +87,8 @@ export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host
 
 /** Lists the reports of the running processes; processes of older versions write none. */
 export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
-  const { rows } = await db.query<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
+  const rows = await queryRows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
+    db,
     `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
             (facts ->> 'nowMs')::float8 - extract(epoch FROM seen_at)::float8 * 1000 AS "clockAheadMs"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond' AND facts IS NOT NULL

@@ -84,7 +84,8 @@ interface SendingRow extends ProfileEntry {
 
 /** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
-  const { rows } = await db.query<SendingRow>(
+  const rows = await queryRows<SendingRow>(
+    db,
     `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt" FROM push_profile p
        LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
@@ -119,16 +120,15 @@ export async function openProfile(
   profile: { appId: string; connector: string; name: string },
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
   const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileEntry & RotationOf & { credentials: Buffer }>(
+  const row = await queryRow<ProfileEntry & RotationOf & { credentials: Buffer }>(
+    db,
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
                    WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
        FROM push_profile p WHERE p.app_id = $1 AND p.connector = $2 AND p.name = $3`,
     [appId, connector, name],
   );
-  return rows.map((row) => ({
-    ...row,
-    credentials: vault.open(row.credentials, sealContexts.profile(appId, connector, name)),
-  }))[0];
+  const context = sealContexts.profile(appId, connector, name);
+  return row && { ...row, credentials: vault.open(row.credentials, context) };
 }
 
 export const deleteProfile = (db: Handle, appId: string, connector: string, name: string) =>

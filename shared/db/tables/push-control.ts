@@ -1,6 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, listsOf, queryRows } from '../query.ts';
+import { execute, hasRows, listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
 
@@ -48,8 +48,8 @@ export async function markExpiredResumed(
   limit: number,
 ): Promise<{ appId: string; id: number }[]> {
   return forEachApp(tx, { text: expiredPauses, values: [now, limit] }, async (appId, ids) => {
-    const { rows } = await tx.query<{ id: number }>(resumeExpired, [appId, ids, now]);
-    return rows.map(({ id }) => ({ appId, id }));
+    const resumed = await queryColumn<number>(tx, resumeExpired, [appId, ids, now]);
+    return resumed.map((id) => ({ appId, id }));
   });
 }
 
@@ -62,13 +62,13 @@ export async function lockWaiting(
   { appId, pushId }: { appId: string; pushId: number },
   lock: 'SHARE' | 'NO KEY UPDATE',
 ): Promise<boolean> {
-  const { rows } = await tx.query<{ isPaused: boolean }>(
-    `SELECT state = 'paused' AS "isPaused" FROM notification
+  const isPaused = await queryValue<boolean>(
+    tx,
+    `SELECT state = 'paused' FROM notification
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused') FOR ${lock}`,
     [appId, pushId],
   );
-  const [push] = rows;
-  return push !== undefined && (push.isPaused || (await lockFreeze(tx, appId)));
+  return isPaused !== undefined && (isPaused || (await lockFreeze(tx, appId)));
 }
 
 /** Marks a batch as held: it has no job until its push continues. Voids its slot. */
@@ -91,7 +91,8 @@ export async function takeHeldBatches(
   pushIds: readonly number[],
   limit: number,
 ): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
-  const { rows } = await tx.query<{ id: number; pushId: number; connector: ConnectorId }>(
+  const rows = await queryRows<{ id: number; pushId: number; connector: ConnectorId }>(
+    tx,
     // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
     `WITH held AS MATERIALIZED (
        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
@@ -109,12 +110,13 @@ export async function takeHeldPlanning(
   appId: string,
   pushIds: readonly number[],
 ): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
+  const ids = await queryColumn<number>(
+    tx,
     `UPDATE notification SET is_plan_held = false
       WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND is_plan_held RETURNING id`,
     [appId, pushIds],
   );
-  return rows.map(({ id }) => id).sort((one, other) => one - other);
+  return ids.sort((one, other) => one - other);
 }
 
 /** Finds pushes with held work that are neither paused nor of `frozen` apps, the oldest first. */
@@ -179,7 +181,8 @@ export function listOpenPushes(
 export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
   const keys = listsOf(pushes, 'appId', 'id');
-  const { rows: plans } = await tx.query<OpenWork>(
+  const plans = await queryRows<OpenWork>(
+    tx,
     `WITH open AS MATERIALIZED (
        SELECT n.app_id, n.id, n.state, n.is_planned, n.is_plan_held, n.planned_through,
               bool_or(n.devices <= 1000 AND NOT b.has_job) AS is_inline,
@@ -194,7 +197,8 @@ export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Pro
        FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline ORDER BY id`,
     keys,
   );
-  const { rows: batches } = await tx.query<OpenWork>(
+  const batches = await queryRows<OpenWork>(
+    tx,
     `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector, b.not_before AS "notBefore",
             b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS mark
        FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
@@ -217,11 +221,12 @@ export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promi
     const ofTable = work.filter(({ batchId }) => (batchId === null) === (table === 'notification'));
     // A statement for each app: a sharded database locks no rows of several.
     for (const [appId, ofApp] of Map.groupBy(ofTable, (item) => item.appId)) {
-      const { rows } = await tx.query<{ id: number }>(
+      const found = await queryColumn<number>(
+        tx,
         `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
         [appId, ofApp.map(({ pushId, batchId }) => batchId ?? pushId)],
       );
-      const ids = new Set(rows.map(({ id }) => id));
+      const ids = new Set(found);
       locked.push(...ofApp.filter(({ pushId, batchId }) => ids.has(batchId ?? pushId)));
     }
   }

@@ -3,8 +3,9 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, hasRows, queryColumn, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, queryColumn, queryOne, queryRow, queryRows } from '../query.ts';
 import type { SqlCondition } from './audience.ts';
+import type { PushKey } from './pushes.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
 export interface FailureRow {
@@ -23,11 +24,6 @@ export interface FailureFilter {
   connector?: string | undefined;
   outcome?: string | undefined;
   reason?: string | undefined;
-}
-
-interface PushKey {
-  appId: string;
-  id: number;
 }
 
 /** Lists the failures of a push in the order of its installations. */
@@ -86,11 +82,11 @@ export async function readSettledSpan(
   db: Handle,
   { appId, id }: PushKey,
 ): Promise<{ first: Date; last: Date } | undefined> {
-  const { rows } = await db.query<{ first: Date | null; last: Date | null }>(
+  const { first, last } = await queryOne<{ first: Date | null; last: Date | null }>(
+    db,
     'SELECT min(settled_at) AS first, max(settled_at) AS last FROM push_batch WHERE app_id = $1 AND push_id = $2',
     [appId, id],
   );
-  const { first = null, last = null } = rows[0] ?? {};
   return first && last ? { first, last } : undefined;
 }
 
@@ -227,15 +223,7 @@ export async function countRedrivable(
       ORDER BY n DESC, connector, outcome, reason, status LIMIT ${limit}`,
     selected.values,
   );
-  const causes = rows.map(({ connector, outcome, status, reason, n, redriven, unsure }) => ({
-    connector,
-    outcome,
-    status,
-    reason,
-    n,
-    redriven,
-    unsure,
-  }));
+  const causes = rows.map(({ all: _all, allRedriven: _redriven, allUnsure: _unsure, ...cause }) => cause);
   const [first] = rows;
   return { causes, n: first?.all ?? 0, redriven: first?.allRedriven ?? 0, unsure: first?.allUnsure ?? 0 };
 }

@@ -4,7 +4,7 @@ import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { hasRows, listsOf, queryNumber, queryRows, queryValue } from '../query.ts';
+import { execute, hasRows, listsOf, queryNumber, queryRows, queryValue } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
@@ -112,19 +112,19 @@ export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]):
 }
 
 /** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
-export async function failPush(
+export const failPush = (
   tx: Handle,
   push: { appId: string; id: number },
   end: { message: string; totals: ConnectorTotals; devices: number },
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `UPDATE notification
         SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
             finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned`,
     [push.appId, push.id, end.message, end.totals, end.devices],
   );
-}
 
 const countOpenStatement = prepare(
   `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
@@ -158,18 +158,18 @@ export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]
 /**
  * Records that a profile cannot send this push: later batches of it are counted without being sent.
  */
-export async function recordProfileError(
+export const recordProfileError = (
   tx: Handle,
   push: { appId: string; id: number },
   profile: string,
   message: string,
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
       WHERE app_id = $1 AND id = $2`,
     [push.appId, push.id, profile, message],
   );
-}
 
 const closeStatement = new AppStatement(
   3,

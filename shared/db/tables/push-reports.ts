@@ -174,7 +174,8 @@ export async function readCounts(
   appId: string,
   { column, ids }: { column: keyof typeof addStatements; ids: readonly number[] },
 ): Promise<Map<number, Counts>> {
-  const { rows } = await db.query<{ id: number; counts: Counts }>(
+  const rows = await queryRows<{ id: number; counts: Counts }>(
+    db,
     `SELECT id, ${column} AS counts FROM notification
       WHERE app_id = $1 AND id = ANY($2::bigint[]) AND ${column} IS NOT NULL`,
     [appId, ids],
@@ -322,20 +323,20 @@ export interface TracedFailure {
 }
 
 /** Finds the failure of a device; by its public id also if the device was deleted for it. */
-export async function findFailure(
+export function findFailure(
   db: Handle,
   push: PushKey,
   device: { id: number } | { objectId: string },
 ): Promise<TracedFailure | undefined> {
   const [column, value] =
     'id' in device ? (['installation', device.id] as const) : (['object_id', device.objectId] as const);
-  const { rows } = await db.query<TracedFailure>(
+  return queryRow(
+    db,
     `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
             created_at AS "createdAt"
        FROM push_failure WHERE app_id = $1 AND push_id = $2 AND ${column} = $3 LIMIT 1`,
     [push.appId, push.id, value],
   );
-  return rows[0];
 }
 
 /** Returns whether a message of a push waits for a device of the channel. */

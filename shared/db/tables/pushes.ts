@@ -33,14 +33,14 @@ const insertStatement =
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
        trace_parent text)
-   RETURNING app_id, id, object_id`);
+   RETURNING app_id AS "appId", id, object_id AS "objectId"`);
 
 /** Inserts pushes of any apps. Returns their internal ids in the same order. */
 export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
-  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(insertStatement, [
+  const rows = await queryRows<PushKey & { objectId: string }>(tx, insertStatement, [
     `[${pushes.map(toRowText).join(',')}]`,
   ]);
-  const ids = new Map(rows.map((row) => [`${row.app_id} ${row.object_id}`, row.id]));
+  const ids = new Map(rows.map(({ appId, objectId, id }) => [`${appId} ${objectId}`, id]));
   return pushes.map(({ appId, objectId }) => {
     const id = ids.get(`${appId} ${objectId}`);
     if (id === undefined) throw new Error('the database returned no row of a push');
@@ -218,7 +218,8 @@ export async function claimRequestIds(
   windowMs: number,
 ): Promise<RequestClaim[]> {
   const values = listsOf(claims, 'appId', 'reqId', 'objectId', 'acceptedAt');
-  const { rows: claimed } = await tx.query(
+  const claimed = await queryRows(
+    tx,
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
      SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
      ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
@@ -317,8 +318,7 @@ export function deleteOldPushes(db: Database, before: Date, limit: number): Prom
 async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
   let isMore = false;
   for (const statement of childStatements) {
-    const { rowCount } = await tx.query(statement, pushes);
-    if ((rowCount ?? 0) >= rowsOfPass) isMore = true;
+    if ((await queryRowCount(tx, statement, pushes)) >= rowsOfPass) isMore = true;
   }
   return isMore;
 }
@@ -333,7 +333,7 @@ export const noteFailureCount = (db: Handle, push: { appId: string; id: number }
 
 /** The oldest push with failures beyond the bound of its app. */
 const surplusPush = `
-  SELECT app_id, push_id
+  SELECT app_id AS "appId", push_id AS "pushId"
     FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
    WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
 
@@ -361,8 +361,6 @@ export async function deleteSurplusFailures(
   db: Handle,
   { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
 ): Promise<number> {
-  const { rows: pushes } = await db.query<{ app_id: string; push_id: number }>(surplusPush, [most]);
-  const [push] = pushes;
-  if (!push) return 0;
-  return queryNumber(db, surplusStatement, [push.app_id, push.push_id, most, limit]);
+  const push = await queryRow<{ appId: string; pushId: number }>(db, surplusPush, [most]);
+  return push ? queryNumber(db, surplusStatement, [push.appId, push.pushId, most, limit]) : 0;
 }

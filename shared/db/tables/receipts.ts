@@ -40,12 +40,19 @@ export async function findByRegistrationIds(
   { appId, connector }: ReceiptSource,
   registrationIds: readonly string[],
 ): Promise<Map<string, number>> {
-  const { rows } = await db.query<{ registration_id: string; id: number }>(
-    `SELECT registration_id, min(id) AS id FROM installation
+  const rows = await queryRows<{ registrationId: string; id: number }>(
+    db,
+    `SELECT registration_id AS "registrationId", min(id) AS id FROM installation
       WHERE app_id = $1 AND registration_id = ANY ($2) AND vendor = $3 GROUP BY registration_id`,
     [appId, registrationIds, connector],
   );
-  return new Map(rows.map((row) => [row.registration_id, row.id]));
+  return new Map(rows.map(({ registrationId, id }) => [registrationId, id]));
+}
+
+/** Runs a statement with a row for each push, and returns the totals by push. */
+async function queryTotals(db: Handle, text: string, values: unknown[]): Promise<Map<number, ReceiptTotals>> {
+  const rows = await queryRows<ReceiptTotals & { pushId: number }>(db, text, values);
+  return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
 
 const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
@@ -74,7 +81,8 @@ export async function markReceipts(
     values,
   );
   // The blocks are locked, so `before` matches what `changed` updates.
-  const { rows } = await tx.query<{ pushId: number } & ReceiptTotals>(
+  return queryTotals(
+    tx,
     `WITH told AS (
        SELECT m.push_id, m.installation / 512 AS block,
               bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
@@ -94,7 +102,6 @@ export async function markReceipts(
        FROM changed GROUP BY push_id ORDER BY push_id`,
     values,
   );
-  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
 }
 
 /** Counter slots, so that concurrent calls rarely update the same row. */
@@ -126,18 +133,13 @@ export async function addReceiptTotals(
 }
 
 /** Returns the receipts of pushes over all connectors; a push without receipts is absent. */
-export async function readReceipts(
-  db: Handle,
-  appId: string,
-  pushIds: readonly number[],
-): Promise<Map<number, ReceiptTotals>> {
-  const { rows } = await db.query<{ pushId: number } & ReceiptTotals>(
+export const readReceipts = (db: Handle, appId: string, pushIds: readonly number[]) =>
+  queryTotals(
+    db,
     `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
        FROM push_receipt_total WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) GROUP BY push_id`,
     [appId, pushIds],
   );
-  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
-}
 
 /** Call of a gateway that was refused, without its content. */
 export interface FailedReceipt {

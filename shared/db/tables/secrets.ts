@@ -5,7 +5,7 @@ import type { AuthData } from '../../domain/users/auth-data.ts';
 import { resealedMembers } from '../../domain/users/auth-tokens.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/session-tokens.ts';
 import type { Database, Handle } from '../pool.ts';
-import { hasRows, queryValue } from '../query.ts';
+import { hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
 
 /** Encrypted value of a row, and the row's key and further columns as text. */
@@ -153,7 +153,8 @@ export type SealedCounts = z.infer<typeof sealedCounts>;
 export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
   const counts: SealedCounts = {};
   for (const place of sealedPlaces) {
-    const { rows } = await db.query<{ key: string; values: number }>(
+    const rows = await queryRows<{ key: string; values: number }>(
+      db,
       `SELECT CASE WHEN k.id = ANY($1) THEN k.id ELSE '${otherKey}' END AS key, count(*) AS values
          FROM ${place.table} t, unnest(${place.keyIds}) AS k (id)
         WHERE t.${place.column} IS NOT NULL AND k.id IS NOT NULL GROUP BY 1`,
@@ -233,7 +234,8 @@ export async function readSealedPage(
   const columns = [...names, ...place.context];
   const later = key.map(([, type], i) => `$${i + 4}::text::${type}`);
   const from = after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
-  const { rows } = await db.query<{ columns: Record<string, string>; value: string | null }>(
+  const rows = await queryRows<{ columns: Record<string, string>; value: string | null }>(
+    db,
     `SELECT ${pairsOf(columns)} AS columns,
             CASE WHEN EXISTS (SELECT FROM unnest(${place.keyIds}) AS k (id) WHERE k.id <> $2)
                  THEN t.${place.column}::text END AS value
@@ -265,15 +267,14 @@ export async function resealRows(
   const unreadable = rows.length - renewed.length;
   const appId = renewed[0]?.row.appId;
   if (appId === undefined) return { changed: 0, unreadable };
-  const key = Object.entries(place.key);
-  const names = key.map(([name]) => name);
-  const { rowCount } = await db.query(resealStatement(place), [
+  const names = Object.keys(place.key);
+  const changed = await queryRowCount(db, resealStatement(place), [
     appId,
     renewed.map(({ row }) => row.value),
     renewed.map(({ value }) => value),
     ...names.map((name) => renewed.map(({ row }) => row.columns[name] ?? '')),
   ]);
-  return { changed: rowCount ?? 0, unreadable };
+  return { changed, unreadable };
 }
 
 /** Returns the statement that stores renewed values, locks by key, and waits for no lock. */
@@ -332,16 +333,14 @@ const stored = z.object({
 const columns = `key_id AS "keyId", requested_at AS "requestedAt", finished_at AS "finishedAt", pass, app_id AS "appId",
   place, position, expected, changed, unreadable, counts, counted_at AS "countedAt"`;
 
-const toRotation = (row: SecretRotation): SecretRotation => ({ ...row, ...stored.parse(row) });
+async function queryRotation(db: Handle, text: string, keyId: string): Promise<SecretRotation | undefined> {
+  const row = await queryRow<SecretRotation>(db, text, [keyId]);
+  return row && { ...row, ...stored.parse(row) };
+}
 
 /** Finds the rotation to a first key. */
-export async function findSecretRotation(db: Handle, keyId: string): Promise<SecretRotation | undefined> {
-  const { rows } = await db.query<SecretRotation>(
-    `SELECT ${columns} FROM secret_rotation WHERE key_id = $1`,
-    [keyId],
-  );
-  return rows.map(toRotation)[0];
-}
+export const findSecretRotation = (db: Handle, keyId: string) =>
+  queryRotation(db, `SELECT ${columns} FROM secret_rotation WHERE key_id = $1`, keyId);
 
 /** Requests a rotation, and forgets those to other keys. Returns false if it runs already. */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
@@ -358,13 +357,12 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
 }
 
 /** Locks an unfinished rotation to a first key; undefined while another process holds it. */
-export async function lockSecretRotation(tx: Handle, keyId: string): Promise<SecretRotation | undefined> {
-  const { rows } = await tx.query<SecretRotation>(
+export const lockSecretRotation = (tx: Handle, keyId: string) =>
+  queryRotation(
+    tx,
     `SELECT ${columns} FROM secret_rotation WHERE key_id = $1 AND finished_at IS NULL FOR UPDATE SKIP LOCKED`,
-    [keyId],
+    keyId,
   );
-  return rows.map(toRotation)[0];
-}
 
 /** Writes the state of a locked rotation; `isCounted`: `counts` are new. */
 export async function saveSecretRotation(

@@ -44,16 +44,17 @@ export async function selectByIds<R extends QueryResultRow>(
   { table, columns }: { table: ClassTable; columns: string },
   { appId, objectIds, maxBytes }: { appId: string; objectIds: string[]; maxBytes: number },
 ): Promise<R[]> {
-  const { rows } = await db.query<R & { total_size: number; is_row: boolean | null }>(
+  const rows = await queryRows<R & { totalSize: number; isRow: boolean | null }>(
+    db,
     `WITH found AS MATERIALIZED (
-       SELECT true AS is_row, ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
-     SELECT total_size, found.*
+       SELECT true AS "isRow", ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
+     SELECT total_size AS "totalSize", found.*
        FROM (SELECT coalesce(sum(pg_column_size(fields)), 0)::bigint AS total_size FROM found) AS total
        LEFT JOIN found ON total_size <= $3`,
     [appId, objectIds, maxBytes],
   );
-  if (rows[0] && rows[0].total_size > maxBytes) throw new ResultTooLarge('too many bytes');
-  return rows.filter(({ is_row }) => is_row);
+  if (rows[0] && rows[0].totalSize > maxBytes) throw new ResultTooLarge('too many bytes');
+  return rows.filter(({ isRow }) => isRow);
 }
 
 export const countRows = (tx: Handle, table: ClassTable, selection: Selection) =>

@@ -240,7 +240,8 @@ export async function countSignUp(
   now: Date,
 ): Promise<SignUpUse> {
   const before = (windowMs: number) => new Date(now.getTime() - windowMs);
-  const { rows } = await tx.query<{ scope: string; n: number; since: Date }>(
+  const rows = await queryRows<{ scope: string; n: number; since: Date }>(
+    tx,
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n)
      VALUES ($1, 'signUpBytes', $2, $3, $4), ($1, 'signUps', $2, $3, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE

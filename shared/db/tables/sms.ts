@@ -242,13 +242,14 @@ export async function readNumberHistory(
 ): Promise<NumberHistory> {
   // A statement of its own, so that its snapshot begins after the lock was granted.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`sms ${appId} ${number}`]);
-  const { rows } = await tx.query<{ sent_at: Date; is_same_kind: boolean }>(
-    `SELECT sent_at, kind = $3 AND (kind = 'voice' OR sign = $4) AS is_same_kind
+  const rows = await queryRows<{ sentAt: Date; isSameKind: boolean }>(
+    tx,
+    `SELECT sent_at AS "sentAt", kind = $3 AND (kind = 'voice' OR sign = $4) AS "isSameKind"
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
     [appId, number, kind, sign, new Date(now.getTime() - dayMs)],
   );
-  const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sent_at.getTime());
-  const sameKind = ages(rows.filter((row) => row.is_same_kind));
+  const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sentAt.getTime());
+  const sameKind = ages(rows.filter((row) => row.isSameKind));
   return {
     sinceLastMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
     sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...sameKind),

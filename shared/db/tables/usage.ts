@@ -1,7 +1,7 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, listsOf, queryRows } from '../query.ts';
+import { execute, listsOf, queryRow, queryRows } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
@@ -75,12 +75,13 @@ export async function grantRecipients(
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
 export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
-  const { rows } = await db.query<Usage>(
+  const usage = await queryRow<Usage>(
+    db,
     `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day = $2::date`,
     [appId, day],
   );
-  return rows[0] ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
+  return usage ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
 }
 
 /** Deletes days before `before`. */
