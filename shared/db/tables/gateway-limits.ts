@@ -115,17 +115,19 @@ export interface ProfileKey {
   profile: string;
 }
 
+export const valuesOfKey = ({ appId, connector, profile }: ProfileKey) => [appId, connector, profile];
+
 /** Returns why a class of messages is closed for the rest of the day; null if it is open. */
 export async function closedReason(
   db: Handle,
-  { appId, connector, profile }: ProfileKey,
+  key: ProfileKey,
   messageClass: string,
 ): Promise<string | null> {
   const reason = await queryValue<string | null>(
     db,
     `SELECT closed_reason FROM gateway_day
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
-    [appId, connector, profile, messageClass],
+    [...valuesOfKey(key), messageClass],
   );
   return reason ?? null;
 }
@@ -133,7 +135,7 @@ export async function closedReason(
 /** Closes a class until midnight in China; keeps the first reason. */
 export const closeClass = (
   db: Handle,
-  { appId, connector, profile }: ProfileKey,
+  key: ProfileKey,
   { messageClass, reason }: { messageClass: string; reason: string },
 ) =>
   execute(
@@ -142,7 +144,7 @@ export const closeClass = (
      VALUES ($1, $2, $3, $4, ${today}, $5)
      ON CONFLICT (app_id, connector, profile, class, day)
      DO UPDATE SET closed_reason = coalesce(d.closed_reason, excluded.closed_reason)`,
-    [appId, connector, profile, messageClass, reason],
+    [...valuesOfKey(key), messageClass, reason],
   );
 
 /** Answered requests, and recipients accepted by the gateway. */
@@ -152,27 +154,14 @@ export interface GatewayUse {
 }
 
 /** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
-export const addGatewayUse = (
-  db: Handle,
-  { appId, connector, profile }: ProfileKey,
-  { requests, recipients }: GatewayUse,
-) =>
+export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipients }: GatewayUse) =>
   execute(
     db,
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
      SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
      ON CONFLICT (app_id, connector, profile, class, day)
      DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
-    [appId, connector, profile, requests, recipients],
-  );
-
-/** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
-export const readGatewayUse = (db: Handle, appId: string, day: string) =>
-  queryRows<GatewayUse & { connector: string }>(
-    db,
-    `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
-      WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
-    [appId, day],
+    [...valuesOfKey(key), requests, recipients],
   );
 
 /** Batch of a test push (protocol/push.md#test-pushes). */
@@ -285,7 +274,7 @@ export async function reserveRate(
        RETURNING rate_at, rate_ms)
      SELECT rate_at AS "slotAt", rate_ms AS "slotMs", ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [
-      ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
+      ...[...valuesOfKey(key), beganMs, used + wanted.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
     ],
   );
@@ -304,7 +293,7 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   await tx.query(
     `INSERT INTO gateway_rate (app_id, connector, profile, began_at, units, busy_until)
      VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
-    [key.appId, key.connector, key.profile],
+    valuesOfKey(key),
   );
   const made = await readRate(tx, key);
   if (!made) throw new Error('the rate was deleted concurrently');

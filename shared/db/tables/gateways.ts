@@ -13,12 +13,17 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
 import { execute, hasRows, queryRow, queryRowCount, queryRows } from '../query.ts';
+import { type ProfileKey, valuesOfKey } from './gateway-limits.ts';
 
 /** NOTIFY topic of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
 
 /** Age from which the rows of a dispatcher are ignored. */
 const deadAfterSeconds = 10;
+
+/** Condition of a gateway's rows, of which `valuesOfKey` returns the values. */
+const ofKey = 'app_id = $1 AND connector = $2 AND profile = $3';
+const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
 
 /** Returns all overrides by breaker id. */
 export async function readBreakerOverrides(
@@ -37,29 +42,27 @@ export async function readBreakerOverrides(
  */
 export async function overrideBreaker(
   tx: Handle,
-  { appId, connector, profile }: BreakerKey,
+  key: BreakerKey,
   forced: OverrideState | null,
 ): Promise<boolean> {
-  const key = [appId, connector, profile];
+  const values = valuesOfKey(key);
   const hasProfile =
     forced === null
       ? await hasRows(
           tx,
-          `WITH gone AS (DELETE FROM breaker WHERE app_id = $1 AND connector = $2 AND profile = $3)
-           SELECT 1 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3`,
-          key,
+          `WITH gone AS (DELETE FROM breaker WHERE ${ofKey}) SELECT FROM push_profile WHERE ${ofProfile}`,
+          values,
         )
       : await hasRows(
           tx,
           `INSERT INTO breaker (app_id, connector, profile, forced)
-           SELECT app_id, connector, name, $4 FROM push_profile
-            WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
+           SELECT app_id, connector, name, $4 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
            ON CONFLICT (app_id, connector, profile) DO UPDATE
               SET forced = excluded.forced,
                   since = CASE WHEN breaker.forced = excluded.forced THEN breaker.since ELSE excluded.since END`,
-          [...key, forced],
+          [...values, forced],
         );
-  await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf({ appId, connector, profile })]);
+  await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf(key)]);
   return hasProfile;
 }
 
@@ -101,13 +104,8 @@ export async function listBreakers(
 /** Saves a dispatcher's state of one breaker. */
 export const saveBreakerState = (
   db: Handle,
-  { appId, connector, profile }: BreakerKey,
-  {
-    dispatcher,
-    state,
-    since,
-    probeInMs = null,
-  }: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
+  key: BreakerKey,
+  own: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
 ) =>
   execute(
     db,
@@ -116,7 +114,7 @@ export const saveBreakerState = (
      ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
         SET state = excluded.state, since = excluded.since, seen_at = excluded.seen_at,
             next_probe_at = excluded.next_probe_at`,
-    [appId, connector, profile, dispatcher, state, since, probeInMs],
+    [...valuesOfKey(key), own.dispatcher, own.state, own.since, own.probeInMs],
   );
 
 /** Returns the ids of the breakers that are not closed at another dispatcher. */
@@ -136,14 +134,13 @@ export async function findTroubledElsewhere(db: Handle, dispatcher: string): Pro
  */
 export const hasAnsweredElsewhere = (
   db: Handle,
-  { appId, connector, profile }: BreakerKey,
+  key: BreakerKey,
   { dispatcher, since }: { dispatcher: string; since: Date },
 ) =>
   hasRows(
     db,
-    `SELECT 1 FROM breaker_state
-      WHERE app_id = $1 AND connector = $2 AND profile = $3 AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
-    [appId, connector, profile, dispatcher, since],
+    `SELECT FROM breaker_state WHERE ${ofKey} AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
+    [...valuesOfKey(key), dispatcher, since],
   );
 
 /** Deletes states that no dispatcher has renewed for a day. */
@@ -155,46 +152,26 @@ export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
   execute(db, "DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 
 /** Records why a gateway is unavailable; a later failure replaces an earlier one. */
-export const recordGatewayFailure = (
-  db: Handle,
-  { appId, connector, profile }: BreakerKey,
-  { reason, at }: GatewayFailure,
-) =>
+export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }: GatewayFailure) =>
   execute(
     db,
     `INSERT INTO gateway_failure (app_id, connector, profile, reason, at)
-     SELECT app_id, connector, name, $4, $5 FROM push_profile
-      WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
+     SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
      ON CONFLICT (app_id, connector, profile) DO UPDATE SET reason = $4, at = $5 WHERE gateway_failure.at < $5`,
-    [appId, connector, profile, reason, at],
+    [...valuesOfKey(key), reason, at],
   );
 
 /** Deletes the failure of a gateway that has responded since. */
-export const clearGatewayFailure = (
-  db: Handle,
-  { appId, connector, profile }: BreakerKey,
-  answeredAt: Date,
-) =>
-  execute(
-    db,
-    'DELETE FROM gateway_failure WHERE app_id = $1 AND connector = $2 AND profile = $3 AND at <= $4',
-    [appId, connector, profile, answeredAt],
-  );
+export const clearGatewayFailure = (db: Handle, key: BreakerKey, answeredAt: Date) =>
+  execute(db, `DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [...valuesOfKey(key), answeredAt]);
 
 /** Deletes failures that were not renewed since a time: the gateway is not in use. */
 export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
   execute(db, 'DELETE FROM gateway_failure WHERE at < $1', [before]);
 
 /** Finds the current failure of one gateway. */
-export const findGatewayFailure = (
-  db: Handle,
-  { appId, connector, profile }: { appId: string; connector: string; profile: string },
-) =>
-  queryRow<GatewayFailure>(
-    db,
-    'SELECT reason, at FROM gateway_failure WHERE app_id = $1 AND connector = $2 AND profile = $3',
-    [appId, connector, profile],
-  );
+export const findGatewayFailure = (db: Handle, key: ProfileKey) =>
+  queryRow<GatewayFailure>(db, `SELECT reason, at FROM gateway_failure WHERE ${ofKey}`, valuesOfKey(key));
 
 /** Limit of listed failures; more gateways fail only for a common reason. */
 const maxListed = 100;
@@ -219,7 +196,8 @@ export async function describeGatewayFailures(
   pushIds: readonly number[],
 ): Promise<Map<number, string>> {
   if (pushIds.length === 0) return new Map();
-  const { rows } = await db.query<{ id: number; connector: ConnectorId; reason: string }>(
+  const rows = await queryRows<{ id: number; connector: ConnectorId; reason: string }>(
+    db,
     `SELECT p.id, f.connector, f.reason
        FROM unnest($2::bigint[]) AS p (id)
        CROSS JOIN LATERAL (
@@ -261,6 +239,7 @@ const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
   Buffer.from(vault.derive(`gateway token ${credential}`), 'base64url'),
 ];
 
+const ofToken = 'app_id = $1 AND connector = $2 AND credential = $3';
 const sealContext = ({ appId, connector }: TokenKey) => sealContexts.gatewayToken(appId, connector);
 
 /** Reads the stored token; null without one. Throws `SealError`. */
@@ -273,7 +252,7 @@ export async function readGatewayToken(
     db,
     `SELECT value, (extract(epoch FROM made_at) * 1000)::float8 AS "madeAtMs",
             (extract(epoch FROM expires_at) * 1000)::float8 AS "expiresAtMs", is_replacement AS "isReplacement"
-       FROM gateway_token WHERE app_id = $1 AND connector = $2 AND credential = $3 AND value IS NOT NULL`,
+       FROM gateway_token WHERE ${ofToken} AND value IS NOT NULL`,
     valuesOf(vault, key),
   );
   return row ? { ...row, value: String(vault.open(row.value, sealContext(key))) } : null;
@@ -302,7 +281,7 @@ export const saveGatewayToken = (db: Handle, vault: Vault, key: TokenKey, token:
   execute(
     db,
     `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7, claimed_until = NULL
-      WHERE app_id = $1 AND connector = $2 AND credential = $3`,
+      WHERE ${ofToken}`,
     [
       ...valuesOf(vault, key),
       vault.seal(token.value, sealContext(key)),
@@ -317,7 +296,7 @@ export const releaseGatewayToken = (db: Handle, vault: Vault, key: TokenKey) =>
   execute(
     db,
     `UPDATE gateway_token SET claimed_until = NULL
-      WHERE app_id = $1 AND connector = $2 AND credential = $3`,
+      WHERE ${ofToken}`,
     valuesOf(vault, key),
   );
 

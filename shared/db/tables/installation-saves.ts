@@ -65,11 +65,7 @@ const newestOfRegistration = (andApp: string) =>
      ORDER BY id DESC LIMIT ${maxOfRegistration})`;
 
 const foundColumns = [
-  ...Object.entries(installationColumns).map(([member, column]) =>
-    member === 'fields' || member === 'channels'
-      ? `CASE WHEN ${small} THEN ${column} END AS ${member}`
-      : `${column} AS "${member}"`,
-  ),
+  installationColumns((column) => `CASE WHEN ${small} THEN ${column} END`),
   'ctid::text AS place',
   'xmin::text AS version',
   `${small} AS "isSmall"`,

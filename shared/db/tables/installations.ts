@@ -5,7 +5,7 @@ import { harmonyDeviceTypes, vendorOfDevice } from '../../domain/labels.ts';
 import type { CopyValue } from '../copy.ts';
 import { isDeadlock } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
-import { PreparedStatements, prepare } from '../prepared.ts';
+import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
 import { execute, queryColumn, queryOne, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
@@ -39,31 +39,20 @@ export const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `draftColumns`. */
 export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-/** Columns of an `Installation`, by member. A process of an older version changes a token without its spelling. */
-export const installationColumns: Readonly<Record<keyof Installation, string>> = {
-  id: 'id',
-  objectId: 'object_id',
-  deviceType: 'device_type',
-  deviceToken: `CASE WHEN lower(device_token_sent COLLATE "C") = device_token THEN device_token_sent ELSE device_token END`,
-  installationId: 'installation_id',
-  vendor: 'vendor',
-  vendorName: 'vendor_name',
-  registrationId: 'registration_id',
-  deviceProfile: 'device_profile',
-  topic: 'topic',
-  teamId: 'team_id',
-  hasWireNames: 'wire_names',
-  channels: 'channels',
-  valid: 'valid',
-  timeZone: 'time_zone',
-  badge: 'badge',
-  fields: 'fields',
-  createdAt: 'created_at',
-  updatedAt: 'updated_at',
+/** A process of an older version changes a token without its spelling. */
+const sentToken =
+  'CASE WHEN lower(device_token_sent COLLATE "C") = device_token THEN device_token_sent ELSE device_token END';
+
+/** Columns of an `Installation`; `large` returns the expression of a member that may be large. */
+export const installationColumns = (large = (column: string) => column): string => {
+  const plain = [
+    ...['id', 'object_id', 'device_type', 'installation_id', 'vendor', 'vendor_name', 'registration_id'],
+    ...['device_profile', 'topic', 'team_id', 'valid', 'time_zone', 'badge', 'created_at', 'updated_at'],
+  ];
+  return `${membersOf('installation', plain)}, ${sentToken} AS "deviceToken", wire_names AS "hasWireNames",
+    ${large('fields')} AS fields, ${large('channels')} AS channels`;
 };
-const columns = Object.entries(installationColumns)
-  .map(([member, column]) => `${column} AS "${member}"`)
-  .join(', ');
+const columns = installationColumns();
 const from = { table: 'installation', columns } as const;
 
 /** Installation with the version of its row: the transaction that wrote it. */
@@ -88,7 +77,12 @@ export const findInstallations = (
 ) => selectByIds<Installation>(db, from, { appId, ...wanted });
 
 const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
-const keyColumns = { ...installationColumns, deviceToken: 'device_token' };
+const keyColumns = {
+  objectId: 'object_id',
+  installationId: 'installation_id',
+  deviceToken: 'device_token',
+  registrationId: 'registration_id',
+};
 const ofDevice = new PreparedStatements();
 
 /** Newest installations with a registration id that are read; usually one has it. */
@@ -334,8 +328,8 @@ const idsOfPage = 5000;
 /** Installations that lose their registration id, from which on the page is read again. */
 const releasedAtOnce = 1000;
 
-/** Time of a walk. */
-export interface RegistrationWalk {
+/** Walk over the installations of an app, a page at a time. */
+interface Walk {
   appId: string;
   now: Date;
   /** Start of the next walk after one of several pages; one of a single page begins again at once. */
@@ -343,35 +337,44 @@ export interface RegistrationWalk {
 }
 
 /**
- * Makes the next page of an app's walk over its registration ids, unless another process does so
- * now or the next walk is later. Of the installations with an id of the same vendor, the one that
- * was saved last keeps it. Returns whether a further page follows.
+ * Makes the next page of a walk, unless another process does so now or the next walk is later. `makePage` gets the place
+ * where the page begins, and returns that of the next page; null after the last one. Returns the same.
  */
-export function continueRegistrationWalk(
-  db: Database,
-  { appId, now, nextAt }: RegistrationWalk,
-): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    await tx.query(
-      'INSERT INTO registration_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
-      [appId],
-    );
-    const after = await queryValue<string>(
-      tx,
-      'SELECT after FROM registration_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
-      [appId, now],
-    );
-    if (after === undefined) return false;
-    const last = await releasePage(tx, appId, after);
-    if (last === null && after === '') return false;
-    await tx.query('UPDATE registration_walk SET after = $2, next_at = $3 WHERE app_id = $1', [
-      appId,
-      last ?? '',
-      last === null ? nextAt : now,
-    ]);
-    return last !== null;
-  });
+async function continueWalk<P extends string | number>(
+  tx: Handle,
+  { table, column, start }: { table: string; column: string; start: P },
+  { appId, now, nextAt }: Walk,
+  makePage: (after: P) => Promise<P | null>,
+): Promise<P | null> {
+  await tx.query(
+    `INSERT INTO ${table} (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING`,
+    [appId],
+  );
+  const after = await queryValue<P>(
+    tx,
+    `SELECT ${column} FROM ${table} WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED`,
+    [appId, now],
+  );
+  if (after === undefined) return null;
+  const next = await makePage(after);
+  if (next === null && after === start) return null;
+  const values = [appId, next ?? start, next === null ? nextAt : now];
+  await tx.query(`UPDATE ${table} SET ${column} = $2, next_at = $3 WHERE app_id = $1`, values);
+  return next;
 }
+
+const registrationWalk = { table: 'registration_walk', column: 'after', start: '' };
+const idleWalk = { table: 'idle_walk', column: 'after_id', start: 0 };
+
+/**
+ * Makes the next page of an app's walk over its registration ids (`continueWalk`). Of the installations with an id of
+ * the same vendor, the one that was saved last keeps it. Returns whether a further page follows.
+ */
+export const continueRegistrationWalk = (db: Database, walk: Walk): Promise<boolean> =>
+  db.transaction(async (tx) => {
+    const makePage = (after: string) => releasePage(tx, walk.appId, after);
+    return (await continueWalk(tx, registrationWalk, walk, makePage)) !== null;
+  });
 
 /** Lets the next walk begin at once: an import may have written registration ids that devices have. */
 export const hastenRegistrationWalk = (db: Handle, appId: string) =>
@@ -499,10 +502,10 @@ export const listMatching = (tx: Handle, { condition, values }: RowCondition, li
     [...values, limit],
   );
 
-/** Deletes those of some installations that still meet a condition; returns their number. */
+/** Deletes installations that still meet a condition. Locks them in the order of their keys. Returns their number. */
 export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, ids: readonly number[]) =>
   queryRowCount(
-    tx, // Locked in the order of their keys, as `lockInstallations` does.
+    tx,
     `WITH matching AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
         ORDER BY id FOR UPDATE)
@@ -510,89 +513,57 @@ export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, 
     [...values, ids],
   );
 
-/** Page of a walk over the installations of an app, in the order of their keys. */
-interface IdlePage {
-  appId: string;
-  /** Those that were neither updated nor imported since are idle. */
-  before: Date;
-  /** Key that the page begins after; 0 by default. */
-  afterId?: number;
-  /** Most installations that are read. */
-  rows?: number;
-  /** Most installations that are deleted. */
-  limit: number;
-}
-
-/** Result of a page. */
-interface IdlePageResult {
-  deleted: number;
-  /** Key that the next page begins after; null after the last one. */
-  nextAfterId: number | null;
-}
-
 /** Installations that one statement reads: some milliseconds. */
 export const rowsOfPage = 5000;
 
-/** Deletes the idle installations of a page; skips those that are being saved. */
-export async function deleteIdleInstallations(
-  db: Handle,
-  { appId, before, afterId = 0, rows = rowsOfPage, limit }: IdlePage,
-): Promise<IdlePageResult> {
+/** Installations that were neither updated nor imported since `before`, and most of them that a page deletes. */
+interface IdleInstallations {
+  appId: string;
+  before: Date;
+  limit: number;
+}
+
+/**
+ * Deletes the idle installations of a page; skips those that are being saved. Returns their number, and the key after
+ * which the next page begins; null after the last one.
+ */
+async function deleteIdlePage(
+  tx: Handle,
+  { appId, before, limit }: IdleInstallations,
+  after: number,
+): Promise<{ deleted: number; next: number | null }> {
   const found = await queryOne<{ read: number; lastId: number; deleted: number; lastDeleted: number }>(
-    db,
+    tx,
     `WITH page AS MATERIALIZED (
-       SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT $3
+       SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${rowsOfPage}
      ), idle AS MATERIALIZED (
        SELECT id FROM installation
         WHERE app_id = $1 AND id > $2 AND id <= (SELECT max(id) FROM page)
-          AND updated_at < $4 AND (imported_at IS NULL OR imported_at < $4)
-        ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED
+          AND updated_at < $3 AND (imported_at IS NULL OR imported_at < $3)
+        ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED
      ), deleted AS (
        DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id
      )
      SELECT (SELECT count(*) FROM page) AS read, (SELECT max(id) FROM page) AS "lastId",
             count(*) AS deleted, max(id) AS "lastDeleted" FROM idle`,
-    [appId, afterId, rows, before, limit],
+    [appId, after, before, limit],
   );
   const { read, lastId, deleted, lastDeleted } = found;
-  if (deleted >= limit) return { deleted, nextAfterId: lastDeleted };
-  return { deleted, nextAfterId: read < rows ? null : lastId };
-}
-
-/** Time of a walk. */
-interface IdleWalk {
-  appId: string;
-  before: Date;
-  limit: number;
-  now: Date;
-  /** Start of the next walk after one of several pages; one of a single page begins again at once. */
-  nextAt: Date;
+  if (deleted >= limit) return { deleted, next: lastDeleted };
+  return { deleted, next: read < rowsOfPage ? null : lastId };
 }
 
 /**
- * Makes the next page of an app's walk, unless another process does so now or the next walk is
- * later. Returns the number of deleted installations; `limit` if a further page follows.
+ * Makes the next page of an app's walk over its installations (`continueWalk`). Returns the number of deleted ones;
+ * `limit` if a further page follows.
  */
-export function continueIdleWalk(db: Database, walk: IdleWalk): Promise<number> {
-  const { appId, before, limit, now, nextAt } = walk;
-  return db.transaction(async (tx) => {
-    await tx.query(
-      'INSERT INTO idle_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
-      [appId],
-    );
-    const afterId = await queryValue<number>(
-      tx,
-      'SELECT after_id FROM idle_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
-      [appId, now],
-    );
-    if (afterId === undefined) return 0;
-    const { deleted, nextAfterId } = await deleteIdleInstallations(tx, { appId, before, afterId, limit });
-    if (nextAfterId === null && afterId === 0) return deleted;
-    await tx.query('UPDATE idle_walk SET after_id = $2, next_at = $3 WHERE app_id = $1', [
-      appId,
-      nextAfterId ?? 0,
-      nextAfterId === null ? nextAt : now,
-    ]);
-    return nextAfterId === null ? deleted : limit;
+export const continueIdleWalk = (db: Database, walk: Walk & IdleInstallations): Promise<number> =>
+  db.transaction(async (tx) => {
+    let deleted = 0;
+    const next = await continueWalk(tx, idleWalk, walk, async (after: number) => {
+      const page = await deleteIdlePage(tx, walk, after);
+      deleted = page.deleted;
+      return page.next;
+    });
+    return next === null ? deleted : walk.limit;
   });
-}

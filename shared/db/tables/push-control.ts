@@ -3,6 +3,7 @@ import type { Handle } from '../pool.ts';
 import { execute, hasRows, listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
+import type { PushKey } from './pushes.ts';
 
 /** NOTIFY topic of interrupted pushes; the payload is the internal id. */
 export const pushTopic = 'carillon_push';
@@ -42,11 +43,7 @@ const resumeExpired = `
   RETURNING n.id`;
 
 /** Resumes paused pushes that have expired, so that their recipients are counted. */
-export async function markExpiredResumed(
-  tx: Handle,
-  now: Date,
-  limit: number,
-): Promise<{ appId: string; id: number }[]> {
+export async function markExpiredResumed(tx: Handle, now: Date, limit: number): Promise<PushKey[]> {
   return forEachApp(tx, { text: expiredPauses, values: [now, limit] }, async (appId, ids) => {
     const resumed = await queryColumn<number>(tx, resumeExpired, [appId, ids, now]);
     return resumed.map((id) => ({ appId, id }));
@@ -121,7 +118,7 @@ export async function takeHeldPlanning(
 
 /** Finds pushes with held work that are neither paused nor of `frozen` apps, the oldest first. */
 export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: number) =>
-  queryRows<{ appId: string; id: number }>(
+  queryRows<PushKey>(
     db,
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
@@ -130,12 +127,6 @@ export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: num
       ORDER BY n.id LIMIT $2`,
     [frozen, limit],
   );
-
-/** A push that waits for planning, is being sent, or was cancelled while it was sent. */
-export interface OpenPush {
-  appId: string;
-  id: number;
-}
 
 /** Work of a push that is not paused: a batch, or planning with the batches without own jobs. */
 export interface OpenWork {
@@ -163,7 +154,7 @@ const maxBatches = 20_000;
 export function listOpenPushes(
   tx: Handle,
   { afterId, limit }: { afterId: number; limit: number },
-): Promise<OpenPush[]> {
+): Promise<PushKey[]> {
   const ofState = (state: string) =>
     `(SELECT app_id, id FROM notification WHERE state = ${state} AND id > $1 ORDER BY id LIMIT $2)`;
   return queryRows(
@@ -178,7 +169,7 @@ export function listOpenPushes(
  * Reads the open work of pushes. Planning needs a job until its end, and after it while batches of
  * a small push have no jobs of their own.
  */
-export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Promise<OpenWork[]> {
+export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
   const keys = listsOf(pushes, 'appId', 'id');
   const plans = await queryRows<OpenWork>(

@@ -185,12 +185,7 @@ export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
   hasRows(db, `SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
 /** Failures with one cause: all of them, and those that a redrive leaves out. */
-export interface RedrivableCause {
-  connector: ConnectorId;
-  outcome: Outcome;
-  status: number;
-  reason: string;
-  n: number;
+export interface RedrivableCause extends FailureGroup {
   /** Failures that a redrive has taken over. */
   redriven: number;
   /** Failures of recipients that may have the message. */

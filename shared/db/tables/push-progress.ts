@@ -72,7 +72,7 @@ export interface PlanningStep {
  */
 export function advancePlanning(
   tx: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   { from, through, devices, isLast }: PlanningStep,
 ): Promise<boolean> {
   const values = [push.appId, push.id, from, through, devices, isLast];
@@ -114,7 +114,7 @@ export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]):
 /** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
 export const failPush = (
   tx: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   end: { message: string; totals: ConnectorTotals; devices: number },
 ) =>
   execute(
@@ -158,12 +158,7 @@ export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]
 /**
  * Records that a profile cannot send this push: later batches of it are counted without being sent.
  */
-export const recordProfileError = (
-  tx: Handle,
-  push: { appId: string; id: number },
-  profile: string,
-  message: string,
-) =>
+export const recordProfileError = (tx: Handle, push: PushKey, profile: string, message: string) =>
   execute(
     tx,
     `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()

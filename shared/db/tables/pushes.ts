@@ -324,7 +324,7 @@ async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
 }
 
 /** Notes how many recipients a finished push did not reach, for the bound of its app. */
-export const noteFailureCount = (db: Handle, push: { appId: string; id: number }, n: number) =>
+export const noteFailureCount = (db: Handle, push: PushKey, n: number) =>
   execute(db, 'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
     push.appId,
     push.id,

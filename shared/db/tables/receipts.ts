@@ -3,6 +3,7 @@ import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
 import { execute, hasRows, listsOf, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
+import type { PushKey } from './pushes.ts';
 
 /** App and connector of a callback's receipts. */
 export interface ReceiptSource {
@@ -256,7 +257,7 @@ export interface ListedGatewayMessage extends GatewayMessage {
 /** Lists message ids of a push, oldest first. */
 export const listGatewayMessages = (
   db: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   page: { after: number | null; limit: number },
 ) =>
   queryRows<ListedGatewayMessage>(

@@ -5,6 +5,7 @@ import { AppStatement } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import type { SqlCondition } from './audience.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
+import type { PushKey } from './pushes.ts';
 import { today, utcDay } from './usage.ts';
 
 /** Installations that differ by id and token only; the lists have the same order. */
@@ -176,7 +177,7 @@ export async function findRecentProfiles(
   db: Handle,
   since: { sinceMs: number; limit: number },
 ): Promise<RecentProfile[]> {
-  const pushes = await queryRows<{ appId: string; id: number }>(
+  const pushes = await queryRows<PushKey>(
     db,
     `SELECT app_id AS "appId", id FROM notification
       WHERE created_at > to_timestamp($1::float8 / 1000) ORDER BY created_at DESC LIMIT ${pushesRead}`,

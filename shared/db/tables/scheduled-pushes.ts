@@ -146,7 +146,7 @@ export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
 
 /** Lists recurring pushes that are due by the database's clock, without a lock. */
 export const listDueRecurring = (db: Handle, limit: number) =>
-  queryRows<{ appId: string; id: number }>(
+  queryRows<PushKey>(
     db,
     `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
     [limit],
