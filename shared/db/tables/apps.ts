@@ -39,9 +39,7 @@ const secretsShape = z.object({
 });
 type AppSecrets = z.infer<typeof secretsShape>;
 
-const columns = membersOf('app', [
-  ...['app_id', 'name', 'edition', 'plan', 'secrets', 'options', 'created_at', 'updated_at'],
-]);
+const columns = membersOf('app', 'app_id, name, edition, plan, secrets, options, created_at, updated_at');
 
 interface AppRow extends Pick<App, 'appId' | 'name' | 'edition' | 'plan' | 'createdAt' | 'updatedAt'> {
   secrets: Buffer;

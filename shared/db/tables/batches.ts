@@ -61,21 +61,11 @@ export interface Batch {
   language: string | null;
 }
 
-const batchColumns = membersOf('b', [
-  ...[
-    'app_id',
-    'id',
-    'push_id',
-    'connector',
-    'profile',
-    'recipients',
-    'badges',
-    'settled',
-    'moved',
-    'is_settled',
-  ],
-  ...['attempt', 'tries', 'unanswered', 'expires_at', 'language'],
-]);
+const batchColumns = membersOf(
+  'b',
+  `app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt,
+  tries, unanswered, expires_at, language`,
+);
 
 type BatchRow = Omit<Batch, 'states' | 'retried'> & { settled: Buffer | null; moved: number[] | null };
 

@@ -4,7 +4,7 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryNumber, queryOne, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, type PageBefore, queryNumber, queryOne, queryRow, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import { lockAppRow, switchOn } from './apps.ts';
 
@@ -104,7 +104,7 @@ export const touchSession = (db: Handle, id: number, now: Date) =>
 /** Lists valid sessions, the newest first. */
 export const listSessions = (
   db: Handle,
-  page: { before: number | null; limit: number },
+  page: PageBefore,
   { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
 ) =>
   queryRows<ConsoleSession>(
@@ -209,7 +209,7 @@ export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: 
 }
 
 /** Lists tokens, the newest first, also expired ones. */
-export const listTokens = (db: Handle, page: { before: number | null; limit: number }) =>
+export const listTokens = (db: Handle, page: PageBefore) =>
   queryRows<ConsoleToken>(
     db,
     `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
@@ -449,7 +449,7 @@ export function insertCommand(
 export const listAudit = (
   db: Handle,
   { app, actor, action, target, from, to }: AuditFilter,
-  page: { before: number | null; limit: number },
+  page: PageBefore,
 ) =>
   queryRows<AuditEntry>(
     db,

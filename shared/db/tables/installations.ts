@@ -45,10 +45,8 @@ const sentToken =
 
 /** Columns of an `Installation`; `large` returns the expression of a member that may be large. */
 export const installationColumns = (large = (column: string) => column): string => {
-  const plain = [
-    ...['id', 'object_id', 'device_type', 'installation_id', 'vendor', 'vendor_name', 'registration_id'],
-    ...['device_profile', 'topic', 'team_id', 'valid', 'time_zone', 'badge', 'created_at', 'updated_at'],
-  ];
+  const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, device_profile,
+    topic, team_id, valid, time_zone, badge, created_at, updated_at`;
   return `${membersOf('installation', plain)}, ${sentToken} AS "deviceToken", wire_names AS "hasWireNames",
     ${large('fields')} AS fields, ${large('channels')} AS channels`;
 };
@@ -185,13 +183,9 @@ export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmony
 export async function takeRegistration(
   tx: Handle,
   appId: string,
-  {
-    id,
-    deviceType,
-    vendor,
-    registrationId,
-  }: Pick<Installation, 'id' | 'deviceType' | 'vendor' | 'registrationId'>,
+  saved: Pick<Installation, 'id' | 'deviceType' | 'vendor' | 'registrationId'>,
 ): Promise<void> {
+  const { id, deviceType, vendor, registrationId } = saved;
   const owner = vendorOfDevice(deviceType, vendor);
   if (registrationId === null || owner === null) return;
   await tx.query(

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryOne, queryRow, queryRows } from '../query.ts';
+import { execute, hasRows, type PageBefore, queryOne, queryRow, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -194,7 +194,7 @@ export const listOutboxPage = (
   db: Handle,
   appId: string,
   { kind, to, state }: OutboxPageFilter,
-  { before, limit }: { before: number | null; limit: number },
+  { before, limit }: PageBefore,
 ) =>
   queryRows<SealedMessage>(
     db,

@@ -11,6 +11,18 @@ import { membersOf } from '../prepared.ts';
 import { execute, hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
 import { insertAudit } from './console.ts';
 
+/** Profile that a rotation belongs to. */
+export interface RotatedProfile {
+  appId: string;
+  connector: string;
+  name: string;
+}
+
+const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
+const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
+const sealContext = ({ appId, connector, name }: RotatedProfile) =>
+  sealContexts.profile(appId, connector, name);
+
 /** Push profile with decrypted credentials. The connector validates their shape. */
 export interface StoredProfile {
   connector: string;
@@ -29,28 +41,22 @@ export interface ProfileEntry {
   updatedAt: Date;
 }
 
-const entryColumns = membersOf('p', ['connector', 'name', 'created_at', 'updated_at']);
+const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
 
 /**
  * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks
  * the app's row, so that the app is not deleted concurrently.
  */
-export function putProfile(
-  db: Handle,
-  vault: Vault,
-  profile: { appId: string; connector: string; name: string; credentials: unknown },
-): Promise<ProfileEntry | undefined> {
-  const { appId, connector, name } = profile;
-  return queryRow(
+export const putProfile = (db: Handle, vault: Vault, profile: RotatedProfile & { credentials: unknown }) =>
+  queryRow<ProfileEntry>(
     db,
     `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
      DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at
      RETURNING ${entryColumns}`,
-    [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
+    [...keyOf(profile), vault.seal(profile.credentials, sealContext(profile))],
   );
-}
 
 export const listProfiles = (db: Handle, appId: string) =>
   queryRows<ProfileEntry>(
@@ -60,10 +66,7 @@ export const listProfiles = (db: Handle, appId: string) =>
   );
 
 /** Profile of any app, without its credentials. */
-export interface ProfileVersion {
-  appId: string;
-  connector: string;
-  name: string;
+export interface ProfileVersion extends RotatedProfile {
   updatedAt: Date;
 }
 
@@ -91,20 +94,26 @@ export async function openProfiles(db: Handle, vault: Vault, appId: string): Pro
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
     [appId],
   );
-  return rows.map((row) => ({
-    ...canaryOf(row, vault, appId),
-    connector: row.connector,
-    name: row.name,
-    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
-    updatedAt: row.updatedAt,
-  }));
+  return rows.map(({ credentials, ...row }) => {
+    const { connector, name, updatedAt } = row;
+    const context = sealContext({ appId, ...row });
+    return {
+      ...canaryOf(row, vault, context),
+      connector,
+      name,
+      credentials: vault.open(credentials, context),
+      updatedAt,
+    };
+  });
 }
 
 /** Returns the candidate of a profile. If no key decrypts it, the current version sends. */
-function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
-  const { candidate, stagedAt } = row;
+function canaryOf(
+  { candidate, stagedAt }: Pick<SendingRow, 'candidate' | 'stagedAt'>,
+  vault: Vault,
+  context: string,
+): Pick<StoredProfile, 'canary'> {
   if (!candidate || !stagedAt) return {};
-  const context = sealContexts.profile(appId, row.connector, row.name);
   return readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {};
 }
 
@@ -117,33 +126,20 @@ interface RotationOf {
 export async function openProfile(
   db: Handle,
   vault: Vault,
-  profile: { appId: string; connector: string; name: string },
+  profile: RotatedProfile,
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
-  const { appId, connector, name } = profile;
   const row = await queryRow<ProfileEntry & RotationOf & { credentials: Buffer }>(
     db,
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
                    WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
-       FROM push_profile p WHERE p.app_id = $1 AND p.connector = $2 AND p.name = $3`,
-    [appId, connector, name],
+       FROM push_profile p WHERE ${ofProfile}`,
+    keyOf(profile),
   );
-  const context = sealContexts.profile(appId, connector, name);
-  return row && { ...row, credentials: vault.open(row.credentials, context) };
+  return row && { ...row, credentials: vault.open(row.credentials, sealContext(profile)) };
 }
 
 export const deleteProfile = (db: Handle, appId: string, connector: string, name: string) =>
-  hasRows(db, 'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3', [
-    appId,
-    connector,
-    name,
-  ]);
-
-/** Profile that a rotation belongs to. */
-export interface RotatedProfile {
-  appId: string;
-  connector: string;
-  name: string;
-}
+  hasRows(db, `DELETE FROM push_profile WHERE ${ofProfile}`, [appId, connector, name]);
 
 /** Last rotation of the credentials of a profile. */
 export interface ProfileRotation extends RotatedProfile, CanaryCounts {
@@ -159,8 +155,6 @@ export interface ProfileRotation extends RotatedProfile, CanaryCounts {
 
 const columns = `app_id AS "appId", connector, name, state, staged_at AS "stagedAt", changed_at AS "changedAt", reason, detail,
   batches_seen AS "batchesSeen", batches, asked, accepted, refused, worse, previous IS NOT NULL AS "hasPrevious"`;
-const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
-const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
 
 /** Stores a candidate in place of an earlier one. Returns undefined without such a profile. */
 export async function stageCandidate(
@@ -168,8 +162,7 @@ export async function stageCandidate(
   vault: Vault,
   profile: RotatedProfile & { credentials: unknown },
 ): Promise<ProfileRotation | undefined> {
-  const { appId, connector, name, credentials } = profile;
-  const sealed = vault.seal(credentials, sealContexts.profile(appId, connector, name));
+  const sealed = vault.seal(profile.credentials, sealContext(profile));
   await touchProfile(tx, profile);
   return queryRow(
     tx,
@@ -206,19 +199,14 @@ export async function lockRotation(
 export async function saveCheck(
   tx: Handle,
   profile: RotatedProfile,
-  {
-    stagedAt,
-    reason,
-    detail,
-    to,
-  }: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
+  check: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
 ): Promise<ProfileRotation | undefined> {
   await touchProfile(tx, profile);
   return queryRow(
     tx,
     `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
       WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
-    [...keyOf(profile), stagedAt, to, reason, detail],
+    [...keyOf(profile), check.stagedAt, check.to, check.reason, check.detail],
   );
 }
 

@@ -3,7 +3,16 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, hasRows, queryColumn, queryOne, queryRow, queryRows } from '../query.ts';
+import {
+  execute,
+  hasRows,
+  type PageAfter,
+  type PageBefore,
+  queryColumn,
+  queryOne,
+  queryRow,
+  queryRows,
+} from '../query.ts';
 import type { SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
 
@@ -31,7 +40,7 @@ export async function listFailurePage(
   db: Handle,
   { appId, id }: PushKey,
   { connector, outcome, reason }: FailureFilter,
-  page: { after: number | null; limit: number },
+  page: PageAfter,
 ): Promise<FailureRow[]> {
   const { rows } = await db.query<FailureRow>(
     `SELECT installation, object_id AS "objectId", connector, outcome, status, reason, created_at AS at
@@ -255,7 +264,7 @@ export async function listUndelivered(
   db: Handle,
   appId: string,
   { connector, reason, from, to }: UndeliveredFilter,
-  page: { before: number | null; limit: number },
+  page: PageBefore,
 ): Promise<UndeliveredPush[]> {
   const { rows } = await db.query<UndeliveredPush>(
     `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven FROM (

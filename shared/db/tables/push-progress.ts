@@ -325,26 +325,14 @@ interface SnapshotRow extends Omit<BatchSnapshot, Computed>, SlotRow {
   rateInMs: number | null;
 }
 
-const columnsOfBatch = [
-  ...[
-    'id',
-    'connector',
-    'profile',
-    'is_settled',
-    'attempt',
-    'tries',
-    'last_reason',
-    'unanswered',
-    'not_before',
-  ],
-  ...['language', 'quiet', 'quiet_until', 'granted'],
-];
+const columnsOfBatch = `id, connector, profile, is_settled, attempt, tries, last_reason, unanswered, not_before,
+  language, quiet, quiet_until, granted`;
 
 const snapshotStatement = new AppStatement(
   3,
   (andApp) => `SELECT ${membersOf('b', columnsOfBatch)},
           (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS "waitMs", b.expires_at AS "ownExpiry",
-          ${membersOf('n', ['state', 'created_at', 'push_time', 'first_sent_at'])}, n.expires_at AS "pushExpiry",
+          ${membersOf('n', 'state, created_at, push_time, first_sent_at')}, n.expires_at AS "pushExpiry",
           n.halts AS "profileErrors", ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
           n.request ->> 'flowControl' IS NOT NULL AS "isPaced",
           n.request ? 'variables' AS "isPersonal", ${slotColumns}, ${rateColumns}

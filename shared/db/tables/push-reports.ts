@@ -5,7 +5,15 @@ import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.t
 import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { hasRows, queryNumber, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
+import {
+  hasRows,
+  type PageBefore,
+  queryNumber,
+  queryOne,
+  queryRow,
+  queryRows,
+  queryValue,
+} from '../query.ts';
 import { localeExpression, traitColumns } from './audience.ts';
 import { holds } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
@@ -51,12 +59,7 @@ const valuesOf = (appId: string, { states, source, text, from, to, recurring }: 
 };
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
-export const listPushPage = (
-  db: Handle,
-  appId: string,
-  filter: PushFilter,
-  page: { before: number | null; limit: number },
-) =>
+export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page: PageBefore) =>
   queryRows<Push>(
     db,
     `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
@@ -297,20 +300,8 @@ export async function findBatchOfDevice(
   return { ...batch, outcome: isOpen ? null : (outcomeOfCode(code) ?? null) };
 }
 
-const tracedColumns = [
-  ...[
-    'id',
-    'connector',
-    'profile',
-    'language',
-    'quiet',
-    'quiet_until',
-    'attempt',
-    'unanswered',
-    'last_reason',
-  ],
-  ...['is_settled', 'settled_at'],
-];
+const tracedColumns = `id, connector, profile, language, quiet, quiet_until, attempt, unanswered, last_reason,
+  is_settled, settled_at`;
 
 export interface TracedFailure {
   installation: number;

@@ -66,11 +66,9 @@ const toRowText = (push: NewPush): string =>
 
 const sourceOf = ({ pushOrder }: NewPush): string => (pushOrder.recurring ? 'recurring' : 'console');
 
-const everywhere = [
-  ...['app_id', 'id', 'object_id', 'notification_id', 'state', 'error', 'from_service', 'push_time'],
-  ...['expires_at', 'planned_through', 'is_planned', 'devices', 'totals', 'acked', 'repeats', 'displaced'],
-  ...['redriven', 'created_at', 'updated_at', 'first_sent_at', 'finished_at'],
-];
+const everywhere = `app_id, id, object_id, notification_id, state, error, from_service, push_time, expires_at,
+  planned_through, is_planned, devices, totals, acked, repeats, displaced, redriven, created_at, updated_at,
+  first_sent_at, finished_at`;
 
 /** Columns of a `Push` that all statements on `notification n` read. */
 const basicColumns = `${membersOf('n', everywhere)}, n.halts AS "profileErrors"`;
@@ -199,7 +197,7 @@ export interface RequestClaim {
   acceptedAt: Date;
 }
 
-const claimColumns = membersOf('l', ['app_id', 'req_id', 'object_id', 'accepted_at']);
+const claimColumns = membersOf('l', 'app_id, req_id, object_id, accepted_at');
 
 const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
   AS c (app_id, req_id, object_id, accepted_at)`;

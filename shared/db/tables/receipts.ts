@@ -1,7 +1,7 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, listsOf, queryRows } from '../query.ts';
+import { execute, hasRows, listsOf, type PageAfter, type PageBefore, queryRows } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { PushKey } from './pushes.ts';
 
@@ -186,7 +186,7 @@ export const listFailedReceipts = (
   db: Handle,
   appId: string,
   connector: string | undefined,
-  page: { before: number | null; limit: number },
+  page: PageBefore,
 ) =>
   queryRows<FailedReceipt>(
     db,
@@ -255,11 +255,7 @@ export interface ListedGatewayMessage extends GatewayMessage {
 }
 
 /** Lists message ids of a push, oldest first. */
-export const listGatewayMessages = (
-  db: Handle,
-  push: PushKey,
-  page: { after: number | null; limit: number },
-) =>
+export const listGatewayMessages = (db: Handle, push: PushKey, page: PageAfter) =>
   queryRows<ListedGatewayMessage>(
     db,
     `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message

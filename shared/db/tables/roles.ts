@@ -4,7 +4,7 @@ import { membersOf } from '../prepared.ts';
 import { execute, queryBoolean, queryColumn, queryNumber, queryOne, queryRow } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
-const columns = membersOf('role', ['id', 'object_id', 'name', 'acl', 'fields', 'created_at', 'updated_at']);
+const columns = membersOf('role', 'id, object_id, name, acl, fields, created_at, updated_at');
 const from = { table: 'role', columns } as const;
 
 /** Finds a role by its public id. With `isLocked`, locks the row until the transaction ends. */

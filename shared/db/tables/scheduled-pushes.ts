@@ -8,6 +8,7 @@ import { prepare } from '../prepared.ts';
 import {
   execute,
   hasRows,
+  type PageBefore,
   queryColumn,
   queryNumber,
   queryOne,
@@ -62,11 +63,7 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
   changed_by AS "changedBy", changed_token AS "changedToken", changed_at AS "changedAt"`;
 
 /** Lists recurring pushes of an app, the newest first. */
-export const listRecurring = (
-  db: Handle,
-  appId: string,
-  { before, limit }: { before: number | null; limit: number },
-) =>
+export const listRecurring = (db: Handle, appId: string, { before, limit }: PageBefore) =>
   queryRows<RecurringPush>(
     db,
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)

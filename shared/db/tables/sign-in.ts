@@ -21,11 +21,7 @@ export interface NewCaptcha extends CaptchaId {
 
 export const insertCaptcha = (db: Handle, captcha: NewCaptcha) =>
   execute(db, 'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)', [
-    captcha.appId,
-    captcha.token,
-    captcha.answer,
-    captcha.image,
-    captcha.expiresAt,
+    ...[captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt],
   ]);
 
 /** Finds the image of an unsolved captcha. */
@@ -110,7 +106,7 @@ export const insertLink = (
     [link.appId, link.purpose, link.userId, link.email, digest, expiresAt],
   );
 
-const linkColumns = membersOf('link_token', ['app_id', 'purpose', 'user_id', 'email']);
+const linkColumns = membersOf('link_token', 'app_id, purpose, user_id, email');
 
 /** Finds the link of a token. Does not spend it. */
 export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>

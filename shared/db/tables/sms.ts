@@ -12,7 +12,7 @@ export interface SmsSignature {
   updatedAt: Date;
 }
 
-const signatureColumns = membersOf('s', ['name', 'is_approved', 'created_at', 'updated_at']);
+const signatureColumns = membersOf('s', 'name, is_approved, created_at, updated_at');
 
 /** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
 export const putSignature = (db: Handle, appId: string, name: string) =>
@@ -76,7 +76,7 @@ export interface SmsTemplate {
 
 const textSql = (type: string, text: string) =>
   `CASE WHEN ${type} IS NOT NULL AND ${text} IS NOT NULL THEN json_build_object('type', ${type}, 'text', ${text}) END`;
-const templateColumns = `${membersOf('t', ['name', 'created_at', 'updated_at'])},
+const templateColumns = `${membersOf('t', 'name, created_at, updated_at')},
   ${textSql('t.type', 't.text')} AS active, ${textSql('t.pending_type', 't.pending_text')} AS pending`;
 
 /** Submits a text for review; the active one stays in use. */

@@ -27,10 +27,11 @@ const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `userDraftColumns`. */
 export const userDraftValues = (draft: UserDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-const readColumns = membersOf('app_user', [
-  ...['id', 'object_id', 'created_at', 'updated_at', 'password_hash', 'session_nonce', 'session_hash'],
-  ...userDraftColumns,
-]);
+const secretColumns = 'password_hash, session_nonce, session_hash';
+const readColumns = membersOf(
+  'app_user',
+  `id, object_id, created_at, updated_at, ${secretColumns}, ${userDraftColumns.join(', ')}`,
+);
 const from = { table: 'app_user', columns: readColumns } as const;
 
 type UserRow = Omit<User, 'session'> & { sessionNonce: Buffer; sessionHash: Buffer };
