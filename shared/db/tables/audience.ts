@@ -591,18 +591,12 @@ export const countArrivals = (tx: Handle, appId: string) =>
     [appId, maxCounted],
   );
 
-/** Devices whose app called last on a day in UTC, `YYYY-MM-DD`. */
-export interface DayOfArrivals {
-  day: string;
-  /** Devices that an import wrote. */
-  moved: number;
-  /** Devices that registered here. */
-  registered: number;
-}
-
-/** Returns the days on which devices called last, oldest first; of `maxCounted` devices at most. */
+/**
+ * Returns the days in UTC (`YYYY-MM-DD`) on which devices called last, oldest first, with the number of imported devices
+ * (`moved`) and of those that registered here. Reads `maxCounted` devices at most.
+ */
 export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
-  queryRows<DayOfArrivals>(
+  queryRows<{ day: string; moved: number; registered: number }>(
     tx,
     `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
             count(*) FILTER (WHERE imported_at IS NULL) AS registered

@@ -91,15 +91,11 @@ const insertStatement = prepare(
     ORDER BY b.ordinality RETURNING id`,
 );
 
-/** Batches of one push. */
-export interface PushBatches {
-  appId: string;
-  pushId: number;
-  batches: readonly NewBatch[];
-}
-
 /** Writes batches of pushes in one statement. Returns the ids of the batches, by push and in order. */
-export async function insertBatchesOf(tx: Handle, pushes: readonly PushBatches[]): Promise<number[][]> {
+export async function insertBatchesOf(
+  tx: Handle,
+  pushes: readonly { appId: string; pushId: number; batches: readonly NewBatch[] }[],
+): Promise<number[][]> {
   const all = pushes.flatMap(({ appId, pushId, batches }) =>
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
   );

@@ -42,11 +42,10 @@ const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t
 const isValid = `s.admin_mark = ANY($1) AND s.seen_at > $2 AND s.created_at > $3
   AND (t.expires_at IS NULL OR t.expires_at > $4)`;
 
-const validity = (marks: readonly Buffer[], { seenAfter, createdAfter, now }: SessionBounds): unknown[] => [
-  marks,
-  seenAfter,
-  createdAfter,
-  now,
+/** Bounds of valid sessions, with the marks of the current CARILLON_ADMIN_TOKEN. */
+type ValidSessions = SessionBounds & { marks: readonly Buffer[] };
+const validity = ({ marks, seenAfter, createdAfter, now }: ValidSessions): unknown[] => [
+  ...[marks, seenAfter, createdAfter, now],
 ];
 
 export interface NewSession {
@@ -73,45 +72,33 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
   );
 }
 
-/** Finds a valid session by the digest of its cookie; `marks`: of the current CARILLON_ADMIN_TOKEN. */
-export const findSession = (
-  db: Handle,
-  digest: Buffer,
-  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-) =>
+/** Finds a valid session by the digest of its cookie. */
+export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
   queryRow<ConsoleSession>(
     db,
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE s.digest = $5 AND ${isValid}`,
-    [...validity(marks, bounds), digest],
+    [...validity(valid), digest],
   );
 
 /** Tells whether a session is valid, by its id. */
-export const hasSession = (
-  db: Handle,
-  id: number,
-  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-) =>
+export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
   hasRows(
     db,
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
-    [...validity(marks, bounds), id],
+    [...validity(valid), id],
   );
 
 export const touchSession = (db: Handle, id: number, now: Date) =>
   execute(db, 'UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 
 /** Lists valid sessions, the newest first. */
-export const listSessions = (
-  db: Handle,
-  page: PageBefore,
-  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-) =>
+export const listSessions = (db: Handle, page: PageBefore, valid: ValidSessions) =>
   queryRows<ConsoleSession>(
     db,
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE ${isValid} AND ($5::bigint IS NULL OR s.id < $5) ORDER BY s.id DESC LIMIT $6`,
-    [...validity(marks, bounds), page.before, page.limit],
+    [...validity(valid), page.before, page.limit],
   );
 
 /** Deletes a session. Returns false when no session has this id. */
@@ -119,15 +106,10 @@ export const deleteSession = (tx: Handle, id: number) =>
   hasRows(tx, 'DELETE FROM console_session WHERE id = $1', [id]);
 
 /** Deletes ended sessions and login codes. */
-export async function deleteEndedSessions(
-  db: Handle,
-  { seenAfter, createdAfter, now }: SessionBounds,
-): Promise<void> {
-  await db.query('DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2', [
-    seenAfter,
-    createdAfter,
-  ]);
-  await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [now]);
+export async function deleteEndedSessions(db: Handle, bounds: SessionBounds): Promise<void> {
+  const oldest = [bounds.seenAfter, bounds.createdAfter];
+  await db.query('DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2', oldest);
+  await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [bounds.now]);
 }
 
 /** Stores a login code; replaces the oldest ones of its token beyond the limit. */

@@ -105,6 +105,9 @@ export const changePace = (tx: Handle, appId: string, pushId: number, flowContro
     [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
   );
 
+/** Batch of a test push (protocol/push.md#test-pushes). */
+type TestBatch = { appId: string; connector: string; pushId: number; batchId: number; devices: number };
+
 /** Today in China, the day of all gateway quotas, by the database's clock. */
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
 
@@ -163,15 +166,6 @@ export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipient
      DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
     [...valuesOfKey(key), requests, recipients],
   );
-
-/** Batch of a test push (protocol/push.md#test-pushes). */
-export interface TestBatch {
-  appId: string;
-  connector: string;
-  pushId: number;
-  batchId: number;
-  devices: number;
-}
 
 /**
  * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its
@@ -232,26 +226,20 @@ interface RateRow {
   busyMs: number;
 }
 
-/** Requested units, sent evenly over the slot, or at once when the rate allows. */
-export interface RateRequest {
-  units: number;
-  isEven: boolean;
-}
-
 /** Time for handing a batch to a thread and loading its recipients. */
 const leadMs = 100;
 
 /**
  * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each
  * reservation starts at the end of the one before. After a pause as long as the ramp (at least a
- * second) the ramp restarts. Saves the slot on the batch, which keeps it when it is retaken. Needs
+ * second) the ramp restarts. `isEven`: the units are sent over the slot, not at once. Saves the slot on the batch, which keeps it when it is retaken. Needs
  * a transaction.
  */
 export async function reserveRate(
   tx: Handle,
   key: ProfileKey & { batchId: number },
   limit: RateLimit,
-  wanted: RateRequest,
+  wanted: { units: number; isEven: boolean },
 ): Promise<Slot> {
   const { nowMs, units, busyMs, ...rate } = await lockRate(tx, key);
   const isIdle = nowMs - busyMs > Math.max(limit.rampMs, 1000);

@@ -185,21 +185,15 @@ export async function writeNewInstallations(
   }
 }
 
-export interface InstallationBatch {
-  rows: StagedInstallation[];
-  isDry: boolean;
-  /** Most rows probably exist: looking them up costs less than a failing insert. */
-  areKnown: boolean;
-}
-
 /**
  * Writes the new rows of a batch in line order and returns the others; existing rows stay
- * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table.
+ * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table. `areKnown`:
+ * most rows probably exist, and looking them up costs less than a failing insert.
  */
 export async function mergeInstallations(
   tx: Handle,
   appId: string,
-  { rows, isDry, areKnown }: InstallationBatch,
+  { rows, isDry, areKnown }: { rows: StagedInstallation[]; isDry: boolean; areKnown: boolean },
 ): Promise<Merged> {
   const encoder = new RowEncoder();
   const staged = rows.map(({ line, row }) => encoder.withFirst(line, row));
@@ -291,12 +285,6 @@ const relations = {
 } as const satisfies Record<RelationName, object>;
 const seenMembers = { users: 'import_seen_user', roles: roles.shadow };
 
-export interface MembershipBatch {
-  relation: RelationName;
-  rows: StagedMembership[];
-  isDry: boolean;
-}
-
 interface MembershipRow {
   line: number;
   hasRole: boolean;
@@ -308,8 +296,11 @@ interface MembershipRow {
  * Writes the new memberships of a batch and returns the others, with a message for those of an
  * unknown role or member. With `isDry`, only reads the tables.
  */
-export async function mergeMemberships(tx: Handle, appId: string, batch: MembershipBatch): Promise<Merged> {
-  const { relation, rows: staged, isDry } = batch;
+export async function mergeMemberships(
+  tx: Handle,
+  appId: string,
+  { relation, rows: staged, isDry }: { relation: RelationName; rows: StagedMembership[]; isDry: boolean },
+): Promise<Merged> {
   const values = [appId, ...listsOf(staged, 'line', 'role', 'member')];
   const rows = isDry
     ? await tryMemberships(tx, relation, values)

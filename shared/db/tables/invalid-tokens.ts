@@ -119,14 +119,11 @@ export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: rea
     kept.length === 0 ? null : JSON.stringify(kept),
   ]);
 
-/** Invalid tokens that a push kept, of one profile. */
-export interface PushWithKeptTokens extends KeptTokens {
-  appId: string;
-  objectId: string;
-}
-
 /** Lists the invalid tokens that pushes of the last day kept, the newest pushes first. */
-export async function listKeptTokens(db: Handle, limit: number): Promise<PushWithKeptTokens[]> {
+export async function listKeptTokens(
+  db: Handle,
+  limit: number,
+): Promise<(KeptTokens & { appId: string; objectId: string })[]> {
   const pushes = await queryRows<{ appId: string; objectId: string; kept: KeptTokens[] }>(
     db,
     `SELECT app_id AS "appId", object_id AS "objectId", kept_tokens AS kept FROM notification

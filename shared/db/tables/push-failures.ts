@@ -78,14 +78,6 @@ export async function summarizeFailures(
   return rows;
 }
 
-/** Recipients that were settled within one step of a timeline. */
-export interface TimelineSlot {
-  connector: ConnectorId;
-  slot: number;
-  sent: number;
-  other: number;
-}
-
 /** Returns when the first and the last batch of a push were settled; undefined before the first. */
 export async function readSettledSpan(
   db: Handle,
@@ -105,7 +97,7 @@ export const readTimeline = (
   { appId, id }: PushKey,
   { from, stepMs }: { from: Date; stepMs: number },
 ) =>
-  queryRows<TimelineSlot>(
+  queryRows<{ connector: ConnectorId; slot: number; sent: number; other: number }>(
     db,
     `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
             sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,

@@ -2,7 +2,7 @@ import type { Usage } from '../../domain/apps/usage.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { DeviceTraits } from '../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.ts';
-import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
+import type { Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import {
@@ -99,22 +99,13 @@ export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
     apps,
   ]);
 
-/** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
-export interface RecentTotals {
-  appId: string;
-  id: number;
-  totals: ConnectorTotals | null;
-  /** Acknowledgements of the own channel. */
-  acked: number;
-}
-
 /** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
 export const readRecentTotals = (
   db: Handle,
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
 ) =>
-  queryRows<RecentTotals>(
+  queryRows<PushKey & Pick<Push, 'totals' | 'acked'>>(
     db,
     `SELECT app_id AS "appId", id, totals, acked FROM notification
       WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'

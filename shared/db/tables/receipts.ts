@@ -246,17 +246,9 @@ export async function insertGatewayMessages(tx: Handle, list: readonly BatchMess
   );
 }
 
-/** Message of a gateway in the list of a push. */
-export interface ListedGatewayMessage extends GatewayMessage {
-  /** Position in the list. */
-  id: number;
-  connector: ConnectorId;
-  at: Date;
-}
-
 /** Lists message ids of a push, oldest first. */
 export const listGatewayMessages = (db: Handle, push: PushKey, page: PageAfter) =>
-  queryRows<ListedGatewayMessage>(
+  queryRows<GatewayMessage & { id: number; connector: ConnectorId; at: Date }>(
     db,
     `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
       WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,

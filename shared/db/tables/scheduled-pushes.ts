@@ -388,17 +388,9 @@ export async function giveApproval(
   return 'resumed';
 }
 
-/** Pushes of an app that wait for their approval. */
-export interface WaitingApprovals {
-  appId: string;
-  pushes: number;
-  /** When the first of them began to wait. */
-  since: Date;
-}
-
-/** Lists apps with pushes that wait for an approval, the one that waits longest first. */
+/** Lists apps with pushes that wait for an approval since a time, the one that waits longest first. */
 export const listWaitingApprovals = (db: Handle, limit: number) =>
-  queryRows<WaitingApprovals>(
+  queryRows<{ appId: string; pushes: number; since: Date }>(
     db,
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id

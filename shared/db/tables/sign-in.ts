@@ -143,13 +143,6 @@ export const deleteExpiredLinks = sweepOf({
   column: 'expires_at',
 });
 
-/** Failures that lock a user, or an identifier without a user (protocol/users.md#account-lock). */
-export interface LockRule {
-  /** More failures than this within the window lock. */
-  maxFailures: number;
-  windowMs: number;
-}
-
 /** Tells whether an identifier is locked. */
 export const isLoginLocked = (
   db: Handle,
@@ -163,7 +156,7 @@ export const isLoginLocked = (
   ]);
 
 /**
- * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the
+ * Counts a failure (protocol/users.md#account-lock) in one statement, so that concurrent calls are all counted. Returns whether the
  * identifier is locked now. Counts nothing while it is locked: the lock ends one window after the
  * failure that caused it. The times of failures are in order, so that `width_bucket` is the number
  * of those before the window; a sharded database takes no subquery here.
@@ -171,7 +164,11 @@ export const isLoginLocked = (
 export async function countLoginFailure(
   db: Handle,
   appId: string,
-  { identifier, now, rule }: { identifier: Buffer; now: Date; rule: LockRule },
+  {
+    identifier,
+    now,
+    rule,
+  }: { identifier: Buffer; now: Date; rule: { maxFailures: number; windowMs: number } },
 ): Promise<boolean> {
   const after = (ms: number) => new Date(now.getTime() + ms);
   return queryBoolean(

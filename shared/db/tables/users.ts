@@ -41,6 +41,11 @@ const toUser = ({ sessionNonce: nonce, sessionHash: hash, ...user }: UserRow): U
   session: { nonce, hash },
 });
 
+/** Runs a statement that returns a user. */
+async function queryUser(db: Handle, text: string, values: unknown[]): Promise<User> {
+  return toUser(await queryOne<UserRow>(db, text, values));
+}
+
 /** Columns of the keys of a user. Each has a unique index. */
 const keyColumns = {
   id: 'id',
@@ -88,65 +93,53 @@ const sessionOwner = prepare(
 export const findSessionOwner = (db: Handle, appId: string, hash: Buffer) =>
   queryRow<{ id: number; objectId: string }>(db, sessionOwner, [appId, hash]);
 
-/** User to insert. */
-export interface NewUser {
-  objectId: string;
-  draft: UserDraft;
-  passwordHash: string | null;
-  session: SessionSecret;
-  now: Date;
-}
-
 /** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken value. */
-export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
-  const row = await queryOne<UserRow>(
+export const insertUser = (
+  tx: Handle,
+  appId: string,
+  {
+    draft,
+    now,
+    ...user
+  }: Pick<User, 'objectId' | 'passwordHash' | 'session'> & { draft: UserDraft; now: Date },
+) =>
+  queryUser(
     tx,
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
                            auth_sealed, auth_sealed_whole, ${userDraftColumns.join(', ')})
      VALUES ($1, $2, $3, $4, $5, $6, $6, true, true, ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
      RETURNING ${readColumns}`,
     [
-      appId,
-      user.objectId,
-      user.passwordHash,
-      user.session.nonce,
-      user.session.hash,
-      user.now,
-      ...userDraftValues(user.draft),
+      ...[appId, user.objectId, user.passwordHash, user.session.nonce, user.session.hash, now],
+      ...userDraftValues(draft),
     ],
   );
-  return toUser(row);
-}
 
 /** Updates a locked user, with an encrypted `authData`. Fails as `insertUser`. */
-export async function updateUser(
+export const updateUser = (
   tx: Handle,
   appId: string,
   { id, draft, now }: { id: number; draft: UserDraft; now: Date },
-): Promise<User> {
-  const row = await queryOne<UserRow>(
+) =>
+  queryUser(
     tx,
     `UPDATE app_user SET updated_at = $3, auth_sealed = true, auth_sealed_whole = true,
             ${userDraftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
       WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, now, ...userDraftValues(draft)],
   );
-  return toUser(row);
-}
 
 /** Sets or removes the password of a locked user. */
-export async function setPassword(
+export const setPassword = (
   tx: Handle,
   appId: string,
   { id, hash, now }: { id: number; hash: string | null; now: Date },
-): Promise<User> {
-  const row = await queryOne<UserRow>(
+) =>
+  queryUser(
     tx,
     `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, hash, now],
   );
-  return toUser(row);
-}
 
 /** Replaces a hash with a stronger one, unless the password has changed since. */
 export const replaceHash = (
