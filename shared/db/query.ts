@@ -2,7 +2,7 @@ import type { Handle } from './pool.ts';
 import type { PreparedStatement } from './prepared.ts';
 
 /** A statement and the values of its parameters. */
-type Query = [statement: string | PreparedStatement, values?: unknown[]];
+type Statement = [statement: string | PreparedStatement, values?: unknown[]];
 
 /** Page of a list, newest first: up to `limit` rows with ids below `before`; null for the first page. */
 export interface PageBefore {
@@ -16,58 +16,70 @@ export interface PageAfter {
   limit: number;
 }
 
-/** Runs a statement and returns its rows. */
-export async function queryRows<R extends object>(db: Handle, ...query: Query): Promise<R[]> {
-  return (await db.query<R>(...query)).rows;
+/** Statements on a handle, by what they return. */
+class Query {
+  readonly #db: Handle;
+
+  constructor(db: Handle) {
+    this.#db = db;
+  }
+
+  /** Returns the rows. */
+  async rows<R extends object>(...statement: Statement): Promise<R[]> {
+    return (await this.#db.query<R>(...statement)).rows;
+  }
+
+  /** Returns the first row; undefined without rows. */
+  async row<R extends object>(...statement: Statement): Promise<R | undefined> {
+    return (await this.#db.query<R>(...statement)).rows[0];
+  }
+
+  /** As `row`, of a statement that always returns a row. */
+  async one<R extends object>(...statement: Statement): Promise<R> {
+    const row = await this.row<R>(...statement);
+    if (!row) throw new Error('the database returned no row');
+    return row;
+  }
+
+  /** Returns the values of the only column. */
+  async column<V>(...statement: Statement): Promise<V[]> {
+    return (await this.rows<Record<string, V>>(...statement)).flatMap((row) => Object.values(row));
+  }
+
+  /** Returns the first column of the first row; undefined without rows. */
+  async value<V>(...statement: Statement): Promise<V | undefined> {
+    const row = await this.row<Record<string, V>>(...statement);
+    return row && Object.values(row)[0];
+  }
+
+  /** Returns a number, such as `SELECT count(*)`; 0 without rows. */
+  async number(...statement: Statement): Promise<number> {
+    return (await this.value<number>(...statement)) ?? 0;
+  }
+
+  /** Returns a boolean, such as `SELECT EXISTS (…)`; false without rows. */
+  async boolean(...statement: Statement): Promise<boolean> {
+    return (await this.value<boolean>(...statement)) ?? false;
+  }
+
+  /** Returns how many rows the statement returned or changed. */
+  async rowCount(...statement: Statement): Promise<number> {
+    return (await this.#db.query(...statement)).rowCount ?? 0;
+  }
+
+  /** Returns whether the statement returned or changed a row. */
+  async hasRows(...statement: Statement): Promise<boolean> {
+    return (await this.rowCount(...statement)) > 0;
+  }
+
+  /** Runs a statement for its effect alone. */
+  async run(...statement: Statement): Promise<void> {
+    await this.#db.query(...statement);
+  }
 }
 
-/** Runs a statement and returns its first row; undefined without rows. */
-export async function queryRow<R extends object>(db: Handle, ...query: Query): Promise<R | undefined> {
-  return (await db.query<R>(...query)).rows[0];
-}
-
-/** As `queryRow`, of a statement that always returns a row. */
-export async function queryOne<R extends object>(db: Handle, ...query: Query): Promise<R> {
-  const row = await queryRow<R>(db, ...query);
-  if (!row) throw new Error('the database returned no row');
-  return row;
-}
-
-/** Runs a statement with one column and returns the values of all rows. */
-export async function queryColumn<V>(db: Handle, ...query: Query): Promise<V[]> {
-  return (await db.query<Record<string, V>>(...query)).rows.flatMap((row) => Object.values(row));
-}
-
-/** Runs a statement and returns the first column of its first row; undefined without rows. */
-export async function queryValue<V>(db: Handle, ...query: Query): Promise<V | undefined> {
-  const [row] = (await db.query<Record<string, V>>(...query)).rows;
-  return row && Object.values(row)[0];
-}
-
-/** Runs a statement that returns a number, such as `SELECT count(*)`; 0 without rows. */
-export async function queryNumber(db: Handle, ...query: Query): Promise<number> {
-  return (await queryValue<number>(db, ...query)) ?? 0;
-}
-
-/** Runs a statement that returns a boolean, such as `SELECT EXISTS (…)`; false without rows. */
-export async function queryBoolean(db: Handle, ...query: Query): Promise<boolean> {
-  return (await queryValue<boolean>(db, ...query)) ?? false;
-}
-
-/** Runs a statement and returns how many rows it returned or changed. */
-export async function queryRowCount(db: Handle, ...query: Query): Promise<number> {
-  return (await db.query(...query)).rowCount ?? 0;
-}
-
-/** Runs a statement and returns whether it returned or changed a row. */
-export async function hasRows(db: Handle, ...query: Query): Promise<boolean> {
-  return (await queryRowCount(db, ...query)) > 0;
-}
-
-/** Runs a statement for its effect alone. */
-export async function execute(db: Handle, ...query: Query): Promise<void> {
-  await db.query(...query);
-}
+/** Begins a statement: `query(db).rows<Link>('SELECT …', [appId])`. */
+export const query = (db: Handle): Query => new Query(db);
 
 /** Returns members of rows as lists, one for each name, for a statement over `unnest`. */
 export const listsOf = <T>(rows: readonly T[], ...names: (keyof T)[]): unknown[][] =>

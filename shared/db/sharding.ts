@@ -5,7 +5,7 @@
 import type { ServerSettings } from './limits/pooler.ts';
 import type { Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
-import { hasRows, queryNumber, queryRows, queryValue } from './query.ts';
+import { query } from './query.ts';
 
 /** Row of an app. */
 interface OfApp {
@@ -26,7 +26,7 @@ export function isSharded(db: Handle): Promise<boolean> {
 
 async function readIsSharded(db: Handle): Promise<boolean> {
   if ((await citusVersion(db)) === undefined) return false;
-  return hasRows(db, `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`);
+  return query(db).hasRows(`SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`);
 }
 
 /** Splits rows into the parts of one statement each: all, or on a sharded database those of an app. */
@@ -131,12 +131,11 @@ export interface Distribution {
 
 /** Returns the version of Citus in the database; undefined without it. */
 export const citusVersion = (db: Handle) =>
-  queryValue<string>(db, `SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`);
+  query(db).value<string>(`SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`);
 
 /** Returns the number of active servers that get shards. Needs Citus. */
 export const countShardServers = (db: Handle) =>
-  queryNumber(
-    db,
+  query(db).number(
     `SELECT count(*) AS n FROM pg_dist_node WHERE isactive AND noderole = 'primary' AND shouldhaveshards`,
   );
 
@@ -147,8 +146,7 @@ export const countShardServers = (db: Handle) =>
 export async function readDistribution(db: Handle): Promise<Distribution> {
   const hasCitus = (await citusVersion(db)) !== undefined;
   const placed = hasCitus ? 'EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid = c.oid)' : 'false';
-  const tables = await queryRows<PlacedTable>(
-    db,
+  const tables = await query(db).rows<PlacedTable>(
     `SELECT c.relname::text AS name, ${placed} AS "isPlaced", greatest(c.reltuples, 0)::float8 AS rows,
             pg_total_relation_size(c.oid) AS bytes,
             CASE WHEN a.attnotnull THEN 'byApp' WHEN c.relname = ANY ($1) THEN 'everywhere' ELSE 'coordinator' END AS placement
@@ -157,13 +155,12 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
       ORDER BY c.relname <> 'app', c.relname`,
     [everywhere],
   );
-  const keys = await queryRows<ForeignKey>(
+  const keys = await query(
     db,
-    `SELECT conrelid::regclass::text AS "table", confrelid::regclass::text AS referenced, conname::text AS name,
+  ).rows<ForeignKey>(`SELECT conrelid::regclass::text AS "table", confrelid::regclass::text AS referenced, conname::text AS name,
             pg_get_constraintdef(oid) AS definition
        FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conparentid = 0
-      ORDER BY conrelid::regclass::text, conname`,
-  );
+      ORDER BY conrelid::regclass::text, conname`);
   return { tables, keys };
 }
 
@@ -211,8 +208,7 @@ export interface ShardServer {
 
 /** Reads the shards of each server. Needs Citus. */
 export const readShardServers = (db: Handle) =>
-  queryRows<ShardServer>(
-    db,
+  query(db).rows<ShardServer>(
     `SELECT s.nodename || ':' || s.nodeport AS server, s.shards, s.bytes,
             CASE WHEN r.success THEN r.result::float8 ELSE 0 END AS rows
        FROM (SELECT nodename, nodeport, count(*) AS shards, coalesce(sum(shard_size), 0)::bigint AS bytes
@@ -243,7 +239,7 @@ export async function forEachApp<T>(
   find: { text: string; values: unknown[] },
   work: (appId: string, ids: string) => Promise<readonly T[]>,
 ): Promise<T[]> {
-  const rows = await queryRows<AppRow>(tx, find.text, find.values);
+  const rows = await query(tx).rows<AppRow>(find.text, find.values);
   const done: T[] = [];
   for (const [appId, ofApp] of Map.groupBy(rows, (row) => row.app_id))
     done.push(...(await work(appId, `{${ofApp.map(({ id }) => id).join()}}`)));

@@ -1,5 +1,5 @@
 import type { Handle } from './pool.ts';
-import { queryRowCount } from './query.ts';
+import { query } from './query.ts';
 
 /** Rows that a background job deletes when they are old. */
 interface OldRows {
@@ -27,5 +27,5 @@ export function sweepOf({ table, key, column, bound = '$1', condition = 'true' }
       SELECT ${key.join(', ')} FROM ${table} WHERE ${column} < ${bound} AND ${condition} ORDER BY ${column} LIMIT $2)
     DELETE FROM ${table} t USING old
      WHERE ${key.map((name) => `t.${name} = old.${name}`).join(' AND ')} AND t.${column} < ${bound}`;
-  return (db, before, limit) => queryRowCount(db, text, [before, limit]);
+  return (db, before, limit) => query(db).rowCount(text, [before, limit]);
 }

@@ -16,16 +16,7 @@ import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import {
-  execute,
-  hasRows,
-  queryBoolean,
-  queryColumn,
-  queryOne,
-  queryRow,
-  queryRows,
-  queryValue,
-} from '../query.ts';
+import { query } from '../query.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -76,14 +67,13 @@ function toApp(row: AppRow, vault: Vault): App {
 
 /** Runs a statement that returns one row of an app at most. */
 async function queryApp(db: Handle, vault: Vault, text: string, values: unknown[]): Promise<App | undefined> {
-  const row = await queryRow<AppRow>(db, text, values);
+  const row = await query(db).row<AppRow>(text, values);
   return row && toApp(row, vault);
 }
 
 /** Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes of each ciphertext. */
 export const countSealedApps = (db: Handle, vault: Vault) =>
-  queryOne<{ open: number; closed: number }>(
-    db,
+  query(db).one<{ open: number; closed: number }>(
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
        FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
     [vault.marks],
@@ -113,7 +103,7 @@ export const findApp = (db: Handle, vault: Vault, appId: string) =>
   queryApp(db, vault, `SELECT ${columns} FROM app WHERE app_id = $1`, [appId]);
 
 export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
-  const rows = await queryRows<AppRow>(db, `SELECT ${columns} FROM app ORDER BY created_at, app_id`);
+  const rows = await query(db).rows<AppRow>(`SELECT ${columns} FROM app ORDER BY created_at, app_id`);
   return mapInTicks(rows, (row) => toApp(row, vault));
 }
 
@@ -165,12 +155,11 @@ const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[
 
 /** Lists ids and names of apps. */
 export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
-  queryRows<AppName>(db, pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
+  query(db).rows<AppName>(pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
 
 /** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
 export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
-  queryRows<AppSummary>(
-    db,
+  query(db).rows<AppSummary>(
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
             (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $6) AS d) AS devices,
             (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $6) AS p) AS "pushes7d"
@@ -181,12 +170,11 @@ export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & 
 
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */
 export const listAppIds = (db: Handle) =>
-  queryColumn<string>(db, 'SELECT app_id FROM app ORDER BY created_at, app_id');
+  query(db).column<string>('SELECT app_id FROM app ORDER BY created_at, app_id');
 
 /** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
-  const row = await queryRow<Pick<AppRow, 'plan' | 'options'>>(
-    db,
+  const row = await query(db).row<Pick<AppRow, 'plan' | 'options'>>(
     'SELECT plan, options FROM app WHERE app_id = $1',
     [appId],
   );
@@ -195,8 +183,7 @@ export async function findOpenOptions(db: Handle, appId: string): Promise<AppOpt
 
 /** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
 export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuery') =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE app SET options = options || jsonb_build_object($2::text, true), updated_at = now()
       WHERE app_id = $1 AND NOT options ? $2::text`,
     [appId, option],
@@ -246,11 +233,11 @@ export async function rotateKey(
 }
 
 const lockApp = (tx: Handle, appId: string) =>
-  queryRow<AppRow>(tx, `SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
+  query(tx).row<AppRow>(`SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
 
 /** Locks the row of an app against others until `tx` ends, to keep a limit exactly. False for an unknown app. */
 export const lockAppRow = (tx: Handle, appId: string) =>
-  hasRows(tx, 'SELECT FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
+  query(tx).hasRows('SELECT FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
 
 /** Tables with rows of an app, besides those with a foreign key that cascades. */
 const tablesOfApp = [
@@ -287,7 +274,7 @@ const tablesOfApp = [
 
 /** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */
 export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
-  if (!(await hasRows(tx, 'DELETE FROM app WHERE app_id = $1', [appId]))) return false;
+  if (!(await query(tx).hasRows('DELETE FROM app WHERE app_id = $1', [appId]))) return false;
   for (const table of tablesOfApp) await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
   return true;
 }
@@ -317,7 +304,7 @@ export async function readAppVersions(
   const distinct = [...new Set(appIds)];
   const [statement, value] =
     distinct.length === 1 ? [oneStatement, distinct[0]] : [severalStatement, distinct];
-  const rows = await queryRows<AppVersions & { appId: string }>(db, statement, [value]);
+  const rows = await query(db).rows<AppVersions & { appId: string }>(statement, [value]);
   const byId = new Map(rows.map(({ appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
 }
@@ -335,8 +322,7 @@ export const keepDeclaredHooks = (
   { appId, stage, url }: DeclaringHost,
   names: readonly string[],
 ) =>
-  execute(
-    db,
+  query(db).run(
     `INSERT INTO declared_hooks AS d (app_id, stage, url, names)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, stage)
@@ -347,11 +333,10 @@ export const keepDeclaredHooks = (
 
 /** Finds the hooks that a host declared last; undefined before its first declaration. */
 export const findDeclaredHooks = (db: Handle, { appId, stage, url }: DeclaringHost) =>
-  queryValue<string[]>(db, 'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3', [
-    appId,
-    stage,
-    url,
-  ]);
+  query(db).value<string[]>(
+    'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3',
+    [appId, stage, url],
+  );
 
 /** NOTIFY topic of changed freezes. */
 export const freezeTopic = 'carillon_freeze';
@@ -370,8 +355,7 @@ const members = 'app_id AS "appId", reason, actor AS "by", since';
 
 /** Lists the freezes, that of the whole service first. */
 export const listFreezes = (db: Handle) =>
-  queryRows<Freeze>(
-    db,
+  query(db).rows<Freeze>(
     `SELECT ${members} FROM push_freeze WHERE released_at IS NULL ORDER BY app_id NULLS FIRST`,
   );
 
@@ -383,8 +367,7 @@ export async function insertFreeze(
   tx: Handle,
   { appId, reason, by }: Omit<Freeze, 'since'>,
 ): Promise<Freeze | undefined> {
-  const freeze = await queryRow<Freeze>(
-    tx,
+  const freeze = await query(tx).row<Freeze>(
     `INSERT INTO push_freeze AS f (app_id, reason, actor)
      SELECT $1::text, $2, $3 WHERE $1::text IS NULL OR EXISTS (SELECT FROM app WHERE app_id = $1)
      ON CONFLICT (app_id) DO UPDATE
@@ -402,8 +385,7 @@ export async function insertFreeze(
  * have their jobs again. Returns it; undefined if there is no such freeze.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
-  const freeze = await queryRow<Freeze>(
-    tx,
+  const freeze = await query(tx).row<Freeze>(
     `UPDATE push_freeze SET released_at = now()
       WHERE app_id IS NOT DISTINCT FROM $1 AND released_at IS NULL RETURNING ${members}`,
     [appId],
@@ -414,36 +396,33 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
 
 /** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */
 export const lockFreeze = (tx: Handle, appId: string) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
     [appId],
   );
 
 /** Returns whether pushes of an ended freeze may still be held. */
 export const hasEndedFreeze = (db: Handle) =>
-  hasRows(db, 'SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
+  query(db).hasRows('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
 
 /**
  * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for
  * the service. Omits those that another dispatcher has locked.
  */
 export const lockEndedFreezes = (tx: Handle) =>
-  queryColumn<string>(
-    tx,
+  query(tx).column<string>(
     `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
   );
 
 /** Forgets locked freezes. */
 export const deleteFreezes = (tx: Handle, scopes: readonly string[]) =>
-  execute(tx, `DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
+  query(tx).run(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
 
-const notifyFreezes = (tx: Handle) => execute(tx, `SELECT pg_notify($1, '')`, [freezeTopic]);
+const notifyFreezes = (tx: Handle) => query(tx).run(`SELECT pg_notify($1, '')`, [freezeTopic]);
 
 /** Tells whether an app or the whole service is frozen. */
 export const isFrozen = (db: Handle, appId: string) =>
-  queryBoolean(
-    db,
+  query(db).boolean(
     'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
     [appId],
   );

@@ -11,7 +11,7 @@ import {
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
-import { listsOf, queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
 /** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
@@ -130,8 +130,7 @@ export async function countUnmet(tx: Handle, conditions: string[], values: unkno
     const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
     return `count(*) FILTER (WHERE ${[`NOT c${i}`, ...others].join(' AND ')})`;
   });
-  const met = await queryValue<number[]>(
-    tx,
+  const met = await query(tx).value<number[]>(
     `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
        FROM (SELECT ${tests.join(', ')} FROM installation WHERE app_id = $1 OFFSET 0) AS tested`,
     values,
@@ -152,8 +151,7 @@ async function countBy(
   { text, values }: SqlCondition,
   { expression, limit }: { expression: string; limit: number },
 ): Promise<[value: string | null, devices: number][]> {
-  const rows = await queryRows<{ value: string | null; devices: number; total: number }>(
-    tx,
+  const rows = await query(tx).rows<{ value: string | null; devices: number; total: number }>(
     `SELECT ${expression} AS value, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM installation WHERE ${text} GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${limit}`,
     values,
@@ -183,15 +181,14 @@ export async function countZones(tx: Handle, condition: SqlCondition): Promise<Z
 
 /** Counts the devices that meet a condition. */
 export const countDevices = (tx: Handle, condition: SqlCondition) =>
-  queryNumber(tx, `SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
+  query(tx).number(`SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
 
 /** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
 
 /** Lists the device types of an app with one index lookup each, whatever the number of devices. */
 export const listDeviceTypes = (db: Handle, appId: string) =>
-  queryColumn<string>(
-    db,
+  query(db).column<string>(
     `WITH RECURSIVE found (type, n) AS (
        (SELECT device_type, 1 FROM installation WHERE app_id = $1 ORDER BY device_type LIMIT 1)
        UNION ALL
@@ -278,12 +275,11 @@ export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): P
 
 /** Counts the scheduled pushes of an app. */
 export const countScheduled = (tx: Handle, appId: string) =>
-  queryNumber(tx, 'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
+  query(tx).number('SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
 
 /** Returns recipients per second of the newest large finished push among the last hundred. */
 export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
-  const rate = await queryValue<number | null>(
-    tx,
+  const rate = await query(tx).value<number | null>(
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
        FROM (SELECT * FROM notification WHERE app_id = $1 ORDER BY id DESC LIMIT 100) recent
       WHERE state = 'done' AND devices >= 1000 AND finished_at > first_sent_at ORDER BY id DESC LIMIT 1`,
@@ -430,7 +426,7 @@ export async function readFieldValues(
   const sql = `SELECT id, json_build_array(${expressionsOf(variables, values).join(', ')}) AS found
                  FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`;
   const statement = fieldValueStatements.of(sql);
-  const rows = await queryRows<{ id: number; found: FieldValues }>(db, statement, values);
+  const rows = await query(db).rows<{ id: number; found: FieldValues }>(statement, values);
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
@@ -442,8 +438,7 @@ export async function countFallbacks(
 ): Promise<VariableCounts> {
   const values = [...condition.values];
   const counts = expressionsOf(variables, values).map((sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`);
-  const { devices, fallbacks } = await queryOne<{ devices: number; fallbacks: number[] }>(
-    db,
+  const { devices, fallbacks } = await query(db).one<{ devices: number; fallbacks: number[] }>(
     `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS fallbacks
        FROM installation WHERE ${condition.text}`,
     values,
@@ -492,8 +487,7 @@ const sample = `sample AS MATERIALIZED (
 
 /** Lists the most frequent members of the newest installations whose name begins with `prefix`. */
 export const sampleFields = (db: Handle, appId: string, prefix: string) =>
-  queryRows<SampledField>(
-    db,
+  query(db).rows<SampledField>(
     `WITH ${sample},
      member AS (
        SELECT m.key AS name, m.value FROM sample, jsonb_each(members) AS m WHERE starts_with(m.key, $2)),
@@ -519,8 +513,7 @@ export const sampleFields = (db: Handle, appId: string, prefix: string) =>
 
 /** Lists the most frequent channels of the newest installations that begin with `prefix`. */
 export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
-  queryRows<{ value: string; share: number }>(
-    db,
+  query(db).rows<{ value: string; share: number }>(
     `WITH sample AS MATERIALIZED (
        SELECT channels FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})
      SELECT channel AS value, round(count(*) / (SELECT count(*) FROM sample)::numeric, 3)::float8 AS share
@@ -546,8 +539,9 @@ export async function readDeviceState(
   { appId, id }: { appId: string; id: number },
   maxInbox: number,
 ): Promise<DeviceState> {
-  const { connector, at, isSure, ...state } = await queryOne<Omit<DeviceState, 'notice'> & NoticeColumns>(
-    db,
+  const { connector, at, isSure, ...state } = await query(db).one<
+    Omit<DeviceState, 'notice'> & NoticeColumns
+  >(
     `SELECT s.since AS "onlineSince", s.node_id AS node, n.connector, n.noted_at AS at, n.is_sure AS "isSure",
             (SELECT count(*) FROM (SELECT FROM channel_inbox i
                                     WHERE i.app_id = $1 AND i.installation = $2 LIMIT $3) AS waiting) AS inbox
@@ -580,8 +574,7 @@ export interface Arrivals {
 
 /** Counts the devices and users of an app; at most `maxCounted` of each. */
 export const countArrivals = (tx: Handle, appId: string) =>
-  queryOne<Arrivals>(
-    tx,
+  query(tx).one<Arrivals>(
     `SELECT d.*, u.* FROM
        (SELECT count(imported_at) AS imported, count(*) FILTER (WHERE updated_at > imported_at) AS seen,
                count(*) FILTER (WHERE imported_at IS NULL) AS registered
@@ -596,8 +589,7 @@ export const countArrivals = (tx: Handle, appId: string) =>
  * (`moved`) and of those that registered here. Reads `maxCounted` devices at most.
  */
 export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
-  queryRows<{ day: string; moved: number; registered: number }>(
-    tx,
+  query(tx).rows<{ day: string; moved: number; registered: number }>(
     `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
             count(*) FILTER (WHERE imported_at IS NULL) AS registered
        FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device

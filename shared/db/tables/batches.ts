@@ -4,7 +4,7 @@ import type { OutcomeTotals } from '../../domain/outcome.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { execute, listsOf, queryColumn, queryRow } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type FailedBatch, failuresText, insertFailuresSql, type RecipientFailure } from './push-failures.ts';
 
@@ -100,7 +100,7 @@ export async function insertBatchesOf(
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
   );
   if (all.length === 0) return pushes.map(() => []);
-  const ids = await queryColumn<number>(tx, insertStatement, [JSON.stringify(all)]);
+  const ids = await query(tx).column<number>(insertStatement, [JSON.stringify(all)]);
   return pushes.map(({ batches }) => ids.splice(0, batches.length));
 }
 
@@ -170,8 +170,7 @@ export async function findBatch(db: Handle, appId: string, batchId: number): Pro
 
 /** Returns open batches without a job: a resumed small push sends them itself. */
 export const findBatchesWithoutJob = (db: Handle, appId: string, pushId: number) =>
-  queryColumn<number>(
-    db,
+  query(db).column<number>(
     `SELECT id FROM push_batch
       WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND NOT has_job ORDER BY id`,
     [appId, pushId],
@@ -179,16 +178,14 @@ export const findBatchesWithoutJob = (db: Handle, appId: string, pushId: number)
 
 /** Returns the open batches of a push. */
 export const listOpenBatches = (db: Handle, appId: string, pushId: number) =>
-  queryColumn<number>(
-    db,
+  query(db).column<number>(
     'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
     [appId, pushId],
   );
 
 /** Returns the open batches of a push whose slots are void since its rate was changed. */
 export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
-  queryColumn<number>(
-    db,
+  query(db).column<number>(
     `SELECT b.id FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled
         AND b.slot_epoch <> n.pace_epoch AND b.slot_at >= n.pace_epoch_at`,
@@ -197,8 +194,7 @@ export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
 
 /** Returns the open batches of a gateway that have no slot and no retry time ahead. */
 export const findWaitingForGateway = (db: Handle, { appId, connector, profile }: BreakerKey) =>
-  queryColumn<number>(
-    db,
+  query(db).column<number>(
     `SELECT b.id FROM notification n JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
       WHERE n.app_id = $1 AND n.state = 'sending' AND NOT b.is_settled AND b.connector = $2 AND b.profile = $3
         AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
@@ -207,7 +203,7 @@ export const findWaitingForGateway = (db: Handle, { appId, connector, profile }:
 
 /** Marks that the batch has a job from now on. */
 export const markJobCreated = (tx: Handle, appId: string, id: number) =>
-  execute(tx, 'UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
+  query(tx).run('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /**
  * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips them
@@ -267,8 +263,7 @@ const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: Se
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const row = await queryRow<BatchRow>(
-    tx,
+  const row = await query(tx).row<BatchRow>(
     `SELECT ${batchColumns} FROM push_batch b WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE`,
     [appId, id],
   );
@@ -277,8 +272,7 @@ export async function lockBatch(tx: Handle, appId: string, id: number): Promise<
 
 /** Marks recipients of a locked batch as moved to retry batches. */
 export const markRetried = (tx: Handle, batch: Batch, places: number[]) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
     [batch.appId, batch.id, places],
   );

@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
@@ -129,8 +129,7 @@ export async function acknowledgeGroups(
 
 /** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
 export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
-  queryRows<GroupAcknowledgement>(
-    db,
+  query(db).rows<GroupAcknowledgement>(
     `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
        JOIN channel_group g ON g.app_id = a.app_id AND g.push_id = a.push_id
@@ -148,14 +147,12 @@ const groupsPerMove = 50;
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
   // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
-  const before = await queryValue<Date>(
-    db,
+  const before = await query(db).value<Date>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],
   );
   const page = { before: before ?? new Date(0), limit: groupsPerMove };
-  const apps = await queryColumn<string>(
-    db,
+  const apps = await query(db).column<string>(
     'SELECT app_id FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
     [page.before],
   );
@@ -192,7 +189,7 @@ async function moveGroupsOfApp(
   appId: string,
   { before, limit }: { before: Date; limit: number },
 ): Promise<{ moved: number; expired: number }> {
-  const old = await queryRows<OldGroup>(tx, oldGroups, [appId, before, limit]);
+  const old = await query(tx).rows<OldGroup>(oldGroups, [appId, before, limit]);
   if (old.length === 0) return { moved: 0, expired: 0 };
   const valid = old.filter(({ isExpired }) => !isExpired);
   if (valid.length > 0)

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { violatedConstraint } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { listsOf, queryColumn, queryNumber, queryOne, queryRows, queryValue } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded, sweepText } from '../sharding.ts';
 import {
   type Acknowledgement,
@@ -135,8 +135,7 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
 }
 
 async function enqueue(db: Handle, values: unknown[]): Promise<number | undefined> {
-  const { hasMessage, enqueued } = await queryOne<{ hasMessage: boolean; enqueued: number }>(
-    db,
+  const { hasMessage, enqueued } = await query(db).one<{ hasMessage: boolean; enqueued: number }>(
     enqueueStatement,
     values,
   );
@@ -305,12 +304,12 @@ function enqueueSharded(db: Database, topic: string, message: ShardedMessage): P
   return db.transaction(async (tx) => {
     const { appId, pushId, digest, content, expiresAt } = message;
     const messageId =
-      (await queryValue<number>(tx, findMessage, [appId, pushId, digest])) ??
-      (await queryValue<number>(tx, insertMessage, [appId, pushId, digest, content, expiresAt]));
+      (await query(tx).value<number>(findMessage, [appId, pushId, digest])) ??
+      (await query(tx).value<number>(insertMessage, [appId, pushId, digest, content, expiresAt]));
     if (messageId === undefined) return undefined;
     const wanted = await findNew(tx, message);
     if (wanted.length === 0) return 0;
-    const connected = new Set(await queryColumn<number>(tx, findConnected, [appId, listText(wanted)]));
+    const connected = new Set(await query(tx).column<number>(findConnected, [appId, listText(wanted)]));
     const [lowest, highest] = [wanted[0], wanted.at(-1)];
     await tx.query(insertDeposit, [appId, pushId, lowest, highest, listText(wanted), expiresAt]);
     const push = { ...message, messageId };
@@ -323,7 +322,7 @@ function enqueueSharded(db: Database, topic: string, message: ShardedMessage): P
 /** Returns the installations that never got a message of the push. */
 async function findNew(tx: Handle, { appId, pushId, ids }: ShardedMessage): Promise<number[]> {
   const values = [appId, pushId, ids[0], ids.at(-1)];
-  const past = new Set(await queryColumn<number>(tx, findPast, values));
+  const past = new Set(await query(tx).column<number>(findPast, values));
   return ids.filter((id) => !past.has(id));
 }
 
@@ -338,7 +337,7 @@ async function addGroup(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const groupId = await queryValue<number>(tx, `SELECT nextval('channel_inbox_id_seq')`);
+  const groupId = await query(tx).value<number>(`SELECT nextval('channel_inbox_id_seq')`);
   const values = [appId, groupId, pushId, messageId, ids[0], ids.at(-1), listText(ids), expiresAt];
   await tx.query(insertGroup, values);
   await notify(tx, topic, [{ appId, groupId }]);
@@ -352,7 +351,7 @@ async function addInboxes(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const added = await queryColumn<number>(tx, insertInboxes, [appId, pushId, messageId, listText(ids)]);
+  const added = await query(tx).column<number>(insertInboxes, [appId, pushId, messageId, listText(ids)]);
   if (added.length > 0)
     await notify(tx, topic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
   return added.length;
@@ -443,7 +442,7 @@ const displaceStatement = prepare(`
 
 /** Deletes the oldest messages of inboxes over their limit, and counts them on the push records. */
 export const displaceOldest = (db: Handle, appId: string, installations: number[]) =>
-  queryNumber(db, displaceStatement, [appId, `{${installations.join()}}`]);
+  query(db).number(displaceStatement, [appId, `{${installations.join()}}`]);
 
 /** Message of a push, as devices get it. */
 export interface DeviceMessage {
@@ -479,8 +478,7 @@ export async function readInbox(
   installation: number,
   page: { except: number[]; now: Date; limit: number },
 ): Promise<InboxMessage[]> {
-  const rows = await queryRows<Omit<InboxMessage, 'groupId'> & { groupId: number | null }>(
-    db,
+  const rows = await query(db).rows<Omit<InboxMessage, 'groupId'> & { groupId: number | null }>(
     `SELECT p.position, p.group_id AS "groupId", p.push_id AS "pushId", m.content::text AS content, ${expiresAtMs}
        FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id, i.message_id
                FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
@@ -546,8 +544,7 @@ export async function messagesForNode(
   notification: InboxNotification,
   limit: number,
 ): Promise<NodePage> {
-  const { read, lastId, ...page } = await queryOne<NodePage & { read: number; lastId: number | null }>(
-    db,
+  const { read, lastId, ...page } = await query(db).one<NodePage & { read: number; lastId: number | null }>(
     `WITH page AS MATERIALIZED (
        SELECT id, installation, message_id FROM channel_inbox
         WHERE app_id = $2 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT $5
@@ -569,8 +566,7 @@ export async function findMessages(
   appId: string,
   ids: number[],
 ): Promise<Map<number, DeviceMessage>> {
-  const rows = await queryRows<DeviceMessage & { id: number }>(
-    db,
+  const rows = await query(db).rows<DeviceMessage & { id: number }>(
     `SELECT id, push_id AS "pushId", content::text AS content, ${expiresAtMs}
        FROM channel_message m WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
     [appId, ids],
@@ -580,8 +576,7 @@ export async function findMessages(
 
 /** Lists the devices of this node with messages in their inboxes; counts 1000 of each at most. */
 export const devicesWithMessages = (db: Handle, nodeId: string) =>
-  queryRows<{ appId: string; installation: number; messages: number }>(
-    db,
+  query(db).rows<{ appId: string; installation: number; messages: number }>(
     `SELECT s.app_id AS "appId", s.installation, waiting.messages
        FROM channel_session s CROSS JOIN LATERAL (
          SELECT count(*) AS messages FROM (

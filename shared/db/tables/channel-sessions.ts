@@ -1,6 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, listsOf, queryBoolean, queryColumn, queryRows } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
@@ -53,8 +53,7 @@ export async function openSessions(
   // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
   // a crash of the database the processes restore their sessions.
   // The `+ 0` makes the planner read the groups of the app once; for a plain max() it would scan them from the end.
-  const rows = await queryRows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
-    db,
+  const rows = await query(db).rows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
@@ -124,8 +123,7 @@ const closeStatement = new AppStatement(
 
 /** Restores sessions that were removed with their node; a newer session at another process wins. */
 export const restoreSessions = (db: Handle, nodeId: string, sessions: DeviceSession[]) =>
-  execute(
-    db,
+  query(db).run(
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
      SELECT s.app_id, s.installation, s.session_id, $4
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS s (app_id, installation, session_id)
@@ -136,8 +134,7 @@ export const restoreSessions = (db: Handle, nodeId: string, sessions: DeviceSess
 
 /** Returns the stored sessions of a node. */
 export const sessionsOfNode = (db: Handle, nodeId: string) =>
-  queryRows<DeviceSession>(
-    db,
+  query(db).rows<DeviceSession>(
     `SELECT app_id AS "appId", installation, session_id AS "sessionId"
        FROM channel_session WHERE node_id = $1`,
     [nodeId],
@@ -145,8 +142,7 @@ export const sessionsOfNode = (db: Handle, nodeId: string) =>
 
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
 export const recordHeartbeat = (db: Handle, nodeId: string) =>
-  queryBoolean(
-    db,
+  query(db).boolean(
     `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
     [nodeId],
@@ -154,18 +150,18 @@ export const recordHeartbeat = (db: Handle, nodeId: string) =>
 
 /** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
 export const removeDeadNodes = (db: Handle, silentMs: number) =>
-  execute(db, `DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [silentMs]);
+  query(db).run(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [silentMs]);
 
 /** Removes a node that stops, with its sessions. */
 export const removeNode = (db: Handle, nodeId: string) =>
-  execute(db, 'DELETE FROM channel_node WHERE id = $1', [nodeId]);
+  query(db).run('DELETE FROM channel_node WHERE id = $1', [nodeId]);
 
 /**
  * Returns which of these installations of an app exist and have no session. A device that waited
  * for its installation takes no session over: it may have connected again elsewhere since.
  */
 export const findUnopened = (db: Handle, appId: string, installationIds: string[]) =>
-  queryColumn<string>(db, unopened, [appId, installationIds]);
+  query(db).column<string>(unopened, [appId, installationIds]);
 
 const unopened = prepare(
   `SELECT i.installation_id AS id FROM installation i
@@ -175,8 +171,7 @@ const unopened = prepare(
 
 /** Returns the sessions of a node whose installation was deleted. */
 export const sessionsWithoutInstallation = (db: Handle, nodeId: string) =>
-  queryRows<DeviceSession>(
-    db,
+  query(db).rows<DeviceSession>(
     `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
       WHERE s.node_id = $1
         AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
@@ -245,13 +240,13 @@ async function openSessionsOfApp(
 ): Promise<Map<number, NewDeviceSession>> {
   const appId = devices[0]?.appId ?? '';
   const values = [appId, devices.map(({ installationId }) => installationId), touchedBefore];
-  const found = await queryRows<{ n: number; id: number; isOld: boolean }>(tx, findDevices, values);
+  const found = await query(tx).rows<{ n: number; id: number; isOld: boolean }>(findDevices, values);
   if (found.length === 0) return new Map();
   const ids = found.map(({ id }) => id).sort((a, b) => a - b);
   await tx.query(lockDevices, [appId, ids]);
   if (found.some(({ isOld }) => isOld)) await tx.query(touchDevices, [appId, ids, now, touchedBefore]);
-  const sessions = await queryRows<OpenedRow>(tx, insertSessions, [appId, ids, nodeId]);
-  const positions = await queryRows<PositionRow>(tx, newestPositions, [appId, ids]);
+  const sessions = await query(tx).rows<OpenedRow>(insertSessions, [appId, ids, nodeId]);
+  const positions = await query(tx).rows<PositionRow>(newestPositions, [appId, ids]);
   await notify(
     tx,
     sessionTopic,

@@ -4,7 +4,7 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, type PageBefore, queryNumber, queryOne, queryRow, queryRows } from '../query.ts';
+import { type PageBefore, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import { lockAppRow, switchOn } from './apps.ts';
 
@@ -64,8 +64,7 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
         ORDER BY seen_at DESC, id DESC OFFSET $1)`,
     [maxSessionsOfToken - 1, session.tokenId],
   );
-  return queryNumber(
-    tx,
+  return query(tx).number(
     `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
      VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id`,
     [session.digest, session.adminMark, session.tokenId, session.address, session.agent, session.now],
@@ -74,8 +73,7 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
 
 /** Finds a valid session by the digest of its cookie. */
 export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
-  queryRow<ConsoleSession>(
-    db,
+  query(db).row<ConsoleSession>(
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE s.digest = $5 AND ${isValid}`,
     [...validity(valid), digest],
@@ -83,19 +81,17 @@ export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
 
 /** Tells whether a session is valid, by its id. */
 export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
-  hasRows(
-    db,
+  query(db).hasRows(
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
     [...validity(valid), id],
   );
 
 export const touchSession = (db: Handle, id: number, now: Date) =>
-  execute(db, 'UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
+  query(db).run('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 
 /** Lists valid sessions, the newest first. */
 export const listSessions = (db: Handle, page: PageBefore, valid: ValidSessions) =>
-  queryRows<ConsoleSession>(
-    db,
+  query(db).rows<ConsoleSession>(
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE ${isValid} AND ($5::bigint IS NULL OR s.id < $5) ORDER BY s.id DESC LIMIT $6`,
     [...validity(valid), page.before, page.limit],
@@ -103,7 +99,7 @@ export const listSessions = (db: Handle, page: PageBefore, valid: ValidSessions)
 
 /** Deletes a session. Returns false when no session has this id. */
 export const deleteSession = (tx: Handle, id: number) =>
-  hasRows(tx, 'DELETE FROM console_session WHERE id = $1', [id]);
+  query(tx).hasRows('DELETE FROM console_session WHERE id = $1', [id]);
 
 /** Deletes ended sessions and login codes. */
 export async function deleteEndedSessions(db: Handle, bounds: SessionBounds): Promise<void> {
@@ -135,8 +131,7 @@ export const spendLoginCode = (
   digest: Buffer,
   { marks, now }: { marks: readonly Buffer[]; now: Date },
 ) =>
-  queryRow<{ tokenId: number | null }>(
-    tx,
+  query(tx).row<{ tokenId: number | null }>(
     `DELETE FROM console_login_code WHERE digest = $1 AND admin_mark = ANY($2) AND expires_at > $3
      RETURNING token_id AS "tokenId"`,
     [digest, marks, now],
@@ -162,8 +157,7 @@ const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_a
 const usedEveryMs = 60_000;
 
 export const insertToken = (tx: Handle, token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer }) =>
-  queryOne<ConsoleToken>(
-    tx,
+  query(tx).one<ConsoleToken>(
     `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${tokenColumns}`,
     [token.digest, token.name, token.role, token.apps, token.createdBy, token.createdAt, token.expiresAt],
@@ -171,15 +165,14 @@ export const insertToken = (tx: Handle, token: Omit<ConsoleToken, 'id' | 'usedAt
 
 /** Finds a token that has not expired by the digest of its secret. */
 export const findToken = (db: Handle, digest: Buffer, now: Date) =>
-  queryRow<ConsoleToken>(
-    db,
+  query(db).row<ConsoleToken>(
     `SELECT ${tokenColumns} FROM console_token WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)`,
     [digest, now],
   );
 
 /** Tells whether a token exists and has not expired. */
 export const hasToken = (db: Handle, id: number, now: Date) =>
-  hasRows(db, 'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
+  query(db).hasRows('SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
     id,
     now,
   ]);
@@ -192,27 +185,27 @@ export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: 
 
 /** Lists tokens, the newest first, also expired ones. */
 export const listTokens = (db: Handle, page: PageBefore) =>
-  queryRows<ConsoleToken>(
-    db,
+  query(db).rows<ConsoleToken>(
     `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
     [page.before, page.limit],
   );
 
-export const countTokens = (db: Handle) => queryNumber(db, 'SELECT count(*) AS n FROM console_token');
+export const countTokens = (db: Handle) => query(db).number('SELECT count(*) AS n FROM console_token');
 
 /** Deletes a token with its sessions and login codes. Needs a transaction with the audit. */
 export const deleteToken = (tx: Handle, id: number) =>
-  queryRow<ConsoleToken>(tx, `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
+  query(tx).row<ConsoleToken>(`DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
 
 /** Counts the tokens that are valid, that end within 30 days, and that have expired. */
 export const countTokenStates = (db: Handle) =>
-  queryOne<{ valid: number; ending: number; expired: number }>(
-    db,
-    `SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
+  query(db).one<{
+    valid: number;
+    ending: number;
+    expired: number;
+  }>(`SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
             count(*) FILTER (WHERE expires_at > now() AND expires_at <= now() + interval '30 days') AS ending,
             count(*) FILTER (WHERE expires_at <= now()) AS expired
-       FROM console_token`,
-  );
+       FROM console_token`);
 
 /** Kinds of things that people save for sending. */
 export type SavedKind = 'push-template' | 'audience' | 'test-device';
@@ -234,15 +227,13 @@ const savedItemColumns = `name, content, updated_at AS "updatedAt", updated_by A
 
 /** Lists the items of a kind by name; their number is limited. */
 export const listSavedItems = (db: Handle, appId: string, kind: SavedKind) =>
-  queryRows<SavedItem>(
-    db,
+  query(db).rows<SavedItem>(
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 ORDER BY name`,
     [appId, kind],
   );
 
 export const findSavedItem = (db: Handle, { appId, kind, name }: ItemKey) =>
-  queryRow<SavedItem>(
-    db,
+  query(db).row<SavedItem>(
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3`,
     [appId, kind, name],
   );
@@ -256,8 +247,7 @@ export async function countOtherItems(
   { appId, kind, name }: ItemKey,
 ): Promise<number | undefined> {
   if (!(await lockAppRow(tx, appId))) return undefined;
-  return queryNumber(
-    tx,
+  return query(tx).number(
     'SELECT count(*) AS n FROM saved_item WHERE app_id = $1 AND kind = $2 AND name <> $3',
     [appId, kind, name],
   );
@@ -269,8 +259,7 @@ export const putSavedItem = (
   { appId, kind, name }: ItemKey,
   { content, updatedBy }: Pick<SavedItem, 'content' | 'updatedBy'>,
 ) =>
-  queryOne<SavedItem>(
-    tx,
+  query(tx).one<SavedItem>(
     `INSERT INTO saved_item (app_id, kind, name, content, updated_by) VALUES ($1, $2, $3, $4::jsonb, $5)
      ON CONFLICT (app_id, kind, name)
      DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = excluded.updated_at
@@ -280,8 +269,7 @@ export const putSavedItem = (
 
 /** Deletes an item and returns it; undefined without such an item. */
 export const deleteSavedItem = (tx: Handle, { appId, kind, name }: ItemKey) =>
-  queryRow<SavedItem>(
-    tx,
+  query(tx).row<SavedItem>(
     `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
     [appId, kind, name],
   );
@@ -299,8 +287,7 @@ const maxOfKind = 10;
 
 /** Finds apps by id, or by a part of the name. */
 export const searchApps = (db: Handle, apps: readonly string[] | null, q: string) =>
-  queryRows<Hit>(
-    db,
+  query(db).rows<Hit>(
     `SELECT 'app' AS kind, app_id AS "appId", app_id AS id, name AS title FROM app
       WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
       ORDER BY app_id = $2 DESC, name, app_id LIMIT ${maxOfKind}`,
@@ -309,8 +296,7 @@ export const searchApps = (db: Handle, apps: readonly string[] | null, q: string
 
 /** Finds pushes by objectId or notification_id. */
 export const searchPushes = (db: Handle, apps: readonly string[], q: string) =>
-  queryRows<Hit>(
-    db,
+  query(db).rows<Hit>(
     `SELECT 'push' AS kind, app_id AS "appId", object_id AS id, state AS title FROM notification
       WHERE app_id = ANY($1) AND (object_id = $2 OR notification_id = $2)
       ORDER BY id DESC LIMIT ${maxOfKind}`,
@@ -319,8 +305,7 @@ export const searchPushes = (db: Handle, apps: readonly string[], q: string) =>
 
 /** Finds installations by any of their ids. */
 export const searchInstallations = (db: Handle, apps: readonly string[], q: string) =>
-  queryRows<Hit>(
-    db,
+  query(db).rows<Hit>(
     `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
             concat_ws(' ', device_type, vendor_name) AS title FROM installation
       WHERE app_id = ANY($1)
@@ -331,8 +316,7 @@ export const searchInstallations = (db: Handle, apps: readonly string[], q: stri
 
 /** Finds users by objectId, name, address or number. */
 export const searchUsers = (db: Handle, apps: readonly string[], q: string) =>
-  queryRows<Hit>(
-    db,
+  query(db).rows<Hit>(
     `SELECT 'user' AS kind, app_id AS "appId", object_id AS id, username AS title FROM app_user
       WHERE app_id = ANY($1)
         AND (object_id = $2 OR username = $2 OR email = $2 OR mobile_phone_number = $3)
@@ -372,8 +356,7 @@ export interface AuditFilter {
 }
 
 export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
-  execute(
-    tx,
+  query(tx).run(
     `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
@@ -433,8 +416,7 @@ export const listAudit = (
   { app, actor, action, target, from, to }: AuditFilter,
   page: PageBefore,
 ) =>
-  queryRows<AuditEntry>(
-    db,
+  query(db).rows<AuditEntry>(
     `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
             address, request_id AS "requestId", action, target, before, after
        FROM audit

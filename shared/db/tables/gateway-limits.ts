@@ -1,5 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryNumber, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** SQL: number of recipients of a `push_batch`; rows of older versions have no `size`. */
@@ -60,8 +60,7 @@ export async function reserveSlot(
   batch: { appId: string; batchId: number },
   { leadMs, firstLeadMs }: { leadMs: number; firstLeadMs: number },
 ): Promise<Slot | undefined> {
-  const row = await queryRow<SlotRow>(
-    db,
+  const row = await query(db).row<SlotRow>(
     `WITH batch AS (
        SELECT b.id, b.push_id, ${openCountSql('b')} AS open
          FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
@@ -94,8 +93,7 @@ const heldSeconds = 1;
  * Returns false for a push that is finished.
  */
 export const changePace = (tx: Handle, appId: string, pushId: number, flowControl: number | null) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE notification
         SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
             pace_epoch = pace_epoch + 1, updated_at = now(),
@@ -126,8 +124,7 @@ export async function closedReason(
   key: ProfileKey,
   messageClass: string,
 ): Promise<string | null> {
-  const reason = await queryValue<string | null>(
-    db,
+  const reason = await query(db).value<string | null>(
     `SELECT closed_reason FROM gateway_day
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
     [...valuesOfKey(key), messageClass],
@@ -141,8 +138,7 @@ export const closeClass = (
   key: ProfileKey,
   { messageClass, reason }: { messageClass: string; reason: string },
 ) =>
-  execute(
-    db,
+  query(db).run(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, closed_reason)
      VALUES ($1, $2, $3, $4, ${today}, $5)
      ON CONFLICT (app_id, connector, profile, class, day)
@@ -158,8 +154,7 @@ export interface GatewayUse {
 
 /** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
 export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipients }: GatewayUse) =>
-  execute(
-    db,
+  query(db).run(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
      SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
      ON CONFLICT (app_id, connector, profile, class, day)
@@ -179,8 +174,7 @@ export async function grantTest(
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `gateway test ${appId} ${connector}`,
   ]);
-  const granted = await queryValue<number>(
-    tx,
+  const granted = await query(tx).value<number>(
     `WITH used AS (
        SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0 AND day = ${today}) AS pushes,
               coalesce(sum(devices) FILTER (WHERE push_id = $3), 0) AS of_push
@@ -194,8 +188,7 @@ export async function grantTest(
     [appId, connector, pushId, batchId, devices, limit.pushesPerDay, limit.devicesPerPush],
   );
   if (granted !== undefined) return granted;
-  return queryNumber(
-    tx,
+  return query(tx).number(
     `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4`,
     [appId, connector, pushId, batchId],
   );
@@ -251,8 +244,7 @@ export async function reserveRate(
   const firstMs = Math.max(nowMs + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
   const startMs = wanted.isEven ? firstMs : lastMs;
-  const row = await queryOne<SlotRow>(
-    tx,
+  const row = await query(tx).one<SlotRow>(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
               busy_until = to_timestamp($6::float8 / 1000)
@@ -289,8 +281,7 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
 }
 
 const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
-  queryRow<RateRow>(
-    tx,
+  query(tx).row<RateRow>(
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
      SELECT ${epochMs('clock_timestamp()')} AS "nowMs", ${epochMs('began_at')} AS "beganMs", units,
@@ -318,7 +309,7 @@ export const rateColumns = `b.rate_at AS "rateAt", b.rate_ms AS "rateMs",
 
 /** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
 export const deleteOldRates = (db: Handle, before: Date) =>
-  execute(db, 'DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
+  query(db).run('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
 
 /** Use of a gateway by a profile on a day in China; a class is closed once its quota is used up. */
 export interface ProfileUse {
@@ -333,8 +324,7 @@ export interface ProfileUse {
 
 /** Lists an app's use of its gateways on a day in China (`YYYY-MM-DD`), at most `limit` rows. */
 export const listProfileUse = (db: Handle, appId: string, { day, limit }: { day: string; limit: number }) =>
-  queryRows<ProfileUse>(
-    db,
+  query(db).rows<ProfileUse>(
     `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
       WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,
     [appId, day, limit],

@@ -12,7 +12,7 @@ import {
 import type { ConnectorId } from '../../domain/labels.ts';
 import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, queryRow, queryRowCount, queryRows } from '../query.ts';
+import { query } from '../query.ts';
 import { type ProfileKey, valuesOfKey } from './gateway-limits.ts';
 
 /** NOTIFY topic of changed overrides. */
@@ -29,8 +29,7 @@ const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
 export async function readBreakerOverrides(
   db: Handle,
 ): Promise<Map<string, { forced: OverrideState; since: Date }>> {
-  const rows = await queryRows<BreakerKey & { forced: OverrideState; since: Date }>(
-    db,
+  const rows = await query(db).rows<BreakerKey & { forced: OverrideState; since: Date }>(
     'SELECT app_id AS "appId", connector, profile, forced, since FROM breaker',
   );
   return new Map(rows.map(({ forced, since, ...key }) => [breakerIdOf(key), { forced, since }]));
@@ -48,13 +47,11 @@ export async function overrideBreaker(
   const values = valuesOfKey(key);
   const hasProfile =
     forced === null
-      ? await hasRows(
-          tx,
+      ? await query(tx).hasRows(
           `WITH gone AS (DELETE FROM breaker WHERE ${ofKey}) SELECT FROM push_profile WHERE ${ofProfile}`,
           values,
         )
-      : await hasRows(
-          tx,
+      : await query(tx).hasRows(
           `INSERT INTO breaker (app_id, connector, profile, forced)
            SELECT app_id, connector, name, $4 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
            ON CONFLICT (app_id, connector, profile) DO UPDATE
@@ -77,8 +74,7 @@ export async function listBreakers(
   db: Handle,
   only: BreakerKey | { appId: string; connector?: never; profile?: never } | null = null,
 ): Promise<BreakerView[]> {
-  const rows = await queryRows<ViewRow>(
-    db,
+  const rows = await query(db).rows<ViewRow>(
     `SELECT p.app_id AS "appId", p.connector, p.name AS profile, b.forced,
             coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
             f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS "nextProbeAt"
@@ -107,8 +103,7 @@ export const saveBreakerState = (
   key: BreakerKey,
   own: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
 ) =>
-  execute(
-    db,
+  query(db).run(
     `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since, next_probe_at)
      VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
      ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
@@ -119,8 +114,7 @@ export const saveBreakerState = (
 
 /** Returns the ids of the breakers that are not closed at another dispatcher. */
 export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
-  const rows = await queryRows<BreakerKey>(
-    db,
+  const rows = await query(db).rows<BreakerKey>(
     `SELECT DISTINCT app_id AS "appId", connector, profile FROM breaker_state
       WHERE seen_at > now() - make_interval(secs => $2) AND state <> 'closed' AND dispatcher <> $1`,
     [dispatcher, deadAfterSeconds],
@@ -137,24 +131,22 @@ export const hasAnsweredElsewhere = (
   key: BreakerKey,
   { dispatcher, since }: { dispatcher: string; since: Date },
 ) =>
-  hasRows(
-    db,
+  query(db).hasRows(
     `SELECT FROM breaker_state WHERE ${ofKey} AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
     [...valuesOfKey(key), dispatcher, since],
   );
 
 /** Deletes states that no dispatcher has renewed for a day. */
 export const deleteOldBreakerStates = (db: Handle) =>
-  execute(db, "DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
+  query(db).run("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
 
 /** Deletes the open states of a stopping dispatcher. */
 export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
-  execute(db, "DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
+  query(db).run("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 
 /** Records why a gateway is unavailable; a later failure replaces an earlier one. */
 export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }: GatewayFailure) =>
-  execute(
-    db,
+  query(db).run(
     `INSERT INTO gateway_failure (app_id, connector, profile, reason, at)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
      ON CONFLICT (app_id, connector, profile) DO UPDATE SET reason = $4, at = $5 WHERE gateway_failure.at < $5`,
@@ -163,26 +155,25 @@ export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }
 
 /** Deletes the failure of a gateway that has responded since. */
 export const clearGatewayFailure = (db: Handle, key: BreakerKey, answeredAt: Date) =>
-  execute(db, `DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [...valuesOfKey(key), answeredAt]);
+  query(db).run(`DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [...valuesOfKey(key), answeredAt]);
 
 /** Deletes failures that were not renewed since a time: the gateway is not in use. */
 export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
-  execute(db, 'DELETE FROM gateway_failure WHERE at < $1', [before]);
+  query(db).run('DELETE FROM gateway_failure WHERE at < $1', [before]);
 
 /** Finds the current failure of one gateway. */
 export const findGatewayFailure = (db: Handle, key: ProfileKey) =>
-  queryRow<GatewayFailure>(db, `SELECT reason, at FROM gateway_failure WHERE ${ofKey}`, valuesOfKey(key));
+  query(db).row<GatewayFailure>(`SELECT reason, at FROM gateway_failure WHERE ${ofKey}`, valuesOfKey(key));
 
 /** Limit of listed failures; more gateways fail only for a common reason. */
 const maxListed = 100;
 
 /** Lists the newest failures of all gateways. */
 export const listGatewayFailures = (db: Handle) =>
-  queryRows<GatewayFailure & BreakerKey>(
-    db,
-    `SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
-      ORDER BY at DESC LIMIT ${maxListed}`,
-  );
+  query(db).rows<
+    GatewayFailure & BreakerKey
+  >(`SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
+      ORDER BY at DESC LIMIT ${maxListed}`);
 
 /** Limit of failing gateways in the text of one push. */
 const maxToldOf = 5;
@@ -196,8 +187,7 @@ export async function describeGatewayFailures(
   pushIds: readonly number[],
 ): Promise<Map<number, string>> {
   if (pushIds.length === 0) return new Map();
-  const rows = await queryRows<{ id: number; connector: ConnectorId; reason: string }>(
-    db,
+  const rows = await query(db).rows<{ id: number; connector: ConnectorId; reason: string }>(
     `SELECT p.id, f.connector, f.reason
        FROM unnest($2::bigint[]) AS p (id)
        CROSS JOIN LATERAL (
@@ -248,8 +238,7 @@ export async function readGatewayToken(
   vault: Vault,
   key: TokenKey,
 ): Promise<GatewayToken | null> {
-  const row = await queryRow<Omit<GatewayToken, 'value'> & { value: Buffer }>(
-    db,
+  const row = await query(db).row<Omit<GatewayToken, 'value'> & { value: Buffer }>(
     `SELECT value, (extract(epoch FROM made_at) * 1000)::float8 AS "madeAtMs",
             (extract(epoch FROM expires_at) * 1000)::float8 AS "expiresAtMs", is_replacement AS "isReplacement"
        FROM gateway_token WHERE ${ofToken} AND value IS NOT NULL`,
@@ -266,8 +255,7 @@ export async function claimGatewayToken(
   leaseMs: number,
 ): Promise<boolean> {
   const nowMs = await databaseNow(db);
-  return hasRows(
-    db,
+  return query(db).hasRows(
     `INSERT INTO gateway_token AS t (app_id, connector, credential, claimed_until)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, connector, credential) DO UPDATE SET claimed_until = excluded.claimed_until
@@ -278,8 +266,7 @@ export async function claimGatewayToken(
 
 /** Saves a renewed token and ends the claim. */
 export const saveGatewayToken = (db: Handle, vault: Vault, key: TokenKey, token: GatewayToken) =>
-  execute(
-    db,
+  query(db).run(
     `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7, claimed_until = NULL
       WHERE ${ofToken}`,
     [
@@ -293,8 +280,7 @@ export const saveGatewayToken = (db: Handle, vault: Vault, key: TokenKey, token:
 
 /** Ends a claim without a new token. */
 export const releaseGatewayToken = (db: Handle, vault: Vault, key: TokenKey) =>
-  execute(
-    db,
+  query(db).run(
     `UPDATE gateway_token SET claimed_until = NULL
       WHERE ${ofToken}`,
     valuesOf(vault, key),
@@ -302,8 +288,7 @@ export const releaseGatewayToken = (db: Handle, vault: Vault, key: TokenKey) =>
 
 /** Deletes expired tokens of unused credentials; returns their number. */
 export const deleteOldGatewayTokens = (db: Handle, before: Date) =>
-  queryRowCount(
-    db,
+  query(db).rowCount(
     'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',
     [before],
   );

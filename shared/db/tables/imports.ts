@@ -6,7 +6,7 @@ import type { SessionSecret, UserDraft } from '../../domain/users/user.ts';
 import { type CopyRow, type CopyValue, copyIn, RowEncoder } from '../copy.ts';
 import { isFailedCopyToWorker, violatedConstraint } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
-import { execute, listsOf, queryNumber, queryRowCount, queryRows } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { draftColumns, draftValues } from './installations.ts';
 import { countRolesLocked } from './roles.ts';
 import { userDraftColumns, userDraftValues } from './users.ts';
@@ -58,8 +58,7 @@ async function openStage(connection: Handle, stage: Stage, extra: readonly strin
  * number.
  */
 const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table: string) =>
-  queryRowCount(
-    tx,
+  query(tx).rowCount(
     `WITH written AS (
        INSERT INTO ${table} (app_id, ${columns.join(', ')})
        SELECT $1, ${columns.join(', ')} FROM ${name} ORDER BY line
@@ -75,8 +74,7 @@ function unwrittenRows(tx: Handle, appId: string, { name, unique }: Stage, table
       `'${member}', (SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${column} = s.${column})`,
   );
   // Existing rows need no search for conflicts. LIMIT 1 prevents a plan that reads all rows of the app for one batch.
-  return queryRows<Unwritten>(
-    tx,
+  return query(tx).rows<Unwritten>(
     `SELECT s.line, s.object_id AS "objectId", i.object_id IS NOT NULL AS "isThere",
             coalesce(i.updated_at < s.updated_at, false) AS "isNewer",
             CASE WHEN i.object_id IS NULL THEN jsonb_strip_nulls(jsonb_build_object(${holders.join(', ')}))
@@ -208,7 +206,7 @@ export async function mergeInstallations(
 }
 
 /** Updates statistics and indexes after many new rows, so that the next push gets a good plan. */
-export const tidyInstallations = (db: Handle) => execute(db, 'VACUUM (ANALYZE) installation');
+export const tidyInstallations = (db: Handle) => query(db).run('VACUUM (ANALYZE) installation');
 
 /** Validated role of an import. Times are ISO 8601. */
 export interface StagedRole {
@@ -273,7 +271,7 @@ export async function mergeRoles(
   const known = await takeUnwritten(tx, appId, roles);
   const table = isDry ? roles.shadow : roles.table;
   const written = await insertStaged(tx, appId, roles, table);
-  const seen = isDry ? await queryNumber(tx, `SELECT count(*) FROM ${roles.shadow}`) : written;
+  const seen = isDry ? await query(tx).number(`SELECT count(*) FROM ${roles.shadow}`) : written;
   if (written > 0 && there + seen > maxRoles) throw new TooManyRoles(`more than ${maxRoles} roles`);
   return { written, unwritten: [...known, ...(await unwrittenRows(tx, appId, roles, table))] };
 }
@@ -304,7 +302,7 @@ export async function mergeMemberships(
   const values = [appId, ...listsOf(staged, 'line', 'role', 'member')];
   const rows = isDry
     ? await tryMemberships(tx, relation, values)
-    : await queryRows<MembershipRow>(tx, writeSql(relation), values);
+    : await query(tx).rows<MembershipRow>(writeSql(relation), values);
   const ofLine = new Map(rows.map((row) => [row.line, row]));
   const unwritten = staged.flatMap((one): Unwritten[] => {
     const row = ofLine.get(one.line);
@@ -350,9 +348,9 @@ async function tryMemberships(
   relation: RelationName,
   values: unknown[],
 ): Promise<MembershipRow[]> {
-  const there = await queryRows<StoredMembership>(tx, storedSql(relation), values);
+  const there = await query(tx).rows<StoredMembership>(storedSql(relation), values);
   const lists = listsOf(there, 'line', 'role', 'member', 'hasRole', 'hasMember', 'isLinked');
-  return queryRows(tx, drySql(relation), [values[0], ...lists]);
+  return query(tx).rows(drySql(relation), [values[0], ...lists]);
 }
 
 /** Membership of an import, with what the database has of it. */
@@ -461,7 +459,7 @@ export async function mergeUsers(
     unwritten.push(...(await removeConflicts(tx, appId, { targets, conflicts })));
   }
   await insertAccounts(tx, appId, { identities: targets.identities, column: 'claims' });
-  const written = await queryRowCount(tx, `DELETE FROM ${users.name} WHERE user_id IS NOT NULL`);
+  const written = await query(tx).rowCount(`DELETE FROM ${users.name} WHERE user_id IS NOT NULL`);
   if (written + unwritten.length < rows.length)
     unwritten.push(...(await unwrittenRows(tx, appId, users, targets.users)));
   return { written, unwritten };
@@ -474,8 +472,7 @@ const copyValues = ({ identities: { own, claims }, session, draft, ...user }: St
 
 /** Inserts the staged users that are not written yet, except those with a taken unique value. */
 const insertUsers = (tx: Handle, appId: string, targets: Targets) =>
-  execute(
-    tx,
+  query(tx).run(
     `WITH written AS (
        INSERT INTO ${targets.users} (app_id, auth_sealed, auth_sealed_whole, ${users.columns.join(', ')})
        SELECT $1, true, true, ${users.columns.join(', ')} FROM ${users.name} WHERE user_id IS NULL ORDER BY line
@@ -506,8 +503,7 @@ interface Conflict {
 /** Inserts the third-party accounts of written users. Returns those that belong to another user. */
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await insertAccounts(tx, appId, { identities: targets.identities, column: 'own' });
-  return queryRows(
-    tx,
+  return query(tx).rows(
     `SELECT s.line, s.user_id AS "userId", s.object_id AS "objectId", x.platform, h.id AS "holderId",
             h.object_id AS holder
        FROM ${identitiesIn('own')} ${holderIn(targets)}
@@ -521,8 +517,7 @@ const insertAccounts = (
   appId: string,
   { identities, column }: { identities: string; column: 'own' | 'claims' },
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `INSERT INTO ${identities} (app_id, user_id, platform, uid)
      SELECT $1, s.user_id, x.platform, x.uid FROM ${identitiesIn(column)}
       WHERE s.user_id IS NOT NULL ORDER BY s.line, x.platform, x.uid
@@ -569,8 +564,7 @@ const conflictOf = ({ line, objectId, platform, holder }: Linked): Unwritten => 
 /** As `takeUnwritten`, also for users whose third-party accounts belong to another user. */
 async function takeUnwrittenUsers(tx: Handle, appId: string): Promise<Unwritten[]> {
   const kept = await takeUnwritten(tx, appId, users);
-  const linked = await queryRows<Linked>(
-    tx,
+  const linked = await query(tx).rows<Linked>(
     `SELECT s.line, s.object_id AS "objectId", x.platform, h.object_id AS holder
        FROM ${identitiesIn('own')} ${holderIn(tables)}`,
     [appId],

@@ -6,7 +6,7 @@ import type { CopyValue } from '../copy.ts';
 import { isDeadlock } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
-import { execute, queryColumn, queryOne, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -61,8 +61,7 @@ export const findInstallation = (
   db: Handle,
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
 ) =>
-  queryRow<Installation>(
-    db,
+  query(db).row<Installation>(
     `SELECT ${columns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
@@ -108,7 +107,7 @@ async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = 
     `SELECT ${columns}, xmin::text AS version FROM installation
       WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
   );
-  return queryRows(db, statement, [appId, ...given.map(({ value }) => value)]);
+  return query(db).rows(statement, [appId, ...given.map(({ value }) => value)]);
 }
 
 /** Finds the installations that match one of the ids, by their keys, with the version of each row. */
@@ -145,7 +144,7 @@ export const insertInstallation = (
   db: Handle,
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
-) => queryRow<Installation>(db, insertOne, [appId, objectId, now, ...draftValues(draft)]);
+) => query(db).row<Installation>(insertOne, [appId, objectId, now, ...draftValues(draft)]);
 
 const updateText = `UPDATE installation
     SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
@@ -164,14 +163,14 @@ interface InstallationUpdate {
 
 /** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
 export const updateInstallation = (tx: Handle, appId: string, { id, draft, now }: InstallationUpdate) =>
-  queryOne<Installation>(tx, updateLocked, [appId, id, now, ...draftValues(draft)]);
+  query(tx).one<Installation>(updateLocked, [appId, id, now, ...draftValues(draft)]);
 
 /** As `updateInstallation`, without a lock: undefined if the row has another version. */
 export const updateInstallationVersion = (
   db: Handle,
   appId: string,
   { id, draft, now, version }: InstallationUpdate & { version: string },
-) => queryRow<Installation>(db, updateVersion, [appId, id, now, ...draftValues(draft), version]);
+) => query(db).row<Installation>(updateVersion, [appId, id, now, ...draftValues(draft), version]);
 
 /** Vendor of a row (`vendorOfDevice`). */
 export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
@@ -199,15 +198,14 @@ export async function takeRegistration(
 
 /** Locks installations in the order of their keys, to avoid deadlocks. Returns the keys and ACLs. */
 export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]) =>
-  queryRows<Pick<Installation, 'id'> & { acl: Json }>(
-    tx,
+  query(tx).rows<Pick<Installation, 'id'> & { acl: Json }>(
     `SELECT id, fields -> 'ACL' AS acl FROM installation
       WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
     [appId, objectIds],
   );
 
 export const deleteInstallations = (tx: Handle, appId: string, ids: number[]) =>
-  execute(tx, 'DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
+  query(tx).run('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
 
 export const selectInstallations = (tx: Handle, selection: Selection) =>
   selectRows<Installation>(tx, from, selection);
@@ -344,8 +342,7 @@ async function continueWalk<P extends string | number>(
     `INSERT INTO ${table} (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING`,
     [appId],
   );
-  const after = await queryValue<P>(
-    tx,
+  const after = await query(tx).value<P>(
     `SELECT ${column} FROM ${table} WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED`,
     [appId, now],
   );
@@ -376,8 +373,11 @@ export const hastenRegistrationWalk = (db: Handle, appId: string) =>
 
 /** Returns the registration id after which the next page begins; null after the last page. */
 async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
-  const { read, last, repeated } = await queryOne<{ read: number; last: string | null; repeated: string[] }>(
-    tx,
+  const { read, last, repeated } = await query(tx).one<{
+    read: number;
+    last: string | null;
+    repeated: string[];
+  }>(
     `WITH page AS MATERIALIZED (
        SELECT registration_id FROM installation WHERE app_id = $1 AND registration_id > $2
         ORDER BY registration_id LIMIT ${idsOfPage})
@@ -393,8 +393,7 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
 }
 
 const release = (tx: Handle, appId: string, ids: readonly string[]) =>
-  queryRowCount(
-    tx,
+  query(tx).rowCount(
     `WITH locked AS MATERIALIZED (
        SELECT id, registration_id, ${vendorOfRow} AS owner, updated_at FROM installation
         WHERE app_id = $1 AND registration_id = ANY ($2::text[]) AND ${vendorOfRow} IS NOT NULL
@@ -462,7 +461,7 @@ async function readBadges(
   statement: ReturnType<typeof prepare>,
   { appId, id }: BatchKey,
 ): Promise<(number | null)[] | undefined> {
-  const badges = await queryValue<string | null>(db, statement, [appId, id]);
+  const badges = await query(db).value<string | null>(statement, [appId, id]);
   return badges?.split(',').map((badge) => (badge === '' ? null : Number(badge)));
 }
 
@@ -490,16 +489,14 @@ async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries
 
 /** Lists the keys of up to `limit` installations that meet a condition, unordered. */
 export const listMatching = (tx: Handle, { condition, values }: RowCondition, limit: number) =>
-  queryColumn<number>(
-    tx,
+  query(tx).column<number>(
     `SELECT id FROM installation WHERE app_id = $1 AND (${condition}) LIMIT $${values.length + 1}`,
     [...values, limit],
   );
 
 /** Deletes installations that still meet a condition. Locks them in the order of their keys. Returns their number. */
 export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, ids: readonly number[]) =>
-  queryRowCount(
-    tx,
+  query(tx).rowCount(
     `WITH matching AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
         ORDER BY id FOR UPDATE)
@@ -526,8 +523,7 @@ async function deleteIdlePage(
   { appId, before, limit }: IdleInstallations,
   after: number,
 ): Promise<{ deleted: number; next: number | null }> {
-  const found = await queryOne<{ read: number; lastId: number; deleted: number; lastDeleted: number }>(
-    tx,
+  const found = await query(tx).one<{ read: number; lastId: number; deleted: number; lastDeleted: number }>(
     `WITH page AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${rowsOfPage}
      ), idle AS MATERIALIZED (

@@ -5,7 +5,7 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
-import { execute, listsOf, queryColumn, queryOne, queryRowCount, queryRows } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
@@ -28,8 +28,7 @@ interface AnswerRow extends Omit<ProfileAnswers, 'answers'> {
 
 /** Reads the answers of the profiles of which a push called tokens invalid. */
 export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey): Promise<JudgedProfile[]> {
-  const rows = await queryRows<AnswerRow>(
-    db,
+  const rows = await query(db).rows<AnswerRow>(
     `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
             (SELECT jsonb_object_agg(key, n)
                FROM (SELECT s.key, sum(s.value::bigint) AS n FROM push_batch o, jsonb_each_text(o.sent_by) s
@@ -88,8 +87,7 @@ export async function deleteInvalidPage(
   { appId, pushId, profile, deletable, successes }: InvalidSelection,
   after: number,
 ): Promise<DeletedPage> {
-  const { last, size, deleted } = await queryOne<DeletedPage & { size: number }>(
-    db,
+  const { last, size, deleted } = await query(db).one<DeletedPage & { size: number }>(
     `WITH page AS MATERIALIZED (
        SELECT installation, dead_as_of FROM push_failure
         WHERE app_id = $1 AND push_id = $2 AND installation > $3 AND dead_as_of IS NOT NULL
@@ -113,19 +111,17 @@ export async function deleteInvalidPage(
 
 /** Notes on the record of a push which profiles kept their invalid tokens; empty clears the note. */
 export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: readonly KeptTokens[]) =>
-  execute(db, 'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2', [
-    appId,
-    pushId,
-    kept.length === 0 ? null : JSON.stringify(kept),
-  ]);
+  query(db).run(
+    'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2',
+    [appId, pushId, kept.length === 0 ? null : JSON.stringify(kept)],
+  );
 
 /** Lists the invalid tokens that pushes of the last day kept, the newest pushes first. */
 export async function listKeptTokens(
   db: Handle,
   limit: number,
 ): Promise<(KeptTokens & { appId: string; objectId: string })[]> {
-  const pushes = await queryRows<{ appId: string; objectId: string; kept: KeptTokens[] }>(
-    db,
+  const pushes = await query(db).rows<{ appId: string; objectId: string; kept: KeptTokens[] }>(
     `SELECT app_id AS "appId", object_id AS "objectId", kept_tokens AS kept FROM notification
       WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`,
     [limit],
@@ -212,8 +208,7 @@ export async function deleteReportedInvalid(
   pushIds: readonly number[],
 ): Promise<void> {
   if (pushIds.length === 0) return;
-  const reached = await queryColumn<number>(
-    tx,
+  const reached = await query(tx).column<number>(
     `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
       WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
         AND (p.devices < ${guardFrom} OR t.delivered >= t.deleted +
@@ -236,8 +231,7 @@ export const deleteReported = (
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
 ) =>
-  queryRowCount(
-    tx,
+  query(tx).rowCount(
     `WITH due AS (
        DELETE FROM dead_notice
         WHERE app_id = $1 AND push_id = $2 AND is_sure AND ($3::text IS NULL OR connector = $3)

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, type PageBefore, queryOne, queryRow, queryRows } from '../query.ts';
+import { type PageBefore, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -62,8 +62,7 @@ export async function insertOutboxMessage(
 ): Promise<number> {
   const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
   const body = vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type }));
-  const { id } = await queryOne<{ id: number }>(
-    db,
+  const { id } = await query(db).one<{ id: number }>(
     `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
      VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
     [appId, kind, to, type, body, expiresAt],
@@ -86,8 +85,7 @@ export async function listOutboxMessages(
   appId: string,
   filter: OutboxFilter,
 ): Promise<SentMessage[]> {
-  const rows = await queryRows<StoredMessage>(
-    db,
+  const rows = await query(db).rows<StoredMessage>(
     `SELECT kind, recipient AS "to", type, body, created_at AS "createdAt" FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
       ORDER BY id DESC LIMIT $4`,
@@ -122,8 +120,7 @@ export async function findWaitingMessage(
   appId: string,
   id: number,
 ): Promise<WaitingMessage | undefined> {
-  const row = await queryRow<StoredMessage & Pick<WaitingMessage, 'attempts' | 'expiresAt'>>(
-    db,
+  const row = await query(db).row<StoredMessage & Pick<WaitingMessage, 'attempts' | 'expiresAt'>>(
     `SELECT kind, recipient AS "to", type, body, attempts, expires_at AS "expiresAt", created_at AS "createdAt"
        FROM outbox WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id],
@@ -141,8 +138,7 @@ export interface MessageResult {
 
 /** Writes the final result. Returns false when the message had ended already. */
 export const settleMessage = (tx: Handle, appId: string, id: number, { state, reason }: MessageResult) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, state, reason],
@@ -150,8 +146,7 @@ export const settleMessage = (tx: Handle, appId: string, id: number, { state, re
 
 /** Counts a try that will be repeated. Returns false when the message had ended already. */
 export const countTry = (tx: Handle, appId: string, id: number, reason: string) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE outbox SET attempts = attempts + 1, reason = $3
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, reason],
@@ -196,8 +191,7 @@ export const listOutboxPage = (
   { kind, to, state }: OutboxPageFilter,
   { before, limit }: PageBefore,
 ) =>
-  queryRows<SealedMessage>(
-    db,
+  query(db).rows<SealedMessage>(
     `SELECT ${columns}, body FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
         AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
@@ -217,8 +211,7 @@ export function openListed(
 
 /** Locks a message for a change. Undefined if it does not exist. */
 export const lockMessage = (tx: Handle, appId: string, id: number) =>
-  queryRow<SealedMessage>(
-    tx,
+  query(tx).row<SealedMessage>(
     `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
@@ -229,8 +222,7 @@ export const reopenMessage = (
   appId: string,
   { id, expiresAt }: { id: number; expiresAt: Date },
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL, expires_at = $3
       WHERE app_id = $1 AND id = $2`,
     [appId, id, expiresAt],
@@ -311,8 +303,7 @@ export const reopenMessages = (
   ids: readonly number[],
   { now, expiresAt }: { now: Date; expiresAt: Date },
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
             expires_at = CASE WHEN expires_at <= $3 THEN $4 ELSE expires_at END
       WHERE app_id = $1 AND id = ANY($2::bigint[])`,

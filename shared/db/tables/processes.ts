@@ -7,7 +7,7 @@ import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
 import { packageVersion } from '../../process/version.ts';
 import type { Handle } from '../pool.ts';
-import { execute, queryRows } from '../query.ts';
+import { query } from '../query.ts';
 
 /** Kinds of processes of a service. */
 export const processKinds = ['api', 'dispatcher'] as const;
@@ -62,15 +62,14 @@ export async function renewProcess(
 
 /** Deletes the row of a process that stops. */
 export const forgetProcess = (db: Handle, id: string) =>
-  execute(db, 'DELETE FROM process_seen WHERE id = $1', [id]);
+  query(db).run('DELETE FROM process_seen WHERE id = $1', [id]);
 
 /** Processes that a list names. */
 const maxListed = 1000;
 
 /** Lists the processes that renewed their rows lately, by kind and host. */
 export const listProcesses = (db: Handle, goneAfterMs: number) =>
-  queryRows<SeenProcess>(
-    db,
+  query(db).rows<SeenProcess>(
     `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
@@ -87,8 +86,7 @@ export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host
 
 /** Lists the reports of the running processes; processes of older versions write none. */
 export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
-  const rows = await queryRows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
-    db,
+  const rows = await query(db).rows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
     `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
             (facts ->> 'nowMs')::float8 - extract(epoch FROM seen_at)::float8 * 1000 AS "clockAheadMs"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond' AND facts IS NOT NULL

@@ -8,7 +8,7 @@ import {
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { insertAudit } from './console.ts';
 
 /** Profile that a rotation belongs to. */
@@ -48,8 +48,7 @@ const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
  * the app's row, so that the app is not deleted concurrently.
  */
 export const putProfile = (db: Handle, vault: Vault, profile: RotatedProfile & { credentials: unknown }) =>
-  queryRow<ProfileEntry>(
-    db,
+  query(db).row<ProfileEntry>(
     `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
@@ -59,8 +58,7 @@ export const putProfile = (db: Handle, vault: Vault, profile: RotatedProfile & {
   );
 
 export const listProfiles = (db: Handle, appId: string) =>
-  queryRows<ProfileEntry>(
-    db,
+  query(db).rows<ProfileEntry>(
     `SELECT ${entryColumns} FROM push_profile p WHERE app_id = $1 ORDER BY connector, name`,
     [appId],
   );
@@ -72,8 +70,7 @@ export interface ProfileVersion extends RotatedProfile {
 
 /** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
 export const listProfileVersions = (db: Handle, limit: number) =>
-  queryRows<ProfileVersion>(
-    db,
+  query(db).rows<ProfileVersion>(
     `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
       ORDER BY app_id, connector, name LIMIT $1`,
     [limit],
@@ -87,8 +84,7 @@ interface SendingRow extends ProfileEntry {
 
 /** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
-  const rows = await queryRows<SendingRow>(
-    db,
+  const rows = await query(db).rows<SendingRow>(
     `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt" FROM push_profile p
        LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
@@ -128,8 +124,7 @@ export async function openProfile(
   vault: Vault,
   profile: RotatedProfile,
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
-  const row = await queryRow<ProfileEntry & RotationOf & { credentials: Buffer }>(
-    db,
+  const row = await query(db).row<ProfileEntry & RotationOf & { credentials: Buffer }>(
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
                    WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
        FROM push_profile p WHERE ${ofProfile}`,
@@ -139,7 +134,7 @@ export async function openProfile(
 }
 
 export const deleteProfile = (db: Handle, appId: string, connector: string, name: string) =>
-  hasRows(db, `DELETE FROM push_profile WHERE ${ofProfile}`, [appId, connector, name]);
+  query(db).hasRows(`DELETE FROM push_profile WHERE ${ofProfile}`, [appId, connector, name]);
 
 /** Last rotation of the credentials of a profile. */
 export interface ProfileRotation extends RotatedProfile, CanaryCounts {
@@ -164,8 +159,7 @@ export async function stageCandidate(
 ): Promise<ProfileRotation | undefined> {
   const sealed = vault.seal(profile.credentials, sealContext(profile));
   await touchProfile(tx, profile);
-  return queryRow(
-    tx,
+  return query(tx).row(
     `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at, changed_at)
      SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp() FROM push_profile WHERE ${ofProfile}
      ON CONFLICT (app_id, connector, name) DO UPDATE
@@ -178,7 +172,10 @@ export async function stageCandidate(
 }
 
 export const findRotation = (db: Handle, profile: RotatedProfile) =>
-  queryRow<ProfileRotation>(db, `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`, keyOf(profile));
+  query(db).row<ProfileRotation>(
+    `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`,
+    keyOf(profile),
+  );
 
 /** As `findRotation`, and locks it for the transaction. */
 export async function lockRotation(
@@ -188,8 +185,7 @@ export async function lockRotation(
   // The profile first, as every change of it does: a concurrent upload or deletion waits, and not
   // the other way round.
   await touchProfile(tx, profile);
-  return queryRow(
-    tx,
+  return query(tx).row(
     `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile} FOR UPDATE`,
     keyOf(profile),
   );
@@ -202,8 +198,7 @@ export async function saveCheck(
   check: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
 ): Promise<ProfileRotation | undefined> {
   await touchProfile(tx, profile);
-  return queryRow(
-    tx,
+  return query(tx).row(
     `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
       WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
     [...keyOf(profile), check.stagedAt, check.to, check.reason, check.detail],
@@ -212,8 +207,7 @@ export async function saveCheck(
 
 /** Makes the candidate of a locked rotation the current version, and keeps the replaced one. */
 export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
-  execute(
-    tx,
+  query(tx).run(
     `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
           new AS (SELECT candidate FROM profile_rotation WHERE ${ofProfile}),
           changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
@@ -229,8 +223,7 @@ export const rollBackCandidate = (
   profile: RotatedProfile,
   { reason, detail = null }: { reason: RollbackReason; detail?: string | null },
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted' AND previous IS NOT NULL),
           changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
      UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL, reason = $4, detail = $5,
@@ -241,8 +234,7 @@ export const rollBackCandidate = (
 
 /** Ends an open rotation of a profile that is uploaded again, and forgets the version before. */
 export const endRotation = (tx: Handle, profile: RotatedProfile) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE profile_rotation
         SET state = CASE WHEN state = 'promoted' THEN state ELSE 'rolled_back' END,
             reason = CASE WHEN state IN ('promoted', 'rolled_back') THEN reason ELSE 'replaced' END,
@@ -256,8 +248,7 @@ export const endRotation = (tx: Handle, profile: RotatedProfile) =>
  * before them; undefined if the canary has ended.
  */
 export const claimBatches = (db: Handle, profile: RotatedProfile, count: number) =>
-  queryValue<number>(
-    db,
+  query(db).value<number>(
     `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile} AND state = 'canary'
      RETURNING batches_seen - $4 AS before`,
     [...keyOf(profile), count],
@@ -269,8 +260,7 @@ export const addCanaryCounts = (
   profile: RotatedProfile,
   { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
 ) =>
-  queryRow<ProfileRotation>(
-    tx,
+  query(tx).row<ProfileRotation>(
     `UPDATE profile_rotation
         SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7, refused = refused + $8, worse = worse + $9
       WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
@@ -279,16 +269,14 @@ export const addCanaryCounts = (
 
 /** Lists canaries by their beginning, for the decisions that depend on their age. */
 export const listCanaries = (db: Handle, limit: number) =>
-  queryRows<ProfileRotation>(
-    db,
+  query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation WHERE state = 'canary' ORDER BY changed_at LIMIT $1`,
     [limit],
   );
 
 /** Lists rotations that changed since `after`, and all open ones, the newest first. */
 export const listRotations = (db: Handle, after: Date, limit: number) =>
-  queryRows<ProfileRotation>(
-    db,
+  query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation
       WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC LIMIT $2`,
     [after, limit],
@@ -296,15 +284,14 @@ export const listRotations = (db: Handle, after: Date, limit: number) =>
 
 /** Forgets credentials that promotions replaced before `before`. Returns their number. */
 export const forgetPrevious = (db: Handle, before: Date) =>
-  queryRowCount(
-    db,
+  query(db).rowCount(
     `UPDATE profile_rotation SET previous = NULL WHERE previous IS NOT NULL AND changed_at < $1`,
     [before],
   );
 
 /** Changes the version of a profile, so that caches read its rotation again. */
 const touchProfile = (tx: Handle, profile: RotatedProfile) =>
-  execute(tx, `UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
+  query(tx).run(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
 
 /** Notice that the credentials of a profile end. */
 export interface CredentialNotice {
@@ -318,8 +305,7 @@ export interface CredentialNotice {
 
 /** Notes that a step was notified. Returns false if it was before, or without such a profile. */
 export const noteNotice = (tx: Handle, { appId, connector, profile, endsAt, days }: CredentialNotice) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3
      ON CONFLICT (app_id, connector, name) DO UPDATE SET ends_at = excluded.ends_at, days = excluded.days

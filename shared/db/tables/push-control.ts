@@ -1,6 +1,6 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, listsOf, queryColumn, queryRows, queryValue } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
 import type { PushKey } from './pushes.ts';
@@ -10,12 +10,11 @@ export const pushTopic = 'carillon_push';
 
 /** Tells all dispatchers, once `tx` commits, to interrupt the batches of a push. */
 export const notifyPushChanged = (tx: Handle, id: number) =>
-  execute(tx, 'SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
+  query(tx).run('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
 
 /** Moves a queued or sending push to `paused`. Returns false for other states. */
 export const markPushPaused = (tx: Handle, appId: string, id: number) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE notification SET state = 'paused', updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
@@ -23,8 +22,7 @@ export const markPushPaused = (tx: Handle, appId: string, id: number) =>
 
 /** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
 export const markPushResumed = (tx: Handle, appId: string, id: number) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
@@ -45,7 +43,7 @@ const resumeExpired = `
 /** Resumes paused pushes that have expired, so that their recipients are counted. */
 export async function markExpiredResumed(tx: Handle, now: Date, limit: number): Promise<PushKey[]> {
   return forEachApp(tx, { text: expiredPauses, values: [now, limit] }, async (appId, ids) => {
-    const resumed = await queryColumn<number>(tx, resumeExpired, [appId, ids, now]);
+    const resumed = await query(tx).column<number>(resumeExpired, [appId, ids, now]);
     return resumed.map((id) => ({ appId, id }));
   });
 }
@@ -59,8 +57,7 @@ export async function lockWaiting(
   { appId, pushId }: { appId: string; pushId: number },
   lock: 'SHARE' | 'NO KEY UPDATE',
 ): Promise<boolean> {
-  const isPaused = await queryValue<boolean>(
-    tx,
+  const isPaused = await query(tx).value<boolean>(
     `SELECT state = 'paused' FROM notification
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused') FOR ${lock}`,
     [appId, pushId],
@@ -70,8 +67,7 @@ export async function lockWaiting(
 
 /** Marks a batch as held: it has no job until its push continues. Voids its slot. */
 export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; batchId: number }) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
       WHERE app_id = $1 AND id = $2`,
     [appId, batchId],
@@ -79,7 +75,7 @@ export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; b
 
 /** Marks the planning of a push as held: it has no job until the push continues. */
 export const markPlanningHeld = (tx: Handle, { appId, pushId }: { appId: string; pushId: number }) =>
-  execute(tx, 'UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [appId, pushId]);
+  query(tx).run('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [appId, pushId]);
 
 /** Takes up to `limit` held batches of pushes of an app; each needs a job. */
 export async function takeHeldBatches(
@@ -88,8 +84,7 @@ export async function takeHeldBatches(
   pushIds: readonly number[],
   limit: number,
 ): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
-  const rows = await queryRows<{ id: number; pushId: number; connector: ConnectorId }>(
-    tx,
+  const rows = await query(tx).rows<{ id: number; pushId: number; connector: ConnectorId }>(
     // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
     `WITH held AS MATERIALIZED (
        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
@@ -107,8 +102,7 @@ export async function takeHeldPlanning(
   appId: string,
   pushIds: readonly number[],
 ): Promise<number[]> {
-  const ids = await queryColumn<number>(
-    tx,
+  const ids = await query(tx).column<number>(
     `UPDATE notification SET is_plan_held = false
       WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND is_plan_held RETURNING id`,
     [appId, pushIds],
@@ -118,8 +112,7 @@ export async function takeHeldPlanning(
 
 /** Finds pushes with held work that are neither paused nor of `frozen` apps, the oldest first. */
 export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: number) =>
-  queryRows<PushKey>(
-    db,
+  query(db).rows<PushKey>(
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
         AND (n.is_plan_held OR EXISTS (SELECT FROM push_batch b
@@ -157,8 +150,7 @@ export function listOpenPushes(
 ): Promise<PushKey[]> {
   const ofState = (state: string) =>
     `(SELECT app_id, id FROM notification WHERE state = ${state} AND id > $1 ORDER BY id LIMIT $2)`;
-  return queryRows(
-    tx,
+  return query(tx).rows(
     `SELECT app_id AS "appId", id FROM (${ofState("'queued'")} UNION ALL ${ofState("'sending'")}
       UNION ALL ${ofState("'cancelled' AND devices > 0")}) AS open ORDER BY id LIMIT $2`,
     [afterId, limit],
@@ -172,8 +164,7 @@ export function listOpenPushes(
 export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
   const keys = listsOf(pushes, 'appId', 'id');
-  const plans = await queryRows<OpenWork>(
-    tx,
+  const plans = await query(tx).rows<OpenWork>(
     `WITH open AS MATERIALIZED (
        SELECT n.app_id, n.id, n.state, n.is_planned, n.is_plan_held, n.planned_through,
               bool_or(n.devices <= 1000 AND NOT b.has_job) AS is_inline,
@@ -188,8 +179,7 @@ export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Prom
        FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline ORDER BY id`,
     keys,
   );
-  const batches = await queryRows<OpenWork>(
-    tx,
+  const batches = await query(tx).rows<OpenWork>(
     `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector, b.not_before AS "notBefore",
             b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS mark
        FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
@@ -212,8 +202,7 @@ export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promi
     const ofTable = work.filter(({ batchId }) => (batchId === null) === (table === 'notification'));
     // A statement for each app: a sharded database locks no rows of several.
     for (const [appId, ofApp] of Map.groupBy(ofTable, (item) => item.appId)) {
-      const found = await queryColumn<number>(
-        tx,
+      const found = await query(tx).column<number>(
         `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
         [appId, ofApp.map(({ pushId, batchId }) => batchId ?? pushId)],
       );

@@ -3,16 +3,7 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import {
-  execute,
-  hasRows,
-  type PageAfter,
-  type PageBefore,
-  queryColumn,
-  queryOne,
-  queryRow,
-  queryRows,
-} from '../query.ts';
+import { type PageAfter, type PageBefore, query } from '../query.ts';
 import type { SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
 
@@ -83,8 +74,7 @@ export async function readSettledSpan(
   db: Handle,
   { appId, id }: PushKey,
 ): Promise<{ first: Date; last: Date } | undefined> {
-  const { first, last } = await queryOne<{ first: Date | null; last: Date | null }>(
-    db,
+  const { first, last } = await query(db).one<{ first: Date | null; last: Date | null }>(
     'SELECT min(settled_at) AS first, max(settled_at) AS last FROM push_batch WHERE app_id = $1 AND push_id = $2',
     [appId, id],
   );
@@ -97,8 +87,7 @@ export const readTimeline = (
   { appId, id }: PushKey,
   { from, stepMs }: { from: Date; stepMs: number },
 ) =>
-  queryRows<{ connector: ConnectorId; slot: number; sent: number; other: number }>(
-    db,
+  query(db).rows<{ connector: ConnectorId; slot: number; sent: number; other: number }>(
     `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
             sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,
             sum(t.value::bigint) FILTER (WHERE t.key <> 'sent')::bigint AS other
@@ -183,7 +172,7 @@ const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
 
 /** Returns whether a failure meets a condition over `push_failure`. */
 export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
-  hasRows(db, `SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
+  query(db).hasRows(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
 /** Failures with one cause: all of them, and those that a redrive leaves out. */
 export interface RedrivableCause extends FailureGroup {
@@ -302,7 +291,7 @@ export function claimFailures(
   installations: readonly number[],
 ): Promise<number[]> {
   const values = [appId, failedId, id, `{${installations.join(',')}}`];
-  return queryColumn(tx, claimStatement, values);
+  return query(tx).column(claimStatement, values);
 }
 
 /** Push that sends to recipients of a locked one again. */
@@ -322,8 +311,7 @@ export async function lockForRedrive(
   objectId: string,
 ): Promise<RivalPush | undefined> {
   await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, id]);
-  return queryRow(
-    tx,
+  return query(tx).row(
     `SELECT object_id AS "objectId", redrive_of IS NOT NULL AS "isRedrive" FROM notification
       WHERE app_id = $1 AND object_id <> $3
         AND ((redrive_of = $2 AND NOT is_planned AND state IN ('scheduled', 'queued', 'sending', 'paused'))
@@ -339,15 +327,18 @@ export async function lockForRedrive(
  * again.
  */
 export const noteRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
-  execute(tx, 'UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [appId, id, objectId]);
+  query(tx).run('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
+    appId,
+    id,
+    objectId,
+  ]);
 
 /** Redrives of one push that a record names. */
 const maxRedrives = 100;
 
 /** Lists the redrives of a push, newest first. */
 export const listRedrives = (db: Handle, { appId, id }: PushKey) =>
-  queryColumn<string>(
-    db,
+  query(db).column<string>(
     `SELECT object_id AS "objectId" FROM notification WHERE app_id = $1 AND redrive_of = $2
       ORDER BY id DESC LIMIT ${maxRedrives}`,
     [appId, id],

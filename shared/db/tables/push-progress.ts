@@ -4,7 +4,7 @@ import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { execute, hasRows, listsOf, queryNumber, queryRows, queryValue } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
@@ -76,7 +76,7 @@ export function advancePlanning(
   { from, through, devices, isLast }: PlanningStep,
 ): Promise<boolean> {
   const values = [push.appId, push.id, from, through, devices, isLast];
-  return hasRows(tx, advanceStatement, values);
+  return query(tx).hasRows(advanceStatement, values);
 }
 
 /** A push whose targets are all planned by one step. */
@@ -117,8 +117,7 @@ export const failPush = (
   push: PushKey,
   end: { message: string; totals: ConnectorTotals; devices: number },
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE notification
         SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
             finished_at = now()
@@ -131,7 +130,7 @@ const countOpenStatement = prepare(
 );
 
 /** Counts the pushes of an app in state `sending`. */
-export const countOpenPushes = (db: Handle, appId: string) => queryNumber(db, countOpenStatement, [appId]);
+export const countOpenPushes = (db: Handle, appId: string) => query(db).number(countOpenStatement, [appId]);
 
 /** Time at which the first batch of a push was sent. */
 export interface FirstSendTime extends PushKey {
@@ -159,8 +158,7 @@ export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]
  * Records that a profile cannot send this push: later batches of it are counted without being sent.
  */
 export const recordProfileError = (tx: Handle, push: PushKey, profile: string, message: string) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
       WHERE app_id = $1 AND id = $2`,
     [push.appId, push.id, profile, message],
@@ -202,8 +200,7 @@ export async function closeSettled(
 
 /** Returns settled pushes that are open after a crash between the last batch and the closing. */
 export const findSettledPushes = (db: Handle, limit: number) =>
-  queryRows<PushKey>(
-    db,
+  query(db).rows<PushKey>(
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('sending', 'paused') AND n.is_planned
         AND NOT EXISTS (SELECT 1 FROM push_batch b
@@ -214,7 +211,7 @@ export const findSettledPushes = (db: Handle, limit: number) =>
 
 /** Returns the totals of an open push from its settled batches. */
 export const readTotals = async (db: Handle, appId: string, id: number): Promise<ConnectorTotals> =>
-  (await queryValue<ConnectorTotals>(db, `SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ?? {};
+  (await query(db).value<ConnectorTotals>(`SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ?? {};
 
 /** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens. */
 const bytesReadOf = 256;
@@ -270,7 +267,7 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
 
 /** Counts the recipients of an open push that are sent to again after an unanswered request. */
 export const readRepeats = (db: Handle, appId: string, id: number) =>
-  queryNumber(db, `SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
+  query(db).number(`SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
 export interface BatchSnapshot {

@@ -5,15 +5,7 @@ import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.t
 import type { Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import {
-  hasRows,
-  type PageBefore,
-  queryNumber,
-  queryOne,
-  queryRow,
-  queryRows,
-  queryValue,
-} from '../query.ts';
+import { type PageBefore, query } from '../query.ts';
 import { localeExpression, traitColumns } from './audience.ts';
 import { holds } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
@@ -60,8 +52,7 @@ const valuesOf = (appId: string, { states, source, text, from, to, recurring }: 
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
 export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page: PageBefore) =>
-  queryRows<Push>(
-    db,
+  query(db).rows<Push>(
     `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
       ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
@@ -69,16 +60,14 @@ export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page
 
 /** Counts the pushes that match, up to `most`. */
 export const countPushPage = (db: Handle, appId: string, filter: PushFilter, most: number) =>
-  queryNumber(
-    db,
+  query(db).number(
     `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
     [...valuesOf(appId, filter), most],
   );
 
 /** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
 const listOpen = (condition: string) => (db: Handle, apps: readonly string[] | null, limit: number) =>
-  queryRows<Push>(
-    db,
+  query(db).rows<Push>(
     `SELECT ${listedPushColumns} FROM notification n
         WHERE ${condition} AND ($1::text[] IS NULL OR app_id = ANY($1)) ORDER BY id DESC LIMIT $2`,
     [apps, limit],
@@ -95,7 +84,7 @@ export const listWaitingForApproval = listOpen(
 
 /** Counts the scheduled pushes of several apps; null for all. */
 export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
-  queryNumber(db, 'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)', [
+  query(db).number('SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)', [
     apps,
   ]);
 
@@ -105,8 +94,7 @@ export const readRecentTotals = (
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
 ) =>
-  queryRows<PushKey & Pick<Push, 'totals' | 'acked'>>(
-    db,
+  query(db).rows<PushKey & Pick<Push, 'totals' | 'acked'>>(
     `SELECT app_id AS "appId", id, totals, acked FROM notification
       WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
       ORDER BY created_at DESC LIMIT $3`,
@@ -115,8 +103,7 @@ export const readRecentTotals = (
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
 export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: string) =>
-  queryOne<Usage>(
-    db,
+  query(db).one<Usage>(
     `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
             coalesce(sum(recipients), 0)::bigint AS recipients
        FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
@@ -125,8 +112,7 @@ export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: str
 
 /** Tells what an app has: whether a first push is possible, and was ever sent. */
 export const readSetup = (db: Handle, appId: string) =>
-  queryOne<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
-    db,
+  query(db).one<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
     `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
             EXISTS (SELECT FROM installation WHERE app_id = $1) AS "hasDevice",
             EXISTS (SELECT FROM notification WHERE app_id = $1)
@@ -168,8 +154,7 @@ export async function readCounts(
   appId: string,
   { column, ids }: { column: keyof typeof addStatements; ids: readonly number[] },
 ): Promise<Map<number, Counts>> {
-  const rows = await queryRows<{ id: number; counts: Counts }>(
-    db,
+  const rows = await query(db).rows<{ id: number; counts: Counts }>(
     `SELECT id, ${column} AS counts FROM notification
       WHERE app_id = $1 AND id = ANY($2::bigint[]) AND ${column} IS NOT NULL`,
     [appId, ids],
@@ -200,8 +185,7 @@ export async function recordQuietWait(
   tx: Handle,
   { appId, pushId, batchId, stored, until }: QuietWait,
 ): Promise<void> {
-  const isNoted = await hasRows(
-    tx,
+  const isNoted = await query(tx).hasRows(
     `UPDATE push_batch SET quiet_until = $3
       WHERE app_id = $1 AND id = $2 AND NOT is_settled AND quiet_until IS NOT DISTINCT FROM $4`,
     [appId, batchId, until, stored.quietUntil],
@@ -222,8 +206,7 @@ export interface TracedDevice extends DeviceTraits {
 
 /** Finds a device by its objectId, else its installationId or device token. */
 export const findDevice = (db: Handle, appId: string, name: string) =>
-  queryRow<TracedDevice>(
-    db,
+  query(db).row<TracedDevice>(
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
@@ -240,8 +223,7 @@ export function testConditions(
   { conditions, values }: { conditions: string[]; values: unknown[] },
 ): Promise<boolean[] | undefined> {
   const tests = conditions.map((condition) => `(${condition}) IS TRUE`);
-  return queryValue(
-    db,
+  return query(db).value(
     `SELECT ARRAY[${tests.join(', ')}]::boolean[] AS holds FROM installation
       WHERE app_id = $1 AND id = $${values.length + 1}`,
     [...values, id],
@@ -278,8 +260,7 @@ export async function findBatchOfDevice(
   push: PushKey,
   installation: number,
 ): Promise<TracedBatch | undefined> {
-  const row = await queryRow<Omit<TracedBatch, 'outcome'> & { code: number | null }>(
-    db,
+  const row = await query(db).row<Omit<TracedBatch, 'outcome'> & { code: number | null }>(
     `SELECT ${membersOf('b', tracedColumns)}, get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
        FROM push_batch b WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
@@ -312,8 +293,7 @@ export function findFailure(
 ): Promise<TracedFailure | undefined> {
   const [column, value] =
     'id' in device ? (['installation', device.id] as const) : (['object_id', device.objectId] as const);
-  return queryRow(
-    db,
+  return query(db).row(
     `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
             created_at AS "createdAt"
        FROM push_failure WHERE app_id = $1 AND push_id = $2 AND ${column} = $3 LIMIT 1`,
@@ -323,8 +303,7 @@ export function findFailure(
 
 /** Returns whether a message of a push waits for a device of the channel. */
 export const hasPendingMessage = (db: Handle, push: PushKey, installation: number) =>
-  hasRows(
-    db,
+  query(db).hasRows(
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
      UNION ALL
      SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,

@@ -2,7 +2,7 @@ import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { execute, hasRows, listsOf, queryNumber, queryRow, queryRowCount, queryRows } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
 import type { RowCondition } from './selection.ts';
 
@@ -37,7 +37,7 @@ const insertStatement =
 
 /** Inserts pushes of any apps. Returns their internal ids in the same order. */
 export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
-  const rows = await queryRows<PushKey & { objectId: string }>(tx, insertStatement, [
+  const rows = await query(tx).rows<PushKey & { objectId: string }>(insertStatement, [
     `[${pushes.map(toRowText).join(',')}]`,
   ]);
   const ids = new Map(rows.map(({ appId, objectId, id }) => [`${appId} ${objectId}`, id]));
@@ -119,15 +119,14 @@ const findTraceStatement = prepare(
 
 /** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
 export const findTrace = (db: Handle, appId: string, id: number) =>
-  queryRow<{ objectId: string; traceParent: string | null }>(db, findTraceStatement, [appId, id]);
+  query(db).row<{ objectId: string; traceParent: string | null }>(findTraceStatement, [appId, id]);
 
 /**
  * Finds a push by its objectId, else the newest with this custom `notification_id`
  * (protocol/push-records.md#look-up-a-record).
  */
 export const findPushByPublicId = (db: Handle, appId: string, publicId: string) =>
-  queryRow<Push>(
-    db,
+  query(db).row<Push>(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
@@ -138,8 +137,7 @@ const maxGroup = 1000;
 
 /** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
 export const listPushGroup = (db: Handle, appId: string, notificationId: string) =>
-  queryRows<Push>(
-    db,
+  query(db).rows<Push>(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
@@ -155,8 +153,7 @@ export interface PushPage {
 
 export function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
   const { condition, values } = page.filter ?? everyRecord(appId);
-  return queryRows(
-    db,
+  return query(db).rows(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
       ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
     [...values, page.limit, page.skip],
@@ -167,8 +164,7 @@ const everyRecord = (appId: string): RowCondition => ({ condition: 'true', value
 
 export function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
   const { condition, values } = filter ?? everyRecord(appId);
-  return queryNumber(
-    db,
+  return query(db).number(
     `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}`,
     values,
   );
@@ -181,8 +177,7 @@ export function countPushes(db: Handle, appId: string, filter?: RowCondition): P
 export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
   // Lock order of the scheduler: the entry first.
   await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
-  return hasRows(
-    tx,
+  return query(tx).hasRows(
     `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
@@ -216,8 +211,7 @@ export async function claimRequestIds(
   windowMs: number,
 ): Promise<RequestClaim[]> {
   const values = listsOf(claims, 'appId', 'reqId', 'objectId', 'acceptedAt');
-  const claimed = await queryRows(
-    tx,
+  const claimed = await query(tx).rows(
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
      SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
      ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
@@ -227,8 +221,7 @@ export async function claimRequestIds(
   );
   // A sharded database counts a row without RETURNING also where its condition left it as it was.
   if (claimed.length === claims.length) return [];
-  return queryRows(
-    tx,
+  return query(tx).rows(
     `SELECT ${claimColumns}
        FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
     values,
@@ -241,8 +234,7 @@ export const findRequestId = (
   { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
   windowMs: number,
 ) =>
-  queryRow<RequestClaim>(
-    db,
+  query(db).row<RequestClaim>(
     `SELECT ${claimColumns} FROM request_ledger l
       WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
     [appId, reqId, windowMs],
@@ -250,7 +242,7 @@ export const findRequestId = (
 
 /** Deletes request ids whose window is over; returns their number. */
 export const deleteOldRequestIds = (db: Handle, before: Date) =>
-  queryRowCount(db, 'DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
+  query(db).rowCount('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
 
 /** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
 const rowsOfPass = 10_000;
@@ -316,14 +308,14 @@ export function deleteOldPushes(db: Database, before: Date, limit: number): Prom
 async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
   let isMore = false;
   for (const statement of childStatements) {
-    if ((await queryRowCount(tx, statement, pushes)) >= rowsOfPass) isMore = true;
+    if ((await query(tx).rowCount(statement, pushes)) >= rowsOfPass) isMore = true;
   }
   return isMore;
 }
 
 /** Notes how many recipients a finished push did not reach, for the bound of its app. */
 export const noteFailureCount = (db: Handle, push: PushKey, n: number) =>
-  execute(db, 'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
+  query(db).run('INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
     push.appId,
     push.id,
     n,
@@ -359,6 +351,6 @@ export async function deleteSurplusFailures(
   db: Handle,
   { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
 ): Promise<number> {
-  const push = await queryRow<{ appId: string; pushId: number }>(db, surplusPush, [most]);
-  return push ? queryNumber(db, surplusStatement, [push.appId, push.pushId, most, limit]) : 0;
+  const push = await query(db).row<{ appId: string; pushId: number }>(surplusPush, [most]);
+  return push ? query(db).number(surplusStatement, [push.appId, push.pushId, most, limit]) : 0;
 }

@@ -1,7 +1,7 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
-import { execute, hasRows, listsOf, type PageAfter, type PageBefore, queryRows } from '../query.ts';
+import { listsOf, type PageAfter, type PageBefore, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { PushKey } from './pushes.ts';
 
@@ -28,8 +28,7 @@ export interface ReceiptPush {
 
 /** Finds pushes by public ids and protects them from deletion until `tx` ends. */
 export const lockPushes = (tx: Handle, appId: string, objectIds: readonly string[]) =>
-  queryRows<ReceiptPush>(
-    tx,
+  query(tx).rows<ReceiptPush>(
     `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
       WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
     [appId, objectIds],
@@ -41,8 +40,7 @@ export async function findByRegistrationIds(
   { appId, connector }: ReceiptSource,
   registrationIds: readonly string[],
 ): Promise<Map<string, number>> {
-  const rows = await queryRows<{ registrationId: string; id: number }>(
-    db,
+  const rows = await query(db).rows<{ registrationId: string; id: number }>(
     `SELECT registration_id AS "registrationId", min(id) AS id FROM installation
       WHERE app_id = $1 AND registration_id = ANY ($2) AND vendor = $3 GROUP BY registration_id`,
     [appId, registrationIds, connector],
@@ -52,7 +50,7 @@ export async function findByRegistrationIds(
 
 /** Runs a statement with a row for each push, and returns the totals by push. */
 async function queryTotals(db: Handle, text: string, values: unknown[]): Promise<Map<number, ReceiptTotals>> {
-  const rows = await queryRows<ReceiptTotals & { pushId: number }>(db, text, values);
+  const rows = await query(db).rows<ReceiptTotals & { pushId: number }>(text, values);
   return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
 
@@ -169,8 +167,7 @@ export function keepFailedReceipt(
   most: number,
 ): Promise<boolean> {
   const { connector, digest, status, reason, bytes, call } = failed;
-  return hasRows(
-    db,
+  return query(db).hasRows(
     `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
      SELECT $1, $2, $3, $4, $5, $6, $7
       WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1 LIMIT $8) AS kept) < $8
@@ -188,8 +185,7 @@ export const listFailedReceipts = (
   connector: string | undefined,
   page: PageBefore,
 ) =>
-  queryRows<FailedReceipt>(
-    db,
+  query(db).rows<FailedReceipt>(
     `SELECT ${columns} FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND ($3::bigint IS NULL OR id < $3)
       ORDER BY id DESC LIMIT $4`,
@@ -203,8 +199,7 @@ export const readFailedReceipts = (
   connector: string | undefined,
   page: { after: number; limit: number },
 ) =>
-  queryRows<FailedReceipt & SealedCall>(
-    db,
+  query(db).rows<FailedReceipt & SealedCall>(
     `SELECT ${columns}, digest, call FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND id > $3 ORDER BY id LIMIT $4`,
     [appId, connector ?? null, page.after, page.limit],
@@ -212,7 +207,7 @@ export const readFailedReceipts = (
 
 /** Deletes refused calls that were processed. */
 export const deleteFailedReceipts = (tx: Handle, appId: string, ids: readonly number[]) =>
-  execute(tx, 'DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
+  query(tx).run('DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
     appId,
     `{${ids.join(',')}}`,
   ]);
@@ -248,8 +243,7 @@ export async function insertGatewayMessages(tx: Handle, list: readonly BatchMess
 
 /** Lists message ids of a push, oldest first. */
 export const listGatewayMessages = (db: Handle, push: PushKey, page: PageAfter) =>
-  queryRows<GatewayMessage & { id: number; connector: ConnectorId; at: Date }>(
-    db,
+  query(db).rows<GatewayMessage & { id: number; connector: ConnectorId; at: Date }>(
     `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
       WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,
     [push.appId, push.id, page.after, page.limit],

@@ -1,6 +1,6 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
-import { queryColumn, queryNumber, queryRows } from '../query.ts';
+import { query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import type { SqlCondition } from './audience.ts';
@@ -126,7 +126,7 @@ export const chargeDevices = (
   tx: Handle,
   appId: string,
   { ids, cap }: { ids: readonly number[]; cap: number },
-) => queryColumn<number>(tx, deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
+) => query(tx).column<number>(deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
 
 /** Counts the installations of a condition that had `cap` pushes today. */
 export function countCappedDevices(
@@ -135,8 +135,7 @@ export function countCappedDevices(
   { appId, cap }: { appId: string; cap: number },
 ): Promise<number> {
   const n = values.length;
-  return queryNumber(
-    tx,
+  return query(tx).number(
     `SELECT count(*) AS n FROM device_day
       WHERE day = ${today} AND app_id = $${n + 1} AND pushes >= $${n + 2}
         AND installation IN (SELECT id FROM installation WHERE ${text})`,
@@ -146,8 +145,7 @@ export function countCappedDevices(
 
 /** Returns how many pushes of today count for an installation. */
 export const readDeviceDay = (db: Handle, appId: string, installation: number) =>
-  queryNumber(
-    db,
+  query(db).number(
     `SELECT pushes FROM device_day WHERE day = ${today} AND app_id = $1 AND installation = $2`,
     [appId, installation],
   );
@@ -177,8 +175,7 @@ export async function findRecentProfiles(
   db: Handle,
   since: { sinceMs: number; limit: number },
 ): Promise<RecentProfile[]> {
-  const pushes = await queryRows<PushKey>(
-    db,
+  const pushes = await query(db).rows<PushKey>(
     `SELECT app_id AS "appId", id FROM notification
       WHERE created_at > to_timestamp($1::float8 / 1000) ORDER BY created_at DESC LIMIT ${pushesRead}`,
     [since.sinceMs],
@@ -187,7 +184,7 @@ export async function findRecentProfiles(
   // A statement for each app: Citus reads the batches of each push of one app only.
   for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.appId)].slice(0, since.limit)) {
     const ids = ofApp.map(({ id }) => id);
-    found.push(...(await queryRows<RecentProfile & { last: Date }>(db, profilesOfPushes, [appId, ids])));
+    found.push(...(await query(db).rows<RecentProfile & { last: Date }>(profilesOfPushes, [appId, ids])));
   }
   found.sort((one, other) => other.last.getTime() - one.last.getTime());
   return found

@@ -1,5 +1,5 @@
 import type { Handle } from '../pool.ts';
-import { queryNumber, queryRow, queryRowCount, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { insertCommand } from './console.ts';
 
 /** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
@@ -26,12 +26,12 @@ export interface HeldWork {
  */
 export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork> {
   const insertion = "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id";
-  const id = await queryValue<number>(tx, insertion, [asOf]);
+  const id = await query(tx).value<number>(insertion, [asOf]);
   const held: HeldWork = {
-    pushes: await queryRowCount(tx, pauseOpen, [id]),
-    scheduled: await queryRowCount(tx, pauseOverdue, [id]),
-    messages: await queryRowCount(tx, dropMessages),
-    channelMessages: await queryRowCount(tx, dropChannelMessages),
+    pushes: await query(tx).rowCount(pauseOpen, [id]),
+    scheduled: await query(tx).rowCount(pauseOverdue, [id]),
+    messages: await query(tx).rowCount(dropMessages),
+    channelMessages: await query(tx).rowCount(dropChannelMessages),
   };
   await tx.query(skipPastStarts);
   await tx.query(moveIds);
@@ -90,13 +90,11 @@ export interface Restoration {
 
 /** Returns the last restore; undefined when the database was never restored. */
 export async function findRestoration(db: Handle): Promise<Restoration | undefined> {
-  const last = await queryRow<Omit<Restoration, 'paused'> & { id: number }>(
-    db,
+  const last = await query(db).row<Omit<Restoration, 'paused'> & { id: number }>(
     'SELECT id, as_of AS "asOf", restored_at AS "restoredAt" FROM restoration ORDER BY id DESC LIMIT 1',
   );
   if (!last) return undefined;
-  const paused = await queryNumber(
-    db,
+  const paused = await query(db).number(
     `SELECT count(*) FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
       WHERE p.restoration_id = $1 AND n.state = 'paused'`,
     [last.id],

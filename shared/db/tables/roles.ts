@@ -1,7 +1,7 @@
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, queryBoolean, queryColumn, queryNumber, queryOne, queryRow } from '../query.ts';
+import { query } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
 const columns = membersOf('role', 'id, object_id, name, acl, fields, created_at, updated_at');
@@ -13,8 +13,7 @@ export const findRole = (
   appId: string,
   { objectId, isLocked = false }: { objectId: string; isLocked?: boolean },
 ) =>
-  queryRow<Role>(
-    db,
+  query(db).row<Role>(
     `SELECT ${columns} FROM role WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
@@ -28,7 +27,7 @@ export const selectRoles = (tx: Handle, selection: Selection) => selectRows<Role
 /** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`roles ${appId}`]);
-  return queryNumber(tx, 'SELECT count(*) AS count FROM role WHERE app_id = $1', [appId]);
+  return query(tx).number('SELECT count(*) AS count FROM role WHERE app_id = $1', [appId]);
 }
 
 /** Inserts a role. Fails on a unique index for a taken name. */
@@ -37,8 +36,7 @@ export const insertRole = (
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: RoleDraft; now: Date },
 ) =>
-  queryOne<Role>(
-    tx,
+  query(tx).one<Role>(
     `INSERT INTO role (app_id, object_id, name, acl, fields, created_at, updated_at)
      VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING ${columns}`,
     [appId, objectId, draft.name, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
@@ -50,15 +48,14 @@ export const updateRole = (
   appId: string,
   { id, draft, now }: { id: number; draft: RoleDraft; now: Date },
 ) =>
-  queryOne<Role>(
-    tx,
+  query(tx).one<Role>(
     `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2 RETURNING ${columns}`,
     [appId, id, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
   );
 
 /** Deletes a role with its memberships. */
 export const deleteRole = (tx: Handle, appId: string, id: number) =>
-  execute(tx, 'DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
+  query(tx).run('DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /** Tables of each relation: the table of pairs, its column of members, and the table of the members. */
 const links = {
@@ -80,8 +77,7 @@ export function addMembers(
   { roleId, relation, objectIds }: Members,
 ): Promise<number> {
   const { table, column, members } = links[relation];
-  return queryNumber(
-    tx,
+  return query(tx).number(
     `WITH found AS MATERIALIZED (
        SELECT id FROM ${members} WHERE app_id = $1 AND object_id = ANY($3::text[])),
      added AS (
@@ -114,7 +110,7 @@ export const maxRolesOfUser = 1000;
 const maxPairsPerStep = 20_000;
 
 export const hasAnyRole = (db: Handle, appId: string) =>
-  queryBoolean(db, 'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
+  query(db).boolean('SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
 
 /**
  * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles
@@ -122,8 +118,7 @@ export const hasAnyRole = (db: Handle, appId: string) =>
  * ends.
  */
 export const findRolesOfUser = (db: Handle, appId: string, userId: number) =>
-  queryColumn<string>(
-    db,
+  query(db).column<string>(
     `WITH RECURSIVE level (depth, found, known) AS (
        SELECT 0, own.ids, own.ids FROM (SELECT ARRAY(
          SELECT role_id FROM role_user WHERE app_id = $1 AND user_id = $2 LIMIT $5) AS ids) AS own

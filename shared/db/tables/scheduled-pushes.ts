@@ -5,17 +5,7 @@ import type { Recurrence } from '../../domain/pushes/recurrence.ts';
 import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import {
-  execute,
-  hasRows,
-  type PageBefore,
-  queryColumn,
-  queryNumber,
-  queryOne,
-  queryRow,
-  queryRows,
-  queryValue,
-} from '../query.ts';
+import { type PageBefore, query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockAppRow } from './apps.ts';
 import { countScheduled } from './audience.ts';
@@ -64,24 +54,21 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
 
 /** Lists recurring pushes of an app, the newest first. */
 export const listRecurring = (db: Handle, appId: string, { before, limit }: PageBefore) =>
-  queryRows<RecurringPush>(
-    db,
+  query(db).rows<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
       ORDER BY id DESC LIMIT $3`,
     [appId, before, limit],
   );
 
 export const findRecurring = (db: Handle, appId: string, id: number) =>
-  queryRow<RecurringPush>(
-    db,
+  query(db).row<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`,
     [appId, id],
   );
 
 /** Finds a recurring push and locks it until `tx` ends; dispatchers skip it. */
 export const lockRecurring = (tx: Handle, appId: string, id: number) =>
-  queryRow<RecurringPush>(
-    tx,
+  query(tx).row<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
@@ -96,8 +83,7 @@ export async function lockRecurringNames(
   { name, exceptId }: { name: string; exceptId: number | null },
 ): Promise<{ count: number; isTaken: boolean } | undefined> {
   if (!(await lockAppRow(tx, appId))) return undefined;
-  return queryRow(
-    tx,
+  return query(tx).row(
     `SELECT count(*) AS count, coalesce(bool_or(name = $2), false) AS "isTaken"
        FROM recurring_push WHERE app_id = $1 AND id IS DISTINCT FROM $3`,
     [appId, name, exceptId],
@@ -115,8 +101,7 @@ export const insertRecurring = (
   appId: string,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
 ) =>
-  queryOne<RecurringPush>(
-    tx,
+  query(tx).one<RecurringPush>(
     `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at, is_enabled, body, request,
                                  notification_id, life_seconds, next_at, created_by, created_token, changed_by, changed_token)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14) RETURNING ${recurringColumns}`,
@@ -129,8 +114,7 @@ export const updateRecurring = (
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
 ) =>
-  queryOne<RecurringPush>(
-    tx,
+  query(tx).one<RecurringPush>(
     `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5, ends_at = $6, is_enabled = $7,
             body = $8::jsonb, request = $9::jsonb, notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
             changed_token = $14, changed_at = now()
@@ -139,20 +123,18 @@ export const updateRecurring = (
   );
 
 export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
-  execute(tx, 'DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
+  query(tx).run('DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /** Lists recurring pushes that are due by the database's clock, without a lock. */
 export const listDueRecurring = (db: Handle, limit: number) =>
-  queryRows<PushKey>(
-    db,
+  query(db).rows<PushKey>(
     `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
     [limit],
   );
 
 /** Locks a recurring push that is due and free. `now`: the database's time. */
 export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
-  queryRow<RecurringPush & { nextAt: Date; now: Date }>(
-    tx,
+  query(tx).row<RecurringPush & { nextAt: Date; now: Date }>(
     `SELECT ${recurringColumns}, now()::timestamptz(3) AS now FROM recurring_push
       WHERE app_id = $1 AND id = $2 AND next_at <= now() FOR UPDATE SKIP LOCKED`,
     [appId, id],
@@ -160,8 +142,7 @@ export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
 
 /** Counts the pushes of a recurring push that have not ended. */
 export const countOpenStarts = (db: Handle, appId: string, id: number) =>
-  queryNumber(
-    db,
+  query(db).number(
     `SELECT count(*) AS n FROM notification
       WHERE app_id = $1 AND recurring_id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
@@ -183,8 +164,7 @@ export const noteStarts = (
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, made, missed = 0, heldBack = 0 }: StartsNoted,
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `UPDATE recurring_push SET next_at = CASE WHEN $3 THEN $4::timestamptz ELSE next_at END,
             last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
             missed = missed + $8, held_back = held_back + $9
@@ -203,7 +183,7 @@ export async function countScheduledLocked(tx: Handle, appId: string): Promise<n
 
 /** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
 export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, pushTime: Date) =>
-  execute(tx, 'INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
+  query(tx).run('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
     appId,
     pushId,
     pushTime,
@@ -218,7 +198,7 @@ const entries = `SELECT ${pushColumns}, s.id AS "entryId"
   WHERE s.app_id = $1 AND n.state = 'scheduled'`;
 
 async function queryEntries(db: Handle, text: string, values: unknown[]): Promise<ScheduledPush[]> {
-  const rows = await queryRows<Push & { entryId: number }>(db, text, values);
+  const rows = await query(db).rows<Push & { entryId: number }>(text, values);
   return rows.map(({ entryId: id, ...push }) => ({ id, push }));
 }
 
@@ -268,8 +248,7 @@ export async function moveScheduled(
  * decides between cancelled and sent; a concurrent scheduler waits for it.
  */
 export const cancelScheduled = (tx: Handle, appId: string, entryId: number) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `WITH entry AS (DELETE FROM scheduled_push WHERE app_id = $1 AND id = $2 RETURNING push_id)
      UPDATE notification n SET state = 'cancelled', updated_at = now(), finished_at = now()
        FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'`,
@@ -294,13 +273,13 @@ const toNext = prepare(
 
 /** Returns the time until the next entry is due by the database's clock; Infinity without one. */
 export async function msToNextPush(db: Handle): Promise<number> {
-  return (await queryValue<number | null>(db, toNext)) ?? Number.POSITIVE_INFINITY;
+  return (await query(db).value<number | null>(toNext)) ?? Number.POSITIVE_INFINITY;
 }
 
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   return forEachApp(tx, { text: dueEntries, values: [limit] }, async (appId, ids) => {
-    const taken = await queryColumn<number>(tx, takeEntries, [appId, ids]);
+    const taken = await query(tx).column<number>(takeEntries, [appId, ids]);
     return taken.map((pushId) => ({ appId, pushId }));
   });
 }
@@ -320,7 +299,7 @@ const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", gi
 
 /** Finds the approval of a push; undefined if none was asked or given. */
 export const findApproval = (db: Handle, { appId, id }: PushKey) =>
-  queryRow<Approval>(db, `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
+  query(db).row<Approval>(`SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
     appId,
     id,
   ]);
@@ -330,8 +309,7 @@ export const findApproval = (db: Handle, { appId, id }: PushKey) =>
  * false, and changes nothing, if it was approved or stopped in this time.
  */
 export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `WITH asked AS (
        INSERT INTO push_approval AS a (app_id, push_id, above) VALUES ($1, $2, $3)
        ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
@@ -346,8 +324,7 @@ export async function lockForApproval(
   tx: Handle,
   { appId, id }: PushKey,
 ): Promise<{ isPaused: boolean; approval: Approval | undefined } | undefined> {
-  const push = await queryRow<{ isPaused: boolean }>(
-    tx,
+  const push = await query(tx).row<{ isPaused: boolean }>(
     `SELECT state = 'paused' AS "isPaused" FROM notification WHERE app_id = $1 AND id = $2
         AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
     [appId, id],
@@ -357,8 +334,7 @@ export async function lockForApproval(
 
 /** Notes the first of two operators who approve a locked push. */
 export const noteFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
-  execute(
-    tx,
+  query(tx).run(
     `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,
     [appId, id, by],
@@ -373,8 +349,7 @@ export async function giveApproval(
   { appId, id }: PushKey,
   { by, isPaused }: { by: string; isPaused: boolean },
 ): Promise<'resumed' | 'noted'> {
-  const above = await queryValue<number | null>(
-    tx,
+  const above = await query(tx).value<number | null>(
     `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
      RETURNING above`,
@@ -390,8 +365,7 @@ export async function giveApproval(
 
 /** Lists apps with pushes that wait for an approval since a time, the one that waits longest first. */
 export const listWaitingApprovals = (db: Handle, limit: number) =>
-  queryRows<{ appId: string; pushes: number; since: Date }>(
-    db,
+  query(db).rows<{ appId: string; pushes: number; since: Date }>(
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
       WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
@@ -405,8 +379,7 @@ export async function findWaitingForApproval(
   ids: readonly number[],
 ): Promise<Set<number>> {
   if (ids.length === 0) return new Set();
-  const waiting = await queryColumn<number>(
-    db,
+  const waiting = await query(db).column<number>(
     `SELECT push_id FROM push_approval
       WHERE app_id = $1 AND push_id = ANY($2::bigint[]) AND above IS NOT NULL AND given_at IS NULL`,
     [appId, ids],
@@ -425,8 +398,7 @@ export async function readLocalProgress(
   db: Handle,
   { appId, id }: PushKey,
 ): Promise<LocalProgress & { nowMs: number }> {
-  const progress = await queryRow<LocalProgress & { nowMs: number }>(
-    db,
+  const progress = await query(db).row<LocalProgress & { nowMs: number }>(
     `SELECT local_after AS after, local_at AS at, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"
        FROM notification WHERE app_id = $1 AND id = $2`,
     [appId, id],
@@ -471,13 +443,12 @@ export function advanceLocalPlanning(
   { from, through, devices, storedAt, isLast, at, next }: LocalStep,
 ): Promise<boolean> {
   const values = [appId, id, from, through, devices, storedAt, isLast, at, next];
-  return hasRows(tx, advanceStatement, values);
+  return query(tx).hasRows(advanceStatement, values);
 }
 
 /** Returns those of some installations, in the order of ids, that have a batch already. */
 export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: readonly number[]) =>
-  queryColumn<number>(
-    tx,
+  query(tx).column<number>(
     `SELECT DISTINCT r.id FROM push_batch b CROSS JOIN LATERAL unnest(b.recipients) AS r (id)
       WHERE b.app_id = $1 AND b.push_id = $2 AND r.id = ANY($3::bigint[])
         AND b.recipients[1] <= $5 AND b.recipients[cardinality(b.recipients)] >= $4`,
@@ -490,8 +461,7 @@ export async function listScheduledBefore(
   appId: string,
   { until, limit }: { until: Date; limit: number },
 ): Promise<{ pushes: Push[]; count: number }> {
-  const rows = await queryRows<Push & { total: number }>(
-    db,
+  const rows = await query(db).rows<Push & { total: number }>(
     `SELECT ${pushColumns}, (count(*) OVER ())::bigint AS total
        FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
       WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id LIMIT $3`,

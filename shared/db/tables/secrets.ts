@@ -5,7 +5,7 @@ import type { AuthData } from '../../domain/users/auth-data.ts';
 import { resealedMembers } from '../../domain/users/auth-tokens.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/session-tokens.ts';
 import type { Database, Handle } from '../pool.ts';
-import { hasRows, queryRow, queryRowCount, queryRows, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
 
 /** Encrypted value of a row, and the row's key and further columns as text. */
@@ -153,8 +153,7 @@ export type SealedCounts = z.infer<typeof sealedCounts>;
 export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
   const counts: SealedCounts = {};
   for (const place of sealedPlaces) {
-    const rows = await queryRows<{ key: string; values: number }>(
-      db,
+    const rows = await query(db).rows<{ key: string; values: number }>(
       `SELECT CASE WHEN k.id = ANY($1) THEN k.id ELSE '${otherKey}' END AS key, count(*) AS values
          FROM ${place.table} t, unnest(${place.keyIds}) AS k (id)
         WHERE t.${place.column} IS NOT NULL AND k.id IS NOT NULL GROUP BY 1`,
@@ -234,8 +233,7 @@ export async function readSealedPage(
   const columns = [...names, ...place.context];
   const later = key.map(([, type], i) => `$${i + 4}::text::${type}`);
   const from = after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
-  const rows = await queryRows<{ columns: Record<string, string>; value: string | null }>(
-    db,
+  const rows = await query(db).rows<{ columns: Record<string, string>; value: string | null }>(
     `SELECT ${pairsOf(columns)} AS columns,
             CASE WHEN EXISTS (SELECT FROM unnest(${place.keyIds}) AS k (id) WHERE k.id <> $2)
                  THEN t.${place.column}::text END AS value
@@ -268,7 +266,7 @@ export async function resealRows(
   const appId = renewed[0]?.row.appId;
   if (appId === undefined) return { changed: 0, unreadable };
   const names = Object.keys(place.key);
-  const changed = await queryRowCount(db, resealStatement(place), [
+  const changed = await query(db).rowCount(resealStatement(place), [
     appId,
     renewed.map(({ row }) => row.value),
     renewed.map(({ value }) => value),
@@ -334,7 +332,7 @@ const columns = `key_id AS "keyId", requested_at AS "requestedAt", finished_at A
   place, position, expected, changed, unreadable, counts, counted_at AS "countedAt"`;
 
 async function queryRotation(db: Handle, text: string, keyId: string): Promise<SecretRotation | undefined> {
-  const row = await queryRow<SecretRotation>(db, text, [keyId]);
+  const row = await query(db).row<SecretRotation>(text, [keyId]);
   return row && { ...row, ...stored.parse(row) };
 }
 
@@ -345,8 +343,7 @@ export const findSecretRotation = (db: Handle, keyId: string) =>
 /** Requests a rotation, and forgets those to other keys. Returns false if it runs already. */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
   await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
-  return hasRows(
-    tx,
+  return query(tx).hasRows(
     `INSERT INTO secret_rotation AS r (key_id, requested_at) VALUES ($1, clock_timestamp())
      ON CONFLICT (key_id) DO UPDATE
         SET requested_at = excluded.requested_at, finished_at = NULL, pass = 0, app_id = NULL, place = 0, position = NULL,
@@ -386,4 +383,4 @@ export async function saveSecretRotation(
 
 /** Returns the id of the next app in the order of ids. */
 export const nextAppId = (db: Handle, after: string | null) =>
-  queryValue<string>(db, 'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);
+  query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);

@@ -2,7 +2,7 @@
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
-import { queryBoolean, queryNumber, queryRows } from '../query.ts';
+import { query } from '../query.ts';
 
 /** Tables that clients query by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';
@@ -27,8 +27,7 @@ export function selectRows<R extends QueryResultRow>(
   { condition, orderBy, values, limit, skip }: Selection,
 ): Promise<R[]> {
   const n = values.length;
-  return queryRows(
-    tx,
+  return query(tx).rows(
     `SELECT ${columns} FROM ${table} WHERE app_id = $1 AND ${condition}
       ORDER BY ${orderBy} LIMIT $${n + 1} OFFSET $${n + 2}`,
     [...values, limit, skip],
@@ -44,8 +43,7 @@ export async function selectByIds<R extends QueryResultRow>(
   { table, columns }: { table: ClassTable; columns: string },
   { appId, objectIds, maxBytes }: { appId: string; objectIds: string[]; maxBytes: number },
 ): Promise<R[]> {
-  const rows = await queryRows<R & { totalSize: number; isRow: boolean | null }>(
-    db,
+  const rows = await query(db).rows<R & { totalSize: number; isRow: boolean | null }>(
     `WITH found AS MATERIALIZED (
        SELECT true AS "isRow", ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
      SELECT total_size AS "totalSize", found.*
@@ -58,8 +56,7 @@ export async function selectByIds<R extends QueryResultRow>(
 }
 
 export const countRows = (tx: Handle, table: ClassTable, selection: Selection) =>
-  queryNumber(
-    tx,
+  query(tx).number(
     `SELECT count(*) AS count FROM ${table} WHERE app_id = $1 AND ${selection.condition}`,
     selection.values.slice(0, selection.conditionValues),
   );
@@ -70,8 +67,7 @@ export const rowMeets = (
   { table, id }: { table: ClassTable; id: number },
   { condition, values }: RowCondition,
 ) =>
-  queryBoolean(
-    tx,
+  query(tx).boolean(
     `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
     [...values, id],
   );

@@ -1,7 +1,7 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, hasRows, queryBoolean, queryRow, queryRows, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Key of a captcha. */
@@ -20,14 +20,14 @@ export interface NewCaptcha extends CaptchaId {
 }
 
 export const insertCaptcha = (db: Handle, captcha: NewCaptcha) =>
-  execute(db, 'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)', [
-    ...[captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt],
-  ]);
+  query(db).run(
+    'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)',
+    [...[captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt]],
+  );
 
 /** Finds the image of an unsolved captcha. */
 export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: Date) =>
-  queryValue<Buffer>(
-    db,
+  query(db).value<Buffer>(
     `SELECT image FROM captcha
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND validate_digest IS NULL`,
     [appId, token, now],
@@ -35,7 +35,7 @@ export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: D
 
 /** Finds the encrypted answer of a captcha in any state. */
 export const findCaptchaAnswer = (db: Handle, { appId, token }: CaptchaId) =>
-  queryValue<Buffer>(db, 'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
+  query(db).value<Buffer>('SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
 
 /** Counts one try and returns the encrypted answer; undefined if no try is left or valid. */
 export const countCaptchaAttempt = (
@@ -43,8 +43,7 @@ export const countCaptchaAttempt = (
   { appId, token }: CaptchaId,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ) =>
-  queryValue<Buffer>(
-    db,
+  query(db).value<Buffer>(
     `UPDATE captcha SET attempts = attempts + 1
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4 AND validate_digest IS NULL
      RETURNING answer`,
@@ -57,8 +56,7 @@ export const solveCaptcha = (
   { appId, token }: CaptchaId,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
 ) =>
-  hasRows(
-    db,
+  query(db).hasRows(
     `UPDATE captcha SET validate_digest = $3, expires_at = $4
       WHERE app_id = $1 AND token = $2 AND validate_digest IS NULL`,
     [appId, token, digest, expiresAt],
@@ -70,7 +68,7 @@ export const spendValidateToken = (
   appId: string,
   { digest, now }: { digest: Buffer; now: Date },
 ) =>
-  hasRows(tx, 'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
+  query(tx).hasRows('DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
     appId,
     digest,
     now,
@@ -99,8 +97,7 @@ export const insertLink = (
   link: Link,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `INSERT INTO link_token (app_id, purpose, user_id, email, digest, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6)`,
     [link.appId, link.purpose, link.userId, link.email, digest, expiresAt],
@@ -110,8 +107,7 @@ const linkColumns = membersOf('link_token', 'app_id, purpose, user_id, email');
 
 /** Finds the link of a token. Does not spend it. */
 export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
-  queryRow<Link>(
-    db,
+  query(db).row<Link>(
     `SELECT ${linkColumns} FROM link_token
       WHERE digest = $1 AND purpose = $2 AND expires_at > $3`,
     [digest, purpose, now],
@@ -119,8 +115,7 @@ export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { di
 
 /** Spends a token; of concurrent calls one gets the link. */
 export const spendLink = (tx: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
-  queryRow<Link>(
-    tx,
+  query(tx).row<Link>(
     `DELETE FROM link_token WHERE digest = $1 AND purpose = $2 AND expires_at > $3
      RETURNING ${linkColumns}`,
     [digest, purpose, now],
@@ -131,7 +126,7 @@ export const deleteLinksOfUser = (
   tx: Handle,
   { appId, userId, purpose }: Pick<Link, 'appId' | 'userId' | 'purpose'>,
 ) =>
-  execute(tx, 'DELETE FROM link_token WHERE app_id = $1 AND user_id = $2 AND purpose = $3', [
+  query(tx).run('DELETE FROM link_token WHERE app_id = $1 AND user_id = $2 AND purpose = $3', [
     appId,
     userId,
     purpose,
@@ -149,7 +144,7 @@ export const isLoginLocked = (
   appId: string,
   { identifier, now }: { identifier: Buffer; now: Date },
 ) =>
-  hasRows(db, 'SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
+  query(db).hasRows('SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
     appId,
     identifier,
     now,
@@ -171,8 +166,7 @@ export async function countLoginFailure(
   }: { identifier: Buffer; now: Date; rule: { maxFailures: number; windowMs: number } },
 ): Promise<boolean> {
   const after = (ms: number) => new Date(now.getTime() + ms);
-  return queryBoolean(
-    db,
+  return query(db).boolean(
     `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
      VALUES ($1, $2, ARRAY[$3::timestamptz(3)], $3)
      ON CONFLICT (app_id, identifier) DO UPDATE SET
@@ -199,8 +193,7 @@ export async function readLoginLock(
   appId: string,
   { identifier, now, since }: { identifier: Buffer; now: Date; since: Date },
 ): Promise<{ failures: number; lockedUntil: Date | null }> {
-  const lock = await queryRow<{ failures: number; lockedUntil: Date | null }>(
-    db,
+  const lock = await query(db).row<{ failures: number; lockedUntil: Date | null }>(
     `SELECT (SELECT count(*) FROM unnest(failed_at) AS at WHERE at > $4) AS failures,
             CASE WHEN locked_until > $3 THEN locked_until END AS "lockedUntil"
        FROM login_lock WHERE app_id = $1 AND identifier = $2`,
@@ -211,7 +204,7 @@ export async function readLoginLock(
 
 /** Forgets the failures of an identifier, and with them its lock. */
 export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =>
-  execute(db, 'DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
+  query(db).run('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
 
 /** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
 export interface SignUpUse {
@@ -233,8 +226,7 @@ export async function countSignUp(
   now: Date,
 ): Promise<SignUpUse> {
   const before = (windowMs: number) => new Date(now.getTime() - windowMs);
-  const rows = await queryRows<{ scope: string; n: number; since: Date }>(
-    tx,
+  const rows = await query(tx).rows<{ scope: string; n: number; since: Date }>(
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n)
      VALUES ($1, 'signUpBytes', $2, $3, $4), ($1, 'signUps', $2, $3, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE
@@ -273,8 +265,7 @@ const codeKey = ({ appId, purpose, number, subject }: CodeKey) => [appId, purpos
 
 /** Writes a code, which replaces an older one of the same key. */
 export const putCode = (tx: Handle, code: NewCode) =>
-  execute(
-    tx,
+  query(tx).run(
     `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
@@ -293,8 +284,7 @@ export const countAttempt = (
   key: CodeKey,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
 ) =>
-  queryRow<{ id: string; digest: string }>(
-    db,
+  query(db).row<{ id: string; digest: string }>(
     `UPDATE verification_code SET attempts = attempts + 1
       WHERE ${ofCode} AND expires_at > $5 AND attempts < $6
      RETURNING id, digest`,
@@ -303,7 +293,7 @@ export const countAttempt = (
 
 /** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
 export const spendCode = (tx: Handle, key: CodeKey, id: string) =>
-  hasRows(tx, `DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [...codeKey(key), id]);
+  query(tx).hasRows(`DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [...codeKey(key), id]);
 
 /** Deletes the codes that only this account may use. */
 export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
@@ -326,8 +316,7 @@ export const selectCodesRequestedFrom = (
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
   { now, limit }: { now: Date; limit: number },
 ) =>
-  queryRows<{ number: string; id: string; digest: string }>(
-    db,
+  query(db).rows<{ number: string; id: string; digest: string }>(
     `SELECT number, id, digest FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND asked_from = $3 AND subject = '' AND expires_at > $4
       ORDER BY expires_at DESC LIMIT $5`,
@@ -336,8 +325,7 @@ export const selectCodesRequestedFrom = (
 
 /** Finds the account that last requested a code for this number. */
 export const findCodeSubject = (db: Handle, { appId, purpose, number }: Omit<CodeKey, 'subject'>) =>
-  queryValue<string>(
-    db,
+  query(db).value<string>(
     `SELECT subject FROM verification_code WHERE app_id = $1 AND purpose = $2 AND number = $3
       ORDER BY expires_at DESC LIMIT 1`,
     [appId, purpose, number],

@@ -2,7 +2,7 @@ import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
-import { execute, hasRows, queryOne, queryRow, queryRows, queryValue } from '../query.ts';
+import { query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 export interface SmsSignature {
@@ -16,8 +16,7 @@ const signatureColumns = membersOf('s', 'name, is_approved, created_at, updated_
 
 /** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
 export const putSignature = (db: Handle, appId: string, name: string) =>
-  queryRow<SmsSignature>(
-    db,
+  query(db).row<SmsSignature>(
     `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING ${signatureColumns}`,
     [appId, name],
@@ -25,38 +24,34 @@ export const putSignature = (db: Handle, appId: string, name: string) =>
 
 /** Lists signatures, oldest first. */
 export const listSignatures = (db: Handle, appId: string) =>
-  queryRows<SmsSignature>(
-    db,
+  query(db).rows<SmsSignature>(
     `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
 
 export const findSignature = (db: Handle, appId: string, name: string) =>
-  queryRow<SmsSignature>(
-    db,
+  query(db).row<SmsSignature>(
     `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`,
     [appId, name],
   );
 
 /** Finds the default among the approved signatures: `ownName`, else the oldest. */
 export const defaultSignature = (db: Handle, appId: string, ownName: string) =>
-  queryValue<string>(
-    db,
+  query(db).value<string>(
     `SELECT name FROM sms_signature WHERE app_id = $1 AND is_approved
       ORDER BY name = $2 DESC, created_at, name LIMIT 1`,
     [appId, ownName],
   );
 
 export const approveSignature = (db: Handle, appId: string, name: string) =>
-  queryRow<SmsSignature>(
-    db,
+  query(db).row<SmsSignature>(
     `UPDATE sms_signature AS s SET is_approved = true, updated_at = now()
       WHERE app_id = $1 AND name = $2 RETURNING ${signatureColumns}`,
     [appId, name],
   );
 
 export const deleteSignature = (db: Handle, appId: string, name: string) =>
-  hasRows(db, 'DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
+  query(db).hasRows('DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
 
 /** Text of a template and its kind of message. */
 export interface TemplateText {
@@ -81,8 +76,7 @@ const templateColumns = `${membersOf('t', 'name, created_at, updated_at')},
 
 /** Submits a text for review; the active one stays in use. */
 export const putTemplate = (db: Handle, appId: string, name: string, { type, text }: TemplateText) =>
-  queryRow<SmsTemplate>(
-    db,
+  query(db).row<SmsTemplate>(
     `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name)
@@ -92,22 +86,20 @@ export const putTemplate = (db: Handle, appId: string, name: string, { type, tex
   );
 
 export const listTemplates = (db: Handle, appId: string) =>
-  queryRows<SmsTemplate>(
-    db,
+  query(db).rows<SmsTemplate>(
     `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
 
 export const findTemplate = (db: Handle, appId: string, name: string) =>
-  queryRow<SmsTemplate>(db, `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 AND name = $2`, [
-    appId,
-    name,
-  ]);
+  query(db).row<SmsTemplate>(
+    `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 AND name = $2`,
+    [appId, name],
+  );
 
 /** Activates the pending text, if there is one. Returns undefined for an unknown template. */
 export const approveTemplate = (db: Handle, appId: string, name: string) =>
-  queryRow<SmsTemplate>(
-    db,
+  query(db).row<SmsTemplate>(
     `UPDATE sms_template t
         SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
             pending_type = NULL, pending_text = NULL, updated_at = now()
@@ -116,7 +108,7 @@ export const approveTemplate = (db: Handle, appId: string, name: string) =>
   );
 
 export const deleteTemplate = (db: Handle, appId: string, name: string) =>
-  hasRows(db, 'DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
+  query(db).hasRows('DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
 
 /** Country of codes (`+86`) of an app. */
 export interface Prefix {
@@ -131,8 +123,7 @@ export const countConversion = (
   event: 'sent' | 'used',
   bucket: Date,
 ) =>
-  execute(
-    tx,
+  query(tx).run(
     `INSERT INTO sms_conversion AS c (app_id, prefix, bucket, ${event}) VALUES ($1, $2, $3, 1)
      ON CONFLICT (app_id, prefix, bucket) DO UPDATE SET ${event} = c.${event} + 1`,
     [appId, prefix, bucket],
@@ -153,8 +144,7 @@ export const readConversion = (
   { appId, prefix }: Prefix,
   { from, settledBefore, now }: { from: Date; settledBefore: Date; now: Date },
 ) =>
-  queryOne<Conversion>(
-    db,
+  query(db).one<Conversion>(
     `SELECT coalesce(sum(c.sent) FILTER (WHERE c.bucket < $4), 0)::bigint AS sent,
             coalesce(sum(c.used), 0)::bigint AS used,
             max(b.open_until) FILTER (WHERE b.open_until > $5) AS "openUntil"
@@ -171,8 +161,7 @@ export const openBreaker = (
   { appId, prefix }: Prefix,
   { now, until }: { now: Date; until: Date },
 ) =>
-  hasRows(
-    db,
+  query(db).hasRows(
     `INSERT INTO sms_breaker AS b (app_id, prefix, opened_at, open_until) VALUES ($1, $2, $3, $4)
      ON CONFLICT (app_id, prefix) DO UPDATE SET opened_at = $3, open_until = $4 WHERE b.open_until <= $3`,
     [appId, prefix, now, until],
@@ -180,8 +169,7 @@ export const openBreaker = (
 
 /** Lists open breakers, for the metrics. */
 export const listOpenBreakers = (db: Handle, now: Date) =>
-  queryRows<Prefix>(
-    db,
+  query(db).rows<Prefix>(
     'SELECT app_id AS "appId", prefix FROM sms_breaker WHERE open_until > $1 LIMIT 1000',
     [now],
   );
@@ -209,8 +197,7 @@ export interface Budget {
 export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
   const { appId, scope, key, limit, windowMs } = budget;
   if (limit < 1) return false;
-  return hasRows(
-    tx,
+  return query(tx).hasRows(
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n) VALUES ($1, $2, $3, $4, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE
         SET n = CASE WHEN b.since <= $5 THEN 1 ELSE b.n + 1 END,
@@ -242,8 +229,7 @@ export async function readNumberHistory(
 ): Promise<NumberHistory> {
   // A statement of its own, so that its snapshot begins after the lock was granted.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`sms ${appId} ${number}`]);
-  const rows = await queryRows<{ sentAt: Date; isSameKind: boolean }>(
-    tx,
+  const rows = await query(tx).rows<{ sentAt: Date; isSameKind: boolean }>(
     `SELECT sent_at AS "sentAt", kind = $3 AND (kind = 'voice' OR sign = $4) AS "isSameKind"
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
     [appId, number, kind, sign, new Date(now.getTime() - dayMs)],
@@ -263,7 +249,7 @@ export const insertSend = (
   { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
   now: Date,
 ) =>
-  execute(tx, 'INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
+  query(tx).run('INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
     appId,
     number,
     kind,
@@ -276,8 +262,7 @@ export const insertSend = (
  * charges nothing, when it is too low.
  */
 export const chargeBalance = (tx: Handle, appId: string, price: number, defaultBalance: number) =>
-  hasRows(
-    tx,
+  query(tx).hasRows(
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
               to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
       WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric, $3::numeric) >= $2::numeric`,

@@ -1,7 +1,7 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { execute, listsOf, queryRow, queryRows } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
@@ -75,8 +75,7 @@ export async function grantRecipients(
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
 export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
-  const usage = await queryRow<Usage>(
-    db,
+  const usage = await query(db).row<Usage>(
     `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day = $2::date`,
     [appId, day],
@@ -97,8 +96,7 @@ export const deleteOldUsage = sweepOf({
  * first; days without any are missing.
  */
 export const listUsage = (db: Handle, appId: string, { from, to }: { from: string; to: string }) =>
-  queryRows<Usage & { day: string }>(
-    db,
+  query(db).rows<Usage & { day: string }>(
     `SELECT day::text AS day, calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day BETWEEN $2::date AND $3::date ORDER BY day`,
     [appId, from, to],
@@ -176,7 +174,7 @@ async function countBy(
   apps: readonly CountedCalls[],
   { windowMs, isUsage, lockTimeoutMs }: CountTerms,
 ): Promise<Map<string, CallWindow>> {
-  const rows = await queryRows<CallWindow & { appId: string }>(db, count, [
+  const rows = await query(db).rows<CallWindow & { appId: string }>(count, [
     ...listsOf(apps, 'appId', 'calls', 'perWindow'),
     windowMs,
     isUsage,
@@ -187,8 +185,7 @@ async function countBy(
 
 /** Makes the window of an app end `windowMs` from now, because it has passed its rate. */
 export const extendCallWindow = (db: Handle, appId: string, windowMs: number) =>
-  execute(
-    db,
+  query(db).run(
     `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint WHERE key = 'push:' || $1`,
     [appId, windowMs],
   );

@@ -4,7 +4,7 @@ import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts'
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
-import { execute, hasRows, listsOf, queryColumn, queryOne, queryRow, queryRows } from '../query.ts';
+import { listsOf, query } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
@@ -43,7 +43,7 @@ const toUser = ({ sessionNonce: nonce, sessionHash: hash, ...user }: UserRow): U
 
 /** Runs a statement that returns a user. */
 async function queryUser(db: Handle, text: string, values: unknown[]): Promise<User> {
-  return toUser(await queryOne<UserRow>(db, text, values));
+  return toUser(await query(db).one<UserRow>(text, values));
 }
 
 /** Columns of the keys of a user. Each has a unique index. */
@@ -72,7 +72,7 @@ export async function findUser(
   const column = Object.entries(keyColumns).find(([known]) => known === name)?.[1];
   if (!column) throw new Error('not a key of users');
   const text = `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`;
-  const row = await queryRow<UserRow>(db, byKey.of(text), [appId, value]);
+  const row = await query(db).row<UserRow>(byKey.of(text), [appId, value]);
   return row && toUser(row);
 }
 
@@ -91,7 +91,7 @@ const sessionOwner = prepare(
 
 /** Finds the ids of the user of a session token, which most calls need. */
 export const findSessionOwner = (db: Handle, appId: string, hash: Buffer) =>
-  queryRow<{ id: number; objectId: string }>(db, sessionOwner, [appId, hash]);
+  query(db).row<{ id: number; objectId: string }>(sessionOwner, [appId, hash]);
 
 /** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken value. */
 export const insertUser = (
@@ -147,12 +147,10 @@ export const replaceHash = (
   appId: string,
   { id, from, to }: { id: number; from: string; to: string },
 ) =>
-  execute(db, 'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3', [
-    appId,
-    id,
-    from,
-    to,
-  ]);
+  query(db).run(
+    'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
+    [appId, id, from, to],
+  );
 
 /**
  * Replaces the session of a user. With `from`, only if that is still the current session; otherwise
@@ -163,8 +161,7 @@ export async function replaceSession(
   appId: string,
   { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
 ): Promise<User | undefined> {
-  const row = await queryRow<UserRow>(
-    db,
+  const row = await query(db).row<UserRow>(
     `UPDATE app_user SET session_nonce = $3, session_hash = $4, updated_at = coalesce($6, updated_at)
       WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5) RETURNING ${readColumns}`,
     [appId, id, to.nonce, to.hash, from ?? null, now ?? null],
@@ -173,7 +170,7 @@ export async function replaceSession(
 }
 
 export const deleteUser = (tx: Handle, appId: string, id: number) =>
-  execute(tx, 'DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
+  query(tx).run('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
 
 export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
   return (await selectRows<UserRow>(tx, from, selection)).map(toUser);
@@ -193,7 +190,7 @@ export async function findUsersOfIdentities(
   identities: Identity[],
 ): Promise<number[]> {
   if (identities.length === 0) return [];
-  return queryColumn(db, `SELECT DISTINCT user_id FROM ${identitiesAmong(2)}`, [
+  return query(db).column(`SELECT DISTINCT user_id FROM ${identitiesAmong(2)}`, [
     appId,
     ...columnsOf(identities),
   ]);
@@ -228,7 +225,7 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
      ON CONFLICT DO NOTHING`,
     values,
   );
-  return queryRows(tx, `SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id <> $2`, values);
+  return query(tx).rows(`SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id <> $2`, values);
 }
 
 /** Returns those of the identities that a user has. */
@@ -238,7 +235,7 @@ export async function heldIdentities(
   { userId, identities }: { userId: number; identities: Identity[] },
 ): Promise<Identity[]> {
   if (identities.length === 0) return [];
-  return queryRows(tx, `SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id = $2`, [
+  return query(tx).rows(`SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id = $2`, [
     appId,
     userId,
     ...columnsOf(identities),
@@ -248,8 +245,7 @@ export async function heldIdentities(
 /** Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did. */
 export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
   if (unions.length === 0) return false;
-  return hasRows(
-    tx,
+  return query(tx).hasRows(
     `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
       WHERE i.app_id = $1 AND i.platform = wanted.platform AND i.uid = wanted.uid
         AND u.app_id = $1 AND u.id = i.user_id AND NOT EXISTS (
@@ -264,8 +260,7 @@ const maxPlatformsRead = 1000;
 
 /** Lists up to a thousand platforms of an app's users. Reads one index entry per platform. */
 export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
-  const platforms = await queryColumn<string | null>(
-    db,
+  const platforms = await query(db).column<string | null>(
     `WITH RECURSIVE known AS (
        SELECT min(platform) AS platform FROM user_identity WHERE app_id = $1
        UNION ALL
