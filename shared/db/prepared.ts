@@ -33,7 +33,10 @@ export class PreparedStatements {
   }
 }
 
-/** Returns columns (`object_id, name`) of a table under the names of members: `push.object_id AS "objectId"`. */
+/**
+ * Returns columns (`object_id, name`) of a table under the names of members: `push.object_id AS
+ * "objectId"`.
+ */
 export const membersOf = (table: string, columns: string): string =>
   columns
     .split(/,\s*/)

@@ -18,8 +18,9 @@ interface OldRows {
 type Sweep = (db: Handle, before: Date, limit: number) => Promise<number>;
 
 /**
- * Returns the deletion of old rows. Their keys are read in a CTE, not by IN (…): a plan may run the subquery
- * of IN several times, each with its own limit. A row that was renewed in the meantime stays.
+ * Returns the deletion of old rows. Their keys are read in a CTE, not by IN (…): a plan may run the
+ * subquery of IN several times, each with its own limit. A row that was renewed in the meantime
+ * stays.
  */
 export function sweepOf({ table, key, column, bound = '$1', condition = 'true' }: OldRows): Sweep {
   const text = `

@@ -17,7 +17,10 @@ export function violatedConstraint(error: unknown): string | undefined {
   return error.constraint ?? constraintOfShard.exec(error.message)?.[1];
 }
 
-/** Returns whether COPY failed at a worker of a sharded database: Citus uses this code for all its errors. */
+/**
+ * Returns whether COPY failed at a worker of a sharded database: Citus uses this code for all its
+ * errors.
+ */
 export const isFailedCopyToWorker = hasCode('XX000');
 
 /** Returns whether a foreign key made a statement fail. */

@@ -235,47 +235,29 @@ export async function rotateKey(
 const lockApp = (tx: Handle, appId: string) =>
   query(tx).row<AppRow>(`SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
 
-/** Locks the row of an app against others until `tx` ends, to keep a limit exactly. False for an unknown app. */
+/**
+ * Locks the row of an app against others until `tx` ends, to keep a limit exactly. False for an
+ * unknown app.
+ */
 export const lockAppRow = (tx: Handle, appId: string) =>
   query(tx).hasRows('SELECT FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
 
-/** Tables with rows of an app, besides those with a foreign key that cascades. */
-const tablesOfApp = [
-  // First: a dispatcher that makes a push from one of these has committed it when this deletion goes on.
-  'recurring_push',
-  'installation',
-  'device_day',
-  'notification',
-  'push_batch',
-  'push_failure',
-  'failure_count',
-  'failed_receipt',
-  'push_receipt',
-  'push_receipt_total',
-  'dead_notice',
-  'request_ledger',
-  'scheduled_push',
-  'saved_item',
-  'channel_message',
-  'channel_deposit',
-  'channel_group',
-  'channel_inbox',
-  'channel_session',
-  // Its foreign key is gone in a sharded database.
-  'push_freeze',
-  'outbox',
-  'verification_code',
-  'sms_send',
-  'send_budget',
-  'sms_conversion',
-  'sms_breaker',
-  'captcha',
-];
+/**
+ * Tables with rows of an app, besides those with a foreign key that cascades. Recurring pushes are
+ * first: a dispatcher that makes a push from one of these has committed it when this deletion goes
+ * on. The foreign key of `push_freeze` is gone in a sharded database.
+ */
+const tablesOfApp = `recurring_push, installation, device_day, notification, push_batch, push_failure, failure_count,
+  failed_receipt, push_receipt, push_receipt_total, dead_notice, request_ledger, scheduled_push,
+  saved_item, channel_message, channel_deposit, channel_group, channel_inbox, channel_session,
+  push_freeze, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,
+  captcha`;
 
 /** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */
 export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
   if (!(await query(tx).hasRows('DELETE FROM app WHERE app_id = $1', [appId]))) return false;
-  for (const table of tablesOfApp) await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
+  for (const table of tablesOfApp.split(/,\s*/))
+    await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
   return true;
 }
 

@@ -143,8 +143,8 @@ const maxLocales = 2000;
 const maxZones = 1000;
 
 /**
- * Counts devices by an expression, the most frequent value first. Devices without a value, and those with one
- * beyond the limit, are under null.
+ * Counts devices by an expression, the most frequent value first. Devices without a value, and
+ * those with one beyond the limit, are under null.
  */
 async function countBy(
   tx: Handle,
@@ -585,8 +585,9 @@ export const countArrivals = (tx: Handle, appId: string) =>
   );
 
 /**
- * Returns the days in UTC (`YYYY-MM-DD`) on which devices called last, oldest first, with the number of imported devices
- * (`moved`) and of those that registered here. Reads `maxCounted` devices at most.
+ * Returns the days in UTC (`YYYY-MM-DD`) on which devices called last, oldest first, with the
+ * number of imported devices (`moved`) and of those that registered here. Reads `maxCounted`
+ * devices at most.
  */
 export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
   query(tx).rows<{ day: string; moved: number; registered: number }>(

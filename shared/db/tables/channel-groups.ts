@@ -111,20 +111,17 @@ function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[
 }
 
 /** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
-export async function acknowledgeGroups(
-  db: Handle,
-  acknowledgements: GroupAcknowledgement[],
-): Promise<GroupResult> {
+export async function acknowledgeGroups(db: Handle, acks: GroupAcknowledgement[]): Promise<GroupResult> {
   const parts = await acknowledgeStatement.run<
     { appId: string; id: number; missing: number[]; acked: number },
     GroupAcknowledgement
-  >(db, acknowledgements, columnsOf);
+  >(db, acks, columnsOf);
   const rows = parts.flatMap(({ found }) => found);
   const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
   const acked = rows.reduce((sum, row) => sum + row.acked, 0);
   const isMissing = ({ appId, groupId, installation }: GroupAcknowledgement) =>
     missing.get(`${appId}/${groupId}`)?.includes(installation) ?? true;
-  return { acked, others: acked === acknowledgements.length ? [] : acknowledgements.filter(isMissing) };
+  return { acked, others: acked === acks.length ? [] : acks.filter(isMissing) };
 }
 
 /** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */

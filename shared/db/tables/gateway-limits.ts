@@ -225,8 +225,8 @@ const leadMs = 100;
 /**
  * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each
  * reservation starts at the end of the one before. After a pause as long as the ramp (at least a
- * second) the ramp restarts. `isEven`: the units are sent over the slot, not at once. Saves the slot on the batch, which keeps it when it is retaken. Needs
- * a transaction.
+ * second) the ramp restarts. `isEven`: the units are sent over the slot, not at once. Saves the
+ * slot on the batch, which keeps it when it is retaken. Needs a transaction.
  */
 export async function reserveRate(
   tx: Handle,

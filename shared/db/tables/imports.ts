@@ -54,8 +54,8 @@ async function openStage(connection: Handle, stage: Stage, extra: readonly strin
 }
 
 /**
- * Writes the staged rows without a conflict to a table, in line order, and deletes them from the stage. Returns their
- * number.
+ * Writes the staged rows without a conflict to a table, in line order, and deletes them from the
+ * stage. Returns their number.
  */
 const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table: string) =>
   query(tx).rowCount(
@@ -73,7 +73,7 @@ function unwrittenRows(tx: Handle, appId: string, { name, unique }: Stage, table
     ([column, member]) =>
       `'${member}', (SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${column} = s.${column})`,
   );
-  // Existing rows need no search for conflicts. LIMIT 1 prevents a plan that reads all rows of the app for one batch.
+  // Existing rows need no search for conflicts. LIMIT 1 prevents a plan that reads all rows of the app.
   return query(tx).rows<Unwritten>(
     `SELECT s.line, s.object_id AS "objectId", i.object_id IS NOT NULL AS "isThere",
             coalesce(i.updated_at < s.updated_at, false) AS "isNewer",

@@ -329,8 +329,9 @@ interface Walk {
 }
 
 /**
- * Makes the next page of a walk, unless another process does so now or the next walk is later. `makePage` gets the place
- * where the page begins, and returns that of the next page; null after the last one. Returns the same.
+ * Makes the next page of a walk, unless another process does so now or the next walk is later.
+ * `makePage` gets the place where the page begins, and returns that of the next page; null after
+ * the last one. Returns the same.
  */
 async function continueWalk<P extends string | number>(
   tx: Handle,
@@ -358,8 +359,9 @@ const registrationWalk = { table: 'registration_walk', column: 'after', start: '
 const idleWalk = { table: 'idle_walk', column: 'after_id', start: 0 };
 
 /**
- * Makes the next page of an app's walk over its registration ids (`continueWalk`). Of the installations with an id of
- * the same vendor, the one that was saved last keeps it. Returns whether a further page follows.
+ * Makes the next page of an app's walk over its registration ids (`continueWalk`). Of the
+ * installations with an id of the same vendor, the one that was saved last keeps it. Returns
+ * whether a further page follows.
  */
 export const continueRegistrationWalk = (db: Database, walk: Walk): Promise<boolean> =>
   db.transaction(async (tx) => {
@@ -494,7 +496,10 @@ export const listMatching = (tx: Handle, { condition, values }: RowCondition, li
     [...values, limit],
   );
 
-/** Deletes installations that still meet a condition. Locks them in the order of their keys. Returns their number. */
+/**
+ * Deletes installations that still meet a condition. Locks them in the order of their keys. Returns
+ * their number.
+ */
 export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, ids: readonly number[]) =>
   query(tx).rowCount(
     `WITH matching AS MATERIALIZED (
@@ -507,7 +512,10 @@ export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, 
 /** Installations that one statement reads: some milliseconds. */
 export const rowsOfPage = 5000;
 
-/** Installations that were neither updated nor imported since `before`, and most of them that a page deletes. */
+/**
+ * Installations that were neither updated nor imported since `before`, and most of them that a page
+ * deletes.
+ */
 interface IdleInstallations {
   appId: string;
   before: Date;
@@ -515,8 +523,8 @@ interface IdleInstallations {
 }
 
 /**
- * Deletes the idle installations of a page; skips those that are being saved. Returns their number, and the key after
- * which the next page begins; null after the last one.
+ * Deletes the idle installations of a page; skips those that are being saved. Returns their number,
+ * and the key after which the next page begins; null after the last one.
  */
 async function deleteIdlePage(
   tx: Handle,
@@ -544,8 +552,8 @@ async function deleteIdlePage(
 }
 
 /**
- * Makes the next page of an app's walk over its installations (`continueWalk`). Returns the number of deleted ones;
- * `limit` if a further page follows.
+ * Makes the next page of an app's walk over its installations (`continueWalk`). Returns the number
+ * of deleted ones; `limit` if a further page follows.
  */
 export const continueIdleWalk = (db: Database, walk: Walk & IdleInstallations): Promise<number> =>
   db.transaction(async (tx) => {

@@ -183,15 +183,11 @@ export async function recordInvalidTokens(
 }
 
 /** Deletes the reports of devices that a message has reached. */
-export async function clearInvalidTokens(
-  tx: Handle,
-  appId: string,
-  installations: readonly number[],
-): Promise<void> {
-  if (installations.length === 0) return;
+export async function clearInvalidTokens(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return;
   await tx.query('DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])', [
     appId,
-    installations,
+    ids,
   ]);
 }
 

@@ -107,11 +107,13 @@ export const processGoneMs = 20_000;
 /** Facts of a process that change. */
 export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
 
+type ReadFacts = () => ProcessFacts | Promise<ProcessFacts>;
+
 /** Keeps the row of this process in the register (protocol/admin-api.md#processes). */
 export class ProcessRegister {
   readonly #db: Handle;
   readonly #log: Logger;
-  readonly #facts: () => ProcessFacts | Promise<ProcessFacts>;
+  readonly #facts: ReadFacts;
   readonly #process: Omit<SeenProcess, 'startedAt' | 'seenAt' | 'threads' | 'connections'>;
   #timer: NodeJS.Timeout | undefined;
   #renewal: Promise<void> = Promise.resolve();
@@ -119,11 +121,7 @@ export class ProcessRegister {
 
   constructor(
     db: Handle,
-    {
-      kind,
-      log,
-      facts,
-    }: { kind: SeenProcess['kind']; log: Logger; facts: () => ProcessFacts | Promise<ProcessFacts> },
+    { kind, log, facts }: { kind: SeenProcess['kind']; log: Logger; facts: ReadFacts },
   ) {
     this.#db = db;
     this.#log = log;

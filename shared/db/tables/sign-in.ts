@@ -151,10 +151,11 @@ export const isLoginLocked = (
   ]);
 
 /**
- * Counts a failure (protocol/users.md#account-lock) in one statement, so that concurrent calls are all counted. Returns whether the
- * identifier is locked now. Counts nothing while it is locked: the lock ends one window after the
- * failure that caused it. The times of failures are in order, so that `width_bucket` is the number
- * of those before the window; a sharded database takes no subquery here.
+ * Counts a failure (protocol/users.md#account-lock) in one statement, so that concurrent calls are
+ * all counted. Returns whether the identifier is locked now. Counts nothing while it is locked: the
+ * lock ends one window after the failure that caused it. The times of failures are in order, so
+ * that `width_bucket` is the number of those before the window; a sharded database takes no
+ * subquery here.
  */
 export async function countLoginFailure(
   db: Handle,
