@@ -103,7 +103,7 @@ const everywhere = ['channel_node', 'restoration'];
  * Where the rows of a table are on a sharded database: the rows of an app together on one server,
  * all rows on every server, or all rows on the coordinator.
  */
-export type Placement = 'byApp' | 'everywhere' | 'coordinator';
+type Placement = 'byApp' | 'everywhere' | 'coordinator';
 
 export interface PlacedTable {
   name: string;

@@ -1,7 +1,7 @@
 import { splitList } from './statements.ts';
 
 /** Lock that a statement holds until its transaction ends (PostgreSQL documentation, "Explicit Locking"). */
-export type LockMode =
+type LockMode =
   | 'ACCESS EXCLUSIVE'
   | 'SHARE'
   | 'SHARE ROW EXCLUSIVE'

@@ -128,7 +128,7 @@ export interface AppFilter {
 }
 
 /** Page of a list of apps by name, or by id. */
-export interface AppPage {
+interface AppPage {
   sort: 'id' | 'name';
   after: AppName | null;
   limit: number;

@@ -523,7 +523,7 @@ export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
   );
 
 /** What the tables of the device channel and of receipts know of a device. */
-export interface DeviceState {
+interface DeviceState {
   /** Login to the device channel, and its process; null while it is not connected. */
   onlineSince: Date | null;
   node: string | null;

@@ -81,7 +81,7 @@ const acknowledgeStatement = new AppStatement(
 );
 
 /** Result of `acknowledgeGroups`. */
-export interface GroupResult {
+interface GroupResult {
   acked: number;
   /** Acknowledgements of devices that their group does not hold: repeated ones, and those of moved messages. */
   others: GroupAcknowledgement[];

@@ -18,7 +18,7 @@ import {
  * (protocol/channel.md#delivery-on-the-channel). A device has at most one message of a push, so the
  * message id on the wire is the push id, the same at every delivery.
  */
-export interface MessageToEnqueue {
+interface MessageToEnqueue {
   appId: string;
   /** Internal id of the push. */
   pushId: number;
@@ -372,7 +372,7 @@ export interface InboxPlace {
 export const firstInbox: InboxPlace = { appId: '', installation: 0 };
 
 /** Inboxes over their limit in one step of a walk. */
-export interface CrowdedInboxes {
+interface CrowdedInboxes {
   /** Installations by app. */
   installations: Map<string, number[]>;
   /** Start of the next step; undefined after the last one. */
@@ -526,7 +526,7 @@ export async function findPendingStates(
 }
 
 /** Devices of one node in a page of inbox rows, and the id of the message for each. */
-export interface NodePage {
+interface NodePage {
   installations: number[];
   messageIds: number[];
   /** First row id of the next page; undefined after the last. */

@@ -48,7 +48,7 @@ const validity = ({ marks, seenAfter, createdAfter, now }: ValidSessions): unkno
   ...[marks, seenAfter, createdAfter, now],
 ];
 
-export interface NewSession {
+interface NewSession {
   digest: Buffer;
   adminMark: Buffer;
   tokenId: number | null;

@@ -206,7 +206,7 @@ export const deleteOldGatewayDays = async (db: Handle, before: Date, limit: numb
   Math.max(await sweepDays(db, before, limit), await sweepTests(db, before, limit));
 
 /** Rate limit of a profile, in the units of its gateway. */
-export interface RateLimit {
+interface RateLimit {
   perSecond: number;
   burst: number;
   rampMs: number;

@@ -209,7 +209,7 @@ export async function describeGatewayFailures(
 }
 
 /** Decrypted access token of a gateway. */
-export interface GatewayToken {
+interface GatewayToken {
   value: string;
   madeAtMs: number;
   expiresAtMs: number;

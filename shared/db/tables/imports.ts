@@ -110,7 +110,7 @@ export interface ImportedInstallation {
 }
 
 /** Installation of an import, ready to be written. */
-export interface StagedInstallation {
+interface StagedInstallation {
   /** Line of its file. */
   line: number;
   objectId: string;

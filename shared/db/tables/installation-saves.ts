@@ -90,13 +90,13 @@ const findStatement = new AppStatement(
 );
 
 /** Ids of a device of an app. */
-export interface AskedDevice {
+interface AskedDevice {
   appId: string;
   ids: DeviceIds;
 }
 
 /** Place and version of a row, as PostgreSQL writes them. */
-export interface RowVersion {
+interface RowVersion {
   place: string;
   version: string;
 }
@@ -215,7 +215,7 @@ const bothStatement = prepare(
 );
 
 /** Public ids of the inserted installations, and keys of the updated ones. */
-export interface WrittenGroup {
+interface WrittenGroup {
   inserted: ReadonlySet<string>;
   updated: ReadonlySet<number>;
 }
@@ -305,11 +305,7 @@ const shardedUpdateText = `
   RETURNING NULL::text AS object_id, i.id`;
 
 /** Updates rows of a group on a sharded database with one statement for each app. */
-export async function updateSharded(
-  db: Handle,
-  updates: readonly GroupUpdate[],
-  now: Date,
-): Promise<WrittenRow[]> {
+async function updateSharded(db: Handle, updates: readonly GroupUpdate[], now: Date): Promise<WrittenRow[]> {
   const updated: WrittenRow[] = [];
   for (const part of await partByApp(db, updates)) {
     const values = [now, JSON.stringify(part.map(jsonRowOf)), part[0]?.appId];

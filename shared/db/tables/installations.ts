@@ -173,7 +173,7 @@ export const updateInstallationVersion = (
 ) => query(db).row<Installation>(updateVersion, [appId, id, now, ...draftValues(draft), version]);
 
 /** Vendor of a row (`vendorOfDevice`). */
-export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
+const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
 
 /**
  * Takes the registration id of an installation from the others of its vendor, except for those that

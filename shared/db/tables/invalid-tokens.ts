@@ -16,7 +16,7 @@ const pageSize = 5000;
 type PushKey = { appId: string; pushId: number };
 
 /** Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile. */
-export interface JudgedProfile extends ProfileAnswers {
+interface JudgedProfile extends ProfileAnswers {
   successes: ReadonlySet<string>;
 }
 
@@ -55,7 +55,7 @@ export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey)
 }
 
 /** Which installations of a push are deleted; absent profile: those of all profiles. */
-export interface InvalidSelection extends PushKey {
+interface InvalidSelection extends PushKey {
   profile?: Pick<ProfileAnswers, 'connector' | 'profile'>;
   /** Whether tokens with and without a proof are selected. */
   deletable: Deletable;
@@ -145,7 +145,7 @@ export async function countKeptTokens(
 }
 
 /** Report of an invalid device token in a gateway's receipt. */
-export interface InvalidTokenNotice {
+interface InvalidTokenNotice {
   pushId: number;
   registrationId: string;
   /** The report does not apply to an installation updated after this. */

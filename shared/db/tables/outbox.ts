@@ -26,7 +26,7 @@ const mailParts = z.object({
   subject: z.string(),
   html: z.string().optional(),
 });
-export type MailParts = z.infer<typeof mailParts>;
+type MailParts = z.infer<typeof mailParts>;
 
 const smsParts = z.object({
   isVoice: z.boolean(),
@@ -34,7 +34,7 @@ const smsParts = z.object({
   template: z.string().optional(),
   variables: z.record(z.string(), z.string()),
 });
-export type SmsParts = z.infer<typeof smsParts>;
+type SmsParts = z.infer<typeof smsParts>;
 
 /** Message of the outbox, as the operator sees it. */
 export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
@@ -71,7 +71,7 @@ export async function insertOutboxMessage(
 }
 
 /** Filter of a list of messages. */
-export interface OutboxFilter {
+interface OutboxFilter {
   kind?: OutboxMessage['kind'] | undefined;
   to?: string | undefined;
   /** Number of messages, the newest first. */
@@ -156,7 +156,7 @@ export const deleteOldMessages = sweepOf({ table: 'outbox', key: ['app_id', 'id'
 
 /** States of a message: `kept` found no provider. */
 export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
-export type MessageState = (typeof messageStates)[number];
+type MessageState = (typeof messageStates)[number];
 
 /** Message of the outbox with the state of its delivery, without its text. */
 export interface ListedMessage {

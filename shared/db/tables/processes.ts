@@ -10,7 +10,7 @@ import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
 
 /** Kinds of processes of a service. */
-export const processKinds = ['api', 'dispatcher'] as const;
+const processKinds = ['api', 'dispatcher'] as const;
 
 /** Running process, as it registered itself. */
 export interface SeenProcess {
@@ -42,7 +42,7 @@ const processReport = z.object({
 export type ProcessReport = z.infer<typeof processReport>;
 
 /** Writes the row of a process by the clock of the database, and deletes the rows of processes that have ended. */
-export async function renewProcess(
+async function renewProcess(
   db: Handle,
   process: Omit<SeenProcess, 'startedAt' | 'seenAt'> & { report?: ProcessReport },
   goneAfterMs: number,
@@ -61,7 +61,7 @@ export async function renewProcess(
 }
 
 /** Deletes the row of a process that stops. */
-export const forgetProcess = (db: Handle, id: string) =>
+const forgetProcess = (db: Handle, id: string) =>
   query(db).run('DELETE FROM process_seen WHERE id = $1', [id]);
 
 /** Processes that a list names. */
@@ -105,7 +105,7 @@ const renewMs = 5000;
 export const processGoneMs = 20_000;
 
 /** Facts of a process that change. */
-export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
+type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
 
 type ReadFacts = () => ProcessFacts | Promise<ProcessFacts>;
 

@@ -255,7 +255,7 @@ export const claimBatches = (db: Handle, profile: RotatedProfile, count: number)
   );
 
 /** Adds the answers of a batch to a locked canary; undefined if it has ended or began later. */
-export const addCanaryCounts = (
+const addCanaryCounts = (
   tx: Handle,
   profile: RotatedProfile,
   { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
@@ -294,7 +294,7 @@ const touchProfile = (tx: Handle, profile: RotatedProfile) =>
   query(tx).run(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
 
 /** Notice that the credentials of a profile end. */
-export interface CredentialNotice {
+interface CredentialNotice {
   appId: string;
   connector: string;
   profile: string;

@@ -8,7 +8,7 @@ import type { SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
-export interface FailureRow {
+interface FailureRow {
   /** Internal key of the installation, also the position in the list. */
   installation: number;
   /** Public id of the installation; null where it was not kept. */
@@ -175,14 +175,14 @@ export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
   query(db).hasRows(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
 /** Failures with one cause: all of them, and those that a redrive leaves out. */
-export interface RedrivableCause extends FailureGroup {
+interface RedrivableCause extends FailureGroup {
   /** Failures that a redrive has taken over. */
   redriven: number;
   /** Failures of recipients that may have the message. */
   unsure: number;
 }
 
-export interface RedrivableCounts {
+interface RedrivableCounts {
   /** The most frequent causes. */
   causes: RedrivableCause[];
   n: number;
@@ -233,7 +233,7 @@ const countOf = (outcome: string): string =>
       FROM jsonb_each(totals) AS t (connector, counts) WHERE $2::text IS NULL OR t.connector = $2)`;
 
 /** Selection among the pushes of an app: finished from `from` on, accepted before `to`. */
-export interface UndeliveredFilter {
+interface UndeliveredFilter {
   connector?: string | undefined;
   reason?: string | undefined;
   from?: Date | undefined;

@@ -58,7 +58,7 @@ const advanceStatement = prepare(
 );
 
 /** Step of planning: from one mark to the next, over so many devices. */
-export interface PlanningStep {
+interface PlanningStep {
   from: number;
   through: number;
   devices: number;

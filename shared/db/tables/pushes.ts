@@ -143,7 +143,7 @@ export const listPushGroup = (db: Handle, appId: string, notificationId: string)
     [appId, notificationId],
   );
 
-export interface PushPage {
+interface PushPage {
   limit: number;
   skip: number;
   oldestFirst: boolean;

@@ -81,7 +81,7 @@ const moveIds = `
                               pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
 
 /** Last restore of a database. */
-export interface Restoration {
+interface Restoration {
   asOf: Date;
   restoredAt: Date;
   /** Pushes that it paused and that nobody has resumed or cancelled yet. */

@@ -149,7 +149,7 @@ export const countOpenStarts = (db: Handle, appId: string, id: number) =>
   );
 
 /** Counts of a pass over a recurring push, and its last push. */
-export interface StartsNoted {
+interface StartsNoted {
   /** Next start by the times; undefined where it stays. */
   nextAt?: Date | null;
   /** Time and objectId of the push that was made. */
@@ -388,7 +388,7 @@ export async function findWaitingForApproval(
 }
 
 /** Starts of a push at local time: the one in work, and the one before it; null before the first. */
-export interface LocalProgress {
+interface LocalProgress {
   after: Date | null;
   at: Date | null;
 }
@@ -408,7 +408,7 @@ export async function readLocalProgress(
 }
 
 /** One step of planning a start. */
-export interface LocalStep {
+interface LocalStep {
   from: number;
   through: number;
   devices: number;

@@ -9,7 +9,7 @@ import { query } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
 
 /** Encrypted value of a row, and the row's key and further columns as text. */
-export interface SealedRow {
+interface SealedRow {
   appId: string;
   /** Columns of `key` and `context`, by name. */
   columns: Readonly<Record<string, string>>;
@@ -18,7 +18,7 @@ export interface SealedRow {
 }
 
 /** Column with values that are encrypted under CARILLON_SECRET, of a table with an `app_id`. */
-export interface SealedPlace {
+interface SealedPlace {
   table: string;
   column: string;
   type: 'bytea' | 'jsonb';
@@ -145,7 +145,7 @@ export const nameOf = ({ table, column: name }: SealedPlace): string => `${table
 /** Values whose key is not in CARILLON_SECRET, or not known yet (sessions of older versions). */
 export const otherKey = 'other';
 
-export const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
+const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
 /** Numbers of values by place (`<table>.<column>`) and id of the key. */
 export type SealedCounts = z.infer<typeof sealedCounts>;
 
@@ -215,7 +215,7 @@ export async function listKeyMismatches(db: Handle, first: string): Promise<KeyM
 export type Position = string[] | undefined;
 
 /** Page of rows of one app. */
-export interface SealedPage {
+interface SealedPage {
   /** Rows with a value that is not under the first key. */
   old: SealedRow[];
   /** Key of the last row; undefined after the end. */

@@ -5,13 +5,13 @@ import { query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** Key of a captcha. */
-export interface CaptchaId {
+interface CaptchaId {
   appId: string;
   token: string;
 }
 
 /** Captcha to insert. */
-export interface NewCaptcha extends CaptchaId {
+interface NewCaptcha extends CaptchaId {
   /** Encrypted. */
   answer: Buffer;
   /** PNG. */
@@ -208,7 +208,7 @@ export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =
   query(db).run('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
 
 /** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
-export interface SignUpUse {
+interface SignUpUse {
   users: { n: number; since: Date };
   bytes: { n: number; since: Date };
 }
@@ -253,7 +253,7 @@ export interface CodeKey {
 }
 
 /** Code to write. */
-export interface NewCode extends CodeKey {
+interface NewCode extends CodeKey {
   id: string;
   digest: string;
   expiresAt: Date;

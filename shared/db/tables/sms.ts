@@ -130,7 +130,7 @@ export const countConversion = (
   );
 
 /** Conversion rate of codes, and the state of the breaker. */
-export interface Conversion {
+interface Conversion {
   /** Codes sent from the start of the window to `settledBefore`; newer ones may still be used. */
   sent: number;
   used: number;
@@ -208,7 +208,7 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
 }
 
 /** Recent messages to a number. */
-export interface NumberHistory {
+interface NumberHistory {
   /** Milliseconds since the last message of any kind; infinite without one in the last day. */
   sinceLastMs: number;
   /** The same for messages that share a limit with the new one, and their numbers. */

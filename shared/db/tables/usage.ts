@@ -103,7 +103,7 @@ export const listUsage = (db: Handle, appId: string, { from, to }: { from: strin
   );
 
 /** Calls of one app that are counted together. */
-export interface CountedCalls {
+interface CountedCalls {
   appId: string;
   calls: number;
   /** Calls of the app that one window may have. */
@@ -111,7 +111,7 @@ export interface CountedCalls {
 }
 
 /** Calls of an app in its current window. */
-export interface CallWindow {
+interface CallWindow {
   /** Calls so far, the counted ones included. */
   calls: number;
   /** Time until the window ends. */
@@ -119,7 +119,7 @@ export interface CallWindow {
 }
 
 /** How calls are counted. */
-export interface CountTerms {
+interface CountTerms {
   windowMs: number;
   /** Whether calls within the rate count for the usage; not if they are refused otherwise. */
   isUsage: boolean;
