@@ -39,7 +39,7 @@ export const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `draftColumns`. */
 export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-/** A process of an older version changes a token without its spelling. */
+/** Token as the client sent it; a process of an older version changes it without its spelling. */
 const sentToken =
   'CASE WHEN lower(device_token_sent COLLATE "C") = device_token THEN device_token_sent ELSE device_token END';
 
