@@ -3,10 +3,10 @@ import { listFreezes } from '../../shared/db/tables/apps.ts';
 import {
   listOpenPushes,
   lockOpenWork,
-  type OpenPush,
   type OpenWork,
   readOpenWork,
 } from '../../shared/db/tables/push-control.ts';
+import type { PushKey } from '../../shared/db/tables/pushes.ts';
 import { continuedPlan, deliverJob, freshPlan, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes, sendBatches } from '../../shared/queue/push-jobs.ts';
 import { findJobless } from '../../shared/queue/queue-sql.ts';
@@ -123,7 +123,7 @@ async function giveJobs({ queue, clock }: KeeperDeps, tx: Handle, due: OpenWork[
   return lost.length + (await continuePushes(tx, queue, pushesOf(held), clock.now()));
 }
 
-function pushesOf(work: OpenWork[]): OpenPush[] {
+function pushesOf(work: OpenWork[]): PushKey[] {
   const pushes = new Map(work.map(({ appId, pushId }) => [pushId, { appId, id: pushId }]));
   return [...pushes.values()];
 }

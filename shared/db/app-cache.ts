@@ -66,10 +66,7 @@ export class AppCache {
   }
 }
 
-/**
- * Returns the kept value of an app if it has this version, else reads it; an unknown app is not
- * kept.
- */
+/** Returns the kept value of an app if it has this version, else reads it. Keeps no unknown app. */
 async function keep<V>(
   kept: TtlCache<string, Versioned<V>>,
   { appId, version, read }: { appId: string; version: string | undefined; read: () => Promise<V> },

@@ -7,7 +7,7 @@ import type { Handle } from './pool.ts';
 /** Value of a row: objects as JSON text, times as ISO 8601. */
 export type CopyValue = string | number | boolean | null | string[] | Buffer;
 
-export interface CopyTarget {
+interface CopyTarget {
   /** Constant names, never a client's text. */
   table: string;
   columns: readonly string[];

@@ -95,10 +95,7 @@ export class Listener {
   }
 }
 
-/**
- * Parses the payload of a NOTIFY. Any database client can send one, so an invalid payload returns
- * undefined.
- */
+/** Parses the payload of a NOTIFY; undefined if it is invalid: any database client can send one. */
 export function parseNotification<T>(shape: z.ZodType<T>, payload: string): T | undefined {
   try {
     return shape.safeParse(JSON.parse(payload)).data;

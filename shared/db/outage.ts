@@ -6,7 +6,7 @@ import type { Database } from './pool.ts';
 const firstPauseMs = 100;
 const maxPauseMs = 2000;
 
-export interface OutageOptions {
+interface OutageOptions {
   log: Logger;
   /** Log message of each retry. */
   message: string;

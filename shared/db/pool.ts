@@ -3,7 +3,7 @@ import { connectionUrl } from '../config/database-url.ts';
 import { parseExactly } from '../domain/json.ts';
 import type { DurationCounts } from '../process/durations.ts';
 import type { Semaphore } from '../semaphore.ts';
-import { type FailureKind, failureKind } from './limits/failure-kind.ts';
+import { type FailureKind, failureKind } from './limits/database-errors.ts';
 import { currentLane } from './limits/lane.ts';
 import {
   localSettings,

@@ -33,9 +33,13 @@ export class PreparedStatements {
   }
 }
 
-/** Returns columns of a table under the names of members: `push.object_id AS "objectId"`. */
-export const membersOf = (table: string, columns: readonly string[]): string =>
+/**
+ * Returns columns (`object_id, name`) of a table under the names of members: `push.object_id AS
+ * "objectId"`.
+ */
+export const membersOf = (table: string, columns: string): string =>
   columns
+    .split(/,\s*/)
     .map((column) => {
       const member = column.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
       return `${table}.${column} AS "${member}"`;

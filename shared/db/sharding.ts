@@ -5,6 +5,7 @@
 import type { ServerSettings } from './limits/pooler.ts';
 import type { Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
+import { query } from './query.ts';
 
 /** Row of an app. */
 interface OfApp {
@@ -25,16 +26,10 @@ export function isSharded(db: Handle): Promise<boolean> {
 
 async function readIsSharded(db: Handle): Promise<boolean> {
   if ((await citusVersion(db)) === undefined) return false;
-  const { rowCount } = await db.query(
-    `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`,
-  );
-  return (rowCount ?? 0) > 0;
+  return query(db).hasRows(`SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`);
 }
 
-/**
- * Splits rows into the parts that one statement may contain: all rows, or on a sharded database the
- * rows of one app.
- */
+/** Splits rows into the parts of one statement each: all, or on a sharded database those of an app. */
 export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[]): Promise<T[][]> {
   if (rows.length === 0) return [];
   return (await isSharded(db)) ? [...Map.groupBy(rows, ({ appId }) => appId).values()] : [[...rows]];
@@ -108,7 +103,7 @@ const everywhere = ['channel_node', 'restoration'];
  * Where the rows of a table are on a sharded database: the rows of an app together on one server,
  * all rows on every server, or all rows on the coordinator.
  */
-export type Placement = 'byApp' | 'everywhere' | 'coordinator';
+type Placement = 'byApp' | 'everywhere' | 'coordinator';
 
 export interface PlacedTable {
   name: string;
@@ -135,20 +130,14 @@ export interface Distribution {
 }
 
 /** Returns the version of Citus in the database; undefined without it. */
-export async function citusVersion(db: Handle): Promise<string | undefined> {
-  const { rows } = await db.query<{ version: string }>(
-    `SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`,
-  );
-  return rows[0]?.version;
-}
+export const citusVersion = (db: Handle) =>
+  query(db).value<string>(`SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`);
 
 /** Returns the number of active servers that get shards. Needs Citus. */
-export async function countShardServers(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export const countShardServers = (db: Handle) =>
+  query(db).number(
     `SELECT count(*) AS n FROM pg_dist_node WHERE isactive AND noderole = 'primary' AND shouldhaveshards`,
   );
-  return rows[0]?.n ?? 0;
-}
 
 /**
  * Reads where the tables are and where they belong. A table is sharded if all its rows name an app.
@@ -157,7 +146,7 @@ export async function countShardServers(db: Handle): Promise<number> {
 export async function readDistribution(db: Handle): Promise<Distribution> {
   const hasCitus = (await citusVersion(db)) !== undefined;
   const placed = hasCitus ? 'EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid = c.oid)' : 'false';
-  const { rows: tables } = await db.query<PlacedTable>(
+  const tables = await query(db).rows<PlacedTable>(
     `SELECT c.relname::text AS name, ${placed} AS "isPlaced", greatest(c.reltuples, 0)::float8 AS rows,
             pg_total_relation_size(c.oid) AS bytes,
             CASE WHEN a.attnotnull THEN 'byApp' WHEN c.relname = ANY ($1) THEN 'everywhere' ELSE 'coordinator' END AS placement
@@ -166,12 +155,12 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
       ORDER BY c.relname <> 'app', c.relname`,
     [everywhere],
   );
-  const { rows: keys } = await db.query<ForeignKey>(
-    `SELECT conrelid::regclass::text AS "table", confrelid::regclass::text AS referenced, conname::text AS name,
+  const keys = await query(
+    db,
+  ).rows<ForeignKey>(`SELECT conrelid::regclass::text AS "table", confrelid::regclass::text AS referenced, conname::text AS name,
             pg_get_constraintdef(oid) AS definition
        FROM pg_constraint WHERE contype = 'f' AND connamespace = 'public'::regnamespace AND conparentid = 0
-      ORDER BY conrelid::regclass::text, conname`,
-  );
+      ORDER BY conrelid::regclass::text, conname`);
   return { tables, keys };
 }
 
@@ -200,9 +189,7 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
 const shardStatement = (name: string) =>
   `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
 
-/**
- * Places the tables. Returns the statements that it ran. Needs a transaction without a time limit.
- */
+/** Places the tables. Returns the statements that it ran. Needs a transaction without a time limit. */
 export async function placeTables(tx: Handle): Promise<string[]> {
   await tx.query(`SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)`);
   const statements = placingStatements(await readDistribution(tx));
@@ -220,8 +207,8 @@ export interface ShardServer {
 }
 
 /** Reads the shards of each server. Needs Citus. */
-export async function readShardServers(db: Handle): Promise<ShardServer[]> {
-  const { rows } = await db.query<ShardServer>(
+export const readShardServers = (db: Handle) =>
+  query(db).rows<ShardServer>(
     `SELECT s.nodename || ':' || s.nodeport AS server, s.shards, s.bytes,
             CASE WHEN r.success THEN r.result::float8 ELSE 0 END AS rows
        FROM (SELECT nodename, nodeport, count(*) AS shards, coalesce(sum(shard_size), 0)::bigint AS bytes
@@ -234,8 +221,6 @@ export async function readShardServers(db: Handle): Promise<ShardServer[]> {
         WHERE c.relkind = 'r' AND c.relnamespace = 'public'::regnamespace AND c.relname ~ '_[0-9]{6,}$'`,
     ],
   );
-  return rows;
-}
 
 /** A row by its key within an app. */
 export interface AppRow {
@@ -254,16 +239,14 @@ export async function forEachApp<T>(
   find: { text: string; values: unknown[] },
   work: (appId: string, ids: string) => Promise<readonly T[]>,
 ): Promise<T[]> {
-  const { rows } = await tx.query<AppRow>(find.text, find.values);
+  const rows = await query(tx).rows<AppRow>(find.text, find.values);
   const done: T[] = [];
   for (const [appId, ofApp] of Map.groupBy(rows, (row) => row.app_id))
     done.push(...(await work(appId, `{${ofApp.map(({ id }) => id).join()}}`)));
   return done;
 }
 
-/**
- * A plan that is made once, and that finds rows by an index however few rows the tables have then.
- */
+/** A plan that is made once, and that finds rows by an index even in a small table. */
 const onePlan = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',

@@ -1,5 +1,6 @@
 import { sleep } from '../clock.ts';
 import type { Database } from './pool.ts';
+import { query } from './query.ts';
 
 /** Time that a scan waits for the standby; a healthy one is milliseconds behind. */
 const patienceMs = 1000;
@@ -12,16 +13,12 @@ const pollMs = 5;
  */
 export async function chooseScanDatabase(primary: Database, standby: Database): Promise<Database> {
   if (primary.url === standby.url) return standby;
-  const { rows } = await primary.query<{ lsn: string }>('SELECT pg_current_wal_insert_lsn()::text AS lsn');
-  const lsn = rows[0]?.lsn;
+  const lsn = await query(primary).value<string>('SELECT pg_current_wal_insert_lsn()::text AS lsn');
   const endsAtMs = performance.now() + patienceMs;
   try {
     while (performance.now() < endsAtMs) {
-      const answer = await standby.query<{ isThere: boolean }>(
-        `SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, true) AS "isThere"`,
-        [lsn],
-      );
-      if (answer.rows[0]?.isThere) return standby;
+      const text = 'SELECT coalesce(pg_last_wal_replay_lsn() >= $1::pg_lsn, true)';
+      if (await query(standby).boolean(text, [lsn])) return standby;
       await sleep(pollMs);
     }
   } catch {
@@ -36,10 +33,10 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
  * stream see only whether its process runs.
  */
 export async function readStandbyLag(standby: Database): Promise<number> {
-  const { rows } = await standby.query<{ lag: number | null }>(
-    `SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
+  const lag = await query(standby).value<
+    number | null
+  >(`SELECT CASE WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
                    AND EXISTS (SELECT FROM pg_stat_wal_receiver WHERE coalesce(status, 'streaming') = 'streaming') THEN 0
-                 ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`,
-  );
-  return rows[0]?.lag ?? 0;
+                 ELSE extract(epoch FROM now() - pg_last_xact_replay_timestamp())::float8 END AS lag`);
+  return lag ?? 0;
 }

@@ -1,5 +1,5 @@
 import { sleep } from '../clock.ts';
-import { failureKinds } from '../db/limits/failure-kind.ts';
+import { failureKinds } from '../db/limits/database-errors.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import type { DatabaseReadiness } from '../db/schema/readiness.ts';
 import { readStandbyLag } from '../db/standby.ts';

@@ -1,5 +1,5 @@
-import { localeOfTraits } from '../db/tables/audience.ts';
-import { addCounts, countLocales } from '../db/tables/push-reports.ts';
+import { countLocales, localeOfTraits } from '../db/tables/audience.ts';
+import { addCounts } from '../db/tables/push-reports.ts';
 import { countLanguages, LanguageChooser, shownLanguages } from '../domain/pushes/languages.ts';
 import type { PushRule } from './rule.ts';
 

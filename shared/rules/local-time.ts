@@ -1,12 +1,6 @@
 import type { Database } from '../db/pool.ts';
-import type { SqlCondition } from '../db/tables/audience.ts';
-import {
-  advanceLocalPlanning,
-  countZones,
-  findPlanned,
-  readLocalProgress,
-  type ZoneGroup,
-} from '../db/tables/scheduled-pushes.ts';
+import { countZones, type SqlCondition, type ZoneGroup } from '../db/tables/audience.ts';
+import { advanceLocalPlanning, findPlanned, readLocalProgress } from '../db/tables/scheduled-pushes.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, nextStartMs, startsOf, wallMsOf } from '../domain/pushes/local-time.ts';
 import { reason } from '../domain/reasons.ts';

@@ -1,7 +1,6 @@
 import { dayMs } from '../clock.ts';
-import { zoneOfTraits } from '../db/tables/audience.ts';
+import { countZones, zoneOfTraits } from '../db/tables/audience.ts';
 import { addQuietWaits } from '../db/tables/push-reports.ts';
-import { countZones } from '../db/tables/scheduled-pushes.ts';
 import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';

@@ -1,7 +1,7 @@
 import { Counter } from 'prom-client';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
-import { failureKind } from '../../shared/db/limits/failure-kind.ts';
+import { failureKind } from '../../shared/db/limits/database-errors.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
 import { createMetrics } from '../../shared/metrics.ts';
 import { reportQueues } from '../../shared/queue/report.ts';

@@ -1,5 +1,10 @@
 import pg from 'pg';
 
+const hasCode =
+  (code: string) =>
+  (error: unknown): boolean =>
+    error instanceof pg.DatabaseError && error.code === code;
+
 /**
  * Name of a constraint in the message of a sharded database: Citus passes on no name, and appends
  * the number of the shard to it.
@@ -13,42 +18,28 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /**
- * Returns whether COPY to a table of a sharded database failed: Citus passes on the message of the
- * worker, and this code in place of its own.
+ * Returns whether COPY failed at a worker of a sharded database: Citus uses this code for all its
+ * errors.
  */
-export function isFailedCopyToWorker(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === 'XX000';
-}
+export const isFailedCopyToWorker = hasCode('XX000');
 
 /** Returns whether a foreign key made a statement fail. */
-export function isMissingReference(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '23503';
-}
+export const isMissingReference = hasCode('23503');
 
 /** Returns whether a table is missing: the database is not migrated. */
-export function isUndefinedTable(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '42P01';
-}
+export const isUndefinedTable = hasCode('42P01');
 
 /** Returns whether PostgreSQL ended a deadlocked transaction, which can be retried. */
-export function isDeadlock(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '40P01';
-}
+export const isDeadlock = hasCode('40P01');
 
 /** Returns whether a standby ended a statement whose rows the primary has removed. */
-export function isRecoveryConflict(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '40001';
-}
+export const isRecoveryConflict = hasCode('40001');
 
 /** Returns whether a statement reached its time limit. */
-export function isStatementTimeout(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '57014';
-}
+export const isStatementTimeout = hasCode('57014');
 
 /** Returns whether a statement did not get a lock within `lock_timeout`. */
-export function isLockTimeout(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '55P03';
-}
+export const isLockTimeout = hasCode('55P03');
 
 /** Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed regular expression. */
 export function isInvalidValue(error: unknown): boolean {
@@ -69,4 +60,19 @@ export function isConnectionFailure(error: unknown): boolean {
       error.message,
     )
   );
+}
+
+/** Kinds of failed statements, as labels of a metric. */
+export const failureKinds = ['unreachable', 'timeout', 'lock', 'deadlock', 'other'] as const;
+export type FailureKind = (typeof failureKinds)[number];
+
+/** Returns the kind of a failed statement; undefined if the database is not at fault (a constraint). */
+export function failureKind(error: unknown): FailureKind | undefined {
+  if (isConnectionFailure(error)) return 'unreachable';
+  if (isStatementTimeout(error)) return 'timeout';
+  if (isLockTimeout(error)) return 'lock';
+  if (isDeadlock(error)) return 'deadlock';
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  // Resources, system and internal errors; those of classes 22 and 23 are refused values.
+  return /^(5[348]|XX|57)/.test(code) ? 'other' : undefined;
 }

@@ -12,7 +12,7 @@ export interface QueryCaller {
 }
 
 /** Limits of concurrent query transactions per process, for app keys and for master keys. */
-export interface QueryLimits {
+interface QueryLimits {
   client: Required<SemaphoreLimits>;
   master: Required<SemaphoreLimits>;
 }
@@ -47,7 +47,7 @@ export const replyBytes = ({ isMaster }: Pick<QueryCaller, 'isMaster'>): number 
 /** Time without further tries after a standby was unreachable: one that drops packets takes seconds to fail. */
 const standbyPauseMs = 5000;
 
-export interface QueryPools {
+interface QueryPools {
   /** Separate pools: waiting queries take no connection of other calls. */
   primary: Database;
   /** Pool of the standby for lists; the primary's without a standby. */

@@ -49,10 +49,7 @@ export const limitStatements = <T>(
   work: () => Promise<T>,
 ): Promise<T> => endWhenAborted(client, signal, () => limitResultBytes(client, maxBytes, work));
 
-/**
- * Runs `work`, and closes the connection when `signal` aborts: the server then ends the running statement. Throws its
- * reason.
- */
+/** Runs `work`. An abort of `signal` closes the connection, which ends the statement. */
 async function endWhenAborted<T>(
   { connection }: Pick<pg.Client, 'connection'>,
   signal: AbortSignal | undefined,

@@ -1,7 +1,7 @@
 import { splitList } from './statements.ts';
 
 /** Lock that a statement holds until its transaction ends (PostgreSQL documentation, "Explicit Locking"). */
-export type LockMode =
+type LockMode =
   | 'ACCESS EXCLUSIVE'
   | 'SHARE'
   | 'SHARE ROW EXCLUSIVE'
@@ -151,19 +151,9 @@ const locks: readonly LockMode[] = [
 /** Joins the effects of the actions of one statement: it takes the strongest lock for the longest work. */
 function strongest(effects: Effect[]): Effect {
   const breaks = effects.find((effect) => effect.breaks !== undefined)?.breaks;
-  const top = <T>(order: readonly T[], values: T[]) =>
-    values.toSorted((a, b) => order.indexOf(b) - order.indexOf(a))[0];
   return {
-    lock:
-      top(
-        locks,
-        effects.map(({ lock }) => lock),
-      ) ?? 'ACCESS EXCLUSIVE',
-    cost:
-      top(
-        costs,
-        effects.map(({ cost }) => cost),
-      ) ?? 'rewrite',
+    lock: locks.findLast((lock) => effects.some((effect) => effect.lock === lock)) ?? 'ACCESS EXCLUSIVE',
+    cost: costs.findLast((cost) => effects.some((effect) => effect.cost === cost)) ?? 'rewrite',
     ...(breaks === undefined ? {} : { breaks }),
     isKnown: effects.every(({ isKnown }) => isKnown),
   };

@@ -9,7 +9,7 @@ const lockKey = '7241865325823964';
 const lockPollMs = 500;
 
 /** How a migration waits for the locks of its tables. */
-export interface LockPatience {
+interface LockPatience {
   /** Longest wait in the queue of a lock: all later statements on the table wait behind it. */
   lockTimeoutMs: number;
   /** Pause after a wait that was given up, in which those statements run. */

@@ -21,7 +21,7 @@ const checkEveryMs = 1000;
 const logEveryMs = 10_000;
 
 /** What this version needs of the queue's schema. */
-export interface QueueNeeds {
+interface QueueNeeds {
   /** Reads what the database has; undefined without the tables of pg-boss. */
   read(db: Handle): Promise<{ version: number; names: string[] } | undefined>;
   /** Version of pg-boss's own tables: it runs with no other. */
@@ -37,7 +37,7 @@ interface ReadinessOptions {
 }
 
 /** Hint to the operator on why the database is not ready; undefined if it is. */
-export type ReadinessHint = string | undefined;
+type ReadinessHint = string | undefined;
 
 /**
  * Readiness check of the database: all migrations of this version have run, its queues exist, and CARILLON_SECRET opens

@@ -15,7 +15,8 @@ import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { query } from '../query.ts';
 
 const oldKey = z.object({ value: z.string(), validUntilMs: z.number() }).optional();
 
@@ -29,15 +30,11 @@ const secretsShape = z.object({
 });
 type AppSecrets = z.infer<typeof secretsShape>;
 
-interface AppRow {
-  app_id: string;
-  name: string;
-  edition: Edition;
-  plan: Plan;
+const columns = membersOf('app', 'app_id, name, edition, plan, secrets, options, created_at, updated_at');
+
+interface AppRow extends Pick<App, 'appId' | 'name' | 'edition' | 'plan' | 'createdAt' | 'updatedAt'> {
   secrets: Buffer;
   options: AppOptionsPatch;
-  created_at: Date;
-  updated_at: Date;
 }
 
 export interface NewApp {
@@ -58,59 +55,55 @@ function splitOptions(options: AppOptionsPatch): {
   return { open, sealed: { authPlatforms } };
 }
 
+const openSecrets = ({ appId, secrets }: AppRow, vault: Vault): AppSecrets =>
+  secretsShape.parse(vault.open(secrets, sealContexts.app(appId)));
+
 function toApp(row: AppRow, vault: Vault): App {
-  const { authPlatforms, ...keys } = secretsShape.parse(
-    vault.open(row.secrets, sealContexts.app(row.app_id)),
-  );
-  const set = authPlatforms ? { ...row.options, authPlatforms } : row.options;
-  return {
-    appId: row.app_id,
-    name: row.name,
-    edition: row.edition,
-    plan: row.plan,
-    ...keys,
-    options: effectiveOptions(row.plan, set),
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
+  const { authPlatforms, ...keys } = openSecrets(row, vault);
+  const { secrets: _, options, ...members } = row;
+  const set = authPlatforms ? { ...options, authPlatforms } : options;
+  return { ...members, ...keys, options: effectiveOptions(row.plan, set) };
+}
+
+/** Runs a statement that returns one row of an app at most. */
+async function queryApp(db: Handle, vault: Vault, text: string, values: unknown[]): Promise<App | undefined> {
+  const row = await query(db).row<AppRow>(text, values);
+  return row && toApp(row, vault);
 }
 
 /** Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes of each ciphertext. */
-export async function countSealedApps(db: Handle, vault: Vault): Promise<{ open: number; closed: number }> {
-  const { rows } = await db.query<{ open: number; closed: number }>(
+export const countSealedApps = (db: Handle, vault: Vault) =>
+  query(db).one<{ open: number; closed: number }>(
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
        FROM (SELECT encode(substring(secrets FROM 1 FOR 5), 'hex') = ANY($1) AS is_open FROM app) AS seals`,
     [vault.marks],
   );
-  return rows[0] ?? { open: 0, closed: 0 };
-}
 
 /**
  * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Returns undefined when
  * the id is taken.
  */
-export async function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
+export function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
   const secrets = vault.seal({ ...app.keys, ...sealed }, sealContexts.app(app.appId));
-  const { rows } = await db.query<AppRow>(
+  return queryApp(
+    db,
+    vault,
     `WITH inserted AS (
        INSERT INTO app (app_id, name, edition, plan, secrets, options) VALUES ($1, $2, $3, $4, $5, $6)
        ON CONFLICT (app_id) DO NOTHING RETURNING *),
      signature AS (
        INSERT INTO sms_signature (app_id, name, is_approved) SELECT app_id, $7, true FROM inserted)
-     SELECT * FROM inserted`,
+     SELECT ${columns} FROM inserted AS app`,
     [app.appId, app.name, app.edition, app.plan, secrets, open, reachableName(app.name)],
   );
-  return rows.map((row) => toApp(row, vault))[0];
 }
 
-export async function findApp(db: Handle, vault: Vault, appId: string): Promise<App | undefined> {
-  const { rows } = await db.query<AppRow>('SELECT * FROM app WHERE app_id = $1', [appId]);
-  return rows.map((row) => toApp(row, vault))[0];
-}
+export const findApp = (db: Handle, vault: Vault, appId: string) =>
+  queryApp(db, vault, `SELECT ${columns} FROM app WHERE app_id = $1`, [appId]);
 
 export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
-  const { rows } = await db.query<AppRow>('SELECT * FROM app ORDER BY created_at, app_id');
+  const rows = await query(db).rows<AppRow>(`SELECT ${columns} FROM app ORDER BY created_at, app_id`);
   return mapInTicks(rows, (row) => toApp(row, vault));
 }
 
@@ -135,16 +128,13 @@ export interface AppFilter {
 }
 
 /** Page of a list of apps by name, or by id. */
-export interface AppPage {
+interface AppPage {
   sort: 'id' | 'name';
   after: AppName | null;
   limit: number;
 }
 
-/**
- * Rows of a page of apps, and their order. Parameters: apps, `q`, id and name of the last app,
- * limit.
- */
+/** Page of apps, ordered. Parameters: apps, `q`, id and name of the last app, limit. */
 function pageOfApps(columns: string, sort: AppPage['sort']): string {
   const isAfter =
     sort === 'name' ? '(lower(name), app_id) > (lower($4::text), $3::text)' : 'app_id > $3::text';
@@ -157,28 +147,19 @@ function pageOfApps(columns: string, sort: AppPage['sort']): string {
 
 const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[] => [
   apps,
-  q ?? null,
-  after?.appId ?? null,
-  after?.name ?? null,
+  q,
+  after?.appId,
+  after?.name,
   limit,
 ];
 
 /** Lists ids and names of apps. */
-export async function listAppNames(db: Handle, filter: AppFilter, page: AppPage): Promise<AppName[]> {
-  const { rows } = await db.query<AppName>(
-    pageOfApps('app_id AS "appId", name', page.sort),
-    pageValues(filter, page),
-  );
-  return rows;
-}
+export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
+  query(db).rows<AppName>(pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
 
 /** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
-export async function listAppSummaries(
-  db: Handle,
-  filter: AppFilter,
-  page: AppPage & { most: number },
-): Promise<AppSummary[]> {
-  const { rows } = await db.query<AppSummary>(
+export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
+  query(db).rows<AppSummary>(
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
             (SELECT count(*) FROM (SELECT FROM installation i WHERE i.app_id = a.app_id LIMIT $6) AS d) AS devices,
             (SELECT count(*) FROM (SELECT FROM notification n WHERE n.app_id = a.app_id LIMIT $6) AS p) AS "pushes7d"
@@ -186,33 +167,27 @@ export async function listAppSummaries(
       ORDER BY ${page.sort === 'name' ? 'lower(a.name), a.app_id' : 'a.app_id'}`,
     [...pageValues(filter, page), page.most],
   );
-  return rows;
-}
 
 /** Lists the ids of all apps, oldest first. Decrypts nothing. */
-export async function listAppIds(db: Handle): Promise<string[]> {
-  const { rows } = await db.query<{ app_id: string }>('SELECT app_id FROM app ORDER BY created_at, app_id');
-  return rows.map((row) => row.app_id);
-}
+export const listAppIds = (db: Handle) =>
+  query(db).column<string>('SELECT app_id FROM app ORDER BY created_at, app_id');
 
 /** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
-  const { rows } = await db.query<Pick<AppRow, 'plan' | 'options'>>(
+  const row = await query(db).row<Pick<AppRow, 'plan' | 'options'>>(
     'SELECT plan, options FROM app WHERE app_id = $1',
     [appId],
   );
-  return rows.map(({ plan, options }) => effectiveOptions(plan, options))[0];
+  return row && effectiveOptions(row.plan, row.options);
 }
 
 /** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
-export async function switchOn(tx: Handle, appId: string, option: 'allowStrictUserQuery'): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuery') =>
+  query(tx).hasRows(
     `UPDATE app SET options = options || jsonb_build_object($2::text, true), updated_at = now()
       WHERE app_id = $1 AND NOT options ? $2::text`,
     [appId, option],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /**
  * Changes the name and options of a locked app: `change` gets its current state and returns the new name and the options
@@ -224,19 +199,18 @@ export async function updateApp(
   appId: string,
   change: (app: App) => { name?: string; options?: AppOptionsPatch },
 ): Promise<App | undefined> {
-  const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
-  const row = rows[0];
+  const row = await lockApp(tx, appId);
   if (!row) return undefined;
   const { name, options } = change(toApp(row, vault));
   const { open, sealed } = splitOptions(options ?? {});
-  const secrets = secretsShape.parse(vault.open(row.secrets, sealContexts.app(appId)));
-  const newSecrets = { ...secrets, ...(sealed.authPlatforms ? sealed : {}) };
-  const updated = await tx.query<AppRow>(
+  const newSecrets = { ...openSecrets(row, vault), ...(sealed.authPlatforms ? sealed : {}) };
+  return queryApp(
+    tx,
+    vault,
     `UPDATE app SET name = $2, options = options || $3::jsonb, secrets = $4, updated_at = now()
-      WHERE app_id = $1 RETURNING *`,
+      WHERE app_id = $1 RETURNING ${columns}`,
     [appId, name ?? row.name, open, vault.seal(newSecrets, sealContexts.app(appId))],
   );
-  return updated.rows.map((changed) => toApp(changed, vault))[0];
 }
 
 /**
@@ -249,79 +223,58 @@ export async function rotateKey(
   appId: string,
   { name, value, oldValidUntilMs }: { name: KeyName; value: string; oldValidUntilMs: number },
 ): Promise<App | undefined> {
-  const { rows } = await tx.query<AppRow>('SELECT * FROM app WHERE app_id = $1 FOR UPDATE', [appId]);
-  const row = rows[0];
+  const row = await lockApp(tx, appId);
   if (!row) return undefined;
-  const secrets = secretsShape.parse(vault.open(row.secrets, sealContexts.app(appId)));
+  const secrets = openSecrets(row, vault);
   const oldKeys = { ...secrets.oldKeys, [name]: { value: secrets[name], validUntilMs: oldValidUntilMs } };
   const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContexts.app(appId));
-  const updated = await tx.query<AppRow>(
-    'UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING *',
-    [appId, sealed],
-  );
-  return updated.rows.map((changed) => toApp(changed, vault))[0];
+  const text = `UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING ${columns}`;
+  return queryApp(tx, vault, text, [appId, sealed]);
 }
 
-/** Tables with rows of an app, besides those with a foreign key that cascades. */
-const tablesOfApp = [
-  // First: a dispatcher that makes a push from one of these has committed it when this deletion goes on.
-  'recurring_push',
-  'installation',
-  'device_day',
-  'notification',
-  'push_batch',
-  'push_failure',
-  'failure_count',
-  'failed_receipt',
-  'push_receipt',
-  'push_receipt_total',
-  'dead_notice',
-  'request_ledger',
-  'scheduled_push',
-  'saved_item',
-  'channel_message',
-  'channel_deposit',
-  'channel_group',
-  'channel_inbox',
-  'channel_session',
-  // Its foreign key is gone in a sharded database.
-  'push_freeze',
-  'outbox',
-  'verification_code',
-  'sms_send',
-  'send_budget',
-  'sms_conversion',
-  'sms_breaker',
-  'captcha',
-];
+const lockApp = (tx: Handle, appId: string) =>
+  query(tx).row<AppRow>(`SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
+
+/**
+ * Locks the row of an app against others until `tx` ends, to keep a limit exactly. False for an
+ * unknown app.
+ */
+export const lockAppRow = (tx: Handle, appId: string) =>
+  query(tx).hasRows('SELECT FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
+
+/**
+ * Tables with rows of an app, besides those with a foreign key that cascades. Recurring pushes are
+ * first: a dispatcher that makes a push from one of these has committed it when this deletion goes
+ * on. The foreign key of `push_freeze` is gone in a sharded database.
+ */
+const tablesOfApp = `recurring_push, installation, device_day, notification, push_batch, push_failure, failure_count,
+  failed_receipt, push_receipt, push_receipt_total, dead_notice, request_ledger, scheduled_push,
+  saved_item, channel_message, channel_deposit, channel_group, channel_inbox, channel_session,
+  push_freeze, outbox, verification_code, sms_send, send_budget, sms_conversion, sms_breaker,
+  captcha`;
 
 /** Deletes an app with all its rows. Returns false for an unknown app. Needs a transaction. */
 export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
-  const { rowCount } = await tx.query('DELETE FROM app WHERE app_id = $1', [appId]);
-  if (!rowCount) return false;
-  for (const table of tablesOfApp) await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
+  if (!(await query(tx).hasRows('DELETE FROM app WHERE app_id = $1', [appId]))) return false;
+  for (const table of tablesOfApp.split(/,\s*/))
+    await tx.query(`DELETE FROM ${table} WHERE app_id = $1`, [appId]);
   return true;
 }
 
-/**
- * Versions of an app's row and of its profiles: equal ones mean that nothing was written in
- * between.
- */
+/** Versions of an app's row and of its profiles; they change with every write. */
 export interface AppVersions {
   app: string;
   profiles: string;
 }
 
 const versionsText = (condition: string): string =>
-  `SELECT a.app_id, a.xmin::text AS app,
+  `SELECT a.app_id AS "appId", a.xmin::text AS app,
           coalesce((SELECT string_agg(concat_ws(' ', p.xmin, p.connector, p.name), ',' ORDER BY p.connector, p.name)
                       FROM push_profile p WHERE p.app_id = a.app_id), '') AS profiles
      FROM app a WHERE a.app_id ${condition}`;
 
 const severalStatement = prepare(versionsText('= ANY($1::text[])'));
-/**
- * For one app: the plan for a list depends on its length, so that PostgreSQL would plan each time.
- */
+/** For one app: PostgreSQL would plan a list anew each time, because the plan depends on its length. */
 const oneStatement = prepare(versionsText('= $1'));
 
 /** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */
@@ -333,8 +286,8 @@ export async function readAppVersions(
   const distinct = [...new Set(appIds)];
   const [statement, value] =
     distinct.length === 1 ? [oneStatement, distinct[0]] : [severalStatement, distinct];
-  const { rows } = await db.query<AppVersions & { app_id: string }>(statement, [value]);
-  const byId = new Map(rows.map(({ app_id: appId, ...versions }) => [appId, versions]));
+  const rows = await query(db).rows<AppVersions & { appId: string }>(statement, [value]);
+  const byId = new Map(rows.map(({ appId, ...versions }) => [appId, versions]));
   return appIds.map((appId) => byId.get(appId));
 }
 
@@ -345,16 +298,13 @@ export interface DeclaringHost {
   url: string;
 }
 
-/**
- * Saves the hooks that a host declares. Replaces those that the app's host of this stage declared
- * before.
- */
-export async function keepDeclaredHooks(
+/** Saves the hooks that a host declares, in place of those of the app's host of this stage. */
+export const keepDeclaredHooks = (
   db: Handle,
   { appId, stage, url }: DeclaringHost,
   names: readonly string[],
-): Promise<void> {
-  await db.query(
+) =>
+  query(db).run(
     `INSERT INTO declared_hooks AS d (app_id, stage, url, names)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, stage)
@@ -362,19 +312,13 @@ export async function keepDeclaredHooks(
       WHERE (d.url, d.names) IS DISTINCT FROM (excluded.url, excluded.names)`,
     [appId, stage, url, names],
   );
-}
 
 /** Finds the hooks that a host declared last; undefined before its first declaration. */
-export async function findDeclaredHooks(
-  db: Handle,
-  { appId, stage, url }: DeclaringHost,
-): Promise<string[] | undefined> {
-  const { rows } = await db.query<{ names: string[] }>(
+export const findDeclaredHooks = (db: Handle, { appId, stage, url }: DeclaringHost) =>
+  query(db).value<string[]>(
     'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3',
     [appId, stage, url],
   );
-  return rows[0]?.names;
-}
 
 /** NOTIFY topic of changed freezes. */
 export const freezeTopic = 'carillon_freeze';
@@ -392,12 +336,10 @@ export interface Freeze {
 const members = 'app_id AS "appId", reason, actor AS "by", since';
 
 /** Lists the freezes, that of the whole service first. */
-export async function listFreezes(db: Handle): Promise<Freeze[]> {
-  const { rows } = await db.query<Freeze>(
+export const listFreezes = (db: Handle) =>
+  query(db).rows<Freeze>(
     `SELECT ${members} FROM push_freeze WHERE released_at IS NULL ORDER BY app_id NULLS FIRST`,
   );
-  return rows;
-}
 
 /**
  * Freezes an app, or the whole service (null), and tells all dispatchers once `tx` commits; a
@@ -407,7 +349,7 @@ export async function insertFreeze(
   tx: Handle,
   { appId, reason, by }: Omit<Freeze, 'since'>,
 ): Promise<Freeze | undefined> {
-  const { rows } = await tx.query<Freeze>(
+  const freeze = await query(tx).row<Freeze>(
     `INSERT INTO push_freeze AS f (app_id, reason, actor)
      SELECT $1::text, $2, $3 WHERE $1::text IS NULL OR EXISTS (SELECT FROM app WHERE app_id = $1)
      ON CONFLICT (app_id) DO UPDATE
@@ -417,7 +359,7 @@ export async function insertFreeze(
     [appId, reason, by],
   );
   await notifyFreezes(tx);
-  return rows[0];
+  return freeze;
 }
 
 /**
@@ -425,55 +367,44 @@ export async function insertFreeze(
  * have their jobs again. Returns it; undefined if there is no such freeze.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
-  const { rows } = await tx.query<Freeze>(
+  const freeze = await query(tx).row<Freeze>(
     `UPDATE push_freeze SET released_at = now()
       WHERE app_id IS NOT DISTINCT FROM $1 AND released_at IS NULL RETURNING ${members}`,
     [appId],
   );
   await notifyFreezes(tx);
-  return rows[0];
+  return freeze;
 }
 
 /** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */
-export async function lockFreeze(tx: Handle, appId: string): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const lockFreeze = (tx: Handle, appId: string) =>
+  query(tx).hasRows(
     `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
     [appId],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Returns whether pushes of an ended freeze may still be held. */
-export async function hasEndedFreeze(db: Handle): Promise<boolean> {
-  const { rowCount } = await db.query('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
-  return (rowCount ?? 0) > 0;
-}
+export const hasEndedFreeze = (db: Handle) =>
+  query(db).hasRows('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
 
 /**
  * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for
  * the service. Omits those that another dispatcher has locked.
  */
-export async function lockEndedFreezes(tx: Handle): Promise<string[]> {
-  const { rows } = await tx.query<{ scope: string }>(
+export const lockEndedFreezes = (tx: Handle) =>
+  query(tx).column<string>(
     `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
   );
-  return rows.map(({ scope }) => scope);
-}
 
 /** Forgets locked freezes. */
-export async function deleteFreezes(tx: Handle, scopes: readonly string[]): Promise<void> {
-  await tx.query(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
-}
+export const deleteFreezes = (tx: Handle, scopes: readonly string[]) =>
+  query(tx).run(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
 
-async function notifyFreezes(tx: Handle): Promise<void> {
-  await tx.query(`SELECT pg_notify($1, '')`, [freezeTopic]);
-}
+const notifyFreezes = (tx: Handle) => query(tx).run(`SELECT pg_notify($1, '')`, [freezeTopic]);
 
 /** Tells whether an app or the whole service is frozen. */
-export async function isFrozen(db: Handle, appId: string): Promise<boolean> {
-  const { rows } = await db.query<{ found: boolean }>(
+export const isFrozen = (db: Handle, appId: string) =>
+  query(db).boolean(
     'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',
     [appId],
   );
-  return rows[0]?.found ?? false;
-}

@@ -11,12 +11,10 @@ import {
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
-/**
- * Expressions of the members of `DeviceTraits`. FCM has two labels: the stored spelling selects
- * one.
- */
+/** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
 const expressions = {
   device_type: 'device_type',
   vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
@@ -55,10 +53,7 @@ export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
 export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
-/**
- * Fields of a row's text form: empty is NULL; a quoted one doubles its quotes and backslashes
- * (PostgreSQL, 8.16.6).
- */
+/** Fields of a row's text: empty is NULL; quotes and backslashes are doubled (PostgreSQL, 8.16.6). */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
 const fieldsOf = (text: string): (string | null)[] =>
@@ -109,10 +104,7 @@ export interface DeviceGroup extends DeviceTraits {
 /** Limit of groups in memory: clients choose profiles and topics. */
 export const maxGroups = 20_000;
 
-/**
- * Returns the largest groups, and the number of devices in all groups; of `most` devices at most,
- * in any order.
- */
+/** Returns the largest groups and the number of all devices; counts `most` devices at most. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
@@ -138,29 +130,65 @@ export async function countUnmet(tx: Handle, conditions: string[], values: unkno
     const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
     return `count(*) FILTER (WHERE ${[`NOT c${i}`, ...others].join(' AND ')})`;
   });
-  const { rows } = await tx.query<{ counts: number[] }>(
+  const met = await query(tx).value<number[]>(
     `SELECT ARRAY[${counts.join(', ')}]::integer[] AS counts
        FROM (SELECT ${tests.join(', ')} FROM installation WHERE app_id = $1 OFFSET 0) AS tested`,
     values,
   );
-  return rows[0]?.counts ?? [];
+  return met ?? [];
+}
+
+/** Most values of one audience that are told apart: clients choose them. */
+const maxLocales = 2000;
+const maxZones = 1000;
+
+/**
+ * Counts devices by an expression, the most frequent value first. Devices without a value, and
+ * those with one beyond the limit, are under null.
+ */
+async function countBy(
+  tx: Handle,
+  { text, values }: SqlCondition,
+  { expression, limit }: { expression: string; limit: number },
+): Promise<[value: string | null, devices: number][]> {
+  const rows = await query(tx).rows<{ value: string | null; devices: number; total: number }>(
+    `SELECT ${expression} AS value, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
+       FROM installation WHERE ${text} GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${limit}`,
+    values,
+  );
+  const others = (rows[0]?.total ?? 0) - rows.reduce((sum, { devices }) => sum + devices, 0);
+  const groups = rows.map(({ value, devices }): [string | null, number] => [value, devices]);
+  return others > 0 ? [...groups, [null, others]] : groups;
+}
+
+/** Counts devices by their `locale`, as `countBy`. */
+export async function countLocales(tx: Handle, condition: SqlCondition) {
+  const groups = await countBy(tx, condition, { expression: localeExpression, limit: maxLocales });
+  return groups.map(([locale, devices]) => ({ locale, devices }));
+}
+
+/** Devices with the same `timeZone`; null for those without one, or with one of too many. */
+export interface ZoneGroup {
+  zone: string | null;
+  devices: number;
+}
+
+/** Counts devices by their time zone, as `countBy`. */
+export async function countZones(tx: Handle, condition: SqlCondition): Promise<ZoneGroup[]> {
+  const groups = await countBy(tx, condition, { expression: 'time_zone', limit: maxZones });
+  return groups.map(([zone, devices]) => ({ zone, devices }));
 }
 
 /** Counts the devices that meet a condition. */
-export async function countDevices(tx: Handle, condition: SqlCondition): Promise<number> {
-  const { rows } = await tx.query<{ n: number }>(
-    `SELECT count(*) AS n FROM installation WHERE ${condition.text}`,
-    condition.values,
-  );
-  return rows[0]?.n ?? 0;
-}
+export const countDevices = (tx: Handle, condition: SqlCondition) =>
+  query(tx).number(`SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
 
 /** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
 
 /** Lists the device types of an app with one index lookup each, whatever the number of devices. */
-export async function listDeviceTypes(db: Handle, appId: string): Promise<string[]> {
-  const { rows } = await db.query<{ type: string }>(
+export const listDeviceTypes = (db: Handle, appId: string) =>
+  query(db).column<string>(
     `WITH RECURSIVE found (type, n) AS (
        (SELECT device_type, 1 FROM installation WHERE app_id = $1 ORDER BY device_type LIMIT 1)
        UNION ALL
@@ -170,8 +198,6 @@ export async function listDeviceTypes(db: Handle, appId: string): Promise<string
      SELECT type FROM found WHERE type IS NOT NULL`,
     [appId, maxTypes],
   );
-  return rows.map(({ type }) => type);
-}
 
 /** Node of a query plan, without its conditions: those hold clients' values. */
 export interface PlanNode {
@@ -184,19 +210,14 @@ export interface PlanNode {
   steps: PlanNode[];
 }
 
-/**
- * Part of a plan that a coordinator shows in place of its own: how the server plans it that has the
- * rows of the app.
- */
+/** Plan of the server with the rows of the app; the coordinator shows it in place of its own. */
 const remotePlan = z
   .object({
     Job: z.object({ Tasks: z.array(z.object({ 'Remote Plan': z.lazy(() => z.array(plans)) })) }),
   })
   .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
 
-/**
- * Returns the name of a table or an index; on its server it has the number of its part behind it.
- */
+/** Returns the name of a table or an index without the number of its shard. */
 const withoutShard = (name: string | undefined): string | undefined => name?.replace(/_\d{6,}$/, '');
 
 const planNode: z.ZodType<PlanNode> = z
@@ -236,10 +257,7 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
   return first.Plan;
 }
 
-/**
- * Indexes that contain every row of an app. A scan of such an index with a filter reads the whole
- * app.
- */
+/** Indexes with every row of an app: a scan of one with a filter reads the whole app. */
 export const wholeAppIndexes: ReadonlySet<string> = new Set(['installation_pkey']);
 
 /**
@@ -256,23 +274,18 @@ export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): P
 }
 
 /** Counts the scheduled pushes of an app. */
-export async function countScheduled(tx: Handle, appId: string): Promise<number> {
-  const { rows } = await tx.query<{ n: number }>(
-    'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
-    [appId],
-  );
-  return rows[0]?.n ?? 0;
-}
+export const countScheduled = (tx: Handle, appId: string) =>
+  query(tx).number('SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
 
 /** Returns recipients per second of the newest large finished push among the last hundred. */
 export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
-  const { rows } = await tx.query<{ pace: number | null }>(
+  const rate = await query(tx).value<number | null>(
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
        FROM (SELECT * FROM notification WHERE app_id = $1 ORDER BY id DESC LIMIT 100) recent
       WHERE state = 'done' AND devices >= 1000 AND finished_at > first_sent_at ORDER BY id DESC LIMIT 1`,
     [appId],
   );
-  return rows[0]?.pace ?? undefined;
+  return rate ?? undefined;
 }
 
 /** Devices of one type of an app, or of one vendor among them. */
@@ -283,10 +296,7 @@ export interface DeviceKind {
   vendor: string | null;
 }
 
-/**
- * `min` makes the planner use the index on the types: for EXISTS it may prefer a scan that ends at
- * the first row.
- */
+/** `min` makes the planner use the index; for EXISTS it may prefer a scan that ends at the first row. */
 const existing = new AppStatement(
   4,
   (
@@ -300,16 +310,11 @@ const existing = new AppStatement(
   { isPrepared: true },
 );
 
-/**
- * Tells for each kind whether there is a device of it, with one index look-up, whatever the number
- * of devices.
- */
+/** Returns for each kind whether a device of it exists, with one index lookup. */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
-  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) => [
-    part.map(({ appId }) => appId),
-    part.map(({ deviceType }) => deviceType),
-    part.map(({ vendor }) => vendor),
-  ]);
+  const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) =>
+    listsOf(part, 'appId', 'deviceType', 'vendor'),
+  );
   const have = new Set(parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])));
   return kinds.map((kind) => have.has(kind));
 }
@@ -326,10 +331,7 @@ export interface PointTarget {
   names: readonly string[];
 }
 
-/**
- * Point target of one push, and since when its installation must have been active
- * (`activeCondition`).
- */
+/** Point target of a push; its installation must be active since a time (`activeCondition`). */
 export interface PointLookup extends PointTarget {
   appId: string;
   activeSince: Date;
@@ -342,10 +344,7 @@ export interface PointDevice {
   traits: string;
 }
 
-interface PointRow extends PointDevice {
-  app_id: string;
-  value: string;
-}
+type PointRow = PointDevice & { appId: string; value: string };
 
 /** A name of an installation that a lookup asks for. */
 interface NamedLookup extends PointLookup {
@@ -356,7 +355,7 @@ interface NamedLookup extends PointLookup {
 const pointStatement = (column: UniqueColumn): AppStatement =>
   new AppStatement(
     4,
-    (andApp) => `SELECT k.app_id, k.value, i.id, i.traits
+    (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i.traits
      FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
     CROSS JOIN LATERAL (
       SELECT id, ${traitsText} AS traits FROM installation t
@@ -371,10 +370,7 @@ const pointStatements = {
   device_token: pointStatement('device_token'),
 } satisfies Record<UniqueColumn, AppStatement>;
 
-/**
- * Finds the installations of many pushes in one statement for each column; undefined for a push
- * without one.
- */
+/** Finds the installations of many pushes with one statement per column; undefined for none. */
 export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
@@ -383,8 +379,7 @@ export async function findPointDevices(
   const found = new Map<string, PointDevice>();
   for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
     for (const part of await pointStatements[column].run<PointRow, NamedLookup>(db, ofColumn, valuesOf))
-      for (const { app_id, value, id, traits } of part.found)
-        found.set(keyOf(app_id, column, value), { id, traits });
+      for (const { appId, value, ...device } of part.found) found.set(keyOf(appId, column, value), device);
   return lookups.map(({ appId, column, names }) => {
     const name = names.find((one) => found.has(keyOf(appId, column, one)));
     return name === undefined ? undefined : found.get(keyOf(appId, column, name));
@@ -393,20 +388,14 @@ export async function findPointDevices(
 
 const keyOf = (appId: string, column: string, value: string): string => `${appId} ${column} ${value}`;
 
-const valuesOf = (lookups: readonly NamedLookup[]): unknown[] => [
-  lookups.map(({ appId }) => appId),
-  lookups.map(({ name }) => name),
-  lookups.map((lookup) => lookup.activeSince),
-];
+const valuesOf = (lookups: readonly NamedLookup[]): unknown[] =>
+  listsOf(lookups, 'appId', 'name', 'activeSince');
 
 /** Blanks at the ends of a value do not count. */
 const trimmed = (text: string): string =>
   String.raw`nullif(btrim(left(btrim(${text}, E' \t\r\n'), ${maxValueChars}), E' \t\r\n'), '')`;
 
-/**
- * Returns the value of a field as a text; NULL for none, an empty one, and one that is a list or an
- * object.
- */
+/** Returns the value of a field as text; NULL for none, an empty one, a list or an object. */
 function valueSql(field: string, paths: (path: string[]) => string): string {
   const column = shownColumns.get(field);
   if (column !== undefined) return trimmed(`${column}::text`);
@@ -436,14 +425,12 @@ export async function readFieldValues(
   const values: unknown[] = [appId, `{${ids.join()}}`];
   const sql = `SELECT id, json_build_array(${expressionsOf(variables, values).join(', ')}) AS found
                  FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])`;
-  const { rows } = await db.query<{ id: number; found: FieldValues }>(fieldValueStatements.of(sql), values);
+  const statement = fieldValueStatements.of(sql);
+  const rows = await query(db).rows<{ id: number; found: FieldValues }>(statement, values);
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
-/**
- * Counts the devices that meet a condition, and those of them that get the default of each
- * variable.
- */
+/** Counts the devices that meet a condition, and those that get the default of each variable. */
 export async function countFallbacks(
   db: Handle,
   condition: SqlCondition,
@@ -451,12 +438,11 @@ export async function countFallbacks(
 ): Promise<VariableCounts> {
   const values = [...condition.values];
   const counts = expressionsOf(variables, values).map((sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`);
-  const { rows } = await db.query<{ devices: number; fallbacks: number[] }>(
+  const { devices, fallbacks } = await query(db).one<{ devices: number; fallbacks: number[] }>(
     `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS fallbacks
        FROM installation WHERE ${condition.text}`,
     values,
   );
-  const { devices, fallbacks } = rows[0] ?? { devices: 0, fallbacks: [] };
   return Object.fromEntries(
     Object.keys(variables).map((name, i) => [name, { devices, fallback: fallbacks[i] ?? 0 }]),
   );
@@ -490,9 +476,7 @@ export interface SampledField {
   values: { value: Json; share: number }[];
 }
 
-/**
- * Built-in members of which values are suggested. Those with ids are not: each device has its own.
- */
+/** Built-in members whose values are suggested; not those that differ for each device. */
 const columns = `'deviceType', device_type, 'vendor', vendor_name, 'deviceProfile', device_profile, 'timeZone', time_zone,
   'apnsTopic', topic, 'apnsTeamId', team_id, 'channels', CASE WHEN cardinality(channels) > 0 THEN to_jsonb(channels) END,
   'badge', badge, 'valid', valid`;
@@ -501,12 +485,9 @@ const sample = `sample AS MATERIALIZED (
     SELECT fields || jsonb_strip_nulls(jsonb_build_object(${columns})) AS members
       FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})`;
 
-/**
- * Lists the members of the newest installations whose name begins with `prefix`, the most frequent
- * first.
- */
-export async function sampleFields(db: Handle, appId: string, prefix: string): Promise<SampledField[]> {
-  const { rows } = await db.query<SampledField>(
+/** Lists the most frequent members of the newest installations whose name begins with `prefix`. */
+export const sampleFields = (db: Handle, appId: string, prefix: string) =>
+  query(db).rows<SampledField>(
     `WITH ${sample},
      member AS (
        SELECT m.key AS name, m.value FROM sample, jsonb_each(members) AS m WHERE starts_with(m.key, $2)),
@@ -529,18 +510,10 @@ export async function sampleFields(db: Handle, appId: string, prefix: string): P
       GROUP BY f.name, f.types, f.n ORDER BY f.n DESC, f.name`,
     [appId, prefix],
   );
-  return rows;
-}
 
-/**
- * Lists the channels of the newest installations that begin with `prefix`, the most frequent first.
- */
-export async function sampleChannels(
-  db: Handle,
-  appId: string,
-  prefix: string,
-): Promise<{ value: string; share: number }[]> {
-  const { rows } = await db.query<{ value: string; share: number }>(
+/** Lists the most frequent channels of the newest installations that begin with `prefix`. */
+export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
+  query(db).rows<{ value: string; share: number }>(
     `WITH sample AS MATERIALIZED (
        SELECT channels FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxSampled})
      SELECT channel AS value, round(count(*) / (SELECT count(*) FROM sample)::numeric, 3)::float8 AS share
@@ -548,14 +521,10 @@ export async function sampleChannels(
       GROUP BY channel ORDER BY count(*) DESC, channel LIMIT ${maxNames}`,
     [appId, prefix],
   );
-  return rows;
-}
 
 /** What the tables of the device channel and of receipts know of a device. */
-export interface DeviceState {
-  /**
-   * When it logged in to the device channel, and at which process; null while it is not connected.
-   */
+interface DeviceState {
+  /** Login to the device channel, and its process; null while it is not connected. */
   onlineSince: Date | null;
   node: string | null;
   /** Messages that wait for it, up to the limit of the query. */
@@ -570,15 +539,10 @@ export async function readDeviceState(
   { appId, id }: { appId: string; id: number },
   maxInbox: number,
 ): Promise<DeviceState> {
-  const { rows } = await db.query<{
-    since: Date | null;
-    node: string | null;
-    inbox: number;
-    connector: string | null;
-    noted_at: Date | null;
-    is_sure: boolean | null;
-  }>(
-    `SELECT s.since, s.node_id AS node, n.connector, n.noted_at, n.is_sure,
+  const { connector, at, isSure, ...state } = await query(db).one<
+    Omit<DeviceState, 'notice'> & NoticeColumns
+  >(
+    `SELECT s.since AS "onlineSince", s.node_id AS node, n.connector, n.noted_at AS at, n.is_sure AS "isSure",
             (SELECT count(*) FROM (SELECT FROM channel_inbox i
                                     WHERE i.app_id = $1 AND i.installation = $2 LIMIT $3) AS waiting) AS inbox
        FROM (SELECT) AS one
@@ -586,11 +550,11 @@ export async function readDeviceState(
        LEFT JOIN dead_notice n ON n.app_id = $1 AND n.installation = $2`,
     [appId, id, maxInbox],
   );
-  const [row] = rows;
-  const { connector = null, noted_at: at = null } = row ?? {};
-  const notice = connector !== null && at !== null ? { connector, at, isSure: row?.is_sure === true } : null;
-  return { onlineSince: row?.since ?? null, node: row?.node ?? null, inbox: row?.inbox ?? 0, notice };
+  const notice = connector !== null && at !== null ? { connector, at, isSure: isSure === true } : null;
+  return { ...state, notice };
 }
+
+type NoticeColumns = { connector: string | null; at: Date | null; isSure: boolean | null };
 
 /** Devices and users that are counted; an app with more has at least so many. */
 export const maxCounted = 1_000_000;
@@ -609,8 +573,8 @@ export interface Arrivals {
 }
 
 /** Counts the devices and users of an app; at most `maxCounted` of each. */
-export async function countArrivals(tx: Handle, appId: string): Promise<Arrivals> {
-  const { rows } = await tx.query<Arrivals>(
+export const countArrivals = (tx: Handle, appId: string) =>
+  query(tx).one<Arrivals>(
     `SELECT d.*, u.* FROM
        (SELECT count(imported_at) AS imported, count(*) FILTER (WHERE updated_at > imported_at) AS seen,
                count(*) FILTER (WHERE imported_at IS NULL) AS registered
@@ -619,24 +583,14 @@ export async function countArrivals(tx: Handle, appId: string): Promise<Arrivals
           FROM (SELECT email, mobile_phone_number FROM app_user WHERE app_id = $1 LIMIT $2) AS one) AS u`,
     [appId, maxCounted],
   );
-  return rows[0] ?? { imported: 0, seen: 0, registered: 0, users: 0, withEmail: 0, withPhone: 0 };
-}
-
-/** Devices whose app called last on a day in UTC, `YYYY-MM-DD`. */
-export interface DayOfArrivals {
-  day: string;
-  /** Devices that an import wrote. */
-  moved: number;
-  /** Devices that registered here. */
-  registered: number;
-}
 
 /**
- * Returns the days since a time on which devices called last, the oldest first; of at most
- * `maxCounted` devices.
+ * Returns the days in UTC (`YYYY-MM-DD`) on which devices called last, oldest first, with the
+ * number of imported devices (`moved`) and of those that registered here. Reads `maxCounted`
+ * devices at most.
  */
-export async function listArrivalDays(tx: Handle, appId: string, since: Date): Promise<DayOfArrivals[]> {
-  const { rows } = await tx.query<DayOfArrivals>(
+export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
+  query(tx).rows<{ day: string; moved: number; registered: number }>(
     `SELECT to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD') AS day, count(imported_at) AS moved,
             count(*) FILTER (WHERE imported_at IS NULL) AS registered
        FROM (SELECT imported_at, updated_at FROM installation WHERE app_id = $1 LIMIT $2) AS device
@@ -644,5 +598,3 @@ export async function listArrivalDays(tx: Handle, appId: string, since: Date): P
       GROUP BY 1 ORDER BY 1`,
     [appId, maxCounted, since],
   );
-  return rows;
-}

@@ -3,7 +3,8 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { OutcomeTotals } from '../../domain/outcome.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type FailedBatch, failuresText, insertFailuresSql, type RecipientFailure } from './push-failures.ts';
 
@@ -60,41 +61,18 @@ export interface Batch {
   language: string | null;
 }
 
-/** Columns of a batch as a dispatcher fetches it. */
-export interface BatchRow {
-  app_id: string;
-  id: number;
-  push_id: number;
-  connector: ConnectorId;
-  profile: string;
-  recipients: number[];
-  badges: (number | null)[] | null;
-  settled: Buffer | null;
-  moved: number[] | null;
-  is_settled: boolean;
-  attempt: number;
-  tries: number;
-  unanswered: number;
-  expires_at: Date | null;
-  language: string | null;
-}
+const batchColumns = membersOf(
+  'b',
+  `app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt,
+  tries, unanswered, expires_at, language`,
+);
 
-export const toBatch = (row: BatchRow): Batch => ({
-  appId: row.app_id,
-  id: row.id,
-  pushId: row.push_id,
-  connector: row.connector,
-  profile: row.profile,
-  recipients: row.recipients,
-  badges: row.badges,
-  states: RecipientStates.ofRow(row, row.recipients.length),
-  retried: row.moved ?? [],
-  isSettled: row.is_settled,
-  attempt: row.attempt,
-  tries: row.tries,
-  unanswered: row.unanswered,
-  expiresAt: row.expires_at,
-  language: row.language,
+type BatchRow = Omit<Batch, 'states' | 'retried'> & { settled: Buffer | null; moved: number[] | null };
+
+const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
+  ...batch,
+  states: RecipientStates.ofRow({ settled, moved }, batch.recipients.length),
+  retried: moved ?? [],
 });
 
 /** Columns of a batch that `insertBatches` reads from JSON, by name. */
@@ -113,24 +91,16 @@ const insertStatement = prepare(
     ORDER BY b.ordinality RETURNING id`,
 );
 
-/** Batches of one push. */
-export interface PushBatches {
-  appId: string;
-  pushId: number;
-  batches: readonly NewBatch[];
-}
-
-/**
- * Writes batches of pushes in one statement; returns the ids of each push in the order of its
- * batches.
- */
-export async function insertBatchesOf(tx: Handle, pushes: readonly PushBatches[]): Promise<number[][]> {
+/** Writes batches of pushes in one statement. Returns the ids of the batches, by push and in order. */
+export async function insertBatchesOf(
+  tx: Handle,
+  pushes: readonly { appId: string; pushId: number; batches: readonly NewBatch[] }[],
+): Promise<number[][]> {
   const all = pushes.flatMap(({ appId, pushId, batches }) =>
     batches.map((batch) => ({ app_id: appId, push_id: pushId, ...toColumns(batch) })),
   );
   if (all.length === 0) return pushes.map(() => []);
-  const { rows } = await tx.query<{ id: number }>(insertStatement, [JSON.stringify(all)]);
-  const ids = rows.map(({ id }) => id);
+  const ids = await query(tx).column<number>(insertStatement, [JSON.stringify(all)]);
   return pushes.map(({ batches }) => ids.splice(0, batches.length));
 }
 
@@ -176,18 +146,11 @@ export interface BatchKey {
 }
 
 /** Returns keys as two parameters. */
-export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => [
-  keys.map(({ appId }) => appId),
-  keys.map(({ batchId }) => batchId),
-];
+export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => listsOf(keys, 'appId', 'batchId');
 
 const findStatement = new AppStatement(
   3,
-  (
-    andApp,
-  ) => `SELECT b.app_id, b.id, b.push_id, b.connector, b.profile, b.recipients, b.badges, b.settled, b.moved,
-          b.is_settled, b.attempt, b.tries, b.unanswered, b.expires_at, b.language
-     FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
+  (andApp) => `SELECT ${batchColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
      JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id WHERE true${andApp('b')}`,
   { isPrepared: true },
 );
@@ -206,53 +169,41 @@ export async function findBatch(db: Handle, appId: string, batchId: number): Pro
 }
 
 /** Returns open batches without a job: a resumed small push sends them itself. */
-export async function findBatchesWithoutJob(db: Handle, appId: string, pushId: number): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(
+export const findBatchesWithoutJob = (db: Handle, appId: string, pushId: number) =>
+  query(db).column<number>(
     `SELECT id FROM push_batch
       WHERE app_id = $1 AND push_id = $2 AND NOT is_settled AND NOT has_job ORDER BY id`,
     [appId, pushId],
   );
-  return rows.map((row) => row.id);
-}
 
 /** Returns the open batches of a push. */
-export async function listOpenBatches(db: Handle, appId: string, pushId: number): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(
+export const listOpenBatches = (db: Handle, appId: string, pushId: number) =>
+  query(db).column<number>(
     'SELECT id FROM push_batch WHERE app_id = $1 AND push_id = $2 AND NOT is_settled ORDER BY id',
     [appId, pushId],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** Returns the open batches of a push whose slots are void since its rate was changed. */
-export async function findVoidSlots(db: Handle, appId: string, pushId: number): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(
+export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
+  query(db).column<number>(
     `SELECT b.id FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
       WHERE b.app_id = $1 AND b.push_id = $2 AND NOT b.is_settled
         AND b.slot_epoch <> n.pace_epoch AND b.slot_at >= n.pace_epoch_at`,
     [appId, pushId],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** Returns the open batches of a gateway that have no slot and no retry time ahead. */
-export async function findWaitingForGateway(
-  db: Handle,
-  { appId, connector, profile }: BreakerKey,
-): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(
+export const findWaitingForGateway = (db: Handle, { appId, connector, profile }: BreakerKey) =>
+  query(db).column<number>(
     `SELECT b.id FROM notification n JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
       WHERE n.app_id = $1 AND n.state = 'sending' AND NOT b.is_settled AND b.connector = $2 AND b.profile = $3
         AND (b.not_before IS NULL OR b.not_before <= now()) AND (b.slot_at IS NULL OR b.slot_at <= now())`,
     [appId, connector, profile],
   );
-  return rows.map(({ id }) => id);
-}
 
 /** Marks that the batch has a job from now on. */
-export async function markJobCreated(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const markJobCreated = (tx: Handle, appId: string, id: number) =>
+  query(tx).run('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /**
  * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips them
@@ -276,10 +227,7 @@ export interface SettledBatch {
   totals: OutcomeTotals;
   /** Its recipients that have moved to retry batches, as far as the caller knows. */
   retriedCount: number;
-  /**
-   * Recipients that were sent to by the form of their token; absent or null where the connector has
-   * one form.
-   */
+  /** Recipients by the form of their token; absent or null where the connector has one form. */
   sentBy?: Record<string, number> | null;
 }
 
@@ -315,20 +263,19 @@ const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: Se
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const { rows } = await tx.query<BatchRow>(
-    'SELECT * FROM push_batch WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE',
+  const row = await query(tx).row<BatchRow>(
+    `SELECT ${batchColumns} FROM push_batch b WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE`,
     [appId, id],
   );
-  return rows.map(toBatch)[0];
+  return row && toBatch(row);
 }
 
 /** Marks recipients of a locked batch as moved to retry batches. */
-export async function markRetried(tx: Handle, batch: Batch, places: number[]): Promise<void> {
-  await tx.query(
+export const markRetried = (tx: Handle, batch: Batch, places: number[]) =>
+  query(tx).run(
     `UPDATE push_batch SET moved = coalesce(moved, '{}') || $3::int[] WHERE app_id = $1 AND id = $2`,
     [batch.appId, batch.id, places],
   );
-}
 
 const checkpointStatement = prepare(
   `WITH mark AS (UPDATE push_batch SET settled = $3 WHERE app_id = $1 AND id = $2 AND NOT is_settled RETURNING 1)

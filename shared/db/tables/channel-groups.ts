@@ -1,5 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
@@ -80,7 +81,7 @@ const acknowledgeStatement = new AppStatement(
 );
 
 /** Result of `acknowledgeGroups`. */
-export interface GroupResult {
+interface GroupResult {
   acked: number;
   /** Acknowledgements of devices that their group does not hold: repeated ones, and those of moved messages. */
   others: GroupAcknowledgement[];
@@ -109,49 +110,29 @@ function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[
   ];
 }
 
-interface AcknowledgedRow {
-  appId: string;
-  id: number;
-  missing: number[];
-  acked: number;
-}
-
 /** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
-export async function acknowledgeGroups(
-  db: Handle,
-  acknowledgements: GroupAcknowledgement[],
-): Promise<GroupResult> {
-  const parts = await acknowledgeStatement.run<AcknowledgedRow, GroupAcknowledgement>(
-    db,
-    acknowledgements,
-    columnsOf,
-  );
+export async function acknowledgeGroups(db: Handle, acks: GroupAcknowledgement[]): Promise<GroupResult> {
+  const parts = await acknowledgeStatement.run<
+    { appId: string; id: number; missing: number[]; acked: number },
+    GroupAcknowledgement
+  >(db, acks, columnsOf);
   const rows = parts.flatMap(({ found }) => found);
   const missing = new Map(rows.map((row) => [`${row.appId}/${row.id}`, row.missing]));
   const acked = rows.reduce((sum, row) => sum + row.acked, 0);
   const isMissing = ({ appId, groupId, installation }: GroupAcknowledgement) =>
     missing.get(`${appId}/${groupId}`)?.includes(installation) ?? true;
-  return { acked, others: acked === acknowledgements.length ? [] : acknowledgements.filter(isMissing) };
+  return { acked, others: acked === acks.length ? [] : acks.filter(isMissing) };
 }
 
 /** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
-export async function findGroups(
-  db: Handle,
-  acknowledgements: Acknowledgement[],
-): Promise<GroupAcknowledgement[]> {
-  const { rows } = await db.query<GroupAcknowledgement>(
+export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
+  query(db).rows<GroupAcknowledgement>(
     `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS a (app_id, installation, push_id)
        JOIN channel_group g ON g.app_id = a.app_id AND g.push_id = a.push_id
             AND a.installation BETWEEN g.lowest AND g.highest AND a.installation = ANY (g.pending)`,
-    [
-      acknowledgements.map(({ appId }) => appId),
-      acknowledgements.map(({ installation }) => installation),
-      acknowledgements.map(({ pushId }) => pushId),
-    ],
+    listsOf(acknowledgements, 'appId', 'installation', 'pushId'),
   );
-  return rows;
-}
 
 /** Groups that one transaction of `moveToInboxes` moves. */
 const groupsPerMove = 50;
@@ -163,24 +144,29 @@ const groupsPerMove = 50;
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
   // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
-  const { rows: times } = await db.query<{ before: Date }>(
+  const before = await query(db).value<Date>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],
   );
-  const page = { before: times[0]?.before ?? new Date(0), limit: groupsPerMove };
-  const { rows: apps } = await db.query<{ appId: string }>(
-    'SELECT app_id AS "appId" FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
+  const page = { before: before ?? new Date(0), limit: groupsPerMove };
+  const apps = await query(db).column<string>(
+    'SELECT app_id FROM channel_group WHERE created_at <= $1 GROUP BY app_id ORDER BY app_id',
     [page.before],
   );
   let expired = 0;
   // A transaction for each page of an app: a sharded database locks no rows of several apps.
-  for (const { appId } of apps)
+  for (const appId of apps)
     for (let moved = page.limit; moved === page.limit; ) {
       const result = await db.transaction((tx) => moveGroupsOfApp(tx, appId, page));
       moved = result.moved;
       expired += result.expired;
     }
   return expired;
+}
+
+interface OldGroup extends MessageGroup {
+  pushId: number;
+  isExpired: boolean;
 }
 
 const oldGroups = `
@@ -200,15 +186,13 @@ async function moveGroupsOfApp(
   appId: string,
   { before, limit }: { before: Date; limit: number },
 ): Promise<{ moved: number; expired: number }> {
-  const { rows: old } = await tx.query<GroupRow>(oldGroups, [appId, before, limit]);
+  const old = await query(tx).rows<OldGroup>(oldGroups, [appId, before, limit]);
   if (old.length === 0) return { moved: 0, expired: 0 };
   const valid = old.filter(({ isExpired }) => !isExpired);
   if (valid.length > 0)
     await tx.query(addToInboxes, [
       appId,
-      valid.map(({ id }) => id),
-      valid.map(({ pushId }) => pushId),
-      valid.map(({ messageId }) => messageId),
+      ...listsOf(valid, 'id', 'pushId', 'messageId'),
       valid.map(({ pending }) => `{${pending.join()}}`),
     ]);
   await tx.query('DELETE FROM channel_group WHERE app_id = $1 AND id = ANY ($2::bigint[])', [
@@ -217,12 +201,4 @@ async function moveGroupsOfApp(
   ]);
   const lost = old.filter(({ isExpired }) => isExpired);
   return { moved: old.length, expired: lost.reduce((sum, { pending }) => sum + pending.length, 0) };
-}
-
-interface GroupRow {
-  id: number;
-  pushId: number;
-  messageId: number;
-  pending: number[];
-  isExpired: boolean;
 }

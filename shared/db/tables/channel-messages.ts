@@ -3,6 +3,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { violatedConstraint } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded, sweepText } from '../sharding.ts';
 import {
   type Acknowledgement,
@@ -17,7 +18,7 @@ import {
  * (protocol/channel.md#delivery-on-the-channel). A device has at most one message of a push, so the
  * message id on the wire is the push id, the same at every delivery.
  */
-export interface MessageToEnqueue {
+interface MessageToEnqueue {
   appId: string;
   /** Internal id of the push. */
   pushId: number;
@@ -43,10 +44,7 @@ export interface GroupNotification {
   groupId: number;
 }
 
-/**
- * NOTIFY topic that wakes the api processes; the payload is an `InboxNotification` or a
- * `GroupNotification` in JSON.
- */
+/** NOTIFY topic that wakes api processes: an `InboxNotification` or `GroupNotification` in JSON. */
 export const inboxTopic = 'carillon_inbox';
 
 const enqueueTries = 3;
@@ -100,7 +98,7 @@ const enqueueStatement = prepare(`
   ), span AS (
     SELECT count(*) AS enqueued, min(id) AS from_id, max(id) AS to_id FROM added
   )
-  SELECT EXISTS (SELECT FROM message) AS has_message,
+  SELECT EXISTS (SELECT FROM message) AS "hasMessage",
          s.enqueued + coalesce(g.enqueued, 0) AS enqueued,
          CASE WHEN s.enqueued > 0 THEN pg_notify('${inboxTopic}',
            json_build_object('appId', $1::text, 'fromId', from_id, 'toId', to_id)::text) END,
@@ -136,14 +134,12 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
   throw new Error('the message of a push could neither be written nor found');
 }
 
-interface EnqueueRow {
-  has_message: boolean;
-  enqueued: number;
-}
-
 async function enqueue(db: Handle, values: unknown[]): Promise<number | undefined> {
-  const { rows } = await db.query<EnqueueRow>(enqueueStatement, values);
-  return rows[0]?.has_message ? rows[0].enqueued : undefined;
+  const { hasMessage, enqueued } = await query(db).one<{ hasMessage: boolean; enqueued: number }>(
+    enqueueStatement,
+    values,
+  );
+  return hasMessage ? enqueued : undefined;
 }
 
 /** Returns undefined when a concurrent call stored the same group. */
@@ -203,25 +199,15 @@ async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[
   const parts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
     db,
     acknowledgements,
-    (part) => [
-      part.map(({ appId }) => appId),
-      part.map(({ installation }) => installation),
-      part.map(({ pushId }) => pushId),
-    ],
+    (part) => listsOf(part, 'appId', 'installation', 'pushId'),
   );
   return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
 }
 
-/**
- * Grace period: `enqueueMessage` in progress at the expiry must still find its message. Statements
- * end much sooner.
- */
+/** Grace period: an `enqueueMessage` in progress at the expiry must still find its message. */
 const graceMs = 10 * 60_000;
 
-/**
- * Joined with a CTE instead of IN (…): a plan may run the subquery of IN several times, each with
- * its own limit.
- */
+/** Joined with a CTE, since a plan may run a subquery of IN several times, each with its own limit. */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
      SELECT i.app_id, i.id FROM channel_message m
@@ -313,27 +299,17 @@ const insertInboxes = `
 
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
-/**
- * Stores a message as `enqueueMessage` does, in a transaction. Returns undefined if a concurrent
- * call stores it.
- */
-export function enqueueSharded(
-  db: Database,
-  topic: string,
-  message: ShardedMessage,
-): Promise<number | undefined> {
+/** Stores a message in a transaction; undefined if a concurrent call stores it. */
+function enqueueSharded(db: Database, topic: string, message: ShardedMessage): Promise<number | undefined> {
   return db.transaction(async (tx) => {
     const { appId, pushId, digest, content, expiresAt } = message;
-    const known = await tx.query<{ id: number }>(findMessage, [appId, pushId, digest]);
-    const made = known.rows[0]
-      ? known
-      : await tx.query<{ id: number }>(insertMessage, [appId, pushId, digest, content, expiresAt]);
-    const messageId = made.rows[0]?.id;
+    const messageId =
+      (await query(tx).value<number>(findMessage, [appId, pushId, digest])) ??
+      (await query(tx).value<number>(insertMessage, [appId, pushId, digest, content, expiresAt]));
     if (messageId === undefined) return undefined;
     const wanted = await findNew(tx, message);
     if (wanted.length === 0) return 0;
-    const { rows } = await tx.query<{ installation: number }>(findConnected, [appId, listText(wanted)]);
-    const connected = new Set(rows.map(({ installation }) => installation));
+    const connected = new Set(await query(tx).column<number>(findConnected, [appId, listText(wanted)]));
     const [lowest, highest] = [wanted[0], wanted.at(-1)];
     await tx.query(insertDeposit, [appId, pushId, lowest, highest, listText(wanted), expiresAt]);
     const push = { ...message, messageId };
@@ -346,8 +322,7 @@ export function enqueueSharded(
 /** Returns the installations that never got a message of the push. */
 async function findNew(tx: Handle, { appId, pushId, ids }: ShardedMessage): Promise<number[]> {
   const values = [appId, pushId, ids[0], ids.at(-1)];
-  const { rows } = await tx.query<{ installation: number }>(findPast, values);
-  const past = new Set(rows.map(({ installation }) => installation));
+  const past = new Set(await query(tx).column<number>(findPast, values));
   return ids.filter((id) => !past.has(id));
 }
 
@@ -362,8 +337,7 @@ async function addGroup(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const { rows } = await tx.query<{ id: number }>(`SELECT nextval('channel_inbox_id_seq') AS id`);
-  const groupId = rows[0]?.id;
+  const groupId = await query(tx).value<number>(`SELECT nextval('channel_inbox_id_seq')`);
   const values = [appId, groupId, pushId, messageId, ids[0], ids.at(-1), listText(ids), expiresAt];
   await tx.query(insertGroup, values);
   await notify(tx, topic, [{ appId, groupId }]);
@@ -377,8 +351,7 @@ async function addInboxes(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const { rows } = await tx.query<{ id: number }>(insertInboxes, [appId, pushId, messageId, listText(ids)]);
-  const added = rows.map(({ id }) => id);
+  const added = await query(tx).column<number>(insertInboxes, [appId, pushId, messageId, listText(ids)]);
   if (added.length > 0)
     await notify(tx, topic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
   return added.length;
@@ -399,7 +372,7 @@ export interface InboxPlace {
 export const firstInbox: InboxPlace = { appId: '', installation: 0 };
 
 /** Inboxes over their limit in one step of a walk. */
-export interface CrowdedInboxes {
+interface CrowdedInboxes {
   /** Installations by app. */
   installations: Map<string, number[]>;
   /** Start of the next step; undefined after the last one. */
@@ -420,10 +393,7 @@ const crowdedStatement = `
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
-/**
- * Reads up to `rows` inbox rows from a place on, and returns the inboxes among them that are over
- * their limit.
- */
+/** Reads up to `rows` inbox rows from a place on. Returns the inboxes that are over their limit. */
 export async function findCrowdedInboxes(
   db: Handle,
   { appId, installation }: InboxPlace,
@@ -444,10 +414,7 @@ export async function findCrowdedInboxes(
   return { installations, next };
 }
 
-/**
- * Locks rows in the order of acknowledgements, to avoid deadlocks; a row that is locked is being
- * acknowledged.
- */
+/** Locks in the order of acknowledgements, to avoid deadlocks. A locked row is being acknowledged. */
 const displaceStatement = prepare(`
   WITH crowded AS MATERIALIZED (
     SELECT installation, count(*) - ${maxPendingMessages} AS excess FROM channel_inbox
@@ -473,17 +440,9 @@ const displaceStatement = prepare(`
   )
   SELECT count(*) AS displaced FROM deleted`);
 
-/**
- * Deletes the oldest messages of inboxes with more than `maxPendingMessages`, and adds their number
- * to the push records. Returns the number.
- */
-export async function displaceOldest(db: Handle, appId: string, installations: number[]): Promise<number> {
-  const { rows } = await db.query<{ displaced: number }>(displaceStatement, [
-    appId,
-    `{${installations.join()}}`,
-  ]);
-  return rows[0]?.displaced ?? 0;
-}
+/** Deletes the oldest messages of inboxes over their limit, and counts them on the push records. */
+export const displaceOldest = (db: Handle, appId: string, installations: number[]) =>
+  query(db).number(displaceStatement, [appId, `{${installations.join()}}`]);
 
 /** Message of a push, as devices get it. */
 export interface DeviceMessage {
@@ -501,22 +460,12 @@ export interface InboxMessage extends DeviceMessage {
   groupId: number | undefined;
 }
 
-/**
- * Condition: group `g` holds an installation. The range is compared first, since few groups need
- * their list read.
- */
+/** Condition: group `g` holds an installation. Compares the range first, to read few lists. */
 export const holds = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
-interface MessageRow {
-  push_id: number;
-  content: string;
-  expires_at: Date;
-}
-
-function toMessage(row: MessageRow): DeviceMessage {
-  return { pushId: row.push_id, content: row.content, expiresAtMs: row.expires_at.getTime() };
-}
+/** Expiry of `channel_message m` in epoch milliseconds. */
+const expiresAtMs = `floor(extract(epoch FROM m.expires_at) * 1000)::float8 AS "expiresAtMs"`;
 
 /**
  * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes
@@ -529,8 +478,8 @@ export async function readInbox(
   installation: number,
   page: { except: number[]; now: Date; limit: number },
 ): Promise<InboxMessage[]> {
-  const { rows } = await db.query<MessageRow & { position: number; group_id: number | null }>(
-    `SELECT p.position, p.group_id, p.push_id, m.content::text AS content, m.expires_at
+  const rows = await query(db).rows<Omit<InboxMessage, 'groupId'> & { groupId: number | null }>(
+    `SELECT p.position, p.group_id AS "groupId", p.push_id AS "pushId", m.content::text AS content, ${expiresAtMs}
        FROM (SELECT coalesce(i.position, i.id) AS position, NULL::bigint AS group_id, i.push_id, i.message_id
                FROM channel_inbox i WHERE i.app_id = $1 AND i.installation = $2
               UNION ALL
@@ -541,11 +490,7 @@ export async function readInbox(
       ORDER BY p.position LIMIT $5`,
     [appId, installation, page.except, page.now, page.limit],
   );
-  return rows.map((row) => ({
-    ...toMessage(row),
-    position: row.position,
-    groupId: row.group_id ?? undefined,
-  }));
+  return rows.map((row) => ({ ...row, groupId: row.groupId ?? undefined }));
 }
 
 /** Whether a device has pending messages: none, some, or more than its inbox may hold. */
@@ -564,10 +509,7 @@ const pendingStatement = new AppStatement(
                     WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
 );
 
-/**
- * Returns for each device whether it has pending messages; expired ones count until they are
- * deleted.
- */
+/** Returns for each device whether it has pending messages; expired ones count until deleted. */
 export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
@@ -575,7 +517,7 @@ export async function findPendingStates(
   const parts = await pendingStatement.run<{ n: number; isCrowded: boolean }, (typeof devices)[number]>(
     db,
     devices,
-    (part) => [part.map(({ appId }) => appId), part.map(({ installation }) => installation)],
+    (part) => listsOf(part, 'appId', 'installation'),
   );
   const states = new Map<object, PendingState>();
   for (const { part, found } of parts)
@@ -584,7 +526,7 @@ export async function findPendingStates(
 }
 
 /** Devices of one node in a page of inbox rows, and the id of the message for each. */
-export interface NodePage {
+interface NodePage {
   installations: number[];
   messageIds: number[];
   /** First row id of the next page; undefined after the last. */
@@ -602,30 +544,20 @@ export async function messagesForNode(
   notification: InboxNotification,
   limit: number,
 ): Promise<NodePage> {
-  const { rows } = await db.query<{
-    read: number;
-    lastId: number | null;
-    installations: number[] | null;
-    messageIds: number[] | null;
-  }>(
+  const { read, lastId, ...page } = await query(db).one<NodePage & { read: number; lastId: number | null }>(
     `WITH page AS MATERIALIZED (
        SELECT id, installation, message_id FROM channel_inbox
         WHERE app_id = $2 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT $5
      )
      SELECT count(*) AS read, max(p.id) AS "lastId",
-            array_agg(p.installation ORDER BY p.id) FILTER (WHERE s.node_id = $1) AS installations,
-            array_agg(p.message_id ORDER BY p.id) FILTER (WHERE s.node_id = $1) AS "messageIds"
+            coalesce(array_agg(p.installation ORDER BY p.id) FILTER (WHERE s.node_id = $1), '{}') AS installations,
+            coalesce(array_agg(p.message_id ORDER BY p.id) FILTER (WHERE s.node_id = $1), '{}') AS "messageIds"
        FROM page p LEFT JOIN LATERAL (
          SELECT c.node_id FROM channel_session c
           WHERE c.app_id = $2 AND c.installation = p.installation LIMIT 1) s ON true`,
     [nodeId, notification.appId, notification.fromId, notification.toId, limit],
   );
-  const { read = 0, lastId = null, installations, messageIds } = rows[0] ?? {};
-  return {
-    installations: installations ?? [],
-    messageIds: messageIds ?? [],
-    nextId: read === limit && lastId !== null ? lastId + 1 : undefined,
-  };
+  return { ...page, nextId: read === limit && lastId !== null ? lastId + 1 : undefined };
 }
 
 /** Returns messages by id; deleted ones are missing. */
@@ -634,23 +566,17 @@ export async function findMessages(
   appId: string,
   ids: number[],
 ): Promise<Map<number, DeviceMessage>> {
-  const { rows } = await db.query<MessageRow & { id: number }>(
-    `SELECT id, push_id, content::text AS content, expires_at
-       FROM channel_message WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
+  const rows = await query(db).rows<DeviceMessage & { id: number }>(
+    `SELECT id, push_id AS "pushId", content::text AS content, ${expiresAtMs}
+       FROM channel_message m WHERE app_id = $1 AND id = ANY ($2::bigint[])`,
     [appId, ids],
   );
-  return new Map(rows.map((row) => [row.id, toMessage(row)]));
+  return new Map(rows.map(({ id, ...message }) => [id, message]));
 }
 
-/**
- * Returns the devices of this node that have messages in their inboxes, with their number, 1000 at
- * most.
- */
-export async function devicesWithMessages(
-  db: Handle,
-  nodeId: string,
-): Promise<{ appId: string; installation: number; messages: number }[]> {
-  const { rows } = await db.query<{ appId: string; installation: number; messages: number }>(
+/** Lists the devices of this node with messages in their inboxes; counts 1000 of each at most. */
+export const devicesWithMessages = (db: Handle, nodeId: string) =>
+  query(db).rows<{ appId: string; installation: number; messages: number }>(
     `SELECT s.app_id AS "appId", s.installation, waiting.messages
        FROM channel_session s CROSS JOIN LATERAL (
          SELECT count(*) AS messages FROM (
@@ -659,5 +585,3 @@ export async function devicesWithMessages(
       WHERE s.node_id = $1 AND waiting.messages > 0`,
     [nodeId],
   );
-  return rows;
-}

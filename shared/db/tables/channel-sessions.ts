@@ -1,5 +1,6 @@
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
@@ -19,10 +20,7 @@ export interface NewDeviceSession extends DeviceSession {
   newestPosition: number;
 }
 
-/**
- * NOTIFY topic of takeovers, logins that end another session; the payload is a `DeviceSession` in
- * JSON.
- */
+/** NOTIFY topic of logins that end another session; the payload is a `DeviceSession` in JSON. */
 export const sessionTopic = 'carillon_session';
 
 /** Device, as its login command names it. */
@@ -55,7 +53,7 @@ export async function openSessions(
   // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
   // a crash of the database the processes restore their sessions.
   // The `+ 0` makes the planner read the groups of the app once; for a plain max() it would scan them from the end.
-  const { rows } = await db.query<Omit<NewDeviceSession, 'appId'> & { n: number }>(
+  const rows = await query(db).rows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
          FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS a (app_id, installation_id, n)
@@ -83,29 +81,22 @@ export async function openSessions(
               'installation', s.installation, 'sessionId', s.session_id)::text) END,
             set_config('synchronous_commit', 'off', true)
        FROM opened s JOIN device d ON d.app_id = s.app_id AND d.id = s.installation`,
-    [
-      devices.map(({ appId }) => appId),
-      devices.map(({ installationId }) => installationId),
-      nodeId,
-      now,
-      touchedBefore,
-    ],
+    [...listsOf(devices, 'appId', 'installationId'), nodeId, now, touchedBefore],
   );
-  const opened = new Map(rows.map((row) => [row.n, row]));
+  const opened = new Map(
+    rows.map(({ n, installation, sessionId, newestPosition }) => [
+      n,
+      { installation, sessionId, newestPosition },
+    ]),
+  );
   return devices.map(({ appId }, i) => {
-    const row = opened.get(i + 1);
-    if (!row) return undefined;
-    const { installation, sessionId, newestPosition } = row;
-    return { appId, installation, sessionId, newestPosition };
+    const session = opened.get(i + 1);
+    return session && { appId, ...session };
   });
 }
 
 function columnsOf(sessions: DeviceSession[]): unknown[] {
-  return [
-    sessions.map((session) => session.appId),
-    sessions.map((session) => session.installation),
-    sessions.map((session) => session.sessionId),
-  ];
+  return listsOf(sessions, 'appId', 'installation', 'sessionId');
 }
 
 /**
@@ -131,8 +122,8 @@ const closeStatement = new AppStatement(
 );
 
 /** Restores sessions that were removed with their node; a newer session at another process wins. */
-export async function restoreSessions(db: Handle, nodeId: string, sessions: DeviceSession[]): Promise<void> {
-  await db.query(
+export const restoreSessions = (db: Handle, nodeId: string, sessions: DeviceSession[]) =>
+  query(db).run(
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
      SELECT s.app_id, s.installation, s.session_id, $4
        FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS s (app_id, installation, session_id)
@@ -140,48 +131,37 @@ export async function restoreSessions(db: Handle, nodeId: string, sessions: Devi
      ON CONFLICT (app_id, installation) DO NOTHING`,
     [...columnsOf(sessions), nodeId],
   );
-}
 
 /** Returns the stored sessions of a node. */
-export async function sessionsOfNode(db: Handle, nodeId: string): Promise<DeviceSession[]> {
-  const { rows } = await db.query<DeviceSession>(
+export const sessionsOfNode = (db: Handle, nodeId: string) =>
+  query(db).rows<DeviceSession>(
     `SELECT app_id AS "appId", installation, session_id AS "sessionId"
        FROM channel_session WHERE node_id = $1`,
     [nodeId],
   );
-  return rows;
-}
 
 /** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
-export async function recordHeartbeat(db: Handle, nodeId: string): Promise<boolean> {
-  const { rows } = await db.query<{ isNew: boolean }>(
+export const recordHeartbeat = (db: Handle, nodeId: string) =>
+  query(db).boolean(
     `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING n.xmax = 0 AS "isNew"`,
     [nodeId],
   );
-  return rows[0]?.isNew ?? false;
-}
 
 /** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
-export async function removeDeadNodes(db: Handle, silentMs: number): Promise<void> {
-  await db.query(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [
-    silentMs,
-  ]);
-}
+export const removeDeadNodes = (db: Handle, silentMs: number) =>
+  query(db).run(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [silentMs]);
 
 /** Removes a node that stops, with its sessions. */
-export async function removeNode(db: Handle, nodeId: string): Promise<void> {
-  await db.query('DELETE FROM channel_node WHERE id = $1', [nodeId]);
-}
+export const removeNode = (db: Handle, nodeId: string) =>
+  query(db).run('DELETE FROM channel_node WHERE id = $1', [nodeId]);
 
 /**
  * Returns which of these installations of an app exist and have no session. A device that waited
  * for its installation takes no session over: it may have connected again elsewhere since.
  */
-export async function findUnopened(db: Handle, appId: string, installationIds: string[]): Promise<string[]> {
-  const { rows } = await db.query<{ id: string }>(unopened, [appId, installationIds]);
-  return rows.map(({ id }) => id);
-}
+export const findUnopened = (db: Handle, appId: string, installationIds: string[]) =>
+  query(db).column<string>(unopened, [appId, installationIds]);
 
 const unopened = prepare(
   `SELECT i.installation_id AS id FROM installation i
@@ -190,15 +170,13 @@ const unopened = prepare(
 );
 
 /** Returns the sessions of a node whose installation was deleted. */
-export async function sessionsWithoutInstallation(db: Handle, nodeId: string): Promise<DeviceSession[]> {
-  const { rows } = await db.query<DeviceSession>(
+export const sessionsWithoutInstallation = (db: Handle, nodeId: string) =>
+  query(db).rows<DeviceSession>(
     `SELECT s.app_id AS "appId", s.installation, s.session_id AS "sessionId" FROM channel_session s
       WHERE s.node_id = $1
         AND NOT EXISTS (SELECT 1 FROM installation i WHERE i.app_id = s.app_id AND i.id = s.installation)`,
     [nodeId],
   );
-  return rows;
-}
 
 // On a sharded database (operate/distributed.md): a transaction of one app with a statement for
 // each step.
@@ -234,8 +212,11 @@ const newestPositions = `
                     WHERE g.app_id = $1 AND ${holds('s.installation')}), 0) AS newest
     FROM unnest($2::bigint[]) AS s (installation)`;
 
+type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };
+type PositionRow = { installation: number; newest: number };
+
 /** Opens sessions as `openSessions` does, with a transaction for each app. */
-export async function openSharded(
+async function openSharded(
   db: Database,
   devices: DeviceName[],
   request: SessionRequest,
@@ -258,21 +239,14 @@ async function openSessionsOfApp(
   { nodeId, now, touchedBefore }: SessionRequest,
 ): Promise<Map<number, NewDeviceSession>> {
   const appId = devices[0]?.appId ?? '';
-  const names = devices.map(({ installationId }) => installationId);
-  const { rows: found } = await tx.query<{ n: number; id: number; isOld: boolean }>(findDevices, [
-    appId,
-    names,
-    touchedBefore,
-  ]);
+  const values = [appId, devices.map(({ installationId }) => installationId), touchedBefore];
+  const found = await query(tx).rows<{ n: number; id: number; isOld: boolean }>(findDevices, values);
   if (found.length === 0) return new Map();
   const ids = found.map(({ id }) => id).sort((a, b) => a - b);
   await tx.query(lockDevices, [appId, ids]);
   if (found.some(({ isOld }) => isOld)) await tx.query(touchDevices, [appId, ids, now, touchedBefore]);
-  const { rows: sessions } = await tx.query<OpenedRow>(insertSessions, [appId, ids, nodeId]);
-  const { rows: positions } = await tx.query<{ installation: number; newest: number }>(newestPositions, [
-    appId,
-    ids,
-  ]);
+  const sessions = await query(tx).rows<OpenedRow>(insertSessions, [appId, ids, nodeId]);
+  const positions = await query(tx).rows<PositionRow>(newestPositions, [appId, ids]);
   await notify(
     tx,
     sessionTopic,
@@ -288,10 +262,4 @@ async function openSessionsOfApp(
       { appId, installation: id, sessionId: byDevice.get(id) ?? 0, newestPosition: newest.get(id) ?? 0 },
     ]),
   );
-}
-
-interface OpenedRow {
-  installation: number;
-  sessionId: number;
-  isTakeover: boolean;
 }

@@ -4,12 +4,11 @@ import type { OperatorRole } from '../../domain/admin/operator.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import type { Handle } from '../pool.ts';
-import { switchOn } from './apps.ts';
+import { type PageBefore, query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
+import { lockAppRow, switchOn } from './apps.ts';
 
-/**
- * Session of the console with the permissions of its token; `tokenId` is null for
- * CARILLON_ADMIN_TOKEN.
- */
+/** Session of the console; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
 export interface ConsoleSession {
   id: number;
   tokenId: number | null;
@@ -31,10 +30,7 @@ export interface SessionBounds {
   createdAfter: Date;
 }
 
-/**
- * Most sessions of one token at a time; a further one replaces its own that was used longest ago.
- * So no token ends the sessions of another.
- */
+/** Most sessions of one token; a further one replaces the session of this token that is idle longest. */
 const maxSessionsOfToken = 20;
 /** Login codes of one token that wait at a time. */
 const maxCodesOfToken = 10;
@@ -46,14 +42,13 @@ const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t
 const isValid = `s.admin_mark = ANY($1) AND s.seen_at > $2 AND s.created_at > $3
   AND (t.expires_at IS NULL OR t.expires_at > $4)`;
 
-const validity = (marks: readonly Buffer[], { seenAfter, createdAfter, now }: SessionBounds): unknown[] => [
-  marks,
-  seenAfter,
-  createdAfter,
-  now,
+/** Bounds of valid sessions, with the marks of the current CARILLON_ADMIN_TOKEN. */
+type ValidSessions = SessionBounds & { marks: readonly Buffer[] };
+const validity = ({ marks, seenAfter, createdAfter, now }: ValidSessions): unknown[] => [
+  ...[marks, seenAfter, createdAfter, now],
 ];
 
-export interface NewSession {
+interface NewSession {
   digest: Buffer;
   adminMark: Buffer;
   tokenId: number | null;
@@ -69,78 +64,48 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
         ORDER BY seen_at DESC, id DESC OFFSET $1)`,
     [maxSessionsOfToken - 1, session.tokenId],
   );
-  const { rows } = await tx.query<{ id: number }>(
+  return query(tx).number(
     `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
      VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id`,
     [session.digest, session.adminMark, session.tokenId, session.address, session.agent, session.now],
   );
-  return rows[0]?.id ?? 0;
 }
 
-/**
- * Finds a valid session by the digest of its cookie. `marks` are those of the current
- * CARILLON_ADMIN_TOKEN.
- */
-export async function findSession(
-  db: Handle,
-  digest: Buffer,
-  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-): Promise<ConsoleSession | undefined> {
-  const { rows } = await db.query<ConsoleSession>(
+/** Finds a valid session by the digest of its cookie. */
+export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
+  query(db).row<ConsoleSession>(
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE s.digest = $5 AND ${isValid}`,
-    [...validity(marks, bounds), digest],
+    [...validity(valid), digest],
   );
-  return rows[0];
-}
 
 /** Tells whether a session is valid, by its id. */
-export async function hasSession(
-  db: Handle,
-  id: number,
-  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-): Promise<boolean> {
-  const { rowCount } = await db.query(
+export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
+  query(db).hasRows(
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
-    [...validity(marks, bounds), id],
+    [...validity(valid), id],
   );
-  return (rowCount ?? 0) > 0;
-}
 
-export async function touchSession(db: Handle, id: number, now: Date): Promise<void> {
-  await db.query('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
-}
+export const touchSession = (db: Handle, id: number, now: Date) =>
+  query(db).run('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 
 /** Lists valid sessions, the newest first. */
-export async function listSessions(
-  db: Handle,
-  page: { before: number | null; limit: number },
-  { marks, ...bounds }: SessionBounds & { marks: readonly Buffer[] },
-): Promise<ConsoleSession[]> {
-  const { rows } = await db.query<ConsoleSession>(
+export const listSessions = (db: Handle, page: PageBefore, valid: ValidSessions) =>
+  query(db).rows<ConsoleSession>(
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
       WHERE ${isValid} AND ($5::bigint IS NULL OR s.id < $5) ORDER BY s.id DESC LIMIT $6`,
-    [...validity(marks, bounds), page.before, page.limit],
+    [...validity(valid), page.before, page.limit],
   );
-  return rows;
-}
 
 /** Deletes a session. Returns false when no session has this id. */
-export async function deleteSession(tx: Handle, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query('DELETE FROM console_session WHERE id = $1', [id]);
-  return (rowCount ?? 0) > 0;
-}
+export const deleteSession = (tx: Handle, id: number) =>
+  query(tx).hasRows('DELETE FROM console_session WHERE id = $1', [id]);
 
 /** Deletes ended sessions and login codes. */
-export async function deleteEndedSessions(
-  db: Handle,
-  { seenAfter, createdAfter, now }: SessionBounds,
-): Promise<void> {
-  await db.query('DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2', [
-    seenAfter,
-    createdAfter,
-  ]);
-  await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [now]);
+export async function deleteEndedSessions(db: Handle, bounds: SessionBounds): Promise<void> {
+  const oldest = [bounds.seenAfter, bounds.createdAfter];
+  await db.query('DELETE FROM console_session WHERE seen_at <= $1 OR created_at <= $2', oldest);
+  await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [bounds.now]);
 }
 
 /** Stores a login code; replaces the oldest ones of its token beyond the limit. */
@@ -160,22 +125,17 @@ export async function insertLoginCode(
   );
 }
 
-/**
- * Uses up a login code; of concurrent calls one gets it. Undefined for an unknown, used or expired
- * one.
- */
-export async function spendLoginCode(
+/** Uses up a login code; of concurrent calls one gets it. Undefined for an invalid one. */
+export const spendLoginCode = (
   tx: Handle,
   digest: Buffer,
   { marks, now }: { marks: readonly Buffer[]; now: Date },
-): Promise<{ tokenId: number | null } | undefined> {
-  const { rows } = await tx.query<{ tokenId: number | null }>(
+) =>
+  query(tx).row<{ tokenId: number | null }>(
     `DELETE FROM console_login_code WHERE digest = $1 AND admin_mark = ANY($2) AND expires_at > $3
      RETURNING token_id AS "tokenId"`,
     [digest, marks, now],
   );
-  return rows[0];
-}
 
 /** Token for the admin API, without its secret. */
 export interface ConsoleToken {
@@ -196,37 +156,26 @@ const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_a
 /** Interval in which a use is written. */
 const usedEveryMs = 60_000;
 
-export async function insertToken(
-  tx: Handle,
-  token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer },
-): Promise<ConsoleToken> {
-  const { rows } = await tx.query<ConsoleToken>(
+export const insertToken = (tx: Handle, token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer }) =>
+  query(tx).one<ConsoleToken>(
     `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${tokenColumns}`,
     [token.digest, token.name, token.role, token.apps, token.createdBy, token.createdAt, token.expiresAt],
   );
-  const [inserted] = rows;
-  if (!inserted) throw new Error('the database returned no row');
-  return inserted;
-}
 
 /** Finds a token that has not expired by the digest of its secret. */
-export async function findToken(db: Handle, digest: Buffer, now: Date): Promise<ConsoleToken | undefined> {
-  const { rows } = await db.query<ConsoleToken>(
+export const findToken = (db: Handle, digest: Buffer, now: Date) =>
+  query(db).row<ConsoleToken>(
     `SELECT ${tokenColumns} FROM console_token WHERE digest = $1 AND (expires_at IS NULL OR expires_at > $2)`,
     [digest, now],
   );
-  return rows[0];
-}
 
 /** Tells whether a token exists and has not expired. */
-export async function hasToken(db: Handle, id: number, now: Date): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
-    [id, now],
-  );
-  return (rowCount ?? 0) > 0;
-}
+export const hasToken = (db: Handle, id: number, now: Date) =>
+  query(db).hasRows('SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
+    id,
+    now,
+  ]);
 
 /** Writes that a token is used, at most once a minute. */
 export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: Date): Promise<void> {
@@ -235,49 +184,28 @@ export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: 
 }
 
 /** Lists tokens, the newest first, also expired ones. */
-export async function listTokens(
-  db: Handle,
-  page: { before: number | null; limit: number },
-): Promise<ConsoleToken[]> {
-  const { rows } = await db.query<ConsoleToken>(
+export const listTokens = (db: Handle, page: PageBefore) =>
+  query(db).rows<ConsoleToken>(
     `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
     [page.before, page.limit],
   );
-  return rows;
-}
 
-export async function countTokens(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ n: number }>('SELECT count(*) AS n FROM console_token');
-  return rows[0]?.n ?? 0;
-}
+export const countTokens = (db: Handle) => query(db).number('SELECT count(*) AS n FROM console_token');
 
-/**
- * Deletes a token with its sessions and login codes, and returns it. Needs a transaction with the
- * audit.
- */
-export async function deleteToken(tx: Handle, id: number): Promise<ConsoleToken | undefined> {
-  const { rows } = await tx.query<ConsoleToken>(
-    `DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`,
-    [id],
-  );
-  return rows[0];
-}
+/** Deletes a token with its sessions and login codes. Needs a transaction with the audit. */
+export const deleteToken = (tx: Handle, id: number) =>
+  query(tx).row<ConsoleToken>(`DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
 
-/**
- * Counts tokens of the admin API: valid ones, those of them that end within 30 days, and expired
- * ones.
- */
-export async function countTokenStates(
-  db: Handle,
-): Promise<{ valid: number; ending: number; expired: number }> {
-  const { rows } = await db.query<{ valid: number; ending: number; expired: number }>(
-    `SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
+/** Counts the tokens that are valid, that end within 30 days, and that have expired. */
+export const countTokenStates = (db: Handle) =>
+  query(db).one<{
+    valid: number;
+    ending: number;
+    expired: number;
+  }>(`SELECT count(*) FILTER (WHERE expires_at IS NULL OR expires_at > now()) AS valid,
             count(*) FILTER (WHERE expires_at > now() AND expires_at <= now() + interval '30 days') AS ending,
             count(*) FILTER (WHERE expires_at <= now()) AS expired
-       FROM console_token`,
-  );
-  return rows[0] ?? { valid: 0, ending: 0, expired: 0 };
-}
+       FROM console_token`);
 
 /** Kinds of things that people save for sending. */
 export type SavedKind = 'push-template' | 'audience' | 'test-device';
@@ -298,24 +226,17 @@ interface ItemKey {
 const savedItemColumns = `name, content, updated_at AS "updatedAt", updated_by AS "updatedBy"`;
 
 /** Lists the items of a kind by name; their number is limited. */
-export async function listSavedItems(db: Handle, appId: string, kind: SavedKind): Promise<SavedItem[]> {
-  const { rows } = await db.query<SavedItem>(
+export const listSavedItems = (db: Handle, appId: string, kind: SavedKind) =>
+  query(db).rows<SavedItem>(
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 ORDER BY name`,
     [appId, kind],
   );
-  return rows;
-}
 
-export async function findSavedItem(
-  db: Handle,
-  { appId, kind, name }: ItemKey,
-): Promise<SavedItem | undefined> {
-  const { rows } = await db.query<SavedItem>(
+export const findSavedItem = (db: Handle, { appId, kind, name }: ItemKey) =>
+  query(db).row<SavedItem>(
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3`,
     [appId, kind, name],
   );
-  return rows[0];
-}
 
 /**
  * Locks the items of an app until `tx` ends, and counts those of a kind beside the named one, so
@@ -325,44 +246,33 @@ export async function countOtherItems(
   tx: Handle,
   { appId, kind, name }: ItemKey,
 ): Promise<number | undefined> {
-  const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  if ((locked.rowCount ?? 0) === 0) return undefined;
-  const { rows } = await tx.query<{ n: number }>(
+  if (!(await lockAppRow(tx, appId))) return undefined;
+  return query(tx).number(
     'SELECT count(*) AS n FROM saved_item WHERE app_id = $1 AND kind = $2 AND name <> $3',
     [appId, kind, name],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Creates or replaces an item. */
-export async function putSavedItem(
+export const putSavedItem = (
   tx: Handle,
   { appId, kind, name }: ItemKey,
   { content, updatedBy }: Pick<SavedItem, 'content' | 'updatedBy'>,
-): Promise<SavedItem> {
-  const { rows } = await tx.query<SavedItem>(
+) =>
+  query(tx).one<SavedItem>(
     `INSERT INTO saved_item (app_id, kind, name, content, updated_by) VALUES ($1, $2, $3, $4::jsonb, $5)
      ON CONFLICT (app_id, kind, name)
      DO UPDATE SET content = excluded.content, updated_by = excluded.updated_by, updated_at = excluded.updated_at
      RETURNING ${savedItemColumns}`,
     [appId, kind, name, JSON.stringify(content), updatedBy],
   );
-  const [item] = rows;
-  if (!item) throw new Error('the database returned no saved item');
-  return item;
-}
 
 /** Deletes an item and returns it; undefined without such an item. */
-export async function deleteSavedItem(
-  tx: Handle,
-  { appId, kind, name }: ItemKey,
-): Promise<SavedItem | undefined> {
-  const { rows } = await tx.query<SavedItem>(
+export const deleteSavedItem = (tx: Handle, { appId, kind, name }: ItemKey) =>
+  query(tx).row<SavedItem>(
     `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
     [appId, kind, name],
   );
-  return rows[0];
-}
 
 /** Thing that a search found. */
 export interface Hit {
@@ -376,30 +286,26 @@ export interface Hit {
 const maxOfKind = 10;
 
 /** Finds apps by id, or by a part of the name. */
-export async function searchApps(db: Handle, apps: readonly string[] | null, q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export const searchApps = (db: Handle, apps: readonly string[] | null, q: string) =>
+  query(db).rows<Hit>(
     `SELECT 'app' AS kind, app_id AS "appId", app_id AS id, name AS title FROM app
       WHERE ($1::text[] IS NULL OR app_id = ANY($1)) AND (app_id = $2 OR position(lower($2) IN lower(name)) > 0)
       ORDER BY app_id = $2 DESC, name, app_id LIMIT ${maxOfKind}`,
     [apps, q],
   );
-  return rows;
-}
 
 /** Finds pushes by objectId or notification_id. */
-export async function searchPushes(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export const searchPushes = (db: Handle, apps: readonly string[], q: string) =>
+  query(db).rows<Hit>(
     `SELECT 'push' AS kind, app_id AS "appId", object_id AS id, state AS title FROM notification
       WHERE app_id = ANY($1) AND (object_id = $2 OR notification_id = $2)
       ORDER BY id DESC LIMIT ${maxOfKind}`,
     [apps, q],
   );
-  return rows;
-}
 
 /** Finds installations by any of their ids. */
-export async function searchInstallations(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export const searchInstallations = (db: Handle, apps: readonly string[], q: string) =>
+  query(db).rows<Hit>(
     `SELECT 'installation' AS kind, app_id AS "appId", object_id AS id,
             concat_ws(' ', device_type, vendor_name) AS title FROM installation
       WHERE app_id = ANY($1)
@@ -407,20 +313,16 @@ export async function searchInstallations(db: Handle, apps: readonly string[], q
       LIMIT ${maxOfKind}`,
     [apps, q, namesOfToken(q)],
   );
-  return rows;
-}
 
 /** Finds users by objectId, name, address or number. */
-export async function searchUsers(db: Handle, apps: readonly string[], q: string): Promise<Hit[]> {
-  const { rows } = await db.query<Hit>(
+export const searchUsers = (db: Handle, apps: readonly string[], q: string) =>
+  query(db).rows<Hit>(
     `SELECT 'user' AS kind, app_id AS "appId", object_id AS id, username AS title FROM app_user
       WHERE app_id = ANY($1)
         AND (object_id = $2 OR username = $2 OR email = $2 OR mobile_phone_number = $3)
       LIMIT ${maxOfKind}`,
     [apps, q, q.replaceAll(/[ -]/g, '')],
   );
-  return rows;
-}
 
 /** Change by a caller of the admin API. */
 export interface AuditEntry {
@@ -453,24 +355,15 @@ export interface AuditFilter {
   to?: Date | undefined;
 }
 
-export async function insertAudit(tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>): Promise<void> {
-  await tx.query(
+export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
+  query(tx).run(
     `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
-      entry.appId,
-      entry.actorName,
-      entry.actorRole,
-      entry.tokenId,
-      entry.address,
-      entry.requestId,
-      entry.action,
-      entry.target,
-      boundedMembers(entry.before),
-      boundedMembers(entry.after),
+      ...[entry.appId, entry.actorName, entry.actorRole, entry.tokenId, entry.address, entry.requestId],
+      ...[entry.action, entry.target, boundedMembers(entry.before), boundedMembers(entry.after)],
     ],
   );
-}
 
 /** Most bytes of the JSON of `before` and of `after`: entries are kept for a year. */
 const maxBytes = 4096;
@@ -508,10 +401,7 @@ const cut = (value: Json): JsonObject => ({
   ...digestOf(value),
 });
 
-/**
- * Writes a change by a command that has the database and no token, such as `restore`. The actor has
- * its name: `carillon restore`.
- */
+/** Writes a change by a command without a token; the actor has its name: `carillon restore`. */
 export function insertCommand(
   tx: Handle,
   { command, ...entry }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
@@ -521,12 +411,12 @@ export function insertCommand(
 }
 
 /** Lists entries, the newest first. */
-export async function listAudit(
+export const listAudit = (
   db: Handle,
-  filter: AuditFilter,
-  page: { before: number | null; limit: number },
-): Promise<AuditEntry[]> {
-  const { rows } = await db.query<AuditEntry>(
+  { app, actor, action, target, from, to }: AuditFilter,
+  page: PageBefore,
+) =>
+  query(db).rows<AuditEntry>(
     `SELECT id, at, app_id AS "appId", actor_name AS "actorName", actor_role AS "actorRole", token_id AS "tokenId",
             address, request_id AS "requestId", action, target, before, after
        FROM audit
@@ -536,33 +426,12 @@ export async function listAudit(
         AND ($5::text IS NULL OR target = $5)
         AND ($6::timestamptz IS NULL OR at >= $6) AND ($7::timestamptz IS NULL OR at < $7)
       ORDER BY id DESC LIMIT $8`,
-    [
-      page.before,
-      filter.app ?? null,
-      filter.actor ?? null,
-      filter.action ?? null,
-      filter.target ?? null,
-      filter.from ?? null,
-      filter.to ?? null,
-      page.limit,
-    ],
+    [page.before, app, actor, action, target, from, to, page.limit],
   );
-  return rows;
-}
 
-/** Deletes entries older than the retention; returns their number. */
-export async function deleteOldAudit(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    'DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 ORDER BY at LIMIT $2)',
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at' });
 
-/**
- * Writes an import into the audit of its app. The person at the command line has the database, so
- * no token.
- */
+/** Writes an import into the audit of its app. */
 export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
   insertCommand(db, { command: 'import', appId, action: importAction, target: appId, after: report });
 

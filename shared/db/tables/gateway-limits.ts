@@ -1,15 +1,11 @@
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
-/**
- * SQL expression for the number of recipients of `push_batch` under an alias; rows of older
- * versions have no `size`.
- */
+/** SQL: number of recipients of a `push_batch`; rows of older versions have no `size`. */
 export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
 
-/**
- * SQL expression for the number of open recipients of `push_batch` under an alias; only a retaken
- * batch has closed ones.
- */
+/** SQL: number of open recipients of a `push_batch`; only a retaken batch has closed ones. */
 export const openCountSql = (alias: string): string =>
   `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
         ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
@@ -25,23 +21,20 @@ export interface Slot {
 }
 
 export interface SlotRow {
-  slot_at: Date | null;
-  slot_in_ms: number | null;
-  slot_ms: number | null;
+  slotAt: Date | null;
+  slotInMs: number | null;
+  slotMs: number | null;
 }
 
-/**
- * Columns of a `SlotRow` from `push_batch b` and `notification n`; nulls if the pace has changed
- * since.
- */
+const epochMs = (value: string) => `(extract(epoch FROM ${value}) * 1000)::float8`;
+
+/** Columns of a `SlotRow` from `push_batch b` and `notification n`; null after a change of the pace. */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
-       THEN b.slot_at END AS slot_at,
-  (extract(epoch FROM b.slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms, b.slot_ms`;
+       THEN b.slot_at END AS "slotAt",
+  ${epochMs('b.slot_at - clock_timestamp()')} AS "slotInMs", b.slot_ms AS "slotMs"`;
 
-export function toSlot(row: SlotRow): Slot | null {
-  const { slot_at: at, slot_in_ms: inMs, slot_ms: durationMs } = row;
-  return at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
-}
+export const toSlot = ({ slotAt: at, slotInMs: inMs, slotMs: durationMs }: SlotRow): Slot | null =>
+  at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
 
 /**
  * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no
@@ -51,10 +44,7 @@ export const paceShare = 0.97;
 
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
-/**
- * Returns the seconds of a time since the epoch by functions that Citus lets an UPDATE call with
- * columns: immutable ones.
- */
+/** Seconds since the epoch, by immutable functions: Citus allows no others in an UPDATE with columns. */
 const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
 
 const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;
@@ -70,7 +60,7 @@ export async function reserveSlot(
   batch: { appId: string; batchId: number },
   { leadMs, firstLeadMs }: { leadMs: number; firstLeadMs: number },
 ): Promise<Slot | undefined> {
-  const { rows } = await db.query<SlotRow>(
+  const row = await query(db).row<SlotRow>(
     `WITH batch AS (
        SELECT b.id, b.push_id, ${openCountSql('b')} AS open
          FROM push_batch b WHERE b.app_id = $1 AND b.id = $2 AND NOT b.is_settled FOR UPDATE),
@@ -88,15 +78,13 @@ export async function reserveSlot(
               slot_ms = ceil(pace.seconds * 1000), slot_epoch = pace.pace_epoch
          FROM batch, pace WHERE b.app_id = $1 AND b.id = batch.id
        RETURNING b.slot_at, b.slot_ms)
-     SELECT slot_at, slot_ms, (extract(epoch FROM slot_at - clock_timestamp()) * 1000)::float8 AS slot_in_ms FROM slot`,
+     SELECT slot_at AS "slotAt", slot_ms AS "slotMs", ${epochMs('slot_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [batch.appId, batch.batchId, leadMs, firstLeadMs],
   );
-  return rows.map(toSlot)[0] ?? undefined;
+  return (row && toSlot(row)) ?? undefined;
 }
 
-/**
- * Slots within this time keep their pace after a change: their batches are already in the threads.
- */
+/** Slots within this time stay after a change: their batches are already in the threads. */
 const heldSeconds = 1;
 
 /**
@@ -104,13 +92,8 @@ const heldSeconds = 1;
  * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`).
  * Returns false for a push that is finished.
  */
-export async function changePace(
-  tx: Handle,
-  appId: string,
-  pushId: number,
-  flowControl: number | null,
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const changePace = (tx: Handle, appId: string, pushId: number, flowControl: number | null) =>
+  query(tx).hasRows(
     `UPDATE notification
         SET request = jsonb_set(request, '{flowControl}', $3::jsonb),
             pace_epoch = pace_epoch + 1, updated_at = now(),
@@ -119,8 +102,9 @@ export async function changePace(
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, pushId, JSON.stringify(flowControl && Math.max(flowControl, minRate))],
   );
-  return (rowCount ?? 0) > 0;
-}
+
+/** Batch of a test push (protocol/push.md#test-pushes). */
+type TestBatch = { appId: string; connector: string; pushId: number; batchId: number; devices: number };
 
 /** Today in China, the day of all gateway quotas, by the database's clock. */
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
@@ -132,34 +116,35 @@ export interface ProfileKey {
   profile: string;
 }
 
+export const valuesOfKey = ({ appId, connector, profile }: ProfileKey) => [appId, connector, profile];
+
 /** Returns why a class of messages is closed for the rest of the day; null if it is open. */
 export async function closedReason(
   db: Handle,
-  { appId, connector, profile }: ProfileKey,
+  key: ProfileKey,
   messageClass: string,
 ): Promise<string | null> {
-  const { rows } = await db.query<{ closed_reason: string | null }>(
+  const reason = await query(db).value<string | null>(
     `SELECT closed_reason FROM gateway_day
       WHERE app_id = $1 AND connector = $2 AND profile = $3 AND class = $4 AND day = ${today}`,
-    [appId, connector, profile, messageClass],
+    [...valuesOfKey(key), messageClass],
   );
-  return rows[0]?.closed_reason ?? null;
+  return reason ?? null;
 }
 
 /** Closes a class until midnight in China; keeps the first reason. */
-export async function closeClass(
+export const closeClass = (
   db: Handle,
-  { appId, connector, profile }: ProfileKey,
+  key: ProfileKey,
   { messageClass, reason }: { messageClass: string; reason: string },
-): Promise<void> {
-  await db.query(
+) =>
+  query(db).run(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, closed_reason)
      VALUES ($1, $2, $3, $4, ${today}, $5)
      ON CONFLICT (app_id, connector, profile, class, day)
      DO UPDATE SET closed_reason = coalesce(d.closed_reason, excluded.closed_reason)`,
-    [appId, connector, profile, messageClass, reason],
+    [...valuesOfKey(key), messageClass, reason],
   );
-}
 
 /** Answered requests, and recipients accepted by the gateway. */
 export interface GatewayUse {
@@ -168,42 +153,14 @@ export interface GatewayUse {
 }
 
 /** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
-export async function addGatewayUse(
-  db: Handle,
-  { appId, connector, profile }: ProfileKey,
-  { requests, recipients }: GatewayUse,
-): Promise<void> {
-  await db.query(
+export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipients }: GatewayUse) =>
+  query(db).run(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
      SELECT $1, $2, $3, '', ${today}, $4, $5 FROM (SELECT set_config('synchronous_commit', 'off', true)) AS setting
      ON CONFLICT (app_id, connector, profile, class, day)
      DO UPDATE SET requests = d.requests + excluded.requests, recipients = d.recipients + excluded.recipients`,
-    [appId, connector, profile, requests, recipients],
+    [...valuesOfKey(key), requests, recipients],
   );
-}
-
-/** Returns an app's use of its gateways on a day in China (`YYYY-MM-DD`), by connector. */
-export async function readGatewayUse(
-  db: Handle,
-  appId: string,
-  day: string,
-): Promise<(GatewayUse & { connector: string })[]> {
-  const { rows } = await db.query<GatewayUse & { connector: string }>(
-    `SELECT connector, sum(requests)::bigint AS requests, sum(recipients)::bigint AS recipients FROM gateway_day
-      WHERE app_id = $1 AND day = $2::date AND class = '' GROUP BY connector ORDER BY connector`,
-    [appId, day],
-  );
-  return rows;
-}
-
-/** Batch of a test push (protocol/push.md#test-pushes). */
-export interface TestBatch {
-  appId: string;
-  connector: string;
-  pushId: number;
-  batchId: number;
-  devices: number;
-}
 
 /**
  * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its
@@ -217,7 +174,7 @@ export async function grantTest(
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `gateway test ${appId} ${connector}`,
   ]);
-  const { rows } = await tx.query<{ devices: number }>(
+  const granted = await query(tx).value<number>(
     `WITH used AS (
        SELECT count(DISTINCT push_id) FILTER (WHERE push_id <> $3 AND devices > 0 AND day = ${today}) AS pushes,
               coalesce(sum(devices) FILTER (WHERE push_id = $3), 0) AS of_push
@@ -230,100 +187,79 @@ export async function grantTest(
      RETURNING devices`,
     [appId, connector, pushId, batchId, devices, limit.pushesPerDay, limit.devicesPerPush],
   );
-  if (rows[0]) return rows[0].devices;
-  const known = await tx.query<{ devices: number }>(
+  if (granted !== undefined) return granted;
+  return query(tx).number(
     `SELECT devices FROM gateway_test WHERE app_id = $1 AND connector = $2 AND push_id = $3 AND batch_id = $4`,
     [appId, connector, pushId, batchId],
   );
-  return known.rows[0]?.devices ?? 0;
 }
 
-/** Deletes days before `before`; returns the number of rows. */
-export async function deleteOldGatewayDays(db: Handle, before: Date, limit: number): Promise<number> {
-  const days = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, connector, profile, class, day FROM gateway_day
-        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
-     DELETE FROM gateway_day d USING old
-      WHERE d.app_id = old.app_id AND d.connector = old.connector AND d.profile = old.profile
-        AND d.class = old.class AND d.day = old.day`,
-    [before, limit],
-  );
-  const tests = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, connector, day, push_id, batch_id FROM gateway_test
-        WHERE day < ($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date LIMIT $2)
-     DELETE FROM gateway_test t USING old
-      WHERE t.app_id = old.app_id AND t.connector = old.connector AND t.day = old.day
-        AND t.push_id = old.push_id AND t.batch_id = old.batch_id`,
-    [before, limit],
-  );
-  return Math.max(days.rowCount ?? 0, tests.rowCount ?? 0);
-}
+/** The day of the time `$1` in China. */
+const chinaDay = `($1::timestamptz AT TIME ZONE 'Asia/Shanghai')::date`;
+const dayKey = ['app_id', 'connector', 'profile', 'class', 'day'];
+const testKey = ['app_id', 'connector', 'day', 'push_id', 'batch_id'];
+const sweepDays = sweepOf({ table: 'gateway_day', key: dayKey, column: 'day', bound: chinaDay });
+const sweepTests = sweepOf({ table: 'gateway_test', key: testKey, column: 'day', bound: chinaDay });
+
+/** Deletes days before `before`. Returns the larger number of both tables. */
+export const deleteOldGatewayDays = async (db: Handle, before: Date, limit: number): Promise<number> =>
+  Math.max(await sweepDays(db, before, limit), await sweepTests(db, before, limit));
 
 /** Rate limit of a profile, in the units of its gateway. */
-export interface RateLimit {
+interface RateLimit {
   perSecond: number;
   burst: number;
   rampMs: number;
 }
 
 interface RateRow {
-  now_ms: number;
-  began_ms: number;
+  nowMs: number;
+  beganMs: number;
   units: number;
-  busy_ms: number;
-}
-
-/** Requested units, sent evenly over the slot, or at once when the rate allows. */
-export interface RateRequest {
-  units: number;
-  isEven: boolean;
+  busyMs: number;
 }
 
 /** Time for handing a batch to a thread and loading its recipients. */
 const leadMs = 100;
 
-const epochMs = (column: string) => `(extract(epoch FROM ${column}) * 1000)::float8`;
-
 /**
  * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each
  * reservation starts at the end of the one before. After a pause as long as the ramp (at least a
- * second) the ramp restarts. Saves the slot on the batch, which keeps it when it is retaken. Needs
- * a transaction.
+ * second) the ramp restarts. `isEven`: the units are sent over the slot, not at once. Saves the
+ * slot on the batch, which keeps it when it is retaken. Needs a transaction.
  */
 export async function reserveRate(
   tx: Handle,
   key: ProfileKey & { batchId: number },
   limit: RateLimit,
-  wanted: RateRequest,
+  wanted: { units: number; isEven: boolean },
 ): Promise<Slot> {
-  const row = await lockRate(tx, key);
-  const isIdle = row.now_ms - row.busy_ms > Math.max(limit.rampMs, 1000);
-  const beganMs = isIdle ? row.now_ms : row.began_ms;
+  const { nowMs, units, busyMs, ...rate } = await lockRate(tx, key);
+  const isIdle = nowMs - busyMs > Math.max(limit.rampMs, 1000);
+  const beganMs = isIdle ? nowMs : rate.beganMs;
   // Unused units beyond the burst are lost.
-  const used = isIdle ? 0 : Math.max(row.units, allowedUnits(limit, row.now_ms - beganMs) - limit.burst);
+  const used = isIdle ? 0 : Math.max(units, allowedUnits(limit, nowMs - beganMs) - limit.burst);
   const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
-  const isAtOnce = endMs <= row.now_ms;
-  const firstMs = Math.max(row.now_ms + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
+  const isAtOnce = endMs <= nowMs;
+  const firstMs = Math.max(nowMs + (isAtOnce ? 0 : leadMs), beganMs + msUntilAllowed(limit, used));
   const lastMs = Math.max(firstMs, endMs);
   const startMs = wanted.isEven ? firstMs : lastMs;
-  const { rows } = await tx.query<SlotRow>(
+  const row = await query(tx).one<SlotRow>(
     `WITH rate AS (
        UPDATE gateway_rate SET began_at = to_timestamp($4::float8 / 1000), units = $5,
               busy_until = to_timestamp($6::float8 / 1000)
         WHERE app_id = $1 AND connector = $2 AND profile = $3),
      slot AS (
        UPDATE push_batch SET rate_at = to_timestamp($8::float8 / 1000), rate_ms = $9 WHERE app_id = $1 AND id = $7
-       RETURNING rate_at AS slot_at, rate_ms AS slot_ms)
-     SELECT slot_at, slot_ms, ${epochMs('slot_at - clock_timestamp()')} AS slot_in_ms FROM slot`,
+       RETURNING rate_at, rate_ms)
+     SELECT rate_at AS "slotAt", rate_ms AS "slotMs", ${epochMs('rate_at - clock_timestamp()')} AS "slotInMs" FROM slot`,
     [
-      ...[key.appId, key.connector, key.profile, beganMs, used + wanted.units, lastMs],
+      ...[...valuesOfKey(key), beganMs, used + wanted.units, lastMs],
       ...[key.batchId, startMs, Math.ceil(lastMs - startMs)],
     ],
   );
-  const slot = rows.map(toSlot)[0];
-  if (!slot) throw new Error('the batch of this rate does not exist');
+  const slot = toSlot(row);
+  if (!slot) throw new Error('the batch of this rate has no slot');
   return slot;
 }
 
@@ -337,37 +273,29 @@ async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   await tx.query(
     `INSERT INTO gateway_rate (app_id, connector, profile, began_at, units, busy_until)
      VALUES ($1, $2, $3, to_timestamp(0), 0, to_timestamp(0)) ON CONFLICT DO NOTHING`,
-    [key.appId, key.connector, key.profile],
+    valuesOfKey(key),
   );
   const made = await readRate(tx, key);
   if (!made) throw new Error('the rate was deleted concurrently');
   return made;
 }
 
-async function readRate(tx: Handle, { appId, connector, profile }: ProfileKey): Promise<RateRow | undefined> {
-  const { rows } = await tx.query<RateRow>(
+const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
+  query(tx).row<RateRow>(
     `WITH setting AS (SELECT set_config('synchronous_commit', 'off', true)),
           held AS (SELECT * FROM gateway_rate WHERE app_id = $1 AND connector = $2 AND profile = $3 FOR UPDATE)
-     SELECT ${epochMs('clock_timestamp()')} AS now_ms, ${epochMs('began_at')} AS began_ms, units,
-            ${epochMs('busy_until')} AS busy_ms FROM held, setting`,
+     SELECT ${epochMs('clock_timestamp()')} AS "nowMs", ${epochMs('began_at')} AS "beganMs", units,
+            ${epochMs('busy_until')} AS "busyMs" FROM held, setting`,
     [appId, connector, profile],
   );
-  return rows[0];
-}
 
-/**
- * Returns the units allowed until a time after the start of the ramp: the burst, and the area under
- * the rate.
- */
+/** Returns the units allowed until a time after the start of the ramp. */
 export function allowedUnits({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
   if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
   return burst + (perSecond * (ms - rampMs / 2)) / 1000;
 }
 
-/**
- * Returns the milliseconds after the start of the ramp until so many units are allowed: the inverse
- * of `allowedUnits`.
- */
+/** Returns the time after which so many units are allowed: the inverse of `allowedUnits`. */
 export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: number): number {
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;
@@ -376,12 +304,12 @@ export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: n
 }
 
 /** Columns of the slot that the gateway's rate reserved, from `push_batch b`. */
-export const rateColumns = `b.rate_at, b.rate_ms, ${epochMs('b.rate_at - clock_timestamp()')} AS rate_in_ms`;
+export const rateColumns = `b.rate_at AS "rateAt", b.rate_ms AS "rateMs",
+  ${epochMs('b.rate_at - clock_timestamp()')} AS "rateInMs"`;
 
 /** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
-export async function deleteOldRates(db: Handle, before: Date): Promise<void> {
-  await db.query('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
-}
+export const deleteOldRates = (db: Handle, before: Date) =>
+  query(db).run('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
 
 /** Use of a gateway by a profile on a day in China; a class is closed once its quota is used up. */
 export interface ProfileUse {
@@ -395,15 +323,9 @@ export interface ProfileUse {
 }
 
 /** Lists an app's use of its gateways on a day in China (`YYYY-MM-DD`), at most `limit` rows. */
-export async function listProfileUse(
-  db: Handle,
-  appId: string,
-  { day, limit }: { day: string; limit: number },
-): Promise<ProfileUse[]> {
-  const { rows } = await db.query<ProfileUse>(
+export const listProfileUse = (db: Handle, appId: string, { day, limit }: { day: string; limit: number }) =>
+  query(db).rows<ProfileUse>(
     `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
       WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,
     [appId, day, limit],
   );
-  return rows;
-}

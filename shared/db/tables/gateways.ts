@@ -12,6 +12,8 @@ import {
 import type { ConnectorId } from '../../domain/labels.ts';
 import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
+import { type ProfileKey, valuesOfKey } from './gateway-limits.ts';
 
 /** NOTIFY topic of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
@@ -19,23 +21,18 @@ export const breakerTopic = 'carillon_breaker';
 /** Age from which the rows of a dispatcher are ignored. */
 const deadAfterSeconds = 10;
 
+/** Condition of a gateway's rows, of which `valuesOfKey` returns the values. */
+const ofKey = 'app_id = $1 AND connector = $2 AND profile = $3';
+const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
+
 /** Returns all overrides by breaker id. */
 export async function readBreakerOverrides(
   db: Handle,
 ): Promise<Map<string, { forced: OverrideState; since: Date }>> {
-  const { rows } = await db.query<{
-    app_id: string;
-    connector: ConnectorId;
-    profile: string;
-    forced: OverrideState;
-    since: Date;
-  }>('SELECT app_id, connector, profile, forced, since FROM breaker');
-  return new Map(
-    rows.map(({ app_id: appId, connector, profile, forced, since }) => [
-      breakerIdOf({ connector, appId, profile }),
-      { forced, since },
-    ]),
+  const rows = await query(db).rows<BreakerKey & { forced: OverrideState; since: Date }>(
+    'SELECT app_id AS "appId", connector, profile, forced, since FROM breaker',
   );
+  return new Map(rows.map(({ forced, since, ...key }) => [breakerIdOf(key), { forced, since }]));
 }
 
 /**
@@ -44,41 +41,29 @@ export async function readBreakerOverrides(
  */
 export async function overrideBreaker(
   tx: Handle,
-  { appId, connector, profile }: BreakerKey,
+  key: BreakerKey,
   forced: OverrideState | null,
 ): Promise<boolean> {
-  const key = [appId, connector, profile];
-  const { rowCount } =
+  const values = valuesOfKey(key);
+  const hasProfile =
     forced === null
-      ? await tx.query(
-          `WITH gone AS (DELETE FROM breaker WHERE app_id = $1 AND connector = $2 AND profile = $3)
-           SELECT 1 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3`,
-          key,
+      ? await query(tx).hasRows(
+          `WITH gone AS (DELETE FROM breaker WHERE ${ofKey}) SELECT FROM push_profile WHERE ${ofProfile}`,
+          values,
         )
-      : await tx.query(
+      : await query(tx).hasRows(
           `INSERT INTO breaker (app_id, connector, profile, forced)
-           SELECT app_id, connector, name, $4 FROM push_profile
-            WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
+           SELECT app_id, connector, name, $4 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
            ON CONFLICT (app_id, connector, profile) DO UPDATE
               SET forced = excluded.forced,
                   since = CASE WHEN breaker.forced = excluded.forced THEN breaker.since ELSE excluded.since END`,
-          [...key, forced],
+          [...values, forced],
         );
-  await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf({ appId, connector, profile })]);
-  return (rowCount ?? 0) > 0;
+  await tx.query('SELECT pg_notify($1, $2)', [breakerTopic, breakerIdOf(key)]);
+  return hasProfile;
 }
 
-interface ViewRow {
-  app_id: string;
-  connector: ConnectorId;
-  profile: string;
-  state: BreakerState;
-  forced: OverrideState | null;
-  since: Date;
-  reason: string | null;
-  at: Date | null;
-  next_probe_at: Date | null;
-}
+type ViewRow = Omit<BreakerView, 'id' | 'lastFailure'> & { reason: string | null; at: Date | null };
 
 /**
  * Lists one breaker per profile over all dispatchers: the override, else the worst of their states
@@ -89,10 +74,10 @@ export async function listBreakers(
   db: Handle,
   only: BreakerKey | { appId: string; connector?: never; profile?: never } | null = null,
 ): Promise<BreakerView[]> {
-  const { rows } = await db.query<ViewRow>(
-    `SELECT p.app_id, p.connector, p.name AS profile, b.forced,
+  const rows = await query(db).rows<ViewRow>(
+    `SELECT p.app_id AS "appId", p.connector, p.name AS profile, b.forced,
             coalesce(b.forced, s.state, 'closed') AS state, coalesce(b.since, s.since, p.created_at) AS since,
-            f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS next_probe_at
+            f.reason, f.at, CASE WHEN b.forced IS NULL THEN s.next_probe_at END AS "nextProbeAt"
        FROM push_profile p
        LEFT JOIN gateway_failure f ON f.app_id = p.app_id AND f.connector = p.connector AND f.profile = p.name
        LEFT JOIN breaker b ON b.app_id = p.app_id AND b.connector = p.connector AND b.profile = p.name
@@ -103,136 +88,92 @@ export async function listBreakers(
           ORDER BY array_position(ARRAY['open', 'half-open', 'closed'], x.state), x.since DESC LIMIT 1) s ON true
       WHERE $1::text IS NULL OR (p.app_id = $1 AND ($2::text IS NULL OR p.connector = $2 AND p.name = $3))
       ORDER BY p.app_id, p.connector, p.name`,
-    [only?.appId ?? null, only?.connector ?? null, only?.profile ?? null, deadAfterSeconds],
+    [only?.appId, only?.connector, only?.profile, deadAfterSeconds],
   );
-  return rows.map(({ app_id: appId, connector, profile, state, forced, since, reason, at, ...row }) => {
-    const key = { connector, appId, profile };
-    const lastFailure = reason === null || at === null ? null : { reason, at };
-    return {
-      id: breakerIdOf(key),
-      ...key,
-      state,
-      forced,
-      since,
-      nextProbeAt: row.next_probe_at,
-      lastFailure,
-    };
-  });
+  return rows.map(({ reason, at, ...view }) => ({
+    id: breakerIdOf(view),
+    ...view,
+    lastFailure: reason === null || at === null ? null : { reason, at },
+  }));
 }
 
 /** Saves a dispatcher's state of one breaker. */
-export async function saveBreakerState(
+export const saveBreakerState = (
   db: Handle,
-  { appId, connector, profile }: BreakerKey,
-  {
-    dispatcher,
-    state,
-    since,
-    probeInMs = null,
-  }: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
-): Promise<void> {
-  await db.query(
+  key: BreakerKey,
+  own: { dispatcher: string; state: BreakerState; since: Date; probeInMs?: number | null },
+) =>
+  query(db).run(
     `INSERT INTO breaker_state (app_id, connector, profile, dispatcher, state, since, next_probe_at)
      VALUES ($1, $2, $3, $4, $5, $6, now() + $7 * interval '1 ms')
      ON CONFLICT (app_id, connector, profile, dispatcher) DO UPDATE
         SET state = excluded.state, since = excluded.since, seen_at = excluded.seen_at,
             next_probe_at = excluded.next_probe_at`,
-    [appId, connector, profile, dispatcher, state, since, probeInMs],
+    [...valuesOfKey(key), own.dispatcher, own.state, own.since, own.probeInMs],
   );
-}
 
 /** Returns the ids of the breakers that are not closed at another dispatcher. */
 export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
-  const { rows } = await db.query<{ app_id: string; connector: ConnectorId; profile: string }>(
-    `SELECT DISTINCT app_id, connector, profile FROM breaker_state
+  const rows = await query(db).rows<BreakerKey>(
+    `SELECT DISTINCT app_id AS "appId", connector, profile FROM breaker_state
       WHERE seen_at > now() - make_interval(secs => $2) AND state <> 'closed' AND dispatcher <> $1`,
     [dispatcher, deadAfterSeconds],
   );
-  return rows.map(({ app_id: appId, connector, profile }) => breakerIdOf({ connector, appId, profile }));
+  return rows.map(breakerIdOf);
 }
 
 /**
  * Returns whether the gateway has answered another dispatcher since a time: its breaker closed
  * after a successful probe, or was closed all the time.
  */
-export async function hasAnsweredElsewhere(
+export const hasAnsweredElsewhere = (
   db: Handle,
-  { appId, connector, profile }: BreakerKey,
+  key: BreakerKey,
   { dispatcher, since }: { dispatcher: string; since: Date },
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `SELECT 1 FROM breaker_state
-      WHERE app_id = $1 AND connector = $2 AND profile = $3 AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
-    [appId, connector, profile, dispatcher, since],
+) =>
+  query(db).hasRows(
+    `SELECT FROM breaker_state WHERE ${ofKey} AND dispatcher <> $4 AND state = 'closed' AND since > $5`,
+    [...valuesOfKey(key), dispatcher, since],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Deletes states that no dispatcher has renewed for a day. */
-export async function deleteOldBreakerStates(db: Handle): Promise<void> {
-  await db.query("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
-}
+export const deleteOldBreakerStates = (db: Handle) =>
+  query(db).run("DELETE FROM breaker_state WHERE seen_at < now() - interval '1 day'");
 
 /** Deletes the open states of a stopping dispatcher. */
-export async function deleteBreakerStatesOf(db: Handle, dispatcher: string): Promise<void> {
-  await db.query("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
-}
+export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
+  query(db).run("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
 
 /** Records why a gateway is unavailable; a later failure replaces an earlier one. */
-export async function recordGatewayFailure(
-  db: Handle,
-  { appId, connector, profile }: BreakerKey,
-  { reason, at }: GatewayFailure,
-): Promise<void> {
-  await db.query(
+export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }: GatewayFailure) =>
+  query(db).run(
     `INSERT INTO gateway_failure (app_id, connector, profile, reason, at)
-     SELECT app_id, connector, name, $4, $5 FROM push_profile
-      WHERE app_id = $1 AND connector = $2 AND name = $3 FOR KEY SHARE
+     SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE ${ofProfile} FOR KEY SHARE
      ON CONFLICT (app_id, connector, profile) DO UPDATE SET reason = $4, at = $5 WHERE gateway_failure.at < $5`,
-    [appId, connector, profile, reason, at],
+    [...valuesOfKey(key), reason, at],
   );
-}
 
 /** Deletes the failure of a gateway that has responded since. */
-export async function clearGatewayFailure(
-  db: Handle,
-  { appId, connector, profile }: BreakerKey,
-  answeredAt: Date,
-): Promise<void> {
-  await db.query(
-    'DELETE FROM gateway_failure WHERE app_id = $1 AND connector = $2 AND profile = $3 AND at <= $4',
-    [appId, connector, profile, answeredAt],
-  );
-}
+export const clearGatewayFailure = (db: Handle, key: BreakerKey, answeredAt: Date) =>
+  query(db).run(`DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [...valuesOfKey(key), answeredAt]);
 
 /** Deletes failures that were not renewed since a time: the gateway is not in use. */
-export async function deleteOldGatewayFailures(db: Handle, before: Date): Promise<void> {
-  await db.query('DELETE FROM gateway_failure WHERE at < $1', [before]);
-}
+export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
+  query(db).run('DELETE FROM gateway_failure WHERE at < $1', [before]);
 
 /** Finds the current failure of one gateway. */
-export async function findGatewayFailure(
-  db: Handle,
-  { appId, connector, profile }: { appId: string; connector: string; profile: string },
-): Promise<GatewayFailure | undefined> {
-  const { rows } = await db.query<GatewayFailure>(
-    'SELECT reason, at FROM gateway_failure WHERE app_id = $1 AND connector = $2 AND profile = $3',
-    [appId, connector, profile],
-  );
-  return rows[0];
-}
+export const findGatewayFailure = (db: Handle, key: ProfileKey) =>
+  query(db).row<GatewayFailure>(`SELECT reason, at FROM gateway_failure WHERE ${ofKey}`, valuesOfKey(key));
 
 /** Limit of listed failures; more gateways fail only for a common reason. */
 const maxListed = 100;
 
 /** Lists the newest failures of all gateways. */
-export async function listGatewayFailures(db: Handle): Promise<(GatewayFailure & BreakerKey)[]> {
-  const { rows } = await db.query<GatewayFailure & BreakerKey>(
-    `SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
-      ORDER BY at DESC LIMIT ${maxListed}`,
-  );
-  return rows;
-}
+export const listGatewayFailures = (db: Handle) =>
+  query(db).rows<
+    GatewayFailure & BreakerKey
+  >(`SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
+      ORDER BY at DESC LIMIT ${maxListed}`);
 
 /** Limit of failing gateways in the text of one push. */
 const maxToldOf = 5;
@@ -246,7 +187,7 @@ export async function describeGatewayFailures(
   pushIds: readonly number[],
 ): Promise<Map<number, string>> {
   if (pushIds.length === 0) return new Map();
-  const { rows } = await db.query<{ id: number; connector: ConnectorId; reason: string }>(
+  const rows = await query(db).rows<{ id: number; connector: ConnectorId; reason: string }>(
     `SELECT p.id, f.connector, f.reason
        FROM unnest($2::bigint[]) AS p (id)
        CROSS JOIN LATERAL (
@@ -268,17 +209,14 @@ export async function describeGatewayFailures(
 }
 
 /** Decrypted access token of a gateway. */
-export interface GatewayToken {
+interface GatewayToken {
   value: string;
   madeAtMs: number;
   expiresAtMs: number;
   isReplacement: boolean;
 }
 
-/**
- * Key of a token: `credential` is any text that identifies the credentials; it is stored as a keyed
- * digest.
- */
+/** Key of a token: `credential` identifies the credentials, and is stored as a keyed digest. */
 export interface TokenKey {
   appId: string;
   connector: string;
@@ -291,14 +229,8 @@ const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
   Buffer.from(vault.derive(`gateway token ${credential}`), 'base64url'),
 ];
 
+const ofToken = 'app_id = $1 AND connector = $2 AND credential = $3';
 const sealContext = ({ appId, connector }: TokenKey) => sealContexts.gatewayToken(appId, connector);
-
-interface Row {
-  value: Buffer;
-  made_at: Date;
-  expires_at: Date;
-  is_replacement: boolean;
-}
 
 /** Reads the stored token; null without one. Throws `SealError`. */
 export async function readGatewayToken(
@@ -306,25 +238,16 @@ export async function readGatewayToken(
   vault: Vault,
   key: TokenKey,
 ): Promise<GatewayToken | null> {
-  const { rows } = await db.query<Row>(
-    `SELECT value, made_at, expires_at, is_replacement FROM gateway_token
-      WHERE app_id = $1 AND connector = $2 AND credential = $3 AND value IS NOT NULL`,
+  const row = await query(db).row<Omit<GatewayToken, 'value'> & { value: Buffer }>(
+    `SELECT value, (extract(epoch FROM made_at) * 1000)::float8 AS "madeAtMs",
+            (extract(epoch FROM expires_at) * 1000)::float8 AS "expiresAtMs", is_replacement AS "isReplacement"
+       FROM gateway_token WHERE ${ofToken} AND value IS NOT NULL`,
     valuesOf(vault, key),
   );
-  return (
-    rows.map((row) => ({
-      value: String(vault.open(row.value, sealContext(key))),
-      madeAtMs: row.made_at.getTime(),
-      expiresAtMs: row.expires_at.getTime(),
-      isReplacement: row.is_replacement,
-    }))[0] ?? null
-  );
+  return row ? { ...row, value: String(vault.open(row.value, sealContext(key))) } : null;
 }
 
-/**
- * Claims the renewal of a token for `leaseMs`. Returns false while another process holds it, or if
- * the app is deleted.
- */
+/** Claims the renewal of a token for `leaseMs`; false while another process holds it. */
 export async function claimGatewayToken(
   db: Handle,
   vault: Vault,
@@ -332,26 +255,20 @@ export async function claimGatewayToken(
   leaseMs: number,
 ): Promise<boolean> {
   const nowMs = await databaseNow(db);
-  const { rowCount } = await db.query(
+  return query(db).hasRows(
     `INSERT INTO gateway_token AS t (app_id, connector, credential, claimed_until)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, connector, credential) DO UPDATE SET claimed_until = excluded.claimed_until
       WHERE t.claimed_until IS NULL OR t.claimed_until < $5`,
     [...valuesOf(vault, key), new Date(nowMs + leaseMs), new Date(nowMs)],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Saves a renewed token and ends the claim. */
-export async function saveGatewayToken(
-  db: Handle,
-  vault: Vault,
-  key: TokenKey,
-  token: GatewayToken,
-): Promise<void> {
-  await db.query(
+export const saveGatewayToken = (db: Handle, vault: Vault, key: TokenKey, token: GatewayToken) =>
+  query(db).run(
     `UPDATE gateway_token SET value = $4, made_at = $5, expires_at = $6, is_replacement = $7, claimed_until = NULL
-      WHERE app_id = $1 AND connector = $2 AND credential = $3`,
+      WHERE ${ofToken}`,
     [
       ...valuesOf(vault, key),
       vault.seal(token.value, sealContext(key)),
@@ -360,22 +277,18 @@ export async function saveGatewayToken(
       token.isReplacement,
     ],
   );
-}
 
 /** Ends a claim without a new token. */
-export async function releaseGatewayToken(db: Handle, vault: Vault, key: TokenKey): Promise<void> {
-  await db.query(
+export const releaseGatewayToken = (db: Handle, vault: Vault, key: TokenKey) =>
+  query(db).run(
     `UPDATE gateway_token SET claimed_until = NULL
-      WHERE app_id = $1 AND connector = $2 AND credential = $3`,
+      WHERE ${ofToken}`,
     valuesOf(vault, key),
   );
-}
 
 /** Deletes expired tokens of unused credentials; returns their number. */
-export async function deleteOldGatewayTokens(db: Handle, before: Date): Promise<number> {
-  const { rowCount } = await db.query(
+export const deleteOldGatewayTokens = (db: Handle, before: Date) =>
+  query(db).rowCount(
     'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',
     [before],
   );
-  return rowCount ?? 0;
-}

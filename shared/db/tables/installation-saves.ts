@@ -6,14 +6,7 @@ import type { ServerSettings } from '../limits/pooler.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
-import {
-  draftColumns,
-  draftReaders,
-  type InstallationRow,
-  maxOfRegistration,
-  readColumnNames,
-  toInstallation,
-} from './installations.ts';
+import { draftColumns, draftReaders, installationColumns, maxOfRegistration } from './installations.ts';
 
 /**
  * Settings of the connections for saves. The plan of a statement is made once and finds each row by
@@ -72,12 +65,10 @@ const newestOfRegistration = (andApp: string) =>
      ORDER BY id DESC LIMIT ${maxOfRegistration})`;
 
 const foundColumns = [
-  ...readColumnNames.map((name) =>
-    name === 'fields' || name === 'channels' ? `CASE WHEN ${small} THEN ${name} END AS ${name}` : name,
-  ),
+  installationColumns((column) => `CASE WHEN ${small} THEN ${column} END`),
   'ctid::text AS place',
   'xmin::text AS version',
-  `${small} AS is_small`,
+  `${small} AS "isSmall"`,
 ];
 
 /** Rows with one of the unique ids of a device, and the newest ones with its registration id. */
@@ -99,13 +90,13 @@ const findStatement = new AppStatement(
 );
 
 /** Ids of a device of an app. */
-export interface AskedDevice {
+interface AskedDevice {
   appId: string;
   ids: DeviceIds;
 }
 
 /** Place and version of a row, as PostgreSQL writes them. */
-export interface RowVersion {
+interface RowVersion {
   place: string;
   version: string;
 }
@@ -118,7 +109,7 @@ export interface FoundInstallation {
   isSmall: boolean;
 }
 
-type FoundRow = InstallationRow & RowVersion & { device: number; is_small: boolean };
+type FoundRow = Installation & RowVersion & { device: number; isSmall: boolean };
 
 /** Ids of a device, at its place among all. */
 interface Asked extends AskedDevice {
@@ -142,10 +133,7 @@ const noIds: DeviceIds = {
   registrationId: undefined,
 };
 
-/**
- * Finds the installations that match one of the ids of each device, in the order of their keys, by the place of the
- * device.
- */
+/** Finds the installations that match an id of each device, by the place of the device. */
 export async function findInstallationsOfDevices(
   db: Handle,
   devices: AskedDevice[],
@@ -160,11 +148,11 @@ export async function findInstallationsOfDevices(
   const byDevice = devices.map((): FoundInstallation[] => []);
   for (const { part, found } of parts)
     for (const row of found) {
-      const { device, place, version, is_small: isSmall } = row;
+      const { device, place, version, isSmall, ...installation } = row;
       const ofDevice = byDevice[part[device - 1]?.at ?? -1];
       // A row may have one spelling of the token, and another id of the device.
-      if (!ofDevice || ofDevice.some(({ installation }) => installation.id === row.id)) continue;
-      ofDevice.push({ installation: toInstallation(row), row: { place, version }, isSmall });
+      if (!ofDevice || ofDevice.some((one) => one.installation.id === installation.id)) continue;
+      ofDevice.push({ installation, row: { place, version }, isSmall });
     }
   for (const several of byDevice)
     if (several.length > 1) several.sort((a, b) => a.installation.id - b.installation.id);
@@ -227,7 +215,7 @@ const bothStatement = prepare(
 );
 
 /** Public ids of the inserted installations, and keys of the updated ones. */
-export interface WrittenGroup {
+interface WrittenGroup {
   inserted: ReadonlySet<string>;
   updated: ReadonlySet<number>;
 }
@@ -317,11 +305,7 @@ const shardedUpdateText = `
   RETURNING NULL::text AS object_id, i.id`;
 
 /** Updates rows of a group on a sharded database with one statement for each app. */
-export async function updateSharded(
-  db: Handle,
-  updates: readonly GroupUpdate[],
-  now: Date,
-): Promise<WrittenRow[]> {
+async function updateSharded(db: Handle, updates: readonly GroupUpdate[], now: Date): Promise<WrittenRow[]> {
   const updated: WrittenRow[] = [];
   for (const part of await partByApp(db, updates)) {
     const values = [now, JSON.stringify(part.map(jsonRowOf)), part[0]?.appId];

@@ -5,37 +5,10 @@ import { harmonyDeviceTypes, vendorOfDevice } from '../../domain/labels.ts';
 import type { CopyValue } from '../copy.ts';
 import { isDeadlock } from '../limits/database-errors.ts';
 import type { Database, Handle } from '../pool.ts';
-import { PreparedStatements, prepare } from '../prepared.ts';
+import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
+import { query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { type RowCondition, type Selection, selectByIds, selectRows } from './selection.ts';
-
-export interface InstallationRow {
-  id: number;
-  object_id: string;
-  device_type: string;
-  /** As it is compared (`comparedToken`); rows of older versions have it as it was sent. */
-  device_token: string | null;
-  /** Spelling that the client sent, if it is another one. */
-  device_token_sent: string | null;
-  installation_id: string | null;
-  vendor: string | null;
-  vendor_name: string | null;
-  registration_id: string | null;
-  device_profile: string | null;
-  topic: string | null;
-  team_id: string | null;
-  wire_names: boolean;
-  channels: string[] | null;
-  valid: boolean;
-  time_zone: string | null;
-  badge: number | null;
-  fields: JsonObject;
-  created_at: Date;
-  updated_at: Date;
-}
-
-/** Row with its version: the transaction that wrote it. */
-type VersionRow = InstallationRow & { version: string };
 
 /** Value of a column: objects as JSON text. */
 type DraftValue = Exclude<CopyValue, Buffer>;
@@ -66,72 +39,50 @@ export const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `draftColumns`. */
 export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-export const readColumnNames = ['id', 'object_id', ...draftColumns, 'created_at', 'updated_at'];
-const readColumns = readColumnNames.join(', ');
+/** Token as the client sent it; a process of an older version changes it without its spelling. */
+const sentToken =
+  'CASE WHEN lower(device_token_sent COLLATE "C") = device_token THEN device_token_sent ELSE device_token END';
 
-export function toInstallation(row: InstallationRow): Installation {
-  return {
-    id: row.id,
-    objectId: row.object_id,
-    deviceType: row.device_type,
-    deviceToken: sentToken(row),
-    installationId: row.installation_id,
-    vendor: row.vendor,
-    vendorName: row.vendor_name,
-    registrationId: row.registration_id,
-    deviceProfile: row.device_profile,
-    topic: row.topic,
-    teamId: row.team_id,
-    hasWireNames: row.wire_names,
-    channels: row.channels,
-    valid: row.valid,
-    timeZone: row.time_zone,
-    badge: row.badge,
-    fields: row.fields,
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
-}
+/** Columns of an `Installation`; `large` returns the expression of a member that may be large. */
+export const installationColumns = (large = (column: string) => column): string => {
+  const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, device_profile,
+    topic, team_id, valid, time_zone, badge, created_at, updated_at`;
+  return `${membersOf('installation', plain)}, ${sentToken} AS "deviceToken", wire_names AS "hasWireNames",
+    ${large('fields')} AS fields, ${large('channels')} AS channels`;
+};
+const columns = installationColumns();
+const from = { table: 'installation', columns } as const;
 
-/** A process of an older version changes a token without its spelling. */
-const sentToken = ({ device_token: token, device_token_sent: sent }: InstallationRow): string | null =>
-  sent !== null && comparedToken(sent) === token ? sent : token;
+/** Installation with the version of its row: the transaction that wrote it. */
+type Versioned = Installation & { version: string };
 
 /** Finds an installation by its public id; `isLocked` locks it until the transaction ends. */
-export async function findInstallation(
+export const findInstallation = (
   db: Handle,
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
-): Promise<Installation | undefined> {
-  const { rows } = await db.query<InstallationRow>(
-    `SELECT ${readColumns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+) =>
+  query(db).row<Installation>(
+    `SELECT ${columns} FROM installation WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
-  return rows.map(toInstallation)[0];
-}
 
 /** Finds installations by public ids, unordered. Throws as `selectByIds`. */
-export async function findInstallations(
+export const findInstallations = (
   db: Handle,
   appId: string,
   wanted: { objectIds: string[]; maxBytes: number },
-): Promise<Installation[]> {
-  const from = { table: 'installation', columns: readColumns } as const;
-  return (await selectByIds<InstallationRow>(db, from, { appId, ...wanted })).map(toInstallation);
-}
+) => selectByIds<Installation>(db, from, { appId, ...wanted });
 
+const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
 const keyColumns = {
   objectId: 'object_id',
   installationId: 'installation_id',
   deviceToken: 'device_token',
   registrationId: 'registration_id',
-} as const;
-const keyNames = ['objectId', 'installationId', 'deviceToken', 'registrationId'] as const;
+};
 const ofDevice = new PreparedStatements();
 
-/**
- * Installations with a registration id that are looked at, the newest ones: one has it, until it is
- * registered again.
- */
+/** Newest installations with a registration id that are read; usually one has it. */
 export const maxOfRegistration = 8;
 
 /**
@@ -139,7 +90,7 @@ export const maxOfRegistration = 8;
  * keys. Each set of ids has a statement of its own with one look-up per id: PostgreSQL chooses poor
  * plans for alternatives that may be NULL.
  */
-async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<VersionRow[]> {
+async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<Versioned[]> {
   const given = keyNames.flatMap((name) => {
     const id = ids[name];
     const values = id === undefined ? [] : name === 'deviceToken' ? namesOfToken(id) : [id];
@@ -153,23 +104,20 @@ async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = 
     return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC LIMIT ${maxOfRegistration})`;
   });
   const statement = ofDevice.of(
-    `SELECT ${readColumns}, xmin::text AS version FROM installation
+    `SELECT ${columns}, xmin::text AS version FROM installation
       WHERE app_id = $1 AND id = ANY(ARRAY(${lookUps.join(' UNION ALL ')})) ORDER BY id${tail}`,
   );
-  return (await db.query<VersionRow>(statement, [appId, ...given.map(({ value }) => value)])).rows;
+  return query(db).rows(statement, [appId, ...given.map(({ value }) => value)]);
 }
 
-/**
- * Finds the installations that match one of the ids, each with the version of its row, in the order
- * of their keys.
- */
+/** Finds the installations that match one of the ids, by their keys, with the version of each row. */
 export async function findInstallationsOfDevice(
   db: Handle,
   appId: string,
   ids: DeviceIds,
 ): Promise<Map<Installation, string>> {
   const rows = await selectOfDevice(db, appId, ids);
-  return new Map(rows.map((row) => [toInstallation(row), row.version]));
+  return new Map(rows.map(({ version, ...installation }) => [installation, version]));
 }
 
 /**
@@ -181,35 +129,29 @@ export async function lockInstallationsOfDevice(
   appId: string,
   ids: DeviceIds,
 ): Promise<Installation[]> {
-  return (await selectOfDevice(tx, appId, ids, ' FOR UPDATE')).map(toInstallation);
+  const rows = await selectOfDevice(tx, appId, ids, ' FOR UPDATE');
+  return rows.map(({ version: _, ...installation }) => installation);
 }
 
 const insertOne = prepare(
   `INSERT INTO installation (app_id, object_id, created_at, updated_at, ${draftColumns.join(', ')})
    VALUES ($1, $2, $3, $3, ${draftColumns.map((_, i) => `$${i + 4}`).join(', ')})
-   ON CONFLICT DO NOTHING RETURNING ${readColumns}`,
+   ON CONFLICT DO NOTHING RETURNING ${columns}`,
 );
 
-/**
- * Inserts an installation; undefined if another one, even a concurrent one, holds one of the unique
- * ids.
- */
-export async function insertInstallation(
+/** Inserts an installation; undefined if another one holds one of the unique ids. */
+export const insertInstallation = (
   db: Handle,
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: InstallationDraft; now: Date },
-): Promise<Installation | undefined> {
-  const values = [appId, objectId, now, ...draftValues(draft)];
-  const { rows } = await db.query<InstallationRow>(insertOne, values);
-  return rows.map(toInstallation)[0];
-}
+) => query(db).row<Installation>(insertOne, [appId, objectId, now, ...draftValues(draft)]);
 
 const updateText = `UPDATE installation
     SET updated_at = $3, ${draftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
   WHERE app_id = $1 AND id = $2`;
-const updateLocked = prepare(`${updateText} RETURNING ${readColumns}`);
+const updateLocked = prepare(`${updateText} RETURNING ${columns}`);
 const updateVersion = prepare(
-  `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${readColumns}`,
+  `${updateText} AND xmin = $${draftColumns.length + 4}::xid RETURNING ${columns}`,
 );
 
 /** New values of an installation. */
@@ -220,32 +162,18 @@ interface InstallationUpdate {
 }
 
 /** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
-export async function updateInstallation(
-  tx: Handle,
-  appId: string,
-  { id, draft, now }: InstallationUpdate,
-): Promise<Installation> {
-  const { rows } = await tx.query<InstallationRow>(updateLocked, [appId, id, now, ...draftValues(draft)]);
-  const [installation] = rows.map(toInstallation);
-  if (!installation) throw new Error('a locked installation is gone');
-  return installation;
-}
+export const updateInstallation = (tx: Handle, appId: string, { id, draft, now }: InstallationUpdate) =>
+  query(tx).one<Installation>(updateLocked, [appId, id, now, ...draftValues(draft)]);
 
-/**
- * As `updateInstallation`, without a lock: undefined if the row has changed since this version was
- * read.
- */
-export async function updateInstallationVersion(
+/** As `updateInstallation`, without a lock: undefined if the row has another version. */
+export const updateInstallationVersion = (
   db: Handle,
   appId: string,
   { id, draft, now, version }: InstallationUpdate & { version: string },
-): Promise<Installation | undefined> {
-  const values = [appId, id, now, ...draftValues(draft), version];
-  return (await db.query<InstallationRow>(updateVersion, values)).rows.map(toInstallation)[0];
-}
+) => query(db).row<Installation>(updateVersion, [appId, id, now, ...draftValues(draft), version]);
 
 /** Vendor of a row (`vendorOfDevice`). */
-export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
+const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
 
 /**
  * Takes the registration id of an installation from the others of its vendor, except for those that
@@ -254,13 +182,9 @@ export const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmony
 export async function takeRegistration(
   tx: Handle,
   appId: string,
-  {
-    id,
-    deviceType,
-    vendor,
-    registrationId,
-  }: Pick<Installation, 'id' | 'deviceType' | 'vendor' | 'registrationId'>,
+  saved: Pick<Installation, 'id' | 'deviceType' | 'vendor' | 'registrationId'>,
 ): Promise<void> {
+  const { id, deviceType, vendor, registrationId } = saved;
   const owner = vendorOfDevice(deviceType, vendor);
   if (registrationId === null || owner === null) return;
   await tx.query(
@@ -272,31 +196,19 @@ export async function takeRegistration(
   );
 }
 
-/**
- * Locks installations by public ids, in the order of their keys to avoid deadlocks. Returns the
- * keys and ACLs.
- */
-export async function lockInstallations(
-  tx: Handle,
-  appId: string,
-  objectIds: string[],
-): Promise<(Pick<Installation, 'id'> & { acl: Json })[]> {
-  const { rows } = await tx.query<Pick<Installation, 'id'> & { acl: Json }>(
+/** Locks installations in the order of their keys, to avoid deadlocks. Returns the keys and ACLs. */
+export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]) =>
+  query(tx).rows<Pick<Installation, 'id'> & { acl: Json }>(
     `SELECT id, fields -> 'ACL' AS acl FROM installation
       WHERE app_id = $1 AND object_id = ANY($2::text[]) ORDER BY id FOR UPDATE`,
     [appId, objectIds],
   );
-  return rows;
-}
 
-export async function deleteInstallations(tx: Handle, appId: string, ids: number[]): Promise<void> {
-  await tx.query('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
-}
+export const deleteInstallations = (tx: Handle, appId: string, ids: number[]) =>
+  query(tx).run('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
 
-export async function selectInstallations(tx: Handle, selection: Selection): Promise<Installation[]> {
-  const from = { table: 'installation', columns: readColumns } as const;
-  return (await selectRows<InstallationRow>(tx, from, selection)).map(toInstallation);
-}
+export const selectInstallations = (tx: Handle, selection: Selection) =>
+  selectRows<Installation>(tx, from, selection);
 
 /** The condition of the index `installation_token_spelling`. */
 const isAsSent = `device_token COLLATE "C" ~ '^[0-9A-Fa-f]*[A-F][0-9A-Fa-f]*$'`;
@@ -408,61 +320,66 @@ const idsOfPage = 5000;
 /** Installations that lose their registration id, from which on the page is read again. */
 const releasedAtOnce = 1000;
 
-/** Time of a walk. */
-export interface RegistrationWalk {
+/** Walk over the installations of an app, a page at a time. */
+interface Walk {
   appId: string;
   now: Date;
-  /**
-   * Start of the next walk after one of several pages; one of a single page begins again with the
-   * next call.
-   */
+  /** Start of the next walk after one of several pages; one of a single page begins again at once. */
   nextAt: Date;
 }
 
 /**
- * Makes the next page of an app's walk over its registration ids, unless another process does so
- * now or the next walk is later. Of the installations with an id of the same vendor, the one that
- * was saved last keeps it. Returns whether a further page follows.
+ * Makes the next page of a walk, unless another process does so now or the next walk is later.
+ * `makePage` gets the place where the page begins, and returns that of the next page; null after
+ * the last one. Returns the same.
  */
-export function continueRegistrationWalk(
-  db: Database,
-  { appId, now, nextAt }: RegistrationWalk,
-): Promise<boolean> {
-  return db.transaction(async (tx) => {
-    await tx.query(
-      'INSERT INTO registration_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
-      [appId],
-    );
-    const { rows } = await tx.query<{ after: string }>(
-      'SELECT after FROM registration_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
-      [appId, now],
-    );
-    const after = rows[0]?.after;
-    if (after === undefined) return false;
-    const last = await releasePage(tx, appId, after);
-    if (last === null && after === '') return false;
-    await tx.query('UPDATE registration_walk SET after = $2, next_at = $3 WHERE app_id = $1', [
-      appId,
-      last ?? '',
-      last === null ? nextAt : now,
-    ]);
-    return last !== null;
-  });
+async function continueWalk<P extends string | number>(
+  tx: Handle,
+  { table, column, start }: { table: string; column: string; start: P },
+  { appId, now, nextAt }: Walk,
+  makePage: (after: P) => Promise<P | null>,
+): Promise<P | null> {
+  await tx.query(
+    `INSERT INTO ${table} (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING`,
+    [appId],
+  );
+  const after = await query(tx).value<P>(
+    `SELECT ${column} FROM ${table} WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED`,
+    [appId, now],
+  );
+  if (after === undefined) return null;
+  const next = await makePage(after);
+  if (next === null && after === start) return null;
+  const values = [appId, next ?? start, next === null ? nextAt : now];
+  await tx.query(`UPDATE ${table} SET ${column} = $2, next_at = $3 WHERE app_id = $1`, values);
+  return next;
 }
 
+const registrationWalk = { table: 'registration_walk', column: 'after', start: '' };
+const idleWalk = { table: 'idle_walk', column: 'after_id', start: 0 };
+
 /**
- * Lets the next walk of an app begin at once: an import may have written registration ids that
- * devices have.
+ * Makes the next page of an app's walk over its registration ids (`continueWalk`). Of the
+ * installations with an id of the same vendor, the one that was saved last keeps it. Returns
+ * whether a further page follows.
  */
+export const continueRegistrationWalk = (db: Database, walk: Walk): Promise<boolean> =>
+  db.transaction(async (tx) => {
+    const makePage = (after: string) => releasePage(tx, walk.appId, after);
+    return (await continueWalk(tx, registrationWalk, walk, makePage)) !== null;
+  });
+
+/** Lets the next walk begin at once: an import may have written registration ids that devices have. */
 export const hastenRegistrationWalk = (db: Handle, appId: string) =>
   db.query("UPDATE registration_walk SET next_at = '-infinity' WHERE app_id = $1", [appId]);
 
-/**
- * Goes on behind a registration id; returns the one that the next page begins behind, null after
- * the last page.
- */
+/** Returns the registration id after which the next page begins; null after the last page. */
 async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
-  const { rows } = await tx.query<{ read: number; last: string | null; repeated: string[] }>(
+  const { read, last, repeated } = await query(tx).one<{
+    read: number;
+    last: string | null;
+    repeated: string[];
+  }>(
     `WITH page AS MATERIALIZED (
        SELECT registration_id FROM installation WHERE app_id = $1 AND registration_id > $2
         ORDER BY registration_id LIMIT ${idsOfPage})
@@ -470,7 +387,6 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
             ARRAY(SELECT registration_id FROM page GROUP BY 1 HAVING count(*) > 1) AS repeated FROM page`,
     [appId, after],
   );
-  const { read = 0, last = null, repeated = [] } = rows[0] ?? {};
   const isLast = read < idsOfPage;
   // The last id of a full page may have more rows behind it.
   const ids = isLast || last === null ? repeated : [...repeated, last];
@@ -478,8 +394,8 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
   return isLast ? null : last;
 }
 
-async function release(tx: Handle, appId: string, ids: readonly string[]): Promise<number> {
-  const { rowCount } = await tx.query(
+const release = (tx: Handle, appId: string, ids: readonly string[]) =>
+  query(tx).rowCount(
     `WITH locked AS MATERIALIZED (
        SELECT id, registration_id, ${vendorOfRow} AS owner, updated_at FROM installation
         WHERE app_id = $1 AND registration_id = ANY ($2::text[]) AND ${vendorOfRow} IS NOT NULL
@@ -491,8 +407,6 @@ async function release(tx: Handle, appId: string, ids: readonly string[]): Promi
       WHERE i.app_id = $1 AND i.id = r.id AND r.place > 1`,
     [appId, ids],
   );
-  return rowCount ?? 0;
-}
 
 /** Key of a batch. */
 interface BatchKey {
@@ -510,10 +424,7 @@ const ofBatch = (recipients: string) =>
 
 const largestBadge = 2 ** 31 - 1;
 
-/**
- * Counts in one statement, so that either all of it is stored or nothing. Each update must fit into
- * its page (migration 0031).
- */
+/** Counts all or nothing. Each update must fit into its page (migration 0031). */
 const incrementStatement = prepare(
   `WITH held AS MATERIALIZED (
      SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2 AND badges IS NULL FOR NO KEY UPDATE),
@@ -552,8 +463,8 @@ async function readBadges(
   statement: ReturnType<typeof prepare>,
   { appId, id }: BatchKey,
 ): Promise<(number | null)[] | undefined> {
-  const { rows } = await db.query<{ badges: string | null }>(statement, [appId, id]);
-  return rows[0]?.badges?.split(',').map((badge) => (badge === '' ? null : Number(badge)));
+  const badges = await query(db).value<string | null>(statement, [appId, id]);
+  return badges?.split(',').map((badge) => (badge === '' ? null : Number(badge)));
 }
 
 const setStatement = prepare(
@@ -561,10 +472,7 @@ const setStatement = prepare(
     WHERE ${ofBatch('push_batch WHERE app_id = $1 AND id = $2')} AND i.badge IS DISTINCT FROM $3`,
 );
 
-/**
- * Saves the badge that a push sets for the recipients of a batch, so that a later `Increment`
- * continues from it.
- */
+/** Saves the badge that a push sets, so that a later `Increment` continues from it. */
 export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: number): Promise<void> {
   await repeatDeadlocked(() => db.query(setStatement, [appId, id, badge]));
 }
@@ -582,125 +490,78 @@ async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries
 }
 
 /** Lists the keys of up to `limit` installations that meet a condition, unordered. */
-export async function listMatching(
-  tx: Handle,
-  { condition, values }: RowCondition,
-  limit: number,
-): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
+export const listMatching = (tx: Handle, { condition, values }: RowCondition, limit: number) =>
+  query(tx).column<number>(
     `SELECT id FROM installation WHERE app_id = $1 AND (${condition}) LIMIT $${values.length + 1}`,
     [...values, limit],
   );
-  return rows.map(({ id }) => id);
-}
 
-/** Deletes those of some installations that still meet a condition; returns their number. */
-export async function deleteMatching(
-  tx: Handle,
-  { condition, values }: RowCondition,
-  ids: readonly number[],
-): Promise<number> {
-  const { rowCount } = await tx.query(
-    // Locked in the order of their keys, as `lockInstallations` does.
+/**
+ * Deletes installations that still meet a condition. Locks them in the order of their keys. Returns
+ * their number.
+ */
+export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, ids: readonly number[]) =>
+  query(tx).rowCount(
     `WITH matching AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
         ORDER BY id FOR UPDATE)
      DELETE FROM installation i USING matching WHERE i.app_id = $1 AND i.id = matching.id`,
     [...values, ids],
   );
-  return rowCount ?? 0;
-}
-
-/** Page of a walk over the installations of an app, in the order of their keys. */
-interface IdlePage {
-  appId: string;
-  /** Those that were neither updated nor imported since are idle. */
-  before: Date;
-  /** Key that the page begins after; 0 by default. */
-  afterId?: number;
-  /** Most installations that are read. */
-  rows?: number;
-  /** Most installations that are deleted. */
-  limit: number;
-}
-
-/** Result of a page. */
-interface IdlePageResult {
-  deleted: number;
-  /** Key that the next page begins after; null after the last one. */
-  nextAfterId: number | null;
-}
 
 /** Installations that one statement reads: some milliseconds. */
 export const rowsOfPage = 5000;
 
-/** Deletes the idle installations of a page; skips those that are being saved. */
-export async function deleteIdleInstallations(
-  db: Handle,
-  { appId, before, afterId = 0, rows = rowsOfPage, limit }: IdlePage,
-): Promise<IdlePageResult> {
-  const { rows: found } = await db.query<{
-    read: number;
-    lastId: number;
-    deleted: number;
-    lastDeleted: number;
-  }>(
+/**
+ * Installations that were neither updated nor imported since `before`, and most of them that a page
+ * deletes.
+ */
+interface IdleInstallations {
+  appId: string;
+  before: Date;
+  limit: number;
+}
+
+/**
+ * Deletes the idle installations of a page; skips those that are being saved. Returns their number,
+ * and the key after which the next page begins; null after the last one.
+ */
+async function deleteIdlePage(
+  tx: Handle,
+  { appId, before, limit }: IdleInstallations,
+  after: number,
+): Promise<{ deleted: number; next: number | null }> {
+  const found = await query(tx).one<{ read: number; lastId: number; deleted: number; lastDeleted: number }>(
     `WITH page AS MATERIALIZED (
-       SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT $3
+       SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${rowsOfPage}
      ), idle AS MATERIALIZED (
        SELECT id FROM installation
         WHERE app_id = $1 AND id > $2 AND id <= (SELECT max(id) FROM page)
-          AND updated_at < $4 AND (imported_at IS NULL OR imported_at < $4)
-        ORDER BY id LIMIT $5 FOR UPDATE SKIP LOCKED
+          AND updated_at < $3 AND (imported_at IS NULL OR imported_at < $3)
+        ORDER BY id LIMIT $4 FOR UPDATE SKIP LOCKED
      ), deleted AS (
        DELETE FROM installation i USING idle WHERE i.app_id = $1 AND i.id = idle.id
      )
      SELECT (SELECT count(*) FROM page) AS read, (SELECT max(id) FROM page) AS "lastId",
             count(*) AS deleted, max(id) AS "lastDeleted" FROM idle`,
-    [appId, afterId, rows, before, limit],
+    [appId, after, before, limit],
   );
-  const { read = 0, lastId = 0, deleted = 0, lastDeleted = 0 } = found[0] ?? {};
-  if (deleted >= limit) return { deleted, nextAfterId: lastDeleted };
-  return { deleted, nextAfterId: read < rows ? null : lastId };
-}
-
-/** Time of a walk. */
-interface IdleWalk {
-  appId: string;
-  before: Date;
-  limit: number;
-  now: Date;
-  /**
-   * Start of the next walk after one of several pages; one of a single page begins again with the
-   * next call.
-   */
-  nextAt: Date;
+  const { read, lastId, deleted, lastDeleted } = found;
+  if (deleted >= limit) return { deleted, next: lastDeleted };
+  return { deleted, next: read < rowsOfPage ? null : lastId };
 }
 
 /**
- * Makes the next page of an app's walk, unless another process does so now or the next walk is
- * later. Returns the number of deleted installations; `limit` if a further page follows.
+ * Makes the next page of an app's walk over its installations (`continueWalk`). Returns the number
+ * of deleted ones; `limit` if a further page follows.
  */
-export function continueIdleWalk(db: Database, walk: IdleWalk): Promise<number> {
-  const { appId, before, limit, now, nextAt } = walk;
-  return db.transaction(async (tx) => {
-    await tx.query(
-      'INSERT INTO idle_walk (app_id) SELECT app_id FROM app WHERE app_id = $1 ON CONFLICT DO NOTHING',
-      [appId],
-    );
-    const { rows } = await tx.query<{ after_id: number }>(
-      'SELECT after_id FROM idle_walk WHERE app_id = $1 AND next_at <= $2 FOR NO KEY UPDATE SKIP LOCKED',
-      [appId, now],
-    );
-    const afterId = rows[0]?.after_id;
-    if (afterId === undefined) return 0;
-    const { deleted, nextAfterId } = await deleteIdleInstallations(tx, { appId, before, afterId, limit });
-    if (nextAfterId === null && afterId === 0) return deleted;
-    await tx.query('UPDATE idle_walk SET after_id = $2, next_at = $3 WHERE app_id = $1', [
-      appId,
-      nextAfterId ?? 0,
-      nextAfterId === null ? nextAt : now,
-    ]);
-    return nextAfterId === null ? deleted : limit;
+export const continueIdleWalk = (db: Database, walk: Walk & IdleInstallations): Promise<number> =>
+  db.transaction(async (tx) => {
+    let deleted = 0;
+    const next = await continueWalk(tx, idleWalk, walk, async (after: number) => {
+      const page = await deleteIdlePage(tx, walk, after);
+      deleted = page.deleted;
+      return page.next;
+    });
+    return next === null ? deleted : walk.limit;
   });
-}

@@ -1,4 +1,3 @@
-import type { ConnectorId } from '../../domain/labels.ts';
 import {
   type Deletable,
   guardFrom,
@@ -6,37 +5,30 @@ import {
   type ProfileAnswers,
 } from '../../domain/pushes/invalid-tokens.ts';
 import type { Handle } from '../pool.ts';
+import { listsOf, query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
 /** Installations that one statement deletes. */
 const pageSize = 5000;
 
 /** A push by its internal key. */
-interface PushKey {
-  appId: string;
-  pushId: number;
+type PushKey = { appId: string; pushId: number };
+
+/** Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile. */
+interface JudgedProfile extends ProfileAnswers {
+  successes: ReadonlySet<string>;
 }
 
-/**
- * Answers of one profile in a push, and the forms of tokens that had a success; `''`: any token of
- * the profile.
- */
-export interface JudgedProfile extends ProfileAnswers {
-  successes: ReadonlySet<string>;
+interface AnswerRow extends Omit<ProfileAnswers, 'answers'> {
+  refused: number;
+  sent: number;
+  forms: Record<string, number> | null;
 }
 
 /** Reads the answers of the profiles of which a push called tokens invalid. */
 export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey): Promise<JudgedProfile[]> {
-  const { rows } = await db.query<{
-    connector: ConnectorId;
-    profile: string;
-    invalid: number;
-    proofs: number;
-    refused: number;
-    reason: string;
-    sent: number;
-    forms: Record<string, number> | null;
-  }>(
+  const rows = await query(db).rows<AnswerRow>(
     `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
             (SELECT jsonb_object_agg(key, n)
                FROM (SELECT s.key, sum(s.value::bigint) AS n FROM push_batch o, jsonb_each_text(o.sent_by) s
@@ -63,7 +55,7 @@ export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey)
 }
 
 /** Which installations of a push are deleted; absent profile: those of all profiles. */
-export interface InvalidSelection extends PushKey {
+interface InvalidSelection extends PushKey {
   profile?: Pick<ProfileAnswers, 'connector' | 'profile'>;
   /** Whether tokens with and without a proof are selected. */
   deletable: Deletable;
@@ -71,10 +63,7 @@ export interface InvalidSelection extends PushKey {
   successes?: ReadonlySet<string>;
 }
 
-/**
- * Deletes the installations of a push whose tokens the gateway called invalid, unless they were
- * saved since. Returns their number.
- */
+/** Deletes the installations with invalid tokens that were not saved since. Returns their number. */
 export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
   let deleted = 0;
   let after: number | null = 0;
@@ -86,10 +75,7 @@ export async function deleteInvalid(db: Handle, selection: InvalidSelection): Pr
   return deleted;
 }
 
-/**
- * Deleted installations of a page, and its last recipient, after which the next page begins; null
- * for the last page.
- */
+/** Deleted installations of a page, and the recipient before the next page; null after the last. */
 export interface DeletedPage {
   last: number | null;
   deleted: number;
@@ -101,7 +87,7 @@ export async function deleteInvalidPage(
   { appId, pushId, profile, deletable, successes }: InvalidSelection,
   after: number,
 ): Promise<DeletedPage> {
-  const { rows } = await db.query<{ last: number | null; size: number; deleted: number }>(
+  const { last, size, deleted } = await query(db).one<DeletedPage & { size: number }>(
     `WITH page AS MATERIALIZED (
        SELECT installation, dead_as_of FROM push_failure
         WHERE app_id = $1 AND push_id = $2 AND installation > $3 AND dead_as_of IS NOT NULL
@@ -116,57 +102,31 @@ export async function deleteInvalidPage(
      SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
             (SELECT count(*) FROM gone) AS deleted`,
     [
-      appId,
-      pushId,
-      after,
-      profile?.connector ?? null,
-      profile?.profile ?? null,
-      deletable.proven,
-      deletable.called,
-      successes ? [...successes] : null,
+      ...[appId, pushId, after, profile?.connector, profile?.profile, deletable.proven, deletable.called],
+      successes && [...successes],
     ],
   );
-  const { last = null, size = 0, deleted = 0 } = rows[0] ?? {};
   return { last: size < pageSize ? null : last, deleted };
 }
 
-/**
- * Notes on the record of a push which profiles kept their invalid tokens; an empty list clears the
- * note.
- */
-export async function noteKeptTokens(
-  db: Handle,
-  { appId, pushId }: PushKey,
-  kept: readonly KeptTokens[],
-): Promise<void> {
-  await db.query(
+/** Notes on the record of a push which profiles kept their invalid tokens; empty clears the note. */
+export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: readonly KeptTokens[]) =>
+  query(db).run(
     'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2',
     [appId, pushId, kept.length === 0 ? null : JSON.stringify(kept)],
   );
-}
 
-/** Invalid tokens that a push kept, of one profile. */
-export interface PushWithKeptTokens extends KeptTokens {
-  appId: string;
-  objectId: string;
-}
-
-/** Pushes of the last day that wait for an operator, the newest ones. */
-const waitingPushes = `SELECT app_id, object_id, kept_tokens FROM notification
-   WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`;
-
-/**
- * Lists the invalid tokens that pushes of the last day kept, by push and profile, the newest pushes
- * first.
- */
-export async function listKeptTokens(db: Handle, limit: number): Promise<PushWithKeptTokens[]> {
-  const { rows } = await db.query<{ app_id: string; object_id: string; kept_tokens: KeptTokens[] }>(
-    waitingPushes,
+/** Lists the invalid tokens that pushes of the last day kept, the newest pushes first. */
+export async function listKeptTokens(
+  db: Handle,
+  limit: number,
+): Promise<(KeptTokens & { appId: string; objectId: string })[]> {
+  const pushes = await query(db).rows<{ appId: string; objectId: string; kept: KeptTokens[] }>(
+    `SELECT app_id AS "appId", object_id AS "objectId", kept_tokens AS kept FROM notification
+      WHERE kept_tokens IS NOT NULL AND finished_at > now() - interval '1 day' ORDER BY id DESC LIMIT $1`,
     [limit],
   );
-  return rows.flatMap(({ app_id: appId, object_id: objectId, kept_tokens: kept }) =>
-    kept.map((one) => ({ appId, objectId, ...one })),
-  );
+  return pushes.flatMap(({ kept, ...push }) => kept.map((one) => ({ ...push, ...one })));
 }
 
 /** Counts these tokens by profile. */
@@ -185,7 +145,7 @@ export async function countKeptTokens(
 }
 
 /** Report of an invalid device token in a gateway's receipt. */
-export interface InvalidTokenNotice {
+interface InvalidTokenNotice {
   pushId: number;
   registrationId: string;
   /** The report does not apply to an installation updated after this. */
@@ -218,27 +178,16 @@ export async function recordInvalidTokens(
                        AND (n.is_sure OR n.push_id <> excluded.push_id)),
             push_id = excluded.push_id, connector = excluded.connector, saved_at = excluded.saved_at,
             noted_at = excluded.noted_at`,
-    [
-      appId,
-      connector,
-      notices.map((notice) => notice.pushId),
-      notices.map((notice) => notice.registrationId),
-      notices.map((notice) => notice.asOf),
-      notices.map((notice) => notice.isSure),
-    ],
+    [appId, connector, ...listsOf(notices, 'pushId', 'registrationId', 'asOf', 'isSure')],
   );
 }
 
 /** Deletes the reports of devices that a message has reached. */
-export async function clearInvalidTokens(
-  tx: Handle,
-  appId: string,
-  installations: readonly number[],
-): Promise<void> {
-  if (installations.length === 0) return;
+export async function clearInvalidTokens(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
+  if (ids.length === 0) return;
   await tx.query('DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])', [
     appId,
-    installations,
+    ids,
   ]);
 }
 
@@ -255,7 +204,7 @@ export async function deleteReportedInvalid(
   pushIds: readonly number[],
 ): Promise<void> {
   if (pushIds.length === 0) return;
-  const { rows } = await tx.query<{ push_id: number }>(
+  const reached = await query(tx).column<number>(
     `SELECT t.push_id FROM push_receipt_total t JOIN notification p ON p.app_id = $1 AND p.id = t.push_id
       WHERE t.app_id = $1 AND t.connector = $2 AND t.push_id = ANY ($3::bigint[]) AND t.delivered > 0
         AND (p.devices < ${guardFrom} OR t.delivered >= t.deleted +
@@ -263,7 +212,7 @@ export async function deleteReportedInvalid(
                  WHERE n.app_id = $1 AND n.push_id = t.push_id AND n.connector = $2 AND n.is_sure))`,
     [appId, connector, pushIds],
   );
-  for (const { push_id: pushId } of rows) {
+  for (const pushId of reached) {
     const deleted = await deleteReported(tx, { appId, connector, pushId });
     await tx.query(
       `UPDATE push_receipt_total SET deleted = deleted + $4
@@ -273,15 +222,12 @@ export async function deleteReportedInvalid(
   }
 }
 
-/**
- * Deletes the installations with certain reports of a push, of one connector or of all. Returns
- * their number.
- */
-export async function deleteReported(
+/** Deletes the installations with certain reports, of one connector or all. Returns their number. */
+export const deleteReported = (
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
-): Promise<number> {
-  const { rowCount } = await tx.query(
+) =>
+  query(tx).rowCount(
     `WITH due AS (
        DELETE FROM dead_notice
         WHERE app_id = $1 AND push_id = $2 AND is_sure AND ($3::text IS NULL OR connector = $3)
@@ -294,17 +240,9 @@ export async function deleteReported(
      SELECT $1, $2, id, object_id, connector, 'sent', 0, 'dead_by_receipt' FROM gone ON CONFLICT DO NOTHING`,
     [appId, pushId, connector ?? null],
   );
-  return rowCount ?? 0;
-}
 
-/** Deletes reports older than `before`; returns their number. */
-export async function deleteOldInvalidTokenNotices(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, installation FROM dead_notice WHERE noted_at < $1 ORDER BY noted_at LIMIT $2)
-     DELETE FROM dead_notice n USING old
-      WHERE n.app_id = old.app_id AND n.installation = old.installation AND n.noted_at < $1`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteOldInvalidTokenNotices = sweepOf({
+  table: 'dead_notice',
+  key: ['app_id', 'installation'],
+  column: 'noted_at',
+});

@@ -2,6 +2,8 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
+import { type PageBefore, query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 import { reasonTextSql } from './reason-text.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
@@ -25,7 +27,7 @@ const mailParts = z.object({
   subject: z.string(),
   html: z.string().optional(),
 });
-export type MailParts = z.infer<typeof mailParts>;
+type MailParts = z.infer<typeof mailParts>;
 
 const smsParts = z.object({
   isVoice: z.boolean(),
@@ -33,7 +35,7 @@ const smsParts = z.object({
   template: z.string().optional(),
   variables: z.record(z.string(), z.string()),
 });
-export type SmsParts = z.infer<typeof smsParts>;
+type SmsParts = z.infer<typeof smsParts>;
 
 /** Message of the outbox, as the operator sees it. */
 export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
@@ -49,13 +51,8 @@ const body = z.object({
   sms: smsParts.optional(),
 });
 
-interface OutboxRow {
-  kind: OutboxMessage['kind'];
-  recipient: string;
-  type: string;
-  body: Buffer;
-  created_at: Date;
-}
+/** Message as it is stored. */
+type StoredMessage = Pick<OutboxMessage, 'kind' | 'to' | 'type'> & { body: Buffer; createdAt: Date };
 
 /** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
 export async function insertOutboxMessage(
@@ -65,25 +62,17 @@ export async function insertOutboxMessage(
   message: OutboxMessage & { expiresAt?: Date },
 ): Promise<number> {
   const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
-  const { rows } = await db.query<{ id: number }>(
+  const body = vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type }));
+  const { id } = await query(db).one<{ id: number }>(
     `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
      VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
-    [
-      appId,
-      kind,
-      to,
-      type,
-      vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type })),
-      expiresAt ?? null,
-    ],
+    [appId, kind, to, type, body, expiresAt],
   );
-  const id = rows[0]?.id;
-  if (id === undefined) throw new Error('the database returned no row');
   return id;
 }
 
 /** Filter of a list of messages. */
-export interface OutboxFilter {
+interface OutboxFilter {
   kind?: OutboxMessage['kind'] | undefined;
   to?: string | undefined;
   /** Number of messages, the newest first. */
@@ -97,29 +86,24 @@ export async function listOutboxMessages(
   appId: string,
   filter: OutboxFilter,
 ): Promise<SentMessage[]> {
-  const { rows } = await db.query<OutboxRow>(
-    `SELECT kind, recipient, type, body, created_at FROM outbox
+  const rows = await query(db).rows<StoredMessage>(
+    `SELECT kind, recipient AS "to", type, body, created_at AS "createdAt" FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
       ORDER BY id DESC LIMIT $4`,
-    [appId, filter.kind ?? null, filter.to ?? null, filter.limit],
+    [appId, filter.kind, filter.to, filter.limit],
   );
-  return rows.map((row) => {
-    const { mail, sms, ...shown } = openBody(row, vault, appId);
-    return {
-      kind: row.kind,
-      to: row.recipient,
-      type: row.type,
-      ...shown,
-      createdAt: row.created_at,
-    };
+  return rows.map(({ body: sealed, ...row }) => {
+    const { mail, sms, ...shown } = openBody({ ...row, body: sealed }, vault, appId);
+    return { ...row, ...shown };
   });
 }
 
 /** Decrypts the body of a message. Throws `SealError`. */
-export const openBody = (row: Omit<OutboxRow, 'created_at'>, vault: Vault, appId: string) =>
-  body.parse(
-    vault.open(row.body, sealContexts.message({ appId, kind: row.kind, to: row.recipient, type: row.type })),
-  );
+const openBody = (
+  { kind, to, type, body: sealed }: Omit<StoredMessage, 'createdAt'>,
+  vault: Vault,
+  appId: string,
+) => body.parse(vault.open(sealed, sealContexts.message({ appId, kind, to, type })));
 
 /** Message that waits for its provider. */
 export interface WaitingMessage extends OutboxMessage {
@@ -137,22 +121,14 @@ export async function findWaitingMessage(
   appId: string,
   id: number,
 ): Promise<WaitingMessage | undefined> {
-  const { rows } = await db.query<OutboxRow & { attempts: number; expires_at: Date }>(
-    `SELECT kind, recipient, type, body, attempts, expires_at, created_at FROM outbox
-      WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
+  const row = await query(db).row<StoredMessage & Pick<WaitingMessage, 'attempts' | 'expiresAt'>>(
+    `SELECT kind, recipient AS "to", type, body, attempts, expires_at AS "expiresAt", created_at AS "createdAt"
+       FROM outbox WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id],
   );
-  const row = rows[0];
   if (!row) return undefined;
-  return {
-    kind: row.kind,
-    to: row.recipient,
-    type: row.type,
-    ...openBody(row, vault, appId),
-    attempts: row.attempts,
-    expiresAt: row.expires_at,
-    createdAt: row.created_at,
-  };
+  const { body: _, ...message } = row;
+  return { ...message, ...openBody(row, vault, appId) };
 }
 
 /** Final result of a message. `reason` comes from a bounded set and contains no personal data. */
@@ -162,44 +138,26 @@ export interface MessageResult {
 }
 
 /** Writes the final result. Returns false when the message had ended already. */
-export async function settleMessage(
-  tx: Handle,
-  appId: string,
-  id: number,
-  { state, reason }: MessageResult,
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const settleMessage = (tx: Handle, appId: string, id: number, { state, reason }: MessageResult) =>
+  query(tx).hasRows(
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, state, reason],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Counts a try that will be repeated. Returns false when the message had ended already. */
-export async function countTry(tx: Handle, appId: string, id: number, reason: string): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const countTry = (tx: Handle, appId: string, id: number, reason: string) =>
+  query(tx).hasRows(
     `UPDATE outbox SET attempts = attempts + 1, reason = $3
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
     [appId, id, reason],
   );
-  return (rowCount ?? 0) > 0;
-}
 
-/** Deletes messages from before `before`. Returns their number. */
-export async function deleteOldMessages(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM outbox WHERE created_at < $1 ORDER BY created_at LIMIT $2)
-     DELETE FROM outbox o USING old WHERE o.app_id = old.app_id AND o.id = old.id`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteOldMessages = sweepOf({ table: 'outbox', key: ['app_id', 'id'], column: 'created_at' });
 
 /** States of a message: `kept` found no provider. */
 export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
-export type MessageState = (typeof messageStates)[number];
+type MessageState = (typeof messageStates)[number];
 
 /** Message of the outbox with the state of its delivery, without its text. */
 export interface ListedMessage {
@@ -215,6 +173,9 @@ export interface ListedMessage {
   expiresAt: Date;
 }
 
+/** Listed message with its encrypted text. */
+type SealedMessage = ListedMessage & { body: Buffer };
+
 const columns = `id, kind, recipient AS "to", type, state, attempts, reason, created_at AS "createdAt",
   expires_at AS "expiresAt"`;
 
@@ -225,57 +186,48 @@ export interface OutboxPageFilter {
 }
 
 /** Lists a page of messages of an app, newest first; with a vault their bodies too. */
-export async function listOutboxPage(
+export const listOutboxPage = (
   db: Handle,
   appId: string,
   { kind, to, state }: OutboxPageFilter,
-  { before, limit }: { before: number | null; limit: number },
-): Promise<(ListedMessage & { body: Buffer })[]> {
-  const { rows } = await db.query<ListedMessage & { body: Buffer }>(
+  { before, limit }: PageBefore,
+) =>
+  query(db).rows<SealedMessage>(
     `SELECT ${columns}, body FROM outbox
       WHERE app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR recipient = $3)
         AND ($4::text IS NULL OR state = $4) AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $6`,
-    [appId, kind ?? null, to ?? null, state ?? null, before, limit],
+    [appId, kind, to, state, before, limit],
   );
-  return rows;
-}
 
 /** Decrypts the text of a listed message. Throws `SealError`. */
 export function openListed(
   vault: Vault,
   appId: string,
-  { kind, to, type, body }: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
+  message: Pick<ListedMessage, 'kind' | 'to' | 'type'> & { body: Buffer },
 ): Pick<OutboxMessage, 'text' | 'code' | 'link'> {
-  const { text, code, link } = openBody({ kind, recipient: to, type, body }, vault, appId);
+  const { text, code, link } = openBody(message, vault, appId);
   return { text, code, link };
 }
 
 /** Locks a message for a change. Undefined if it does not exist. */
-export async function lockMessage(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<(ListedMessage & { body: Buffer }) | undefined> {
-  const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
+export const lockMessage = (tx: Handle, appId: string, id: number) =>
+  query(tx).row<SealedMessage>(
     `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
-  return rows[0];
-}
 
 /** Makes a locked message wait again, until `expiresAt`. */
-export async function reopenMessage(
+export const reopenMessage = (
   tx: Handle,
   appId: string,
   { id, expiresAt }: { id: number; expiresAt: Date },
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL, expires_at = $3
       WHERE app_id = $1 AND id = $2`,
     [appId, id, expiresAt],
   );
-}
 
 /** State of an app's SMS: counted messages, and countries that are suspended. */
 export interface SmsState {
@@ -328,9 +280,7 @@ export interface UnsentFilter {
   to?: Date | undefined;
 }
 
-/**
- * Locks a page of unsent messages, oldest first, without those that another transaction has locked.
- */
+/** Locks a page of unsent messages, oldest first; skips those that are locked. */
 export async function lockUnsent(
   tx: Handle,
   appId: string,
@@ -348,16 +298,15 @@ export async function lockUnsent(
 }
 
 /** Makes locked messages wait again; each until `expiresAt` where its own time is over. */
-export async function reopenMessages(
+export const reopenMessages = (
   tx: Handle,
   appId: string,
   ids: readonly number[],
   { now, expiresAt }: { now: Date; expiresAt: Date },
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `UPDATE outbox SET state = 'waiting', attempts = 0, reason = NULL, settled_at = NULL,
             expires_at = CASE WHEN expires_at <= $3 THEN $4 ELSE expires_at END
       WHERE app_id = $1 AND id = ANY($2::bigint[])`,
     [appId, `{${ids.join(',')}}`, now, expiresAt],
   );
-}

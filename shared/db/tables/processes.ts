@@ -7,9 +7,10 @@ import type { Metrics } from '../../metrics.ts';
 import type { Logger } from '../../process/logging.ts';
 import { packageVersion } from '../../process/version.ts';
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
 
 /** Kinds of processes of a service. */
-export const processKinds = ['api', 'dispatcher'] as const;
+const processKinds = ['api', 'dispatcher'] as const;
 
 /** Running process, as it registered itself. */
 export interface SeenProcess {
@@ -41,7 +42,7 @@ const processReport = z.object({
 export type ProcessReport = z.infer<typeof processReport>;
 
 /** Writes the row of a process by the clock of the database, and deletes the rows of processes that have ended. */
-export async function renewProcess(
+async function renewProcess(
   db: Handle,
   process: Omit<SeenProcess, 'startedAt' | 'seenAt'> & { report?: ProcessReport },
   goneAfterMs: number,
@@ -60,23 +61,20 @@ export async function renewProcess(
 }
 
 /** Deletes the row of a process that stops. */
-export async function forgetProcess(db: Handle, id: string): Promise<void> {
-  await db.query('DELETE FROM process_seen WHERE id = $1', [id]);
-}
+const forgetProcess = (db: Handle, id: string) =>
+  query(db).run('DELETE FROM process_seen WHERE id = $1', [id]);
 
 /** Processes that a list names. */
 const maxListed = 1000;
 
 /** Lists the processes that renewed their rows lately, by kind and host. */
-export async function listProcesses(db: Handle, goneAfterMs: number): Promise<SeenProcess[]> {
-  const { rows } = await db.query<SeenProcess>(
+export const listProcesses = (db: Handle, goneAfterMs: number) =>
+  query(db).rows<SeenProcess>(
     `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond'
       ORDER BY kind, host, started_at, id LIMIT ${maxListed}`,
     [goneAfterMs],
   );
-  return rows;
-}
 
 /** Report of a running process, with its clock and the time since it was written. */
 export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {
@@ -88,7 +86,7 @@ export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host
 
 /** Lists the reports of the running processes; processes of older versions write none. */
 export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
-  const { rows } = await db.query<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
+  const rows = await query(db).rows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
     `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
             (facts ->> 'nowMs')::float8 - extract(epoch FROM seen_at)::float8 * 1000 AS "clockAheadMs"
        FROM process_seen WHERE seen_at >= now() - $1 * interval '1 millisecond' AND facts IS NOT NULL
@@ -107,16 +105,15 @@ const renewMs = 5000;
 export const processGoneMs = 20_000;
 
 /** Facts of a process that change. */
-export type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
+type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
 
-/**
- * Keeps the row of this process in the register of running processes
- * (protocol/admin-api.md#processes).
- */
+type ReadFacts = () => ProcessFacts | Promise<ProcessFacts>;
+
+/** Keeps the row of this process in the register (protocol/admin-api.md#processes). */
 export class ProcessRegister {
   readonly #db: Handle;
   readonly #log: Logger;
-  readonly #facts: () => ProcessFacts | Promise<ProcessFacts>;
+  readonly #facts: ReadFacts;
   readonly #process: Omit<SeenProcess, 'startedAt' | 'seenAt' | 'threads' | 'connections'>;
   #timer: NodeJS.Timeout | undefined;
   #renewal: Promise<void> = Promise.resolve();
@@ -124,11 +121,7 @@ export class ProcessRegister {
 
   constructor(
     db: Handle,
-    {
-      kind,
-      log,
-      facts,
-    }: { kind: SeenProcess['kind']; log: Logger; facts: () => ProcessFacts | Promise<ProcessFacts> },
+    { kind, log, facts }: { kind: SeenProcess['kind']; log: Logger; facts: ReadFacts },
   ) {
     this.#db = db;
     this.#log = log;
@@ -137,10 +130,7 @@ export class ProcessRegister {
     this.#process = { id: randomUUID(), kind, host: hostname(), pid, version: packageVersion() };
   }
 
-  /**
-   * Writes the row, and renews it until `close`. Never rejects: without a database the next renewal
-   * tries again.
-   */
+  /** Writes the row, and renews it until `close`. Never rejects: the next renewal tries again. */
   start(): Promise<void> {
     this.#renewal = this.#renew();
     return this.#renewal;

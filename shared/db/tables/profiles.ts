@@ -8,17 +8,27 @@ import {
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
+import { query } from '../query.ts';
 import { insertAudit } from './console.ts';
+
+/** Profile that a rotation belongs to. */
+export interface RotatedProfile {
+  appId: string;
+  connector: string;
+  name: string;
+}
+
+const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
+const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
+const sealContext = ({ appId, connector, name }: RotatedProfile) =>
+  sealContexts.profile(appId, connector, name);
 
 /** Push profile with decrypted credentials. The connector validates their shape. */
 export interface StoredProfile {
   connector: string;
   name: string;
   credentials: unknown;
-  /**
-   * Changes with every upload of the profile, so that connections with older credentials are
-   * closed.
-   */
+  /** Changes with every upload, so that connections with older credentials are closed. */
   updatedAt: Date;
   /** Second version that is tried on some batches; absent without a canary. */
   canary?: { credentials: unknown; stagedAt: Date };
@@ -31,54 +41,40 @@ export interface ProfileEntry {
   updatedAt: Date;
 }
 
-const entryColumns = membersOf('p', ['connector', 'name', 'created_at', 'updated_at']);
+const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
 
 /**
  * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks
  * the app's row, so that the app is not deleted concurrently.
  */
-export async function putProfile(
-  db: Handle,
-  vault: Vault,
-  profile: { appId: string; connector: string; name: string; credentials: unknown },
-): Promise<ProfileEntry | undefined> {
-  const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileEntry>(
+export const putProfile = (db: Handle, vault: Vault, profile: RotatedProfile & { credentials: unknown }) =>
+  query(db).row<ProfileEntry>(
     `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
      ON CONFLICT (app_id, connector, name)
      DO UPDATE SET credentials = excluded.credentials, updated_at = excluded.updated_at
      RETURNING ${entryColumns}`,
-    [appId, connector, name, vault.seal(profile.credentials, sealContexts.profile(appId, connector, name))],
+    [...keyOf(profile), vault.seal(profile.credentials, sealContext(profile))],
   );
-  return rows[0];
-}
 
-export async function listProfiles(db: Handle, appId: string): Promise<ProfileEntry[]> {
-  const { rows } = await db.query<ProfileEntry>(
+export const listProfiles = (db: Handle, appId: string) =>
+  query(db).rows<ProfileEntry>(
     `SELECT ${entryColumns} FROM push_profile p WHERE app_id = $1 ORDER BY connector, name`,
     [appId],
   );
-  return rows;
-}
 
 /** Profile of any app, without its credentials. */
-export interface ProfileVersion {
-  appId: string;
-  connector: string;
-  name: string;
+export interface ProfileVersion extends RotatedProfile {
   updatedAt: Date;
 }
 
 /** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
-export async function listProfileVersions(db: Handle, limit: number): Promise<ProfileVersion[]> {
-  const { rows } = await db.query<ProfileVersion>(
+export const listProfileVersions = (db: Handle, limit: number) =>
+  query(db).rows<ProfileVersion>(
     `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
       ORDER BY app_id, connector, name LIMIT $1`,
     [limit],
   );
-  return rows;
-}
 
 interface SendingRow extends ProfileEntry {
   credentials: Buffer;
@@ -88,29 +84,32 @@ interface SendingRow extends ProfileEntry {
 
 /** Lists the profiles of an app with their credentials, for sending. */
 export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
-  const { rows } = await db.query<SendingRow>(
+  const rows = await query(db).rows<SendingRow>(
     `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt" FROM push_profile p
        LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
       WHERE p.app_id = $1 ORDER BY p.connector, p.name`,
     [appId],
   );
-  return rows.map((row) => ({
-    ...canaryOf(row, vault, appId),
-    connector: row.connector,
-    name: row.name,
-    credentials: vault.open(row.credentials, sealContexts.profile(appId, row.connector, row.name)),
-    updatedAt: row.updatedAt,
-  }));
+  return rows.map(({ credentials, ...row }) => {
+    const { connector, name, updatedAt } = row;
+    const context = sealContext({ appId, ...row });
+    return {
+      ...canaryOf(row, vault, context),
+      connector,
+      name,
+      credentials: vault.open(credentials, context),
+      updatedAt,
+    };
+  });
 }
 
-/**
- * Returns the candidate of a profile. One that no key decrypts is not tried: the current version
- * sends.
- */
-function canaryOf(row: SendingRow, vault: Vault, appId: string): Pick<StoredProfile, 'canary'> {
-  const { candidate, stagedAt } = row;
+/** Returns the candidate of a profile. If no key decrypts it, the current version sends. */
+function canaryOf(
+  { candidate, stagedAt }: Pick<SendingRow, 'candidate' | 'stagedAt'>,
+  vault: Vault,
+  context: string,
+): Pick<StoredProfile, 'canary'> {
   if (!candidate || !stagedAt) return {};
-  const context = sealContexts.profile(appId, row.connector, row.name);
   return readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {};
 }
 
@@ -123,40 +122,19 @@ interface RotationOf {
 export async function openProfile(
   db: Handle,
   vault: Vault,
-  profile: { appId: string; connector: string; name: string },
+  profile: RotatedProfile,
 ): Promise<(StoredProfile & Pick<ProfileEntry, 'createdAt'> & RotationOf) | undefined> {
-  const { appId, connector, name } = profile;
-  const { rows } = await db.query<ProfileEntry & RotationOf & { credentials: Buffer }>(
+  const row = await query(db).row<ProfileEntry & RotationOf & { credentials: Buffer }>(
     `SELECT ${entryColumns}, p.credentials, (SELECT r.state FROM profile_rotation r
                    WHERE r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name) AS rotation
-       FROM push_profile p WHERE p.app_id = $1 AND p.connector = $2 AND p.name = $3`,
-    [appId, connector, name],
+       FROM push_profile p WHERE ${ofProfile}`,
+    keyOf(profile),
   );
-  return rows.map((row) => ({
-    ...row,
-    credentials: vault.open(row.credentials, sealContexts.profile(appId, connector, name)),
-  }))[0];
+  return row && { ...row, credentials: vault.open(row.credentials, sealContext(profile)) };
 }
 
-export async function deleteProfile(
-  db: Handle,
-  appId: string,
-  connector: string,
-  name: string,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'DELETE FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3',
-    [appId, connector, name],
-  );
-  return (rowCount ?? 0) > 0;
-}
-
-/** Profile that a rotation belongs to. */
-export interface RotatedProfile {
-  appId: string;
-  connector: string;
-  name: string;
-}
+export const deleteProfile = (db: Handle, appId: string, connector: string, name: string) =>
+  query(db).hasRows(`DELETE FROM push_profile WHERE ${ofProfile}`, [appId, connector, name]);
 
 /** Last rotation of the credentials of a profile. */
 export interface ProfileRotation extends RotatedProfile, CanaryCounts {
@@ -172,21 +150,16 @@ export interface ProfileRotation extends RotatedProfile, CanaryCounts {
 
 const columns = `app_id AS "appId", connector, name, state, staged_at AS "stagedAt", changed_at AS "changedAt", reason, detail,
   batches_seen AS "batchesSeen", batches, asked, accepted, refused, worse, previous IS NOT NULL AS "hasPrevious"`;
-const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
-const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector, name];
 
-/**
- * Stores a candidate in place of an earlier one. Returns undefined if the profile does not exist.
- */
+/** Stores a candidate in place of an earlier one. Returns undefined without such a profile. */
 export async function stageCandidate(
   tx: Handle,
   vault: Vault,
   profile: RotatedProfile & { credentials: unknown },
 ): Promise<ProfileRotation | undefined> {
-  const { appId, connector, name, credentials } = profile;
-  const sealed = vault.seal(credentials, sealContexts.profile(appId, connector, name));
+  const sealed = vault.seal(profile.credentials, sealContext(profile));
   await touchProfile(tx, profile);
-  const { rows } = await tx.query<ProfileRotation>(
+  return query(tx).row(
     `INSERT INTO profile_rotation AS r (app_id, connector, name, state, candidate, staged_at, changed_at)
      SELECT app_id, connector, name, 'staged', $4, statement_timestamp(), statement_timestamp() FROM push_profile WHERE ${ofProfile}
      ON CONFLICT (app_id, connector, name) DO UPDATE
@@ -196,19 +169,13 @@ export async function stageCandidate(
      RETURNING ${columns}`,
     [...keyOf(profile), sealed],
   );
-  return rows[0];
 }
 
-export async function findRotation(
-  db: Handle,
-  profile: RotatedProfile,
-): Promise<ProfileRotation | undefined> {
-  const { rows } = await db.query<ProfileRotation>(
+export const findRotation = (db: Handle, profile: RotatedProfile) =>
+  query(db).row<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile}`,
     keyOf(profile),
   );
-  return rows[0];
-}
 
 /** As `findRotation`, and locks it for the transaction. */
 export async function lockRotation(
@@ -218,39 +185,29 @@ export async function lockRotation(
   // The profile first, as every change of it does: a concurrent upload or deletion waits, and not
   // the other way round.
   await touchProfile(tx, profile);
-  const { rows } = await tx.query<ProfileRotation>(
+  return query(tx).row(
     `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile} FOR UPDATE`,
     keyOf(profile),
   );
-  return rows[0];
 }
 
-/**
- * Writes the result of the check of the candidate that was staged at `stagedAt`; undefined if
- * another replaced it.
- */
+/** Writes the result of the check of a candidate; undefined if another one has replaced it. */
 export async function saveCheck(
   tx: Handle,
   profile: RotatedProfile,
-  {
-    stagedAt,
-    reason,
-    detail,
-    to,
-  }: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
+  check: Pick<ProfileRotation, 'stagedAt' | 'reason' | 'detail'> & { to: RotationState },
 ): Promise<ProfileRotation | undefined> {
   await touchProfile(tx, profile);
-  const { rows } = await tx.query<ProfileRotation>(
+  return query(tx).row(
     `UPDATE profile_rotation SET state = $5, reason = $6, detail = $7, changed_at = statement_timestamp()
       WHERE ${ofProfile} AND staged_at = $4 AND state = 'staged' RETURNING ${columns}`,
-    [...keyOf(profile), stagedAt, to, reason, detail],
+    [...keyOf(profile), check.stagedAt, check.to, check.reason, check.detail],
   );
-  return rows[0];
 }
 
 /** Makes the candidate of a locked rotation the current version, and keeps the replaced one. */
-export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Promise<void> {
-  await tx.query(
+export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
+  query(tx).run(
     `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
           new AS (SELECT candidate FROM profile_rotation WHERE ${ofProfile}),
           changed AS (UPDATE push_profile SET credentials = new.candidate, updated_at = statement_timestamp() FROM new WHERE ${ofProfile})
@@ -259,18 +216,14 @@ export async function promoteCandidate(tx: Handle, profile: RotatedProfile): Pro
        FROM old WHERE ${ofProfile}`,
     keyOf(profile),
   );
-}
 
-/**
- * Ends a locked rotation: drops its candidate, and after a promotion makes the kept version the
- * current one again.
- */
-export async function rollBackCandidate(
+/** Ends a locked rotation. After a promotion, the kept version becomes the current one again. */
+export const rollBackCandidate = (
   tx: Handle,
   profile: RotatedProfile,
   { reason, detail = null }: { reason: RollbackReason; detail?: string | null },
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `WITH kept AS (SELECT previous FROM profile_rotation WHERE ${ofProfile} AND state = 'promoted' AND previous IS NOT NULL),
           changed AS (UPDATE push_profile SET credentials = kept.previous, updated_at = statement_timestamp() FROM kept WHERE ${ofProfile})
      UPDATE profile_rotation SET state = 'rolled_back', candidate = NULL, previous = NULL, reason = $4, detail = $5,
@@ -278,11 +231,10 @@ export async function rollBackCandidate(
       WHERE ${ofProfile}`,
     [...keyOf(profile), reason, detail],
   );
-}
 
 /** Ends an open rotation of a profile that is uploaded again, and forgets the version before. */
-export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<void> {
-  await tx.query(
+export const endRotation = (tx: Handle, profile: RotatedProfile) =>
+  query(tx).run(
     `UPDATE profile_rotation
         SET state = CASE WHEN state = 'promoted' THEN state ELSE 'rolled_back' END,
             reason = CASE WHEN state IN ('promoted', 'rolled_back') THEN reason ELSE 'replaced' END,
@@ -290,81 +242,59 @@ export async function endRotation(tx: Handle, profile: RotatedProfile): Promise<
       WHERE ${ofProfile}`,
     keyOf(profile),
   );
-}
 
 /**
  * Counts the next `count` batches of a profile during a canary. Returns the number of batches
  * before them; undefined if the canary has ended.
  */
-export async function claimBatches(
-  db: Handle,
-  profile: RotatedProfile,
-  count: number,
-): Promise<number | undefined> {
-  const { rows } = await db.query<{ before: number }>(
+export const claimBatches = (db: Handle, profile: RotatedProfile, count: number) =>
+  query(db).value<number>(
     `UPDATE profile_rotation SET batches_seen = batches_seen + $4 WHERE ${ofProfile} AND state = 'canary'
      RETURNING batches_seen - $4 AS before`,
     [...keyOf(profile), count],
   );
-  return rows[0]?.before;
-}
 
-/**
- * Adds the answers of a batch to a locked canary, and returns it; undefined if that has ended or
- * began later.
- */
-export async function addCanaryCounts(
+/** Adds the answers of a batch to a locked canary; undefined if it has ended or began later. */
+const addCanaryCounts = (
   tx: Handle,
   profile: RotatedProfile,
   { batches, asked, accepted, refused, worse, stagedAt }: CanaryCounts & { stagedAt: Date },
-): Promise<ProfileRotation | undefined> {
-  const { rows } = await tx.query<ProfileRotation>(
+) =>
+  query(tx).row<ProfileRotation>(
     `UPDATE profile_rotation
         SET batches = batches + $5, asked = asked + $6, accepted = accepted + $7, refused = refused + $8, worse = worse + $9
       WHERE ${ofProfile} AND state = 'canary' AND staged_at = $4 RETURNING ${columns}`,
     [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
   );
-  return rows[0];
-}
 
 /** Lists canaries by their beginning, for the decisions that depend on their age. */
-export async function listCanaries(db: Handle, limit: number): Promise<ProfileRotation[]> {
-  const { rows } = await db.query<ProfileRotation>(
+export const listCanaries = (db: Handle, limit: number) =>
+  query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation WHERE state = 'canary' ORDER BY changed_at LIMIT $1`,
     [limit],
   );
-  return rows;
-}
 
 /** Lists rotations that changed since `after`, and all open ones, the newest first. */
-export async function listRotations(db: Handle, after: Date, limit: number): Promise<ProfileRotation[]> {
-  const { rows } = await db.query<ProfileRotation>(
+export const listRotations = (db: Handle, after: Date, limit: number) =>
+  query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation
       WHERE state IN ('staged', 'checked', 'canary') OR changed_at > $1 ORDER BY changed_at DESC LIMIT $2`,
     [after, limit],
   );
-  return rows;
-}
 
 /** Forgets credentials that promotions replaced before `before`. Returns their number. */
-export async function forgetPrevious(db: Handle, before: Date): Promise<number> {
-  const { rowCount } = await db.query(
+export const forgetPrevious = (db: Handle, before: Date) =>
+  query(db).rowCount(
     `UPDATE profile_rotation SET previous = NULL WHERE previous IS NOT NULL AND changed_at < $1`,
     [before],
   );
-  return rowCount ?? 0;
-}
 
-/**
- * Changes the version of a profile without changing it: caches read its rotation with it, and only
- * then.
- */
-async function touchProfile(tx: Handle, profile: RotatedProfile): Promise<void> {
-  await tx.query(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
-}
+/** Changes the version of a profile, so that caches read its rotation again. */
+const touchProfile = (tx: Handle, profile: RotatedProfile) =>
+  query(tx).run(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
 
 /** Notice that the credentials of a profile end. */
-export interface CredentialNotice {
+interface CredentialNotice {
   appId: string;
   connector: string;
   profile: string;
@@ -373,22 +303,15 @@ export interface CredentialNotice {
   days: number;
 }
 
-/**
- * Notes that a step is told. Returns false if it was told before, or if the profile was deleted.
- */
-export async function noteNotice(
-  tx: Handle,
-  { appId, connector, profile, endsAt, days }: CredentialNotice,
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
+/** Notes that a step was notified. Returns false if it was before, or without such a profile. */
+export const noteNotice = (tx: Handle, { appId, connector, profile, endsAt, days }: CredentialNotice) =>
+  query(tx).hasRows(
     `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3
      ON CONFLICT (app_id, connector, name) DO UPDATE SET ends_at = excluded.ends_at, days = excluded.days
       WHERE n.ends_at <> excluded.ends_at OR n.days > excluded.days`,
     [appId, connector, profile, endsAt, days],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Name of the actor of a decision in the audit. */
 const actorName = 'carillon (canary)';
@@ -429,10 +352,7 @@ export function reviewCanary(
   });
 }
 
-/**
- * Promotes or rolls back a locked canary if its counts or its age say so, with an entry in the
- * audit.
- */
+/** Promotes or rolls back a locked canary if its counts or its age say so, with an audit entry. */
 async function settle(
   tx: Handle,
   rotation: ProfileRotation,

@@ -1,35 +1,32 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { Handle } from '../pool.ts';
+import { listsOf, query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
+import type { PushKey } from './pushes.ts';
 
 /** NOTIFY topic of interrupted pushes; the payload is the internal id. */
 export const pushTopic = 'carillon_push';
 
 /** Tells all dispatchers, once `tx` commits, to interrupt the batches of a push. */
-export async function notifyPushChanged(tx: Handle, id: number): Promise<void> {
-  await tx.query('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
-}
+export const notifyPushChanged = (tx: Handle, id: number) =>
+  query(tx).run('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
 
 /** Moves a queued or sending push to `paused`. Returns false for other states. */
-export async function markPushPaused(tx: Handle, appId: string, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const markPushPaused = (tx: Handle, appId: string, id: number) =>
+  query(tx).hasRows(
     `UPDATE notification SET state = 'paused', updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Moves a paused push back to `sending`. Returns false if it is finished or scheduled. */
-export async function markPushResumed(tx: Handle, appId: string, id: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const markPushResumed = (tx: Handle, appId: string, id: number) =>
+  query(tx).hasRows(
     `UPDATE notification SET state = CASE WHEN state = 'paused' THEN 'sending' ELSE state END, updated_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 const expiredPauses = `
   SELECT app_id, id FROM notification WHERE state = 'paused' AND expires_at <= $1
@@ -44,14 +41,10 @@ const resumeExpired = `
   RETURNING n.id`;
 
 /** Resumes paused pushes that have expired, so that their recipients are counted. */
-export async function markExpiredResumed(
-  tx: Handle,
-  now: Date,
-  limit: number,
-): Promise<{ appId: string; id: number }[]> {
+export async function markExpiredResumed(tx: Handle, now: Date, limit: number): Promise<PushKey[]> {
   return forEachApp(tx, { text: expiredPauses, values: [now, limit] }, async (appId, ids) => {
-    const { rows } = await tx.query<{ id: number }>(resumeExpired, [appId, ids, now]);
-    return rows.map(({ id }) => ({ appId, id }));
+    const resumed = await query(tx).column<number>(resumeExpired, [appId, ids, now]);
+    return resumed.map((id) => ({ appId, id }));
   });
 }
 
@@ -64,37 +57,25 @@ export async function lockWaiting(
   { appId, pushId }: { appId: string; pushId: number },
   lock: 'SHARE' | 'NO KEY UPDATE',
 ): Promise<boolean> {
-  const { rows } = await tx.query<{ isPaused: boolean }>(
-    `SELECT state = 'paused' AS "isPaused" FROM notification
+  const isPaused = await query(tx).value<boolean>(
+    `SELECT state = 'paused' FROM notification
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending', 'paused') FOR ${lock}`,
     [appId, pushId],
   );
-  const [push] = rows;
-  return push !== undefined && (push.isPaused || (await lockFreeze(tx, appId)));
+  return isPaused !== undefined && (isPaused || (await lockFreeze(tx, appId)));
 }
 
 /** Marks a batch as held: it has no job until its push continues. Voids its slot. */
-export async function markBatchHeld(
-  tx: Handle,
-  { appId, batchId }: { appId: string; batchId: number },
-): Promise<void> {
-  await tx.query(
+export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; batchId: number }) =>
+  query(tx).run(
     `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
       WHERE app_id = $1 AND id = $2`,
     [appId, batchId],
   );
-}
 
 /** Marks the planning of a push as held: it has no job until the push continues. */
-export async function markPlanningHeld(
-  tx: Handle,
-  { appId, pushId }: { appId: string; pushId: number },
-): Promise<void> {
-  await tx.query('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [
-    appId,
-    pushId,
-  ]);
-}
+export const markPlanningHeld = (tx: Handle, { appId, pushId }: { appId: string; pushId: number }) =>
+  query(tx).run('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [appId, pushId]);
 
 /** Takes up to `limit` held batches of pushes of an app; each needs a job. */
 export async function takeHeldBatches(
@@ -103,7 +84,7 @@ export async function takeHeldBatches(
   pushIds: readonly number[],
   limit: number,
 ): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
-  const { rows } = await tx.query<{ id: number; pushId: number; connector: ConnectorId }>(
+  const rows = await query(tx).rows<{ id: number; pushId: number; connector: ConnectorId }>(
     // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
     `WITH held AS MATERIALIZED (
        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
@@ -121,24 +102,17 @@ export async function takeHeldPlanning(
   appId: string,
   pushIds: readonly number[],
 ): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
+  const ids = await query(tx).column<number>(
     `UPDATE notification SET is_plan_held = false
       WHERE app_id = $1 AND id = ANY ($2::bigint[]) AND is_plan_held RETURNING id`,
     [appId, pushIds],
   );
-  return rows.map(({ id }) => id).sort((one, other) => one - other);
+  return ids.sort((one, other) => one - other);
 }
 
-/**
- * Finds up to `limit` pushes with held work that are not paused, except those of `frozen` apps, the
- * oldest first.
- */
-export async function findHeldPushes(
-  db: Handle,
-  frozen: readonly string[],
-  limit: number,
-): Promise<{ appId: string; id: number }[]> {
-  const { rows } = await db.query<{ appId: string; id: number }>(
+/** Finds pushes with held work that are neither paused nor of `frozen` apps, the oldest first. */
+export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: number) =>
+  query(db).rows<PushKey>(
     `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('queued', 'sending') AND n.app_id <> ALL ($1)
         AND (n.is_plan_held OR EXISTS (SELECT FROM push_batch b
@@ -146,19 +120,8 @@ export async function findHeldPushes(
       ORDER BY n.id LIMIT $2`,
     [frozen, limit],
   );
-  return rows;
-}
 
-/** A push that waits for planning, is being sent, or was cancelled while it was sent. */
-export interface OpenPush {
-  appId: string;
-  id: number;
-}
-
-/**
- * Work of a push that is not paused: a batch, or its planning (and its batches without jobs of
- * their own).
- */
+/** Work of a push that is not paused: a batch, or planning with the batches without own jobs. */
 export interface OpenWork {
   appId: string;
   pushId: number;
@@ -181,28 +144,27 @@ const working = `'queued', 'sending', 'cancelled'`;
 const maxBatches = 20_000;
 
 /** Lists the pushes with open work, the oldest first. A paused or scheduled push needs no job. */
-export async function listOpenPushes(
+export function listOpenPushes(
   tx: Handle,
   { afterId, limit }: { afterId: number; limit: number },
-): Promise<OpenPush[]> {
+): Promise<PushKey[]> {
   const ofState = (state: string) =>
     `(SELECT app_id, id FROM notification WHERE state = ${state} AND id > $1 ORDER BY id LIMIT $2)`;
-  const { rows } = await tx.query<OpenPush>(
+  return query(tx).rows(
     `SELECT app_id AS "appId", id FROM (${ofState("'queued'")} UNION ALL ${ofState("'sending'")}
       UNION ALL ${ofState("'cancelled' AND devices > 0")}) AS open ORDER BY id LIMIT $2`,
     [afterId, limit],
   );
-  return rows;
 }
 
 /**
  * Reads the open work of pushes. Planning needs a job until its end, and after it while batches of
  * a small push have no jobs of their own.
  */
-export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Promise<OpenWork[]> {
+export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
-  const keys = [pushes.map(({ appId }) => appId), pushes.map(({ id }) => id)];
-  const { rows: plans } = await tx.query<OpenWork>(
+  const keys = listsOf(pushes, 'appId', 'id');
+  const plans = await query(tx).rows<OpenWork>(
     `WITH open AS MATERIALIZED (
        SELECT n.app_id, n.id, n.state, n.is_planned, n.is_plan_held, n.planned_through,
               bool_or(n.devices <= 1000 AND NOT b.has_job) AS is_inline,
@@ -217,7 +179,7 @@ export async function readOpenWork(tx: Handle, pushes: readonly OpenPush[]): Pro
        FROM open WHERE is_plan_held OR (NOT is_planned AND state <> 'cancelled') OR is_inline ORDER BY id`,
     keys,
   );
-  const { rows: batches } = await tx.query<OpenWork>(
+  const batches = await query(tx).rows<OpenWork>(
     `SELECT b.app_id AS "appId", b.push_id AS "pushId", b.id AS "batchId", b.connector, b.not_before AS "notBefore",
             b.is_held AS "isHeld", false AS "isContinued", md5(coalesce(b.settled, '')) AS mark
        FROM unnest($1::text[], $2::bigint[]) AS o (app_id, id) JOIN notification n USING (app_id, id)
@@ -240,11 +202,11 @@ export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promi
     const ofTable = work.filter(({ batchId }) => (batchId === null) === (table === 'notification'));
     // A statement for each app: a sharded database locks no rows of several.
     for (const [appId, ofApp] of Map.groupBy(ofTable, (item) => item.appId)) {
-      const { rows } = await tx.query<{ id: number }>(
+      const found = await query(tx).column<number>(
         `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,
         [appId, ofApp.map(({ pushId, batchId }) => batchId ?? pushId)],
       );
-      const ids = new Set(rows.map(({ id }) => id));
+      const ids = new Set(found);
       locked.push(...ofApp.filter(({ pushId, batchId }) => ids.has(batchId ?? pushId)));
     }
   }

@@ -3,11 +3,13 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { type PageAfter, type PageBefore, query } from '../query.ts';
 import type { SqlCondition } from './audience.ts';
+import type { PushKey } from './pushes.ts';
 import { reasonTextSql } from './reason-text.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
-export interface FailureRow {
+interface FailureRow {
   /** Internal key of the installation, also the position in the list. */
   installation: number;
   /** Public id of the installation; null where it was not kept. */
@@ -25,17 +27,12 @@ export interface FailureFilter {
   reason?: string | undefined;
 }
 
-interface PushKey {
-  appId: string;
-  id: number;
-}
-
 /** Lists the failures of a push in the order of its installations. */
 export async function listFailurePage(
   db: Handle,
   { appId, id }: PushKey,
   { connector, outcome, reason }: FailureFilter,
-  page: { after: number | null; limit: number },
+  page: PageAfter,
 ): Promise<FailureRow[]> {
   const { rows } = await db.query<FailureRow>(
     `SELECT installation, object_id AS "objectId", connector, outcome, status, reason, created_at AS at
@@ -73,34 +70,25 @@ export async function summarizeFailures(
   return rows;
 }
 
-/** Recipients that were settled within one step of a timeline. */
-export interface TimelineSlot {
-  connector: ConnectorId;
-  slot: number;
-  sent: number;
-  other: number;
-}
-
 /** Returns when the first and the last batch of a push were settled; undefined before the first. */
 export async function readSettledSpan(
   db: Handle,
   { appId, id }: PushKey,
 ): Promise<{ first: Date; last: Date } | undefined> {
-  const { rows } = await db.query<{ first: Date | null; last: Date | null }>(
+  const { first, last } = await query(db).one<{ first: Date | null; last: Date | null }>(
     'SELECT min(settled_at) AS first, max(settled_at) AS last FROM push_batch WHERE app_id = $1 AND push_id = $2',
     [appId, id],
   );
-  const { first = null, last = null } = rows[0] ?? {};
   return first && last ? { first, last } : undefined;
 }
 
 /** Adds up the settled recipients of a push by connector and step. */
-export async function readTimeline(
+export const readTimeline = (
   db: Handle,
   { appId, id }: PushKey,
   { from, stepMs }: { from: Date; stepMs: number },
-): Promise<TimelineSlot[]> {
-  const { rows } = await db.query<TimelineSlot>(
+) =>
+  query(db).rows<{ connector: ConnectorId; slot: number; sent: number; other: number }>(
     `SELECT b.connector, floor(extract(epoch FROM b.settled_at - $3::timestamptz) * 1000 / $4)::int AS slot,
             sum(t.value::bigint) FILTER (WHERE t.key = 'sent')::bigint AS sent,
             sum(t.value::bigint) FILTER (WHERE t.key <> 'sent')::bigint AS other
@@ -109,8 +97,6 @@ export async function readTimeline(
       GROUP BY b.connector, slot`,
     [appId, id, from, stepMs],
   );
-  return rows;
-}
 
 /**
  * What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer.
@@ -186,25 +172,18 @@ const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
 });
 
 /** Returns whether a failure meets a condition over `push_failure`. */
-export async function hasFailure(db: Handle, { text, values }: SqlCondition): Promise<boolean> {
-  const { rowCount } = await db.query(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
-  return (rowCount ?? 0) > 0;
-}
+export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
+  query(db).hasRows(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
 /** Failures with one cause: all of them, and those that a redrive leaves out. */
-export interface RedrivableCause {
-  connector: ConnectorId;
-  outcome: Outcome;
-  status: number;
-  reason: string;
-  n: number;
+interface RedrivableCause extends FailureGroup {
   /** Failures that a redrive has taken over. */
   redriven: number;
   /** Failures of recipients that may have the message. */
   unsure: number;
 }
 
-export interface RedrivableCounts {
+interface RedrivableCounts {
   /** The most frequent causes. */
   causes: RedrivableCause[];
   n: number;
@@ -232,15 +211,7 @@ export async function countRedrivable(
       ORDER BY n DESC, connector, outcome, reason, status LIMIT ${limit}`,
     selected.values,
   );
-  const causes = rows.map(({ connector, outcome, status, reason, n, redriven, unsure }) => ({
-    connector,
-    outcome,
-    status,
-    reason,
-    n,
-    redriven,
-    unsure,
-  }));
+  const causes = rows.map(({ all: _all, allRedriven: _redriven, allUnsure: _unsure, ...cause }) => cause);
   const [first] = rows;
   return { causes, n: first?.all ?? 0, redriven: first?.allRedriven ?? 0, unsure: first?.allUnsure ?? 0 };
 }
@@ -265,7 +236,7 @@ const countOf = (outcome: string): string =>
       FROM jsonb_each(totals) AS t (connector, counts) WHERE $2::text IS NULL OR t.connector = $2)`;
 
 /** Selection among the pushes of an app: finished from `from` on, accepted before `to`. */
-export interface UndeliveredFilter {
+interface UndeliveredFilter {
   connector?: string | undefined;
   reason?: string | undefined;
   from?: Date | undefined;
@@ -277,7 +248,7 @@ export async function listUndelivered(
   db: Handle,
   appId: string,
   { connector, reason, from, to }: UndeliveredFilter,
-  page: { before: number | null; limit: number },
+  page: PageBefore,
 ): Promise<UndeliveredPush[]> {
   const { rows } = await db.query<UndeliveredPush>(
     `SELECT id, "objectId", state, msg, "pushTime", "finishedAt", failed, expired, capped, redriven FROM (
@@ -317,14 +288,13 @@ const claimStatement = prepare(
  * Gives failures of a push to a redrive (`id`), each to one redrive only, and counts them on the
  * record of the push. Returns the installations that it got.
  */
-export async function claimFailures(
+export function claimFailures(
   tx: Handle,
   { appId, id, failedId }: PushKey & { failedId: number },
   installations: readonly number[],
 ): Promise<number[]> {
   const values = [appId, failedId, id, `{${installations.join(',')}}`];
-  const { rows } = await tx.query<{ installation: number }>(claimStatement, values);
-  return rows.map(({ installation }) => installation);
+  return query(tx).column(claimStatement, values);
 }
 
 /** Push that sends to recipients of a locked one again. */
@@ -344,7 +314,7 @@ export async function lockForRedrive(
   objectId: string,
 ): Promise<RivalPush | undefined> {
   await tx.query('SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, id]);
-  const { rows } = await tx.query<RivalPush>(
+  return query(tx).row(
     `SELECT object_id AS "objectId", redrive_of IS NOT NULL AS "isRedrive" FROM notification
       WHERE app_id = $1 AND object_id <> $3
         AND ((redrive_of = $2 AND NOT is_planned AND state IN ('scheduled', 'queued', 'sending', 'paused'))
@@ -353,30 +323,26 @@ export async function lockForRedrive(
       LIMIT 1`,
     [appId, id, objectId],
   );
-  return rows[0];
 }
 
 /**
  * Notes the newest redrive of a push, so that a process of the version before does not send it
  * again.
  */
-export async function noteRedrive(tx: Handle, { appId, id }: PushKey, objectId: string): Promise<void> {
-  await tx.query('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
+export const noteRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
+  query(tx).run('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
     appId,
     id,
     objectId,
   ]);
-}
 
 /** Redrives of one push that a record names. */
 const maxRedrives = 100;
 
 /** Lists the redrives of a push, newest first. */
-export async function listRedrives(db: Handle, { appId, id }: PushKey): Promise<string[]> {
-  const { rows } = await db.query<{ objectId: string }>(
+export const listRedrives = (db: Handle, { appId, id }: PushKey) =>
+  query(db).column<string>(
     `SELECT object_id AS "objectId" FROM notification WHERE app_id = $1 AND redrive_of = $2
       ORDER BY id DESC LIMIT ${maxRedrives}`,
     [appId, id],
   );
-  return rows.map(({ objectId }) => objectId);
-}

@@ -3,7 +3,8 @@ import { addTotals, sumTotals } from '../../domain/outcome.ts';
 import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
@@ -58,7 +59,7 @@ const advanceStatement = prepare(
 );
 
 /** Step of planning: from one mark to the next, over so many devices. */
-export interface PlanningStep {
+interface PlanningStep {
   from: number;
   through: number;
   devices: number;
@@ -70,14 +71,13 @@ export interface PlanningStep {
  * another planner has moved it, or the push was paused or cancelled. The caller must then roll the
  * step back.
  */
-export async function advancePlanning(
+export function advancePlanning(
   tx: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   { from, through, devices, isLast }: PlanningStep,
 ): Promise<boolean> {
   const values = [push.appId, push.id, from, through, devices, isLast];
-  const { rowCount } = await tx.query(advanceStatement, values);
-  return (rowCount ?? 0) > 0;
+  return query(tx).hasRows(advanceStatement, values);
 }
 
 /** A push whose targets are all planned by one step. */
@@ -103,43 +103,35 @@ const wholeStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/**
- * As `advancePlanning`, from the first to the last target of many pushes. Returns false for a
- * locked push, too.
- */
+/** As `advancePlanning`, for all targets of many pushes. Returns false for a locked push, too. */
 export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
   const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
     ...keyValues(part),
-    part.map(({ through }) => through),
-    part.map(({ devices }) => devices),
+    ...listsOf(part, 'through', 'devices'),
   ]);
   return pushes.map(({ id }) => planned.has(id));
 }
 
 /** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
-export async function failPush(
+export const failPush = (
   tx: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   end: { message: string; totals: ConnectorTotals; devices: number },
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `UPDATE notification
         SET state = 'failed', error = $3, totals = $4, devices = $5, is_planned = true, updated_at = now(),
             finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND NOT is_planned`,
     [push.appId, push.id, end.message, end.totals, end.devices],
   );
-}
 
 const countOpenStatement = prepare(
   `SELECT count(*) AS n FROM notification WHERE state = 'sending' AND app_id = $1`,
 );
 
 /** Counts the pushes of an app in state `sending`. */
-export async function countOpenPushes(db: Handle, appId: string): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(countOpenStatement, [appId]);
-  return rows[0]?.n ?? 0;
-}
+export const countOpenPushes = (db: Handle, appId: string) => query(db).number(countOpenStatement, [appId]);
 
 /** Time at which the first batch of a push was sent. */
 export interface FirstSendTime extends PushKey {
@@ -166,18 +158,12 @@ export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]
 /**
  * Records that a profile cannot send this push: later batches of it are counted without being sent.
  */
-export async function recordProfileError(
-  tx: Handle,
-  push: { appId: string; id: number },
-  profile: string,
-  message: string,
-): Promise<void> {
-  await tx.query(
+export const recordProfileError = (tx: Handle, push: PushKey, profile: string, message: string) =>
+  query(tx).run(
     `UPDATE notification SET halts = halts || jsonb_build_object($3::text, $4::text), updated_at = now()
       WHERE app_id = $1 AND id = $2`,
     [push.appId, push.id, profile, message],
   );
-}
 
 const closeStatement = new AppStatement(
   4,
@@ -223,34 +209,22 @@ export async function closeSettled(
   return pushes.map(({ id }) => closed.get(id));
 }
 
-/**
- * Returns settled pushes that are still open, after a crash between the last batch and the closing.
- */
-export async function findSettledPushes(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
-  const { rows } = await db.query<{ app_id: string; id: number }>(
-    `SELECT n.app_id, n.id FROM notification n
+/** Returns settled pushes that are open after a crash between the last batch and the closing. */
+export const findSettledPushes = (db: Handle, limit: number) =>
+  query(db).rows<PushKey>(
+    `SELECT n.app_id AS "appId", n.id FROM notification n
       WHERE n.state IN ('sending', 'paused') AND n.is_planned
         AND NOT EXISTS (SELECT 1 FROM push_batch b
                          WHERE b.app_id = n.app_id AND b.push_id = n.id AND NOT b.is_settled)
       ORDER BY n.id LIMIT $1`,
     [limit],
   );
-  return rows.map((row) => ({ appId: row.app_id, id: row.id }));
-}
 
 /** Returns the totals of an open push from its settled batches. */
-export async function readTotals(db: Handle, appId: string, id: number): Promise<ConnectorTotals> {
-  const { rows } = await db.query<{ totals: ConnectorTotals | null }>(
-    `SELECT (${totalsOfBatches}) AS totals`,
-    [appId, id],
-  );
-  return rows[0]?.totals ?? {};
-}
+export const readTotals = async (db: Handle, appId: string, id: number): Promise<ConnectorTotals> =>
+  (await query(db).value<ConnectorTotals>(`SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ?? {};
 
-/**
- * Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens at a
- * time.
- */
+/** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens. */
 const bytesReadOf = 256;
 
 /** Recipients of an open push by connector: those that have ended, and those that have not. */
@@ -303,13 +277,8 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
 }
 
 /** Counts the recipients of an open push that are sent to again after an unanswered request. */
-export async function readRepeats(db: Handle, appId: string, id: number): Promise<number> {
-  const { rows } = await db.query<{ repeats: number }>(`SELECT (${repeatsOfBatches}) AS repeats`, [
-    appId,
-    id,
-  ]);
-  return rows[0]?.repeats ?? 0;
-}
+export const readRepeats = (db: Handle, appId: string, id: number) =>
+  query(db).number(`SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
 
 /** State of a batch and its push for the main thread; a worker thread loads the recipients. */
 export interface BatchSnapshot {
@@ -330,9 +299,7 @@ export interface BatchSnapshot {
   ownExpiry: Date | null;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
-  /**
-   * Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none.
-   */
+  /** Quiet hours of its recipients (`quietRule`), and the end that they wait for. */
   quiet: string | null;
   quietUntil: Date | null;
   createdAt: Date;
@@ -353,49 +320,30 @@ export interface BatchSnapshot {
   open: number;
 }
 
-interface SnapshotRow extends SlotRow {
+type Computed = 'notBefore' | 'expiresAt' | 'grant' | 'slot' | 'rateSlot';
+
+interface SnapshotRow extends Omit<BatchSnapshot, Computed>, SlotRow {
   id: number;
-  connector: ConnectorId;
-  profile: string;
-  is_settled: boolean;
-  attempt: number;
-  tries: number;
-  last_reason: string | null;
-  unanswered: number;
-  not_before: Date | null;
-  wait_ms: number | null;
-  state: PushState;
-  expires_at: Date;
-  own_expiry: Date | null;
-  language: string | null;
-  quiet: string | null;
-  quiet_until: Date | null;
-  created_at: Date;
-  push_time: Date;
-  first_sent_at: Date | null;
-  halts: Record<string, string>;
+  notBefore: Date | null;
+  waitMs: number | null;
+  pushExpiry: Date;
   granted: number | null;
-  size: number;
-  open: number;
-  is_paced: boolean;
-  is_personal: boolean;
-  rate_at: Date | null;
-  rate_ms: number | null;
-  rate_in_ms: number | null;
+  rateAt: Date | null;
+  rateMs: number | null;
+  rateInMs: number | null;
 }
+
+const columnsOfBatch = `id, connector, profile, is_settled, attempt, tries, last_reason, unanswered, not_before,
+  language, quiet, quiet_until, granted`;
 
 const snapshotStatement = new AppStatement(
   3,
-  (
-    andApp,
-  ) => `SELECT b.id, b.connector, b.profile, b.is_settled, b.attempt, b.tries, b.last_reason, b.unanswered,
-          b.not_before,
-          (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS wait_ms, n.state, n.expires_at,
-          b.expires_at AS own_expiry, b.language, b.quiet, b.quiet_until,
-          n.created_at, n.push_time, n.first_sent_at, n.halts,
-          b.granted, ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
-          n.request ->> 'flowControl' IS NOT NULL AS is_paced,
-          n.request ? 'variables' AS is_personal, ${slotColumns}, ${rateColumns}
+  (andApp) => `SELECT ${membersOf('b', columnsOfBatch)},
+          (extract(epoch FROM b.not_before - clock_timestamp()) * 1000)::float8 AS "waitMs", b.expires_at AS "ownExpiry",
+          ${membersOf('n', 'state, created_at, push_time, first_sent_at')}, n.expires_at AS "pushExpiry",
+          n.halts AS "profileErrors", ${sizeSql('b')} AS size, ${openCountSql('b')} AS open,
+          n.request ->> 'flowControl' IS NOT NULL AS "isPaced",
+          n.request ? 'variables' AS "isPersonal", ${slotColumns}, ${rateColumns}
      FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
      JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id
      JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
@@ -415,30 +363,15 @@ export async function readBatchSnapshots(
   });
 }
 
-const toSnapshot = (row: SnapshotRow): BatchSnapshot => ({
-  connector: row.connector,
-  profile: row.profile,
-  isSettled: row.is_settled,
-  attempt: row.attempt,
-  tries: row.tries,
-  lastReason: row.last_reason,
-  unanswered: row.unanswered,
-  notBefore: row.not_before && { inMs: row.wait_ms ?? 0, at: row.not_before },
-  state: row.state,
-  expiresAt: row.own_expiry ?? row.expires_at,
-  ownExpiry: row.own_expiry,
-  language: row.language,
-  quiet: row.quiet,
-  quietUntil: row.quiet_until,
-  createdAt: row.created_at,
-  pushTime: row.push_time,
-  firstSentAt: row.first_sent_at,
-  profileErrors: row.halts,
-  grant: row.granted === null ? null : { granted: row.granted, size: row.size },
-  isPaced: row.is_paced,
-  isPersonal: row.is_personal,
-  slot: toSlot(row),
-  rateSlot: toSlot({ slot_at: row.rate_at, slot_ms: row.rate_ms, slot_in_ms: row.rate_in_ms }),
-  size: row.size,
-  open: row.open,
-});
+function toSnapshot(columns: SnapshotRow): BatchSnapshot {
+  const { id: _, notBefore, waitMs, pushExpiry, granted, slotAt, slotInMs, slotMs, ...rest } = columns;
+  const { rateAt, rateMs, rateInMs, ...row } = rest;
+  return {
+    ...row,
+    notBefore: notBefore && { inMs: waitMs ?? 0, at: notBefore },
+    expiresAt: row.ownExpiry ?? pushExpiry,
+    grant: granted === null ? null : { granted, size: row.size },
+    slot: toSlot({ slotAt, slotInMs, slotMs }),
+    rateSlot: toSlot({ slotAt: rateAt, slotMs: rateMs, slotInMs: rateInMs }),
+  };
+}

@@ -1,13 +1,15 @@
+import type { Usage } from '../../domain/apps/usage.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { DeviceTraits } from '../../domain/installations/installation.ts';
 import { type Outcome, outcomeOfCode, retriedCode } from '../../domain/outcome.ts';
-import type { ConnectorTotals, Push, PushState } from '../../domain/pushes/record.ts';
+import type { Push, PushState } from '../../domain/pushes/record.ts';
 import type { Handle } from '../pool.ts';
-import { prepare } from '../prepared.ts';
-import { localeExpression, type SqlCondition, traitColumns } from './audience.ts';
+import { membersOf, prepare } from '../prepared.ts';
+import { type PageBefore, query } from '../query.ts';
+import { localeExpression, traitColumns } from './audience.ts';
 import { holds } from './channel-messages.ts';
 import type { BatchSnapshot } from './push-progress.ts';
-import { listedPushColumns } from './pushes.ts';
+import { listedPushColumns, type PushKey } from './pushes.ts';
 
 /** Filters of the operator's list of pushes. */
 export interface PushFilter {
@@ -42,58 +44,34 @@ const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND 
         SELECT id FROM notification WHERE created_at >= $7 + ${disorder} ORDER BY created_at LIMIT 1), 9223372036854775807))
   AND ($8::bigint IS NULL OR recurring_id = $8)`;
 
-const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => [
-  appId,
-  states ?? null,
-  source ?? null,
-  text ?? null,
-  // The content is stored as JSON text.
-  text === undefined ? null : JSON.stringify(text).slice(1, -1),
-  from ?? null,
-  to ?? null,
-  recurring ?? null,
-];
+/** Values of `conditions`; the content is stored as JSON text. */
+const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => {
+  const inJson = text === undefined ? null : JSON.stringify(text).slice(1, -1);
+  return [appId, states, source, text, inJson, from, to, recurring];
+};
 
 /** Lists pushes of an app, cancelled ones included, the newest first. */
-export async function listPushPage(
-  db: Handle,
-  appId: string,
-  filter: PushFilter,
-  page: { before: number | null; limit: number },
-): Promise<Push[]> {
-  const { rows } = await db.query<Push>(
+export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page: PageBefore) =>
+  query(db).rows<Push>(
     `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
       ORDER BY id DESC LIMIT $10`,
     [...valuesOf(appId, filter), page.before, page.limit],
   );
-  return rows;
-}
 
 /** Counts the pushes that match, up to `most`. */
-export async function countPushPage(
-  db: Handle,
-  appId: string,
-  filter: PushFilter,
-  most: number,
-): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export const countPushPage = (db: Handle, appId: string, filter: PushFilter, most: number) =>
+  query(db).number(
     `SELECT count(*) AS n FROM (SELECT 1 FROM notification WHERE ${conditions} LIMIT $9) AS found`,
     [...valuesOf(appId, filter), most],
   );
-  return rows[0]?.n ?? 0;
-}
 
 /** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
-const listOpen =
-  (condition: string) =>
-  async (db: Handle, apps: readonly string[] | null, limit: number): Promise<Push[]> => {
-    const { rows } = await db.query<Push>(
-      `SELECT ${listedPushColumns} FROM notification n
+const listOpen = (condition: string) => (db: Handle, apps: readonly string[] | null, limit: number) =>
+  query(db).rows<Push>(
+    `SELECT ${listedPushColumns} FROM notification n
         WHERE ${condition} AND ($1::text[] IS NULL OR app_id = ANY($1)) ORDER BY id DESC LIMIT $2`,
-      [apps, limit],
-    );
-    return rows;
-  };
+    [apps, limit],
+  );
 
 /** Lists pushes that are not done, as `listOpen`. */
 export const listRunning = listOpen(`state IN ('queued', 'sending', 'paused')`);
@@ -105,98 +83,42 @@ export const listWaitingForApproval = listOpen(
 );
 
 /** Counts the scheduled pushes of several apps; null for all. */
-export async function countScheduledOf(db: Handle, apps: readonly string[] | null): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
-    'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
-    [apps],
-  );
-  return rows[0]?.n ?? 0;
-}
-
-/** Totals of a push; null while it is open and after a cancellation, when its batches have them. */
-export interface RecentTotals {
-  appId: string;
-  id: number;
-  totals: ConnectorTotals | null;
-  /** Acknowledgements of the own channel. */
-  acked: number;
-}
+export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
+  query(db).number('SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)', [
+    apps,
+  ]);
 
 /** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
-export async function readRecentTotals(
+export const readRecentTotals = (
   db: Handle,
   apps: readonly string[] | null,
   { since, limit }: { since: Date; limit: number },
-): Promise<RecentTotals[]> {
-  const { rows } = await db.query<RecentTotals>(
+) =>
+  query(db).rows<PushKey & Pick<Push, 'totals' | 'acked'>>(
     `SELECT app_id AS "appId", id, totals, acked FROM notification
       WHERE created_at >= $2 AND ($1::text[] IS NULL OR app_id = ANY($1)) AND state <> 'scheduled'
       ORDER BY created_at DESC LIMIT $3`,
     [apps, since, limit],
   );
-  return rows;
-}
 
 /** Returns the usage of several apps on a day in UTC, null for all apps. */
-export async function readUsageOf(
-  db: Handle,
-  apps: readonly string[] | null,
-  day: string,
-): Promise<{ calls: number; peakCallsPerMinute: number; recipients: number }> {
-  const { rows } = await db.query<{ calls: number; peak: number; recipients: number }>(
-    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS peak,
+export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: string) =>
+  query(db).one<Usage>(
+    `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
             coalesce(sum(recipients), 0)::bigint AS recipients
        FROM usage_day WHERE day = $2::date AND ($1::text[] IS NULL OR app_id = ANY($1))`,
     [apps, day],
   );
-  const [row] = rows;
-  return { calls: row?.calls ?? 0, peakCallsPerMinute: row?.peak ?? 0, recipients: row?.recipients ?? 0 };
-}
 
 /** Tells what an app has: whether a first push is possible, and was ever sent. */
-export async function readSetup(
-  db: Handle,
-  appId: string,
-): Promise<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }> {
-  const { rows } = await db.query<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
+export const readSetup = (db: Handle, appId: string) =>
+  query(db).one<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
     `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
             EXISTS (SELECT FROM installation WHERE app_id = $1) AS "hasDevice",
             EXISTS (SELECT FROM notification WHERE app_id = $1)
               OR EXISTS (SELECT FROM usage_day WHERE app_id = $1 AND recipients > 0) AS "hasPush"`,
     [appId],
   );
-  return rows[0] ?? { hasProfile: false, hasDevice: false, hasPush: false };
-}
-
-interface PushKey {
-  appId: string;
-  id: number;
-}
-
-/**
- * Locales of one audience that are told apart: clients choose them. Devices of further ones count
- * as without a locale.
- */
-const maxLocales = 2000;
-
-/** Devices with the same `locale`; null for those without one, or with one of too many. */
-export interface LocaleGroup {
-  locale: string | null;
-  devices: number;
-}
-
-/** Counts devices by their locale, the most frequent first. */
-export async function countLocales(tx: Handle, condition: SqlCondition): Promise<LocaleGroup[]> {
-  const { rows } = await tx.query<LocaleGroup & { total: number }>(
-    `SELECT ${localeExpression} AS locale, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
-       FROM installation WHERE ${condition.text}
-      GROUP BY 1 ORDER BY devices DESC, 1 LIMIT ${maxLocales}`,
-    condition.values,
-  );
-  const groups = rows.map(({ locale, devices }) => ({ locale, devices }));
-  const others = (rows[0]?.total ?? 0) - groups.reduce((sum, { devices }) => sum + devices, 0);
-  return others > 0 ? [...groups, { locale: null, devices: others }] : groups;
-}
 
 /** Recipients by a key of the push: language or variable. */
 type Counts = Readonly<Record<string, { devices: number; fallback: number }>>;
@@ -215,9 +137,7 @@ const addStatement = (column: 'languages' | 'variables') =>
   );
 const addStatements = { languages: addStatement('languages'), variables: addStatement('variables') };
 
-/**
- * Adds the recipients of a page to those of a push, in the transaction that writes their batches.
- */
+/** Adds the recipients of a page, in the transaction that writes their batches. */
 export async function addCounts(
   tx: Handle,
   { appId, id }: PushKey,
@@ -228,15 +148,13 @@ export async function addCounts(
   await tx.query(addStatements[column], [appId, id, JSON.stringify(counts)]);
 }
 
-/**
- * Reads the recipients of pushes by language or variable, as far as they are planned, by push id.
- */
+/** Reads the planned recipients of pushes by language or variable, by push id. */
 export async function readCounts(
   db: Handle,
   appId: string,
   { column, ids }: { column: keyof typeof addStatements; ids: readonly number[] },
 ): Promise<Map<number, Counts>> {
-  const { rows } = await db.query<{ id: number; counts: Counts }>(
+  const rows = await query(db).rows<{ id: number; counts: Counts }>(
     `SELECT id, ${column} AS counts FROM notification
       WHERE app_id = $1 AND id = ANY($2::bigint[]) AND ${column} IS NOT NULL`,
     [appId, ids],
@@ -245,11 +163,7 @@ export async function readCounts(
 }
 
 /** Adds recipients that wait for the end of their quiet hours to those of a push. */
-export async function addQuietWaits(
-  tx: Handle,
-  { appId, id }: { appId: string; id: number },
-  recipients: number,
-): Promise<void> {
+export async function addQuietWaits(tx: Handle, { appId, id }: PushKey, recipients: number): Promise<void> {
   if (recipients === 0) return;
   await tx.query(
     'UPDATE notification SET quiet_waits = coalesce(quiet_waits, 0) + $3 WHERE app_id = $1 AND id = $2',
@@ -266,20 +180,17 @@ interface QuietWait {
   until: Date;
 }
 
-/**
- * Notes that a batch waits for the end of quiet hours; its recipients are counted the first time.
- */
+/** Notes that a batch waits for the end of quiet hours; counts its recipients the first time. */
 export async function recordQuietWait(
   tx: Handle,
   { appId, pushId, batchId, stored, until }: QuietWait,
 ): Promise<void> {
-  const { rowCount } = await tx.query(
+  const isNoted = await query(tx).hasRows(
     `UPDATE push_batch SET quiet_until = $3
       WHERE app_id = $1 AND id = $2 AND NOT is_settled AND quiet_until IS NOT DISTINCT FROM $4`,
     [appId, batchId, until, stored.quietUntil],
   );
-  if (rowCount === 1 && stored.quietUntil === null)
-    await addQuietWaits(tx, { appId, id: pushId }, stored.open);
+  if (isNoted && stored.quietUntil === null) await addQuietWaits(tx, { appId, id: pushId }, stored.open);
 }
 
 /** Device of a push trace. */
@@ -294,32 +205,29 @@ export interface TracedDevice extends DeviceTraits {
 }
 
 /** Finds a device by its objectId, else its installationId or device token. */
-export async function findDevice(db: Handle, appId: string, name: string): Promise<TracedDevice | undefined> {
-  const { rows } = await db.query<TracedDevice>(
+export const findDevice = (db: Handle, appId: string, name: string) =>
+  query(db).row<TracedDevice>(
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
        FROM installation WHERE app_id = $1 AND (object_id = $2 OR installation_id = $2 OR device_token = ANY($3))
       ORDER BY object_id = $2 DESC, (installation_id = $2) IS TRUE DESC LIMIT 1`,
     [appId, name, namesOfToken(name)],
   );
-  return rows[0];
-}
 
 /**
  * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as
  * false. Undefined if the installation is deleted.
  */
-export async function testConditions(
+export function testConditions(
   db: Handle,
   id: number,
   { conditions, values }: { conditions: string[]; values: unknown[] },
 ): Promise<boolean[] | undefined> {
   const tests = conditions.map((condition) => `(${condition}) IS TRUE`);
-  const { rows } = await db.query<{ holds: boolean[] }>(
+  return query(db).value(
     `SELECT ARRAY[${tests.join(', ')}]::boolean[] AS holds FROM installation
       WHERE app_id = $1 AND id = $${values.length + 1}`,
     [...values, id],
   );
-  return rows[0]?.holds;
 }
 
 /** Batch of a device, with the device's outcome. */
@@ -329,9 +237,7 @@ export interface TracedBatch {
   profile: string;
   /** Translation that its recipients get; null: `data` as it is. */
   language: string | null;
-  /**
-   * Quiet hours of its recipients (`quietRule`), and the end that they waited for; null for none.
-   */
+  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for. */
   quiet: string | null;
   quietUntil: Date | null;
   attempt: number;
@@ -345,54 +251,29 @@ export interface TracedBatch {
   outcome: Outcome | null;
 }
 
-interface BatchRow {
-  id: number;
-  connector: string;
-  profile: string;
-  language: string | null;
-  quiet: string | null;
-  quiet_until: Date | null;
-  attempt: number;
-  unanswered: number;
-  last_reason: string | null;
-  is_settled: boolean;
-  settled_at: Date | null;
-  code: number | null;
-}
-
 /**
  * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads
  * all batches of the push without an index: a batch holds 1000 ids at most.
  */
 export async function findBatchOfDevice(
   db: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   installation: number,
 ): Promise<TracedBatch | undefined> {
-  const { rows } = await db.query<BatchRow>(
-    `SELECT id, connector, profile, language, quiet, quiet_until, attempt, unanswered, last_reason, is_settled, settled_at,
-            get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
-       FROM push_batch WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
+  const row = await query(db).row<Omit<TracedBatch, 'outcome'> & { code: number | null }>(
+    `SELECT ${membersOf('b', tracedColumns)}, get_byte(settled, array_position(recipients, $3::bigint) - 1) AS code
+       FROM push_batch b WHERE app_id = $1 AND push_id = $2 AND recipients @> ARRAY[$3::bigint]
       ORDER BY attempt DESC, id DESC LIMIT 1`,
     [push.appId, push.id, installation],
   );
-  return rows.map(
-    (row): TracedBatch => ({
-      id: row.id,
-      connector: row.connector,
-      profile: row.profile,
-      language: row.language,
-      quiet: row.quiet,
-      quietUntil: row.quiet_until,
-      attempt: row.attempt,
-      unanswered: row.unanswered,
-      lastReason: row.last_reason,
-      isSettled: row.is_settled,
-      settledAt: row.settled_at,
-      outcome: row.code === null || row.code === retriedCode ? null : (outcomeOfCode(row.code) ?? null),
-    }),
-  )[0];
+  if (!row) return undefined;
+  const { code, ...batch } = row;
+  const isOpen = code === null || code === retriedCode;
+  return { ...batch, outcome: isOpen ? null : (outcomeOfCode(code) ?? null) };
 }
+
+const tracedColumns = `id, connector, profile, language, quiet, quiet_until, attempt, unanswered, last_reason,
+  is_settled, settled_at`;
 
 export interface TracedFailure {
   installation: number;
@@ -405,36 +286,26 @@ export interface TracedFailure {
 }
 
 /** Finds the failure of a device; by its public id also if the device was deleted for it. */
-export async function findFailure(
+export function findFailure(
   db: Handle,
-  push: { appId: string; id: number },
+  push: PushKey,
   device: { id: number } | { objectId: string },
 ): Promise<TracedFailure | undefined> {
   const [column, value] =
     'id' in device ? (['installation', device.id] as const) : (['object_id', device.objectId] as const);
-  const { rows } = await db.query<TracedFailure>(
+  return query(db).row(
     `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
             created_at AS "createdAt"
        FROM push_failure WHERE app_id = $1 AND push_id = $2 AND ${column} = $3 LIMIT 1`,
     [push.appId, push.id, value],
   );
-  return rows[0];
 }
 
-/**
- * Returns whether a message of a push is pending for a device of the channel; the acknowledgement
- * deletes it.
- */
-export async function hasPendingMessage(
-  db: Handle,
-  push: { appId: string; id: number },
-  installation: number,
-): Promise<boolean> {
-  const { rowCount } = await db.query(
+/** Returns whether a message of a push waits for a device of the channel. */
+export const hasPendingMessage = (db: Handle, push: PushKey, installation: number) =>
+  query(db).hasRows(
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3
      UNION ALL
      SELECT FROM channel_group g WHERE g.app_id = $1 AND g.push_id = $3 AND ${holds('$2::bigint')}`,
     [push.appId, installation, push.id],
   );
-  return (rowCount ?? 0) > 0;
-}

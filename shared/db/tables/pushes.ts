@@ -2,6 +2,7 @@ import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Push, PushCreator } from '../../domain/pushes/record.ts';
 import type { Database, Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { type AppRow, AppStatement, forEachApp } from '../sharding.ts';
 import type { RowCondition } from './selection.ts';
 
@@ -32,14 +33,14 @@ const insertStatement =
        app_id text, object_id text, notification_id text, state text, request jsonb,
        push_ms float8, expires_ms float8, created_ms float8, from_service text, created_by text, created_token bigint,
        trace_parent text)
-   RETURNING app_id, id, object_id`);
+   RETURNING app_id AS "appId", id, object_id AS "objectId"`);
 
 /** Inserts pushes of any apps. Returns their internal ids in the same order. */
 export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
-  const { rows } = await tx.query<{ app_id: string; id: number; object_id: string }>(insertStatement, [
+  const rows = await query(tx).rows<PushKey & { objectId: string }>(insertStatement, [
     `[${pushes.map(toRowText).join(',')}]`,
   ]);
-  const ids = new Map(rows.map((row) => [`${row.app_id} ${row.object_id}`, row.id]));
+  const ids = new Map(rows.map(({ appId, objectId, id }) => [`${appId} ${objectId}`, id]));
   return pushes.map(({ appId, objectId }) => {
     const id = ids.get(`${appId} ${objectId}`);
     if (id === undefined) throw new Error('the database returned no row of a push');
@@ -65,11 +66,9 @@ const toRowText = (push: NewPush): string =>
 
 const sourceOf = ({ pushOrder }: NewPush): string => (pushOrder.recurring ? 'recurring' : 'console');
 
-const everywhere = [
-  ...['app_id', 'id', 'object_id', 'notification_id', 'state', 'error', 'from_service', 'push_time'],
-  ...['expires_at', 'planned_through', 'is_planned', 'devices', 'totals', 'acked', 'repeats', 'displaced'],
-  ...['redriven', 'created_at', 'updated_at', 'first_sent_at', 'finished_at'],
-];
+const everywhere = `app_id, id, object_id, notification_id, state, error, from_service, push_time, expires_at,
+  planned_through, is_planned, devices, totals, acked, repeats, displaced, redriven, created_at, updated_at,
+  first_sent_at, finished_at`;
 
 /** Columns of a `Push` that all statements on `notification n` read. */
 const basicColumns = `${membersOf('n', everywhere)}, n.halts AS "profileErrors"`;
@@ -108,10 +107,7 @@ export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<
 }
 
 /** Returns keys as two parameters. */
-export const keyValues = (keys: readonly PushKey[]): unknown[] => [
-  keys.map(({ appId }) => appId),
-  keys.map(({ id }) => id),
-];
+export const keyValues = (keys: readonly PushKey[]): unknown[] => listsOf(keys, 'appId', 'id');
 
 export async function findPush(db: Handle, appId: string, id: number): Promise<Push | undefined> {
   return (await findPushes(db, [{ appId, id }]))[0];
@@ -122,49 +118,32 @@ const findTraceStatement = prepare(
 );
 
 /** Finds the `traceparent` of the call that sent a push, and the push's objectId. */
-export async function findTrace(
-  db: Handle,
-  appId: string,
-  id: number,
-): Promise<{ objectId: string; traceParent: string | null } | undefined> {
-  const { rows } = await db.query<{ objectId: string; traceParent: string | null }>(findTraceStatement, [
-    appId,
-    id,
-  ]);
-  return rows[0];
-}
+export const findTrace = (db: Handle, appId: string, id: number) =>
+  query(db).row<{ objectId: string; traceParent: string | null }>(findTraceStatement, [appId, id]);
 
 /**
  * Finds a push by its objectId, else the newest with this custom `notification_id`
  * (protocol/push-records.md#look-up-a-record).
  */
-export async function findPushByPublicId(
-  db: Handle,
-  appId: string,
-  publicId: string,
-): Promise<Push | undefined> {
-  const { rows } = await db.query<Push>(
+export const findPushByPublicId = (db: Handle, appId: string, publicId: string) =>
+  query(db).row<Push>(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND (object_id = $2 OR notification_id = $2)
       ORDER BY object_id = $2 DESC, state = 'cancelled', id DESC LIMIT 1`,
     [appId, publicId],
   );
-  return rows[0];
-}
 
 /** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
 const maxGroup = 1000;
 
 /** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
-export async function listPushGroup(db: Handle, appId: string, notificationId: string): Promise<Push[]> {
-  const { rows } = await db.query<Push>(
+export const listPushGroup = (db: Handle, appId: string, notificationId: string) =>
+  query(db).rows<Push>(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
       ORDER BY id DESC LIMIT ${maxGroup}`,
     [appId, notificationId],
   );
-  return rows;
-}
 
-export interface PushPage {
+interface PushPage {
   limit: number;
   skip: number;
   oldestFirst: boolean;
@@ -172,25 +151,23 @@ export interface PushPage {
   filter?: RowCondition | undefined;
 }
 
-export async function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
+export function listPushes(db: Handle, appId: string, page: PushPage): Promise<Push[]> {
   const { condition, values } = page.filter ?? everyRecord(appId);
-  const { rows } = await db.query<Push>(
+  return query(db).rows(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}
       ORDER BY id ${page.oldestFirst ? 'ASC' : 'DESC'} LIMIT $${values.length + 1} OFFSET $${values.length + 2}`,
     [...values, page.limit, page.skip],
   );
-  return rows;
 }
 
 const everyRecord = (appId: string): RowCondition => ({ condition: 'true', values: [appId] });
 
-export async function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
+export function countPushes(db: Handle, appId: string, filter?: RowCondition): Promise<number> {
   const { condition, values } = filter ?? everyRecord(appId);
-  const { rows } = await db.query<{ n: number }>(
+  return query(db).number(
     `SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state <> 'cancelled' AND ${condition}`,
     values,
   );
-  return rows[0]?.n ?? 0;
 }
 
 /**
@@ -200,12 +177,11 @@ export async function countPushes(db: Handle, appId: string, filter?: RowConditi
 export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
   // Lock order of the scheduler: the entry first.
   await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
-  const { rowCount } = await tx.query(
+  return query(tx).hasRows(
     `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
       WHERE app_id = $1 AND id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Use of a `req_id` by a push. */
@@ -216,7 +192,7 @@ export interface RequestClaim {
   acceptedAt: Date;
 }
 
-const claimColumns = membersOf('l', ['app_id', 'req_id', 'object_id', 'accepted_at']);
+const claimColumns = membersOf('l', 'app_id, req_id, object_id, accepted_at');
 
 const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
   AS c (app_id, req_id, object_id, accepted_at)`;
@@ -234,13 +210,8 @@ export async function claimRequestIds(
   claims: readonly RequestClaim[],
   windowMs: number,
 ): Promise<RequestClaim[]> {
-  const values = [
-    claims.map(({ appId }) => appId),
-    claims.map(({ reqId }) => reqId),
-    claims.map(({ objectId }) => objectId),
-    claims.map(({ acceptedAt }) => acceptedAt),
-  ];
-  const { rows: claimed } = await tx.query(
+  const values = listsOf(claims, 'appId', 'reqId', 'objectId', 'acceptedAt');
+  const claimed = await query(tx).rows(
     `INSERT INTO request_ledger AS l (app_id, req_id, object_id, accepted_at)
      SELECT app_id, req_id, object_id, accepted_at FROM ${input} ORDER BY app_id, req_id
      ON CONFLICT (app_id, req_id) DO UPDATE SET object_id = excluded.object_id, accepted_at = excluded.accepted_at
@@ -250,33 +221,28 @@ export async function claimRequestIds(
   );
   // A sharded database counts a row without RETURNING also where its condition left it as it was.
   if (claimed.length === claims.length) return [];
-  const { rows } = await tx.query<RequestClaim>(
+  return query(tx).rows(
     `SELECT ${claimColumns}
        FROM ${input} JOIN request_ledger l USING (app_id, req_id) WHERE l.object_id <> c.object_id`,
     values,
   );
-  return rows;
 }
 
 /** Finds the push that used a `req_id` less than `windowMs` ago. */
-export async function findRequestId(
+export const findRequestId = (
   db: Handle,
   { appId, reqId }: Pick<RequestClaim, 'appId' | 'reqId'>,
   windowMs: number,
-): Promise<RequestClaim | undefined> {
-  const { rows } = await db.query<RequestClaim>(
+) =>
+  query(db).row<RequestClaim>(
     `SELECT ${claimColumns} FROM request_ledger l
       WHERE app_id = $1 AND req_id = $2 AND accepted_at >= now() - $3 * interval '1 ms'`,
     [appId, reqId, windowMs],
   );
-  return rows[0];
-}
 
 /** Deletes request ids whose window is over; returns their number. */
-export async function deleteOldRequestIds(db: Handle, before: Date): Promise<number> {
-  const { rowCount } = await db.query('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
-  return rowCount ?? 0;
-}
+export const deleteOldRequestIds = (db: Handle, before: Date) =>
+  query(db).rowCount('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
 
 /** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
 const rowsOfPass = 10_000;
@@ -327,7 +293,7 @@ export function deleteOldPushes(db: Database, before: Date, limit: number): Prom
       return locked.rows;
     });
     if (rows.length === 0) return 0;
-    const pushes = [rows.map((row) => row.app_id), rows.map(({ id }) => id)];
+    const pushes = listsOf(rows, 'app_id', 'id');
     if (await deleteChildren(tx, pushes)) return limit;
     await tx.query(
       `DELETE FROM notification n USING unnest($1::text[], $2::bigint[]) AS p (app_id, id)
@@ -342,27 +308,22 @@ export function deleteOldPushes(db: Database, before: Date, limit: number): Prom
 async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
   let isMore = false;
   for (const statement of childStatements) {
-    const { rowCount } = await tx.query(statement, pushes);
-    if ((rowCount ?? 0) >= rowsOfPass) isMore = true;
+    if ((await query(tx).rowCount(statement, pushes)) >= rowsOfPass) isMore = true;
   }
   return isMore;
 }
 
 /** Notes how many recipients a finished push did not reach, for the bound of its app. */
-export async function noteFailureCount(
-  db: Handle,
-  push: { appId: string; id: number },
-  n: number,
-): Promise<void> {
-  await db.query(
-    'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
-    [push.appId, push.id, n],
-  );
-}
+export const noteFailureCount = (db: Handle, push: PushKey, n: number) =>
+  query(db).run('INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
+    push.appId,
+    push.id,
+    n,
+  ]);
 
 /** The oldest push with failures beyond the bound of its app. */
 const surplusPush = `
-  SELECT app_id, push_id
+  SELECT app_id AS "appId", push_id AS "pushId"
     FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
    WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
 
@@ -390,9 +351,6 @@ export async function deleteSurplusFailures(
   db: Handle,
   { most, rows: limit = rowsOfPass }: { most: number; rows?: number },
 ): Promise<number> {
-  const { rows: pushes } = await db.query<{ app_id: string; push_id: number }>(surplusPush, [most]);
-  const [push] = pushes;
-  if (!push) return 0;
-  const { rows } = await db.query<{ n: number }>(surplusStatement, [push.app_id, push.push_id, most, limit]);
-  return rows[0]?.n ?? 0;
+  const push = await query(db).row<{ appId: string; pushId: number }>(surplusPush, [most]);
+  return push ? query(db).number(surplusStatement, [push.appId, push.pushId, most, limit]) : 0;
 }

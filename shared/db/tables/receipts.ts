@@ -1,6 +1,9 @@
 import type { ConnectorId } from '../../domain/labels.ts';
 import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
 import type { Handle } from '../pool.ts';
+import { listsOf, type PageAfter, type PageBefore, query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
+import type { PushKey } from './pushes.ts';
 
 /** App and connector of a callback's receipts. */
 export interface ReceiptSource {
@@ -24,18 +27,12 @@ export interface ReceiptPush {
 }
 
 /** Finds pushes by public ids and protects them from deletion until `tx` ends. */
-export async function lockPushes(
-  tx: Handle,
-  appId: string,
-  objectIds: readonly string[],
-): Promise<ReceiptPush[]> {
-  const { rows } = await tx.query<ReceiptPush>(
+export const lockPushes = (tx: Handle, appId: string, objectIds: readonly string[]) =>
+  query(tx).rows<ReceiptPush>(
     `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
       WHERE app_id = $1 AND object_id = ANY ($2) ORDER BY id FOR KEY SHARE`,
     [appId, objectIds],
   );
-  return rows;
-}
 
 /** Finds the installation of each registration id; of several with the same id, the oldest. */
 export async function findByRegistrationIds(
@@ -43,12 +40,18 @@ export async function findByRegistrationIds(
   { appId, connector }: ReceiptSource,
   registrationIds: readonly string[],
 ): Promise<Map<string, number>> {
-  const { rows } = await db.query<{ registration_id: string; id: number }>(
-    `SELECT registration_id, min(id) AS id FROM installation
+  const rows = await query(db).rows<{ registrationId: string; id: number }>(
+    `SELECT registration_id AS "registrationId", min(id) AS id FROM installation
       WHERE app_id = $1 AND registration_id = ANY ($2) AND vendor = $3 GROUP BY registration_id`,
     [appId, registrationIds, connector],
   );
-  return new Map(rows.map((row) => [row.registration_id, row.id]));
+  return new Map(rows.map(({ registrationId, id }) => [registrationId, id]));
+}
+
+/** Runs a statement with a row for each push, and returns the totals by push. */
+async function queryTotals(db: Handle, text: string, values: unknown[]): Promise<Map<number, ReceiptTotals>> {
+  const rows = await query(db).rows<ReceiptTotals & { pushId: number }>(text, values);
+  return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
 
 const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
@@ -62,13 +65,7 @@ export async function markReceipts(
   { appId, connector }: ReceiptSource,
   told: readonly DeviceReceipt[],
 ): Promise<Map<number, ReceiptTotals>> {
-  const values = [
-    appId,
-    connector,
-    told.map((mark) => mark.pushId),
-    told.map((mark) => mark.installation),
-    told.map((mark) => mark.isClicked),
-  ];
+  const values = [appId, connector, ...listsOf(told, 'pushId', 'installation', 'isClicked')];
   await tx.query(
     `INSERT INTO push_receipt (app_id, push_id, connector, block)
      SELECT DISTINCT $1, m.push_id, $2, m.installation / 512 FROM ${marks}
@@ -83,7 +80,8 @@ export async function markReceipts(
     values,
   );
   // The blocks are locked, so `before` matches what `changed` updates.
-  const { rows } = await tx.query<{ pushId: number } & ReceiptTotals>(
+  return queryTotals(
+    tx,
     `WITH told AS (
        SELECT m.push_id, m.installation / 512 AS block,
               bit_or(set_bit(0::bit(512), (m.installation % 512)::int, 1)) AS delivered,
@@ -103,7 +101,6 @@ export async function markReceipts(
        FROM changed GROUP BY push_id ORDER BY push_id`,
     values,
   );
-  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
 }
 
 /** Counter slots, so that concurrent calls rarely update the same row. */
@@ -135,18 +132,13 @@ export async function addReceiptTotals(
 }
 
 /** Returns the receipts of pushes over all connectors; a push without receipts is absent. */
-export async function readReceipts(
-  db: Handle,
-  appId: string,
-  pushIds: readonly number[],
-): Promise<Map<number, ReceiptTotals>> {
-  const { rows } = await db.query<{ pushId: number } & ReceiptTotals>(
+export const readReceipts = (db: Handle, appId: string, pushIds: readonly number[]) =>
+  queryTotals(
+    db,
     `SELECT push_id AS "pushId", sum(delivered)::bigint AS delivered, sum(clicked)::bigint AS clicked
        FROM push_receipt_total WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) GROUP BY push_id`,
     [appId, pushIds],
   );
-  return new Map(rows.map(({ pushId, delivered, clicked }) => [pushId, { delivered, clicked }]));
-}
 
 /** Call of a gateway that was refused, without its content. */
 export interface FailedReceipt {
@@ -167,78 +159,64 @@ export interface SealedCall {
   call: Buffer;
 }
 
-/**
- * Keeps a refused call, unless it is kept already or the app has `most`. Returns whether it is
- * kept.
- */
-export async function keepFailedReceipt(
+/** Keeps a refused call, unless the app has `most`. Returns whether it is kept. */
+export function keepFailedReceipt(
   db: Handle,
   appId: string,
   failed: Pick<FailedReceipt, 'connector' | 'status' | 'reason' | 'bytes'> & SealedCall,
   most: number,
 ): Promise<boolean> {
   const { connector, digest, status, reason, bytes, call } = failed;
-  const { rowCount } = await db.query(
+  return query(db).hasRows(
     `INSERT INTO failed_receipt (app_id, connector, digest, status, reason, bytes, call)
      SELECT $1, $2, $3, $4, $5, $6, $7
       WHERE (SELECT count(*) FROM (SELECT FROM failed_receipt WHERE app_id = $1 LIMIT $8) AS kept) < $8
      ON CONFLICT (app_id, connector, digest) DO UPDATE SET status = excluded.status, reason = excluded.reason`,
     [appId, connector, digest, status, reason, bytes, call, most],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 const columns = 'id, connector, status, reason, bytes, created_at AS at';
 
 /** Lists refused calls of an app, newest first. */
-export async function listFailedReceipts(
+export const listFailedReceipts = (
   db: Handle,
   appId: string,
   connector: string | undefined,
-  page: { before: number | null; limit: number },
-): Promise<FailedReceipt[]> {
-  const { rows } = await db.query<FailedReceipt>(
+  page: PageBefore,
+) =>
+  query(db).rows<FailedReceipt>(
     `SELECT ${columns} FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND ($3::bigint IS NULL OR id < $3)
       ORDER BY id DESC LIMIT $4`,
     [appId, connector ?? null, page.before, page.limit],
   );
-  return rows;
-}
 
 /** Reads a page of refused calls with their content, oldest first. */
-export async function readFailedReceipts(
+export const readFailedReceipts = (
   db: Handle,
   appId: string,
   connector: string | undefined,
   page: { after: number; limit: number },
-): Promise<(FailedReceipt & SealedCall)[]> {
-  const { rows } = await db.query<FailedReceipt & SealedCall>(
+) =>
+  query(db).rows<FailedReceipt & SealedCall>(
     `SELECT ${columns}, digest, call FROM failed_receipt
       WHERE app_id = $1 AND ($2::text IS NULL OR connector = $2) AND id > $3 ORDER BY id LIMIT $4`,
     [appId, connector ?? null, page.after, page.limit],
   );
-  return rows;
-}
 
 /** Deletes refused calls that were processed. */
-export async function deleteFailedReceipts(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
-  await tx.query('DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
+export const deleteFailedReceipts = (tx: Handle, appId: string, ids: readonly number[]) =>
+  query(tx).run('DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
     appId,
     `{${ids.join(',')}}`,
   ]);
-}
 
-/** Deletes refused calls from before `before`, at most `limit`. Returns their number. */
-export async function deleteOldFailedReceipts(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM failed_receipt WHERE created_at < $1 ORDER BY created_at LIMIT $2)
-     DELETE FROM failed_receipt r USING old WHERE r.app_id = old.app_id AND r.id = old.id`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteOldFailedReceipts = sweepOf({
+  table: 'failed_receipt',
+  key: ['app_id', 'id'],
+  column: 'created_at',
+});
 
 /** A gateway's id of a message (or of one request's messages), and its number of devices. */
 export interface GatewayMessage {
@@ -259,46 +237,20 @@ export async function insertGatewayMessages(tx: Handle, list: readonly BatchMess
   await tx.query(
     `INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)
      SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::int[])`,
-    [
-      rows.map(({ appId }) => appId),
-      rows.map(({ pushId }) => pushId),
-      rows.map(({ batchId }) => batchId),
-      rows.map(({ connector }) => connector),
-      rows.map(({ messageId }) => messageId),
-      rows.map(({ devices }) => devices),
-    ],
+    listsOf(rows, 'appId', 'pushId', 'batchId', 'connector', 'messageId', 'devices'),
   );
 }
 
-/** Message of a gateway in the list of a push. */
-export interface ListedGatewayMessage extends GatewayMessage {
-  /** Position in the list. */
-  id: number;
-  connector: ConnectorId;
-  at: Date;
-}
-
 /** Lists message ids of a push, oldest first. */
-export async function listGatewayMessages(
-  db: Handle,
-  push: { appId: string; id: number },
-  page: { after: number | null; limit: number },
-): Promise<ListedGatewayMessage[]> {
-  const { rows } = await db.query<ListedGatewayMessage>(
+export const listGatewayMessages = (db: Handle, push: PushKey, page: PageAfter) =>
+  query(db).rows<GatewayMessage & { id: number; connector: ConnectorId; at: Date }>(
     `SELECT id, connector, message_id AS "messageId", devices, created_at AS at FROM gateway_message
       WHERE app_id = $1 AND push_id = $2 AND ($3::bigint IS NULL OR id > $3) ORDER BY id LIMIT $4`,
     [push.appId, push.id, page.after, page.limit],
   );
-  return rows;
-}
 
-/** Deletes rows older than `before`; returns their number. */
-export async function deleteOldGatewayMessages(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, id FROM gateway_message WHERE created_at < $1 ORDER BY created_at LIMIT $2)
-     DELETE FROM gateway_message m USING old WHERE m.app_id = old.app_id AND m.id = old.id`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteOldGatewayMessages = sweepOf({
+  table: 'gateway_message',
+  key: ['app_id', 'id'],
+  column: 'created_at',
+});

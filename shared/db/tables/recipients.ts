@@ -1,23 +1,14 @@
 import { type Handle, parseIdList } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
+import { query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
+import { sweepOf } from '../sweep.ts';
 import type { SqlCondition } from './audience.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
-import { today } from './usage.ts';
+import type { PushKey } from './pushes.ts';
+import { today, utcDay } from './usage.ts';
 
-/** Column of the token that each kind of gateway addresses an installation by. */
-const tokenColumns = {
-  deviceToken: 'device_token',
-  registrationId: 'registration_id',
-  installationId: 'installation_id',
-} as const;
-
-export type TokenField = keyof typeof tokenColumns;
-
-/**
- * Installations that are alike but for id and token; the lists have one entry for each, in the same
- * order.
- */
+/** Installations that differ by id and token only; the lists have the same order. */
 export interface RecipientGroup {
   deviceType: string;
   vendor: string | null;
@@ -30,17 +21,12 @@ export interface RecipientGroup {
   savedAt: Buffer;
 }
 
-interface GroupRow {
-  batch_id: number;
+type GroupRow = Omit<RecipientGroup, 'ids' | 'tokens'> & {
+  batchId: number;
   count: number;
-  device_type: string;
-  vendor_name: string | null;
-  topic: string | null;
-  team_id: string | null;
   ids: string;
   tokens: string;
-  saved_at: Buffer;
-}
+};
 
 const tokenSeparator = '\n';
 
@@ -65,8 +51,8 @@ async function readGroups(
 ): Promise<Map<number, RecipientGroup[]>> {
   const { joined, listed } = recipientStatements[tokenField];
   const found = new Map<number, RecipientGroup[]>();
-  const add = (row: GroupRow, tokens: string[]) =>
-    found.set(row.batch_id, [...(found.get(row.batch_id) ?? []), toGroup(row, tokens)]);
+  const add = ({ batchId, count: _, ids, ...group }: GroupRow, tokens: string[]) =>
+    found.set(batchId, [...(found.get(batchId) ?? []), { ...group, ids: parseIdList(ids), tokens }]);
   const read = async (statement: AppStatement) =>
     (await statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues)).flatMap((part) => part.found);
   let isAmbiguous = false;
@@ -82,19 +68,17 @@ async function readGroups(
   return found;
 }
 
-/**
- * Prepared: without that, PostgreSQL plans each time for all the ids, which takes as long as
- * reading the rows.
- */
+/** Prepared: planning each time for all the ids takes as long as reading the rows. */
 const groupsStatement = (tokens: string): AppStatement =>
   new AppStatement(
     3,
-    (andApp) => `SELECT b.id AS batch_id, g.*
+    (andApp) => `SELECT b.id AS "batchId", g.*
        FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
        JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id${andApp('b')}
       CROSS JOIN LATERAL (
-        SELECT device_type, vendor_name, topic, team_id, string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
-               string_agg(timestamptz_send(updated_at), '') AS saved_at, count(*)::int AS count
+        SELECT device_type AS "deviceType", vendor_name AS vendor, topic, team_id AS "teamId",
+               string_agg(id::text, ',') AS ids, ${tokens} AS tokens,
+               string_agg(timestamptz_send(updated_at), '') AS "savedAt", count(*)::int AS count
           FROM installation i WHERE i.app_id = b.app_id AND i.id = ANY(b.recipients)${andApp('i')}
          GROUP BY device_type, vendor_name, topic, team_id) AS g`,
     { isPrepared: true },
@@ -105,21 +89,14 @@ const statementsOf = (column: string) => ({
   listed: groupsStatement(`json_agg(coalesce(${column}, ''))::text`),
 });
 
+/** Statements by the token that each kind of gateway addresses an installation by. */
 const recipientStatements = {
-  deviceToken: statementsOf(tokenColumns.deviceToken),
-  registrationId: statementsOf(tokenColumns.registrationId),
-  installationId: statementsOf(tokenColumns.installationId),
+  deviceToken: statementsOf('device_token'),
+  registrationId: statementsOf('registration_id'),
+  installationId: statementsOf('installation_id'),
 };
 
-const toGroup = (row: GroupRow, tokens: string[]): RecipientGroup => ({
-  deviceType: row.device_type,
-  vendor: row.vendor_name,
-  topic: row.topic,
-  teamId: row.team_id,
-  ids: parseIdList(row.ids),
-  tokens,
-  savedAt: row.saved_at,
-});
+export type TokenField = keyof typeof recipientStatements;
 
 /** PostgreSQL counts microseconds from 2000-01-01, in eight bytes. */
 const timestampBytes = 8;
@@ -145,55 +122,41 @@ const chargeText = (cap: number): string =>
  * Counts a push for each of these installations that had fewer than `cap` pushes today; returns
  * those. One statement reads and counts, so that any number of dispatchers stays within the cap.
  */
-export async function chargeDevices(
+export const chargeDevices = (
   tx: Handle,
   appId: string,
   { ids, cap }: { ids: readonly number[]; cap: number },
-): Promise<number[]> {
-  const { rows } = await tx.query<{ installation: number }>(deviceDayStatements.of(chargeText(cap)), [
-    appId,
-    `{${ids.join(',')}}`,
-  ]);
-  return rows.map(({ installation }) => installation);
-}
+) => query(tx).column<number>(deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
 
 /** Counts the installations of a condition that had `cap` pushes today. */
-export async function countCappedDevices(
+export function countCappedDevices(
   tx: Handle,
   { text, values }: SqlCondition,
   { appId, cap }: { appId: string; cap: number },
 ): Promise<number> {
   const n = values.length;
-  const { rows } = await tx.query<{ n: number }>(
+  return query(tx).number(
     `SELECT count(*) AS n FROM device_day
       WHERE day = ${today} AND app_id = $${n + 1} AND pushes >= $${n + 2}
         AND installation IN (SELECT id FROM installation WHERE ${text})`,
     [...values, appId, cap],
   );
-  return rows[0]?.n ?? 0;
 }
 
 /** Returns how many pushes of today count for an installation. */
-export async function readDeviceDay(db: Handle, appId: string, installation: number): Promise<number> {
-  const { rows } = await db.query<{ pushes: number }>(
+export const readDeviceDay = (db: Handle, appId: string, installation: number) =>
+  query(db).number(
     `SELECT pushes FROM device_day WHERE day = ${today} AND app_id = $1 AND installation = $2`,
     [appId, installation],
   );
-  return rows[0]?.pushes ?? 0;
-}
 
-/** Deletes days before `before`. Returns the number of rows. */
-export async function deleteOldDeviceDays(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT day, app_id, installation FROM device_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
-        ORDER BY day, app_id, installation LIMIT $2)
-     DELETE FROM device_day d USING old
-      WHERE d.day = old.day AND d.app_id = old.app_id AND d.installation = old.installation`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+/** Deletes days before `before`. */
+export const deleteOldDeviceDays = sweepOf({
+  table: 'device_day',
+  key: ['day', 'app_id', 'installation'],
+  column: 'day',
+  bound: utcDay,
+});
 
 /** Profile that recent pushes were sent with. */
 export interface RecentProfile {
@@ -212,16 +175,16 @@ export async function findRecentProfiles(
   db: Handle,
   since: { sinceMs: number; limit: number },
 ): Promise<RecentProfile[]> {
-  const { rows: pushes } = await db.query<{ app_id: string; id: number }>(
-    `SELECT app_id, id FROM notification
+  const pushes = await query(db).rows<PushKey>(
+    `SELECT app_id AS "appId", id FROM notification
       WHERE created_at > to_timestamp($1::float8 / 1000) ORDER BY created_at DESC LIMIT ${pushesRead}`,
     [since.sinceMs],
   );
   const found: (RecentProfile & { last: Date })[] = [];
   // A statement for each app: Citus reads the batches of each push of one app only.
-  for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.app_id)].slice(0, since.limit)) {
+  for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.appId)].slice(0, since.limit)) {
     const ids = ofApp.map(({ id }) => id);
-    found.push(...(await db.query<RecentProfile & { last: Date }>(profilesOfPushes, [appId, ids])).rows);
+    found.push(...(await query(db).rows<RecentProfile & { last: Date }>(profilesOfPushes, [appId, ids])));
   }
   found.sort((one, other) => other.last.getTime() - one.last.getTime());
   return found

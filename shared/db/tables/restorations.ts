@@ -1,4 +1,5 @@
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
 import { insertCommand } from './console.ts';
 
 /** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
@@ -24,16 +25,13 @@ export interface HeldWork {
  * old messages, and moves the ids on. Saves a report of it. Runs before any api or dispatcher, in one transaction.
  */
 export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork> {
-  const { rows: restorations } = await tx.query<{ id: number }>(
-    "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id",
-    [asOf],
-  );
-  const id = restorations[0]?.id;
+  const insertion = "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id";
+  const id = await query(tx).value<number>(insertion, [asOf]);
   const held: HeldWork = {
-    pushes: await changed(tx, pauseOpen, [id]),
-    scheduled: await changed(tx, pauseOverdue, [id]),
-    messages: await changed(tx, dropMessages),
-    channelMessages: await changed(tx, dropChannelMessages),
+    pushes: await query(tx).rowCount(pauseOpen, [id]),
+    scheduled: await query(tx).rowCount(pauseOverdue, [id]),
+    messages: await query(tx).rowCount(dropMessages),
+    channelMessages: await query(tx).rowCount(dropChannelMessages),
   };
   await tx.query(skipPastStarts);
   await tx.query(moveIds);
@@ -82,13 +80,8 @@ const moveIds = `
     FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'), pg_get_serial_sequence('channel_message', 'id'),
                               pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
 
-async function changed(tx: Handle, text: string, values: unknown[] = []): Promise<number> {
-  const { rowCount } = await tx.query(text, values);
-  return rowCount ?? 0;
-}
-
 /** Last restore of a database. */
-export interface Restoration {
+interface Restoration {
   asOf: Date;
   restoredAt: Date;
   /** Pushes that it paused and that nobody has resumed or cancelled yet. */
@@ -97,15 +90,14 @@ export interface Restoration {
 
 /** Returns the last restore; undefined when the database was never restored. */
 export async function findRestoration(db: Handle): Promise<Restoration | undefined> {
-  const { rows } = await db.query<Omit<Restoration, 'paused'> & { id: number }>(
+  const last = await query(db).row<Omit<Restoration, 'paused'> & { id: number }>(
     'SELECT id, as_of AS "asOf", restored_at AS "restoredAt" FROM restoration ORDER BY id DESC LIMIT 1',
   );
-  const last = rows[0];
   if (!last) return undefined;
-  const { rows: counts } = await db.query<{ paused: number }>(
-    `SELECT count(*) AS paused FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
+  const paused = await query(db).number(
+    `SELECT count(*) FROM restored_push p JOIN notification n ON n.app_id = p.app_id AND n.id = p.push_id
       WHERE p.restoration_id = $1 AND n.state = 'paused'`,
     [last.id],
   );
-  return { asOf: last.asOf, restoredAt: last.restoredAt, paused: counts[0]?.paused ?? 0 };
+  return { asOf: last.asOf, restoredAt: last.restoredAt, paused };
 }

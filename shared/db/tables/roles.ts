@@ -1,104 +1,61 @@
-import type { JsonObject } from '../../domain/json.ts';
-import type { Acl } from '../../domain/objects/acl.ts';
 import type { RelationName, Role, RoleDraft } from '../../domain/roles/role.ts';
 import type { Handle } from '../pool.ts';
+import { membersOf } from '../prepared.ts';
+import { query } from '../query.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
-interface RoleRow {
-  id: number;
-  object_id: string;
-  name: string;
-  acl: Acl;
-  fields: JsonObject;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const readColumns = 'id, object_id, name, acl, fields, created_at, updated_at';
-const from = { table: 'role', columns: readColumns } as const;
-
-const toRole = (row: RoleRow): Role => ({
-  id: row.id,
-  objectId: row.object_id,
-  name: row.name,
-  acl: row.acl,
-  fields: row.fields,
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const columns = membersOf('role', 'id, object_id, name, acl, fields, created_at, updated_at');
+const from = { table: 'role', columns } as const;
 
 /** Finds a role by its public id. With `isLocked`, locks the row until the transaction ends. */
-export async function findRole(
+export const findRole = (
   db: Handle,
   appId: string,
   { objectId, isLocked = false }: { objectId: string; isLocked?: boolean },
-): Promise<Role | undefined> {
-  const { rows } = await db.query<RoleRow>(
-    `SELECT ${readColumns} FROM role WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
+) =>
+  query(db).row<Role>(
+    `SELECT ${columns} FROM role WHERE app_id = $1 AND object_id = $2${isLocked ? ' FOR UPDATE' : ''}`,
     [appId, objectId],
   );
-  return rows.map(toRole)[0];
-}
 
 /** Finds roles by their public ids, in no order. Throws as `selectByIds`. */
-export async function findRoles(
-  db: Handle,
-  appId: string,
-  wanted: { objectIds: string[]; maxBytes: number },
-): Promise<Role[]> {
-  return (await selectByIds<RoleRow>(db, from, { appId, ...wanted })).map(toRole);
-}
+export const findRoles = (db: Handle, appId: string, wanted: { objectIds: string[]; maxBytes: number }) =>
+  selectByIds<Role>(db, from, { appId, ...wanted });
 
-export async function selectRoles(tx: Handle, selection: Selection): Promise<Role[]> {
-  return (await selectRows<RoleRow>(tx, from, selection)).map(toRole);
-}
+export const selectRoles = (tx: Handle, selection: Selection) => selectRows<Role>(tx, from, selection);
 
 /** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`roles ${appId}`]);
-  const { rows } = await tx.query<{ count: number }>('SELECT count(*) AS count FROM role WHERE app_id = $1', [
-    appId,
-  ]);
-  return rows[0]?.count ?? 0;
+  return query(tx).number('SELECT count(*) AS count FROM role WHERE app_id = $1', [appId]);
 }
 
 /** Inserts a role. Fails on a unique index for a taken name. */
-export async function insertRole(
+export const insertRole = (
   tx: Handle,
   appId: string,
   { objectId, draft, now }: { objectId: string; draft: RoleDraft; now: Date },
-): Promise<Role> {
-  const { rows } = await tx.query<RoleRow>(
+) =>
+  query(tx).one<Role>(
     `INSERT INTO role (app_id, object_id, name, acl, fields, created_at, updated_at)
-     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING ${readColumns}`,
+     VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING ${columns}`,
     [appId, objectId, draft.name, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
   );
-  return theOne(rows);
-}
 
 /** Updates a locked role. */
-export async function updateRole(
+export const updateRole = (
   tx: Handle,
   appId: string,
   { id, draft, now }: { id: number; draft: RoleDraft; now: Date },
-): Promise<Role> {
-  const { rows } = await tx.query<RoleRow>(
-    `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
+) =>
+  query(tx).one<Role>(
+    `UPDATE role SET acl = $3, fields = $4, updated_at = $5 WHERE app_id = $1 AND id = $2 RETURNING ${columns}`,
     [appId, id, JSON.stringify(draft.acl), JSON.stringify(draft.fields), now],
   );
-  return theOne(rows);
-}
-
-function theOne(rows: RoleRow[]): Role {
-  const [role] = rows.map(toRole);
-  if (!role) throw new Error('a locked role is gone');
-  return role;
-}
 
 /** Deletes a role with its memberships. */
-export async function deleteRole(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const deleteRole = (tx: Handle, appId: string, id: number) =>
+  query(tx).run('DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /** Tables of each relation: the table of pairs, its column of members, and the table of the members. */
 const links = {
@@ -114,13 +71,13 @@ export interface Members {
 }
 
 /** Adds members to a relation of a locked role. Returns the number of ids that exist. */
-export async function addMembers(
+export function addMembers(
   tx: Handle,
   appId: string,
   { roleId, relation, objectIds }: Members,
 ): Promise<number> {
   const { table, column, members } = links[relation];
-  const { rows } = await tx.query<{ count: number }>(
+  return query(tx).number(
     `WITH found AS MATERIALIZED (
        SELECT id FROM ${members} WHERE app_id = $1 AND object_id = ANY($3::text[])),
      added AS (
@@ -129,7 +86,6 @@ export async function addMembers(
      SELECT count(*) AS count FROM found`,
     [appId, roleId, objectIds],
   );
-  return rows[0]?.count ?? 0;
 }
 
 /** Removes members from a relation of a locked role; ignores ids of other objects. */
@@ -153,21 +109,16 @@ export const maxRolesOfUser = 1000;
 /** Limit of pairs per level, which bounds the load of roles that all contain each other. */
 const maxPairsPerStep = 20_000;
 
-export async function hasAnyRole(db: Handle, appId: string): Promise<boolean> {
-  const { rows } = await db.query<{ is_there: boolean }>(
-    'SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there',
-    [appId],
-  );
-  return rows[0]?.is_there ?? false;
-}
+export const hasAnyRole = (db: Handle, appId: string) =>
+  query(db).boolean('SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
 
 /**
  * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles
  * with one of those in `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle
  * ends.
  */
-export async function findRolesOfUser(db: Handle, appId: string, userId: number): Promise<string[]> {
-  const { rows } = await db.query<{ name: string }>(
+export const findRolesOfUser = (db: Handle, appId: string, userId: number) =>
+  query(db).column<string>(
     `WITH RECURSIVE level (depth, found, known) AS (
        SELECT 0, own.ids, own.ids FROM (SELECT ARRAY(
          SELECT role_id FROM role_user WHERE app_id = $1 AND user_id = $2 LIMIT $5) AS ids) AS own
@@ -183,5 +134,3 @@ export async function findRolesOfUser(db: Handle, appId: string, userId: number)
       ORDER BY level.depth, role.name`,
     [appId, userId, maxRoleDepth, maxPairsPerStep, maxRolesOfUser],
   );
-  return rows.map(({ name }) => name);
-}

@@ -5,9 +5,11 @@ import type { Recurrence } from '../../domain/pushes/recurrence.ts';
 import type { ScheduledPush } from '../../domain/pushes/schedule.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { type PageBefore, query } from '../query.ts';
 import { forEachApp } from '../sharding.ts';
-import type { SqlCondition } from './audience.ts';
-import { pushColumns } from './pushes.ts';
+import { lockAppRow } from './apps.ts';
+import { countScheduled } from './audience.ts';
+import { type PushKey, pushColumns } from './pushes.ts';
 
 /** What a caller decides of a recurring push. */
 export interface RecurringTerms extends Recurrence {
@@ -51,45 +53,25 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
   changed_by AS "changedBy", changed_token AS "changedToken", changed_at AS "changedAt"`;
 
 /** Lists recurring pushes of an app, the newest first. */
-export async function listRecurring(
-  db: Handle,
-  appId: string,
-  { before, limit }: { before: number | null; limit: number },
-): Promise<RecurringPush[]> {
-  const { rows } = await db.query<RecurringPush>(
+export const listRecurring = (db: Handle, appId: string, { before, limit }: PageBefore) =>
+  query(db).rows<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
       ORDER BY id DESC LIMIT $3`,
     [appId, before, limit],
   );
-  return rows;
-}
 
-export async function findRecurring(
-  db: Handle,
-  appId: string,
-  id: number,
-): Promise<RecurringPush | undefined> {
-  const { rows } = await db.query<RecurringPush>(
+export const findRecurring = (db: Handle, appId: string, id: number) =>
+  query(db).row<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2`,
     [appId, id],
   );
-  return rows[0];
-}
 
-/**
- * Finds a recurring push and locks it until `tx` ends; a dispatcher passes it over in this time.
- */
-export async function lockRecurring(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<RecurringPush | undefined> {
-  const { rows } = await tx.query<RecurringPush>(
+/** Finds a recurring push and locks it until `tx` ends; dispatchers skip it. */
+export const lockRecurring = (tx: Handle, appId: string, id: number) =>
+  query(tx).row<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
     [appId, id],
   );
-  return rows[0];
-}
 
 /**
  * Locks the recurring pushes of an app against others until `tx` ends. Returns their number and
@@ -100,108 +82,74 @@ export async function lockRecurringNames(
   appId: string,
   { name, exceptId }: { name: string; exceptId: number | null },
 ): Promise<{ count: number; isTaken: boolean } | undefined> {
-  const locked = await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  if ((locked.rowCount ?? 0) === 0) return undefined;
-  const { rows } = await tx.query<{ count: number; isTaken: boolean }>(
+  if (!(await lockAppRow(tx, appId))) return undefined;
+  return query(tx).row(
     `SELECT count(*) AS count, coalesce(bool_or(name = $2), false) AS "isTaken"
        FROM recurring_push WHERE app_id = $1 AND id IS DISTINCT FROM $3`,
     [appId, name, exceptId],
   );
-  return rows[0];
 }
 
 const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }: PushCreator): unknown[] => [
-  terms.name,
-  terms.expression,
-  terms.timeZone,
-  terms.startsAt,
-  terms.endsAt,
-  terms.isEnabled,
-  JSON.stringify(terms.body),
-  JSON.stringify(terms.pushOrder),
-  terms.notificationId,
-  terms.lifeSeconds,
-  nextAt,
-  name,
-  tokenId,
+  ...[terms.name, terms.expression, terms.timeZone, terms.startsAt, terms.endsAt, terms.isEnabled],
+  ...[JSON.stringify(terms.body), JSON.stringify(terms.pushOrder), terms.notificationId, terms.lifeSeconds],
+  ...[nextAt, name, tokenId],
 ];
 
-export async function insertRecurring(
+export const insertRecurring = (
   tx: Handle,
   appId: string,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
-): Promise<RecurringPush> {
-  const { rows } = await tx.query<RecurringPush>(
+) =>
+  query(tx).one<RecurringPush>(
     `INSERT INTO recurring_push (app_id, name, expression, time_zone, starts_at, ends_at, is_enabled, body, request,
                                  notification_id, life_seconds, next_at, created_by, created_token, changed_by, changed_token)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8::jsonb, $9::jsonb, $10, $11, $12, $13, $14, $13, $14) RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by)],
   );
-  const [row] = rows;
-  if (!row) throw new Error('the database returned no recurring push');
-  return row;
-}
 
 /** Changes a locked recurring push; its counts stay. Times before the change are not caught up. */
-export async function updateRecurring(
+export const updateRecurring = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, by, ...terms }: RecurringTerms & { nextAt: Date | null; by: PushCreator },
-): Promise<RecurringPush> {
-  const { rows } = await tx.query<RecurringPush>(
+) =>
+  query(tx).one<RecurringPush>(
     `UPDATE recurring_push SET name = $2, expression = $3, time_zone = $4, starts_at = $5, ends_at = $6, is_enabled = $7,
             body = $8::jsonb, request = $9::jsonb, notification_id = $10, life_seconds = $11, next_at = $12, changed_by = $13,
             changed_token = $14, changed_at = now()
       WHERE app_id = $1 AND id = $15 RETURNING ${recurringColumns}`,
     [appId, ...valuesOf(terms, nextAt, by), id],
   );
-  const [row] = rows;
-  if (!row) throw new Error('the database returned no recurring push');
-  return row;
-}
 
-export async function deleteRecurring(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
+  query(tx).run('DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /** Lists recurring pushes that are due by the database's clock, without a lock. */
-export async function listDueRecurring(db: Handle, limit: number): Promise<{ appId: string; id: number }[]> {
-  const { rows } = await db.query<{ appId: string; id: number }>(
+export const listDueRecurring = (db: Handle, limit: number) =>
+  query(db).rows<PushKey>(
     `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
     [limit],
   );
-  return rows;
-}
 
-/**
- * Locks a recurring push that is still due; undefined where another process has it or had it.
- * `now`: the database's time.
- */
-export async function lockDueRecurring(
-  tx: Handle,
-  appId: string,
-  id: number,
-): Promise<(RecurringPush & { nextAt: Date; now: Date }) | undefined> {
-  const { rows } = await tx.query<RecurringPush & { nextAt: Date; now: Date }>(
+/** Locks a recurring push that is due and free. `now`: the database's time. */
+export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
+  query(tx).row<RecurringPush & { nextAt: Date; now: Date }>(
     `SELECT ${recurringColumns}, now()::timestamptz(3) AS now FROM recurring_push
       WHERE app_id = $1 AND id = $2 AND next_at <= now() FOR UPDATE SKIP LOCKED`,
     [appId, id],
   );
-  return rows[0];
-}
 
 /** Counts the pushes of a recurring push that have not ended. */
-export async function countOpenStarts(db: Handle, appId: string, id: number): Promise<number> {
-  const { rows } = await db.query<{ n: number }>(
+export const countOpenStarts = (db: Handle, appId: string, id: number) =>
+  query(db).number(
     `SELECT count(*) AS n FROM notification
       WHERE app_id = $1 AND recurring_id = $2 AND state IN ('scheduled', 'queued', 'sending', 'paused')`,
     [appId, id],
   );
-  return rows[0]?.n ?? 0;
-}
 
 /** Counts of a pass over a recurring push, and its last push. */
-export interface StartsNoted {
+interface StartsNoted {
   /** Next start by the times; undefined where it stays. */
   nextAt?: Date | null;
   /** Time and objectId of the push that was made. */
@@ -211,85 +159,61 @@ export interface StartsNoted {
 }
 
 /** Notes what was made of a locked recurring push. */
-export async function noteStarts(
+export const noteStarts = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
   { nextAt, made, missed = 0, heldBack = 0 }: StartsNoted,
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `UPDATE recurring_push SET next_at = CASE WHEN $3 THEN $4::timestamptz ELSE next_at END,
             last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
             missed = missed + $8, held_back = held_back + $9
       WHERE app_id = $1 AND id = $2`,
-    [
-      appId,
-      id,
-      nextAt !== undefined,
-      nextAt ?? null,
-      made?.at ?? null,
-      made?.objectId ?? null,
-      made ? 1 : 0,
-      missed,
-      heldBack,
-    ],
+    [appId, id, nextAt !== undefined, nextAt, made?.at, made?.objectId, made ? 1 : 0, missed, heldBack],
   );
-}
 
 /**
  * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that
  * the limit is exact under concurrent calls (protocol/push.md#scheduled-pushes).
  */
 export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
-  await tx.query('SELECT 1 FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
-  const { rows } = await tx.query<{ n: number }>(
-    'SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1',
-    [appId],
-  );
-  return rows[0]?.n ?? 0;
+  await lockAppRow(tx, appId);
+  return countScheduled(tx, appId);
 }
 
 /** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
-export async function insertScheduledPush(
-  tx: Handle,
-  appId: string,
-  pushId: number,
-  pushTime: Date,
-): Promise<void> {
-  await tx.query('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
+export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, pushTime: Date) =>
+  query(tx).run('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
     appId,
     pushId,
     pushTime,
   ]);
-}
 
 /** Lists the pending entries of an app by id; the plan limits their number. */
-export async function listScheduled(db: Handle, appId: string): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<EntryRow>(`${entries} ORDER BY s.id`, [appId]);
-  return rows.map(toEntry);
-}
-
-/** Push with the id of its entry. */
-type EntryRow = Push & { entryId: number };
+export const listScheduled = (db: Handle, appId: string) =>
+  queryEntries(db, `${entries} ORDER BY s.id`, [appId]);
 
 const entries = `SELECT ${pushColumns}, s.id AS "entryId"
    FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
   WHERE s.app_id = $1 AND n.state = 'scheduled'`;
 
-const toEntry = ({ entryId: id, ...push }: EntryRow): ScheduledPush => ({ id, push });
+async function queryEntries(db: Handle, text: string, values: unknown[]): Promise<ScheduledPush[]> {
+  const rows = await query(db).rows<Push & { entryId: number }>(text, values);
+  return rows.map(({ entryId: id, ...push }) => ({ id, push }));
+}
 
 /** Lists pending entries of an app, the next one first, from the one behind `after` on. */
-export async function listScheduledPage(
+export const listScheduledPage = (
   db: Handle,
   appId: string,
   { after, limit }: { after: { pushTime: Date; id: number } | null; limit: number },
-): Promise<ScheduledPush[]> {
-  const { rows } = await db.query<EntryRow>(
+) =>
+  queryEntries(
+    db,
     `${entries} AND ($2::timestamptz IS NULL OR (s.push_time, s.id) > ($2, $3::bigint))
       ORDER BY s.push_time, s.id LIMIT $4`,
-    [appId, after?.pushTime ?? null, after?.id ?? null, limit],
+    [appId, after?.pushTime, after?.id, limit],
   );
-  return rows.map(toEntry);
-}
 
 /** Finds a pending entry, and locks it until the transaction ends. */
 export async function lockScheduled(
@@ -299,8 +223,7 @@ export async function lockScheduled(
 ): Promise<ScheduledPush | undefined> {
   // Lock order of the scheduler: the entry first.
   await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, entryId]);
-  const { rows } = await tx.query<EntryRow>(`${entries} AND s.id = $2`, [appId, entryId]);
-  return rows.map(toEntry)[0];
+  return (await queryEntries(tx, `${entries} AND s.id = $2`, [appId, entryId]))[0];
 }
 
 /** Moves a locked entry to another time. */
@@ -324,15 +247,13 @@ export async function moveScheduled(
  * Cancels a pending entry. Returns false without one. The transaction that deletes the entry
  * decides between cancelled and sent; a concurrent scheduler waits for it.
  */
-export async function cancelScheduled(tx: Handle, appId: string, entryId: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const cancelScheduled = (tx: Handle, appId: string, entryId: number) =>
+  query(tx).hasRows(
     `WITH entry AS (DELETE FROM scheduled_push WHERE app_id = $1 AND id = $2 RETURNING push_id)
      UPDATE notification n SET state = 'cancelled', updated_at = now(), finished_at = now()
        FROM entry WHERE n.app_id = $1 AND n.id = entry.push_id AND n.state = 'scheduled'`,
     [appId, entryId],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 const dueEntries =
   'SELECT app_id, id FROM scheduled_push WHERE push_time <= now() ORDER BY push_time, app_id, id LIMIT $1';
@@ -350,35 +271,22 @@ const toNext = prepare(
   'SELECT extract(epoch FROM min(push_time) - clock_timestamp())::float8 * 1000 AS ms FROM scheduled_push',
 );
 
-/**
- * Returns the milliseconds until the next entry is due by the database's clock; Infinity without
- * entries.
- */
+/** Returns the time until the next entry is due by the database's clock; Infinity without one. */
 export async function msToNextPush(db: Handle): Promise<number> {
-  const { rows } = await db.query<{ ms: number | null }>(toNext);
-  return rows[0]?.ms ?? Number.POSITIVE_INFINITY;
+  return (await query(db).value<number | null>(toNext)) ?? Number.POSITIVE_INFINITY;
 }
 
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
 export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
   return forEachApp(tx, { text: dueEntries, values: [limit] }, async (appId, ids) => {
-    const { rows } = await tx.query<{ id: number }>(takeEntries, [appId, ids]);
-    return rows.map(({ id }) => ({ appId, pushId: id }));
+    const taken = await query(tx).column<number>(takeEntries, [appId, ids]);
+    return taken.map((pushId) => ({ appId, pushId }));
   });
-}
-
-/** Key of a push. */
-interface PushKey {
-  appId: string;
-  id: number;
 }
 
 /** Approval of a push to many devices; it waits while `givenAt` is null. */
 export interface Approval {
-  /**
-   * Devices above which the app wants an approval; null for a push that was approved before it was
-   * planned.
-   */
+  /** Devices above which the app wants an approval; null if it was given before the planning. */
   above: number | null;
   /** First of two operators who approve a push by an app's own keys. */
   firstBy: string | null;
@@ -390,20 +298,18 @@ export interface Approval {
 const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", given_by AS "givenBy", given_at AS "givenAt"`;
 
 /** Finds the approval of a push; undefined if none was asked or given. */
-export async function findApproval(db: Handle, { appId, id }: PushKey): Promise<Approval | undefined> {
-  const { rows } = await db.query<Approval>(
-    `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`,
-    [appId, id],
-  );
-  return rows[0];
-}
+export const findApproval = (db: Handle, { appId, id }: PushKey) =>
+  query(db).row<Approval>(`SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
+    appId,
+    id,
+  ]);
 
 /**
  * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns
  * false, and changes nothing, if it was approved or stopped in this time.
  */
-export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: number): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number) =>
+  query(tx).hasRows(
     `WITH asked AS (
        INSERT INTO push_approval AS a (app_id, push_id, above) VALUES ($1, $2, $3)
        ON CONFLICT (app_id, push_id) DO UPDATE SET above = excluded.above WHERE a.given_at IS NULL
@@ -412,33 +318,27 @@ export async function askForApproval(tx: Handle, { appId, id }: PushKey, above: 
       WHERE app_id = $1 AND id = $2 AND state IN ('queued', 'sending') AND planned_through = 0 AND NOT is_planned`,
     [appId, id, above],
   );
-  return (rowCount ?? 0) > 0;
-}
 
-/**
- * Locks a push that is not done, and returns its approval; undefined if it is done or cancelled.
- */
+/** Locks a push that is not done, and returns its approval; undefined if it is done. */
 export async function lockForApproval(
   tx: Handle,
   { appId, id }: PushKey,
 ): Promise<{ isPaused: boolean; approval: Approval | undefined } | undefined> {
-  const { rows } = await tx.query<{ isPaused: boolean }>(
+  const push = await query(tx).row<{ isPaused: boolean }>(
     `SELECT state = 'paused' AS "isPaused" FROM notification WHERE app_id = $1 AND id = $2
         AND state IN ('scheduled', 'queued', 'sending', 'paused') FOR UPDATE`,
     [appId, id],
   );
-  const [push] = rows;
   return push && { ...push, approval: await findApproval(tx, { appId, id }) };
 }
 
 /** Notes the first of two operators who approve a locked push. */
-export async function noteFirstApproval(tx: Handle, { appId, id }: PushKey, by: string): Promise<void> {
-  await tx.query(
+export const noteFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
+  query(tx).run(
     `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET first_by = excluded.first_by, first_at = excluded.first_at`,
     [appId, id, by],
   );
-}
 
 /**
  * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for
@@ -449,13 +349,13 @@ export async function giveApproval(
   { appId, id }: PushKey,
   { by, isPaused }: { by: string; isPaused: boolean },
 ): Promise<'resumed' | 'noted'> {
-  const { rows } = await tx.query<{ above: number | null }>(
+  const above = await query(tx).value<number | null>(
     `INSERT INTO push_approval AS a (app_id, push_id, given_by, given_at) VALUES ($1, $2, $3, now())
      ON CONFLICT (app_id, push_id) DO UPDATE SET given_by = excluded.given_by, given_at = excluded.given_at
      RETURNING above`,
     [appId, id, by],
   );
-  if (rows[0]?.above === null || !isPaused) return 'noted';
+  if (above === null || !isPaused) return 'noted';
   await tx.query(
     `UPDATE notification SET state = 'sending', updated_at = now() WHERE app_id = $1 AND id = $2`,
     [appId, id],
@@ -463,24 +363,14 @@ export async function giveApproval(
   return 'resumed';
 }
 
-/** Pushes of an app that wait for their approval. */
-export interface WaitingApprovals {
-  appId: string;
-  pushes: number;
-  /** When the first of them began to wait. */
-  since: Date;
-}
-
-/** Lists apps with pushes that wait for an approval, the one that waits longest first. */
-export async function listWaitingApprovals(db: Handle, limit: number): Promise<WaitingApprovals[]> {
-  const { rows } = await db.query<WaitingApprovals>(
+/** Lists apps with pushes that wait for an approval since a time, the one that waits longest first. */
+export const listWaitingApprovals = (db: Handle, limit: number) =>
+  query(db).rows<{ appId: string; pushes: number; since: Date }>(
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
        FROM push_approval a JOIN notification n ON n.app_id = a.app_id AND n.id = a.push_id
       WHERE a.above IS NOT NULL AND a.given_at IS NULL AND n.state = 'paused' GROUP BY a.app_id ORDER BY since LIMIT $1`,
     [limit],
   );
-  return rows;
-}
 
 /** Returns those of these pushes of an app that wait for their approval. */
 export async function findWaitingForApproval(
@@ -489,44 +379,16 @@ export async function findWaitingForApproval(
   ids: readonly number[],
 ): Promise<Set<number>> {
   if (ids.length === 0) return new Set();
-  const { rows } = await db.query<{ id: number }>(
-    `SELECT push_id AS id FROM push_approval
+  const waiting = await query(db).column<number>(
+    `SELECT push_id FROM push_approval
       WHERE app_id = $1 AND push_id = ANY($2::bigint[]) AND above IS NOT NULL AND given_at IS NULL`,
     [appId, ids],
   );
-  return new Set(rows.map(({ id }) => id));
+  return new Set(waiting);
 }
 
-/**
- * Zones of one audience that are told apart: clients choose the names. Devices of further ones
- * count as without a zone.
- */
-const maxZones = 1000;
-
-/** Devices with the same `timeZone`; null for those without one, or with one of too many. */
-export interface ZoneGroup {
-  zone: string | null;
-  devices: number;
-}
-
-/** Counts devices by their time zone, the most frequent first. */
-export async function countZones(tx: Handle, condition: SqlCondition): Promise<ZoneGroup[]> {
-  const { rows } = await tx.query<ZoneGroup & { total: number }>(
-    `SELECT time_zone AS zone, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
-       FROM installation WHERE ${condition.text}
-      GROUP BY time_zone ORDER BY devices DESC, zone LIMIT ${maxZones}`,
-    condition.values,
-  );
-  const groups = rows.map(({ zone, devices }) => ({ zone, devices }));
-  const others = (rows[0]?.total ?? 0) - groups.reduce((sum, { devices }) => sum + devices, 0);
-  return others > 0 ? [...groups, { zone: null, devices: others }] : groups;
-}
-
-/**
- * How far a push at local time is: the start in work, and the one before it. Null before the first
- * one.
- */
-export interface LocalProgress {
+/** Starts of a push at local time: the one in work, and the one before it; null before the first. */
+interface LocalProgress {
   after: Date | null;
   at: Date | null;
 }
@@ -536,18 +398,17 @@ export async function readLocalProgress(
   db: Handle,
   { appId, id }: PushKey,
 ): Promise<LocalProgress & { nowMs: number }> {
-  const { rows } = await db.query<LocalProgress & { nowMs: number }>(
+  const progress = await query(db).row<LocalProgress & { nowMs: number }>(
     `SELECT local_after AS after, local_at AS at, (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "nowMs"
        FROM notification WHERE app_id = $1 AND id = $2`,
     [appId, id],
   );
-  const [row] = rows;
-  if (!row) throw new Error('the push was deleted');
-  return row;
+  if (!progress) throw new Error('the push was deleted');
+  return progress;
 }
 
 /** One step of planning a start. */
-export interface LocalStep {
+interface LocalStep {
   from: number;
   through: number;
   devices: number;
@@ -576,43 +437,31 @@ const advanceStatement = prepare(
  * Advances the planning of a push at local time: as `advancePlanning`, and behind the last page of
  * a start to the next one. `push_time` follows as long as no device was found.
  */
-export async function advanceLocalPlanning(
+export function advanceLocalPlanning(
   tx: Handle,
   { appId, id }: PushKey,
   { from, through, devices, storedAt, isLast, at, next }: LocalStep,
 ): Promise<boolean> {
   const values = [appId, id, from, through, devices, storedAt, isLast, at, next];
-  const { rowCount } = await tx.query(advanceStatement, values);
-  return (rowCount ?? 0) > 0;
+  return query(tx).hasRows(advanceStatement, values);
 }
 
-/**
- * Returns those of some installations, in the order of ids, that batches of a push have already.
- */
-export async function findPlanned(
-  tx: Handle,
-  { appId, id }: PushKey,
-  installations: readonly number[],
-): Promise<number[]> {
-  const { rows } = await tx.query<{ id: number }>(
+/** Returns those of some installations, in the order of ids, that have a batch already. */
+export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: readonly number[]) =>
+  query(tx).column<number>(
     `SELECT DISTINCT r.id FROM push_batch b CROSS JOIN LATERAL unnest(b.recipients) AS r (id)
       WHERE b.app_id = $1 AND b.push_id = $2 AND r.id = ANY($3::bigint[])
         AND b.recipients[1] <= $5 AND b.recipients[cardinality(b.recipients)] >= $4`,
     [appId, id, `{${installations.join(',')}}`, installations[0] ?? 0, installations.at(-1) ?? 0],
   );
-  return rows.map((row) => row.id);
-}
 
-/**
- * Lists up to `limit` pushes of an app that are scheduled before a time, the next one first, and
- * counts all of them.
- */
+/** Lists the next `limit` pushes of an app that are scheduled before a time, and counts all. */
 export async function listScheduledBefore(
   db: Handle,
   appId: string,
   { until, limit }: { until: Date; limit: number },
 ): Promise<{ pushes: Push[]; count: number }> {
-  const { rows } = await db.query<Push & { total: number }>(
+  const rows = await query(db).rows<Push & { total: number }>(
     `SELECT ${pushColumns}, (count(*) OVER ())::bigint AS total
        FROM scheduled_push s JOIN notification n ON n.app_id = s.app_id AND n.id = s.push_id
       WHERE s.app_id = $1 AND n.state = 'scheduled' AND s.push_time < $2 ORDER BY s.push_time, s.id LIMIT $3`,

@@ -5,10 +5,11 @@ import type { AuthData } from '../../domain/users/auth-data.ts';
 import { resealedMembers } from '../../domain/users/auth-tokens.ts';
 import { sealedSession, sessionTokens } from '../../domain/users/session-tokens.ts';
 import type { Database, Handle } from '../pool.ts';
+import { query } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
 
 /** Encrypted value of a row, and the row's key and further columns as text. */
-export interface SealedRow {
+interface SealedRow {
   appId: string;
   /** Columns of `key` and `context`, by name. */
   columns: Readonly<Record<string, string>>;
@@ -16,11 +17,8 @@ export interface SealedRow {
   value: string;
 }
 
-/**
- * Column with values that are encrypted under CARILLON_SECRET. Every table of one has the column
- * `app_id`.
- */
-export interface SealedPlace {
+/** Column with values that are encrypted under CARILLON_SECRET, of a table with an `app_id`. */
+interface SealedPlace {
   table: string;
   column: string;
   type: 'bytea' | 'jsonb';
@@ -30,15 +28,9 @@ export interface SealedPlace {
   context: readonly string[];
   /** SQL: ids of the keys that the values of a row are encrypted under, as an array of texts. */
   keyIds: string;
-  /**
-   * SQL: value to store, from `t` (the row) and `n.renewed` (what `reseal` returned, as the
-   * column's type).
-   */
+  /** SQL: value to store, from `t` (the row) and `n.renewed` (the result of `reseal`). */
   stored: string;
-  /**
-   * Encrypts a value under the first key; returns it in the form of `value`, undefined if no key
-   * decrypts it.
-   */
+  /** Encrypts a value under the first key; undefined if no key decrypts it. */
   reseal(vault: Vault, row: SealedRow): string | undefined;
 }
 
@@ -50,10 +42,7 @@ function renewed(vault: Vault, value: string, context: string): string | undefin
   return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
 }
 
-/**
- * Describes a column of bytes that holds one encrypted value: version, key id (4 bytes), and the
- * rest.
- */
+/** Describes a column with one encrypted value: version, key id (4 bytes), and the rest. */
 function bytesPlace(
   place: Pick<SealedPlace, 'table' | 'column' | 'key'> & { context?: readonly string[] },
   contextOf: (row: SealedRow) => string,
@@ -81,9 +70,7 @@ const sessions: SealedPlace = {
   reseal: resealSession,
 };
 
-/**
- * Encrypts the token of a session, so that it does not depend on the key that it was derived with.
- */
+/** Encrypts the token of a session, which then no longer depends on the key it was derived with. */
 function resealSession(vault: Vault, row: SealedRow): string | undefined {
   const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
   const hash = bytesOf(column(row, 'session_hash'));
@@ -155,24 +142,18 @@ export const sealedPlaces: readonly SealedPlace[] = [
 /** Returns the name of a place: `<table>.<column>`. */
 export const nameOf = ({ table, column: name }: SealedPlace): string => `${table}.${name}`;
 
-/**
- * Name of the group of values whose key is not among CARILLON_SECRET, or not known yet (sessions of
- * older versions).
- */
+/** Values whose key is not in CARILLON_SECRET, or not known yet (sessions of older versions). */
 export const otherKey = 'other';
 
-export const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
+const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
 /** Numbers of values by place (`<table>.<column>`) and id of the key. */
 export type SealedCounts = z.infer<typeof sealedCounts>;
 
-/**
- * Counts the encrypted values of all apps by place and key, by their first bytes. Reads every row
- * once.
- */
+/** Counts the encrypted values of all apps by place and key. Reads every row once. */
 export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
   const counts: SealedCounts = {};
   for (const place of sealedPlaces) {
-    const { rows } = await db.query<{ key: string; values: number }>(
+    const rows = await query(db).rows<{ key: string; values: number }>(
       `SELECT CASE WHEN k.id = ANY($1) THEN k.id ELSE '${otherKey}' END AS key, count(*) AS values
          FROM ${place.table} t, unnest(${place.keyIds}) AS k (id)
         WHERE t.${place.column} IS NOT NULL AND k.id IS NOT NULL GROUP BY 1`,
@@ -186,10 +167,7 @@ export async function countSealedValues(db: Handle, keyIds: readonly string[]): 
 /** Limit of one statement that counts for a caller who waits. */
 const waitingMs = 8000;
 
-/**
- * As `countSealedValues`, for a caller who waits. Throws PostgreSQL's error of a statement over its
- * time limit.
- */
+/** As `countSealedValues`, for a caller who waits. Throws when it takes too long. */
 export const countSealedSoon = (
   db: Pick<Database, 'transaction'>,
   keyIds: readonly string[],
@@ -217,10 +195,7 @@ export const sum = (numbers: readonly number[]): number =>
 
 /** Process whose CARILLON_SECRET differs in a way that matters. */
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
-  /**
-   * `cannotRead`: it lacks the first key; `encryptsOtherwise`: another key is its first one;
-   * `unknown`: an older version.
-   */
+  /** `cannotRead`: lacks the key; `encryptsOtherwise`: has another first key; `unknown`: is older. */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
 
@@ -240,17 +215,14 @@ export async function listKeyMismatches(db: Handle, first: string): Promise<KeyM
 export type Position = string[] | undefined;
 
 /** Page of rows of one app. */
-export interface SealedPage {
+interface SealedPage {
   /** Rows with a value that is not under the first key. */
   old: SealedRow[];
   /** Key of the last row; undefined after the end. */
   last: Position;
 }
 
-/**
- * Reads up to `limit` rows of an app after a position, and the values among them that are not under
- * the key `first`.
- */
+/** Reads the next `limit` rows of an app, and their values that are not under the key `first`. */
 export async function readSealedPage(
   db: Handle,
   place: SealedPlace,
@@ -261,7 +233,7 @@ export async function readSealedPage(
   const columns = [...names, ...place.context];
   const later = key.map(([, type], i) => `$${i + 4}::text::${type}`);
   const from = after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
-  const { rows } = await db.query<{ columns: Record<string, string>; value: string | null }>(
+  const rows = await query(db).rows<{ columns: Record<string, string>; value: string | null }>(
     `SELECT ${pairsOf(columns)} AS columns,
             CASE WHEN EXISTS (SELECT FROM unnest(${place.keyIds}) AS k (id) WHERE k.id <> $2)
                  THEN t.${place.column}::text END AS value
@@ -293,21 +265,17 @@ export async function resealRows(
   const unreadable = rows.length - renewed.length;
   const appId = renewed[0]?.row.appId;
   if (appId === undefined) return { changed: 0, unreadable };
-  const key = Object.entries(place.key);
-  const names = key.map(([name]) => name);
-  const { rowCount } = await db.query(resealStatement(place), [
+  const names = Object.keys(place.key);
+  const changed = await query(db).rowCount(resealStatement(place), [
     appId,
     renewed.map(({ row }) => row.value),
     renewed.map(({ value }) => value),
     ...names.map((name) => renewed.map(({ row }) => row.columns[name] ?? '')),
   ]);
-  return { changed: rowCount ?? 0, unreadable };
+  return { changed, unreadable };
 }
 
-/**
- * Returns the statement that stores renewed values: it locks in the order of the key, and never
- * waits for a lock.
- */
+/** Returns the statement that stores renewed values, locks by key, and waits for no lock. */
 function resealStatement({ table, column, type, key, stored }: SealedPlace): string {
   const names = Object.keys(key);
   const types = Object.values(key);
@@ -363,24 +331,19 @@ const stored = z.object({
 const columns = `key_id AS "keyId", requested_at AS "requestedAt", finished_at AS "finishedAt", pass, app_id AS "appId",
   place, position, expected, changed, unreadable, counts, counted_at AS "countedAt"`;
 
-const toRotation = (row: SecretRotation): SecretRotation => ({ ...row, ...stored.parse(row) });
-
-/** Finds the rotation to a first key. */
-export async function findSecretRotation(db: Handle, keyId: string): Promise<SecretRotation | undefined> {
-  const { rows } = await db.query<SecretRotation>(
-    `SELECT ${columns} FROM secret_rotation WHERE key_id = $1`,
-    [keyId],
-  );
-  return rows.map(toRotation)[0];
+async function queryRotation(db: Handle, text: string, keyId: string): Promise<SecretRotation | undefined> {
+  const row = await query(db).row<SecretRotation>(text, [keyId]);
+  return row && { ...row, ...stored.parse(row) };
 }
 
-/**
- * Requests a rotation. Changes nothing if it runs. Returns whether it begins. Forgets rotations to
- * other keys.
- */
+/** Finds the rotation to a first key. */
+export const findSecretRotation = (db: Handle, keyId: string) =>
+  queryRotation(db, `SELECT ${columns} FROM secret_rotation WHERE key_id = $1`, keyId);
+
+/** Requests a rotation, and forgets those to other keys. Returns false if it runs already. */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
   await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
-  const { rowCount } = await tx.query(
+  return query(tx).hasRows(
     `INSERT INTO secret_rotation AS r (key_id, requested_at) VALUES ($1, clock_timestamp())
      ON CONFLICT (key_id) DO UPDATE
         SET requested_at = excluded.requested_at, finished_at = NULL, pass = 0, app_id = NULL, place = 0, position = NULL,
@@ -388,25 +351,17 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
       WHERE r.finished_at IS NOT NULL`,
     [keyId],
   );
-  return (rowCount ?? 0) > 0;
 }
 
-/**
- * Locks the rotation to a first key for the transaction, if it was requested and has not finished;
- * undefined while another process holds it.
- */
-export async function lockSecretRotation(tx: Handle, keyId: string): Promise<SecretRotation | undefined> {
-  const { rows } = await tx.query<SecretRotation>(
+/** Locks an unfinished rotation to a first key; undefined while another process holds it. */
+export const lockSecretRotation = (tx: Handle, keyId: string) =>
+  queryRotation(
+    tx,
     `SELECT ${columns} FROM secret_rotation WHERE key_id = $1 AND finished_at IS NULL FOR UPDATE SKIP LOCKED`,
-    [keyId],
+    keyId,
   );
-  return rows.map(toRotation)[0];
-}
 
-/**
- * Writes the state of a locked rotation; `isFinished` ends it, `isCounted` says that `counts` are
- * new.
- */
+/** Writes the state of a locked rotation; `isCounted`: `counts` are new. */
 export async function saveSecretRotation(
   tx: Handle,
   rotation: SecretRotation,
@@ -427,10 +382,5 @@ export async function saveSecretRotation(
 }
 
 /** Returns the id of the next app in the order of ids. */
-export async function nextAppId(db: Handle, after: string | null): Promise<string | undefined> {
-  const { rows } = await db.query<{ app_id: string }>(
-    'SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1',
-    [after ?? ''],
-  );
-  return rows[0]?.app_id;
-}
+export const nextAppId = (db: Handle, after: string | null) =>
+  query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);

@@ -2,6 +2,7 @@
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
+import { query } from '../query.ts';
 
 /** Tables that clients query by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';
@@ -20,18 +21,17 @@ export interface Selection {
 /** `where` of a PUT or DELETE, as SQL of which `$1` is the app id. */
 export type RowCondition = Pick<Selection, 'condition' | 'values'>;
 
-export async function selectRows<R extends QueryResultRow>(
+export function selectRows<R extends QueryResultRow>(
   tx: Handle,
   { table, columns }: { table: ClassTable; columns: string },
   { condition, orderBy, values, limit, skip }: Selection,
 ): Promise<R[]> {
   const n = values.length;
-  const { rows } = await tx.query<R>(
+  return query(tx).rows(
     `SELECT ${columns} FROM ${table} WHERE app_id = $1 AND ${condition}
       ORDER BY ${orderBy} LIMIT $${n + 1} OFFSET $${n + 2}`,
     [...values, limit, skip],
   );
-  return rows;
 }
 
 /**
@@ -43,35 +43,31 @@ export async function selectByIds<R extends QueryResultRow>(
   { table, columns }: { table: ClassTable; columns: string },
   { appId, objectIds, maxBytes }: { appId: string; objectIds: string[]; maxBytes: number },
 ): Promise<R[]> {
-  const { rows } = await db.query<R & { total_size: number; is_row: boolean | null }>(
+  const rows = await query(db).rows<R & { totalSize: number; isRow: boolean | null }>(
     `WITH found AS MATERIALIZED (
-       SELECT true AS is_row, ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
-     SELECT total_size, found.*
+       SELECT true AS "isRow", ${columns} FROM ${table} WHERE app_id = $1 AND object_id = ANY($2::text[]))
+     SELECT total_size AS "totalSize", found.*
        FROM (SELECT coalesce(sum(pg_column_size(fields)), 0)::bigint AS total_size FROM found) AS total
        LEFT JOIN found ON total_size <= $3`,
     [appId, objectIds, maxBytes],
   );
-  if (rows[0] && rows[0].total_size > maxBytes) throw new ResultTooLarge('too many bytes');
-  return rows.filter(({ is_row }) => is_row);
+  if (rows[0] && rows[0].totalSize > maxBytes) throw new ResultTooLarge('too many bytes');
+  return rows.filter(({ isRow }) => isRow);
 }
 
-export async function countRows(tx: Handle, table: ClassTable, selection: Selection): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>(
+export const countRows = (tx: Handle, table: ClassTable, selection: Selection) =>
+  query(tx).number(
     `SELECT count(*) AS count FROM ${table} WHERE app_id = $1 AND ${selection.condition}`,
     selection.values.slice(0, selection.conditionValues),
   );
-  return rows[0]?.count ?? 0;
-}
 
 /** Returns whether the row with this key meets the condition. */
-export async function rowMeets(
+export const rowMeets = (
   tx: Handle,
   { table, id }: { table: ClassTable; id: number },
   { condition, values }: RowCondition,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ is_met: boolean }>(
+) =>
+  query(tx).boolean(
     `SELECT (${condition}) IS TRUE AS is_met FROM ${table} WHERE app_id = $1 AND id = $${values.length + 1}`,
     [...values, id],
   );
-  return rows[0]?.is_met ?? false;
-}

@@ -1,15 +1,17 @@
 import { dayMs, hourMs } from '../../clock.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
+import { query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 /** Key of a captcha. */
-export interface CaptchaId {
+interface CaptchaId {
   appId: string;
   token: string;
 }
 
 /** Captcha to insert. */
-export interface NewCaptcha extends CaptchaId {
+interface NewCaptcha extends CaptchaId {
   /** Encrypted. */
   answer: Buffer;
   /** PNG. */
@@ -17,97 +19,66 @@ export interface NewCaptcha extends CaptchaId {
   expiresAt: Date;
 }
 
-export async function insertCaptcha(db: Handle, captcha: NewCaptcha): Promise<void> {
-  await db.query(
+export const insertCaptcha = (db: Handle, captcha: NewCaptcha) =>
+  query(db).run(
     'INSERT INTO captcha (app_id, token, answer, image, expires_at) VALUES ($1, $2, $3, $4, $5)',
-    [captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt],
+    [...[captcha.appId, captcha.token, captcha.answer, captcha.image, captcha.expiresAt]],
   );
-}
 
 /** Finds the image of an unsolved captcha. */
-export async function findCaptchaImage(
-  db: Handle,
-  { appId, token }: CaptchaId,
-  now: Date,
-): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ image: Buffer }>(
+export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: Date) =>
+  query(db).value<Buffer>(
     `SELECT image FROM captcha
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND validate_digest IS NULL`,
     [appId, token, now],
   );
-  return rows[0]?.image;
-}
 
 /** Finds the encrypted answer of a captcha in any state. */
-export async function findCaptchaAnswer(
-  db: Handle,
-  { appId, token }: CaptchaId,
-): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ answer: Buffer }>(
-    'SELECT answer FROM captcha WHERE app_id = $1 AND token = $2',
-    [appId, token],
-  );
-  return rows[0]?.answer;
-}
+export const findCaptchaAnswer = (db: Handle, { appId, token }: CaptchaId) =>
+  query(db).value<Buffer>('SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
 
-/**
- * Counts one try and returns the encrypted answer; undefined for an expired or solved captcha, or
- * without tries left.
- */
-export async function countCaptchaAttempt(
+/** Counts one try and returns the encrypted answer; undefined if no try is left or valid. */
+export const countCaptchaAttempt = (
   db: Handle,
   { appId, token }: CaptchaId,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
-): Promise<Buffer | undefined> {
-  const { rows } = await db.query<{ answer: Buffer }>(
+) =>
+  query(db).value<Buffer>(
     `UPDATE captcha SET attempts = attempts + 1
       WHERE app_id = $1 AND token = $2 AND expires_at > $3 AND attempts < $4 AND validate_digest IS NULL
      RETURNING answer`,
     [appId, token, now, maxAttempts],
   );
-  return rows[0]?.answer;
-}
 
-/**
- * Marks a captcha as solved. Its validate token is valid until `expiresAt`. Returns false when it
- * was solved already.
- */
-export async function solveCaptcha(
+/** Marks a captcha as solved until `expiresAt`. Returns false when it was solved already. */
+export const solveCaptcha = (
   db: Handle,
   { appId, token }: CaptchaId,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
-): Promise<boolean> {
-  const { rowCount } = await db.query(
+) =>
+  query(db).hasRows(
     `UPDATE captcha SET validate_digest = $3, expires_at = $4
       WHERE app_id = $1 AND token = $2 AND validate_digest IS NULL`,
     [appId, token, digest, expiresAt],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Spends a validate token by deleting its row: of concurrent calls one succeeds. */
-export async function spendValidateToken(
+export const spendValidateToken = (
   tx: Handle,
   appId: string,
   { digest, now }: { digest: Buffer; now: Date },
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3',
-    [appId, digest, now],
-  );
-  return (rowCount ?? 0) > 0;
-}
+) =>
+  query(tx).hasRows('DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
+    appId,
+    digest,
+    now,
+  ]);
 
-export async function deleteExpiredCaptchas(db: Handle, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, token FROM captcha WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
-     DELETE FROM captcha c USING old
-      WHERE c.app_id = old.app_id AND c.token = old.token AND c.expires_at < $1`,
-    [now, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteExpiredCaptchas = sweepOf({
+  table: 'captcha',
+  key: ['app_id', 'token'],
+  column: 'expires_at',
+});
 
 export type LinkPurpose = 'verifyEmail' | 'resetPassword';
 
@@ -121,102 +92,82 @@ export interface Link {
   email: string;
 }
 
-export async function insertLink(
+export const insertLink = (
   tx: Handle,
   link: Link,
   { digest, expiresAt }: { digest: Buffer; expiresAt: Date },
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `INSERT INTO link_token (app_id, purpose, user_id, email, digest, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6)`,
     [link.appId, link.purpose, link.userId, link.email, digest, expiresAt],
   );
-}
 
-const linkColumns = membersOf('link_token', ['app_id', 'purpose', 'user_id', 'email']);
+const linkColumns = membersOf('link_token', 'app_id, purpose, user_id, email');
 
 /** Finds the link of a token. Does not spend it. */
-export async function findLink(
-  db: Handle,
-  purpose: LinkPurpose,
-  { digest, now }: { digest: Buffer; now: Date },
-): Promise<Link | undefined> {
-  const { rows } = await db.query<Link>(
+export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
+  query(db).row<Link>(
     `SELECT ${linkColumns} FROM link_token
       WHERE digest = $1 AND purpose = $2 AND expires_at > $3`,
     [digest, purpose, now],
   );
-  return rows[0];
-}
 
 /** Spends a token; of concurrent calls one gets the link. */
-export async function spendLink(
-  tx: Handle,
-  purpose: LinkPurpose,
-  { digest, now }: { digest: Buffer; now: Date },
-): Promise<Link | undefined> {
-  const { rows } = await tx.query<Link>(
+export const spendLink = (tx: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
+  query(tx).row<Link>(
     `DELETE FROM link_token WHERE digest = $1 AND purpose = $2 AND expires_at > $3
      RETURNING ${linkColumns}`,
     [digest, purpose, now],
   );
-  return rows[0];
-}
 
 /** Deletes a user's links of a purpose. */
-export async function deleteLinksOfUser(
+export const deleteLinksOfUser = (
   tx: Handle,
   { appId, userId, purpose }: Pick<Link, 'appId' | 'userId' | 'purpose'>,
-): Promise<void> {
-  await tx.query('DELETE FROM link_token WHERE app_id = $1 AND user_id = $2 AND purpose = $3', [
+) =>
+  query(tx).run('DELETE FROM link_token WHERE app_id = $1 AND user_id = $2 AND purpose = $3', [
     appId,
     userId,
     purpose,
   ]);
-}
 
-export async function deleteExpiredLinks(db: Handle, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, digest FROM link_token WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
-     DELETE FROM link_token t USING old WHERE t.app_id = old.app_id AND t.digest = old.digest`,
-    [now, limit],
-  );
-  return rowCount ?? 0;
-}
-
-/** Failures that lock a user, or an identifier without a user (protocol/users.md#account-lock). */
-export interface LockRule {
-  /** More failures than this within the window lock. */
-  maxFailures: number;
-  windowMs: number;
-}
+export const deleteExpiredLinks = sweepOf({
+  table: 'link_token',
+  key: ['app_id', 'digest'],
+  column: 'expires_at',
+});
 
 /** Tells whether an identifier is locked. */
-export async function isLoginLocked(
+export const isLoginLocked = (
   db: Handle,
   appId: string,
   { identifier, now }: { identifier: Buffer; now: Date },
-): Promise<boolean> {
-  const { rows } = await db.query(
-    'SELECT 1 FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3',
-    [appId, identifier, now],
-  );
-  return rows.length > 0;
-}
+) =>
+  query(db).hasRows('SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
+    appId,
+    identifier,
+    now,
+  ]);
 
 /**
- * Counts a failure in one statement, so that concurrent calls are all counted. Returns whether the
- * identifier is locked now. Counts nothing while it is locked: the lock ends one window after the
- * failure that caused it. The times of failures are in order, so that `width_bucket` is the number
- * of those before the window; a sharded database takes no subquery here.
+ * Counts a failure (protocol/users.md#account-lock) in one statement, so that concurrent calls are
+ * all counted. Returns whether the identifier is locked now. Counts nothing while it is locked: the
+ * lock ends one window after the failure that caused it. The times of failures are in order, so
+ * that `width_bucket` is the number of those before the window; a sharded database takes no
+ * subquery here.
  */
 export async function countLoginFailure(
   db: Handle,
   appId: string,
-  { identifier, now, rule }: { identifier: Buffer; now: Date; rule: LockRule },
+  {
+    identifier,
+    now,
+    rule,
+  }: { identifier: Buffer; now: Date; rule: { maxFailures: number; windowMs: number } },
 ): Promise<boolean> {
-  const { rows } = await db.query<{ is_locked: boolean }>(
+  const after = (ms: number) => new Date(now.getTime() + ms);
+  return query(db).boolean(
     `INSERT INTO login_lock AS l (app_id, identifier, failed_at, last_failed_at)
      VALUES ($1, $2, ARRAY[$3::timestamptz(3)], $3)
      ON CONFLICT (app_id, identifier) DO UPDATE SET
@@ -226,55 +177,38 @@ export async function countLoginFailure(
          WHEN cardinality(l.failed_at) - width_bucket($4, l.failed_at) >= $5 THEN $6::timestamptz END,
        last_failed_at = CASE WHEN l.locked_until > $3 THEN l.last_failed_at ELSE $3 END
      RETURNING coalesce(locked_until > $3, false) AS is_locked`,
-    [
-      appId,
-      identifier,
-      now,
-      new Date(now.getTime() - rule.windowMs),
-      rule.maxFailures,
-      new Date(now.getTime() + rule.windowMs),
-    ],
+    [appId, identifier, now, after(-rule.windowMs), rule.maxFailures, after(rule.windowMs)],
   );
-  return rows[0]?.is_locked ?? false;
 }
 
-/** Deletes up to `limit` entries without recent failures. Returns their number. */
-export async function deleteOldLoginLocks(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, identifier FROM login_lock WHERE last_failed_at < $1 LIMIT $2)
-     DELETE FROM login_lock l USING old
-      WHERE l.app_id = old.app_id AND l.identifier = old.identifier AND l.last_failed_at < $1`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+/** Deletes entries without recent failures. */
+export const deleteOldLoginLocks = sweepOf({
+  table: 'login_lock',
+  key: ['app_id', 'identifier'],
+  column: 'last_failed_at',
+});
 
-/**
- * Returns the failures of an identifier since `since`, and the end of its lock; null without a
- * lock.
- */
+/** Returns the failures since `since`, and the end of the lock; null without a lock. */
 export async function readLoginLock(
   db: Handle,
   appId: string,
   { identifier, now, since }: { identifier: Buffer; now: Date; since: Date },
 ): Promise<{ failures: number; lockedUntil: Date | null }> {
-  const { rows } = await db.query<{ failures: number; locked_until: Date | null }>(
+  const lock = await query(db).row<{ failures: number; lockedUntil: Date | null }>(
     `SELECT (SELECT count(*) FROM unnest(failed_at) AS at WHERE at > $4) AS failures,
-            CASE WHEN locked_until > $3 THEN locked_until END AS locked_until
+            CASE WHEN locked_until > $3 THEN locked_until END AS "lockedUntil"
        FROM login_lock WHERE app_id = $1 AND identifier = $2`,
     [appId, identifier, now, since],
   );
-  return { failures: rows[0]?.failures ?? 0, lockedUntil: rows[0]?.locked_until ?? null };
+  return lock ?? { failures: 0, lockedUntil: null };
 }
 
 /** Forgets the failures of an identifier, and with them its lock. */
-export async function deleteLoginLock(db: Handle, appId: string, identifier: Buffer): Promise<void> {
-  await db.query('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
-}
+export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =>
+  query(db).run('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
 
 /** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
-export interface SignUpUse {
+interface SignUpUse {
   users: { n: number; since: Date };
   bytes: { n: number; since: Date };
 }
@@ -293,7 +227,7 @@ export async function countSignUp(
   now: Date,
 ): Promise<SignUpUse> {
   const before = (windowMs: number) => new Date(now.getTime() - windowMs);
-  const { rows } = await tx.query<{ scope: string; n: number; since: Date }>(
+  const rows = await query(tx).rows<{ scope: string; n: number; since: Date }>(
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n)
      VALUES ($1, 'signUpBytes', $2, $3, $4), ($1, 'signUps', $2, $3, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE
@@ -308,10 +242,7 @@ export async function countSignUp(
   return { users: of('signUps'), bytes: of('signUpBytes') };
 }
 
-/**
- * Key of a code: a number has one per purpose, or one per purpose and account if only that account
- * may use it.
- */
+/** Key of a code: one per number and purpose, and per account if only that may use it. */
 export interface CodeKey {
   appId: string;
   purpose: string;
@@ -322,7 +253,7 @@ export interface CodeKey {
 }
 
 /** Code to write. */
-export interface NewCode extends CodeKey {
+interface NewCode extends CodeKey {
   id: string;
   digest: string;
   expiresAt: Date;
@@ -330,56 +261,40 @@ export interface NewCode extends CodeKey {
   askedFrom: string;
 }
 
+const ofCode = 'app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4';
+const codeKey = ({ appId, purpose, number, subject }: CodeKey) => [appId, purpose, number, subject];
+
 /** Writes a code, which replaces an older one of the same key. */
-export async function putCode(tx: Handle, code: NewCode): Promise<void> {
-  await tx.query(
+export const putCode = (tx: Handle, code: NewCode) =>
+  query(tx).run(
     `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
      ON CONFLICT (app_id, purpose, number, subject) DO UPDATE
         SET id = excluded.id, digest = excluded.digest, expires_at = excluded.expires_at, attempts = 0,
             asked_from = excluded.asked_from`,
-    [
-      code.appId,
-      code.purpose,
-      code.number,
-      code.subject,
-      code.id,
-      code.digest,
-      code.expiresAt,
-      code.askedFrom,
-    ],
+    [...codeKey(code), code.id, code.digest, code.expiresAt, code.askedFrom],
   );
-}
 
 /**
  * Counts one try and returns the digest to compare with. Counting before the comparison prevents
  * concurrent guesses from exceeding the limit. Returns undefined without a code, or when it has
  * expired or has no tries left.
  */
-export async function countAttempt(
+export const countAttempt = (
   db: Handle,
   key: CodeKey,
   { maxAttempts, now }: { maxAttempts: number; now: Date },
-): Promise<{ id: string; digest: string } | undefined> {
-  const { rows } = await db.query<{ id: string; digest: string }>(
+) =>
+  query(db).row<{ id: string; digest: string }>(
     `UPDATE verification_code SET attempts = attempts + 1
-      WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4
-        AND expires_at > $5 AND attempts < $6
+      WHERE ${ofCode} AND expires_at > $5 AND attempts < $6
      RETURNING id, digest`,
-    [key.appId, key.purpose, key.number, key.subject, now, maxAttempts],
+    [...codeKey(key), now, maxAttempts],
   );
-  return rows[0];
-}
 
 /** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
-export async function spendCode(tx: Handle, key: CodeKey, id: string): Promise<boolean> {
-  const { rowCount } = await tx.query(
-    `DELETE FROM verification_code
-      WHERE app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4 AND id = $5`,
-    [key.appId, key.purpose, key.number, key.subject, id],
-  );
-  return (rowCount ?? 0) > 0;
-}
+export const spendCode = (tx: Handle, key: CodeKey, id: string) =>
+  query(tx).hasRows(`DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [...codeKey(key), id]);
 
 /** Deletes the codes that only this account may use. */
 export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
@@ -390,46 +305,29 @@ export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: s
   ]);
 }
 
-export async function deleteExpiredCodes(db: Handle, now: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, purpose, number, subject FROM verification_code
-        WHERE expires_at < $1 ORDER BY expires_at LIMIT $2)
-     DELETE FROM verification_code c USING old
-      WHERE c.app_id = old.app_id AND c.purpose = old.purpose AND c.number = old.number
-        AND c.subject = old.subject AND c.expires_at < $1`,
-    [now, limit],
-  );
-  return rowCount ?? 0;
-}
+export const deleteExpiredCodes = sweepOf({
+  table: 'verification_code',
+  key: ['app_id', 'purpose', 'number', 'subject'],
+  column: 'expires_at',
+});
 
-/**
- * Selects the newest codes for a purpose that one network address requested and that any caller may
- * use.
- */
-export async function selectCodesRequestedFrom(
+/** Selects the newest codes that one network address requested and that any caller may use. */
+export const selectCodesRequestedFrom = (
   db: Handle,
   { appId, purpose, askedFrom }: Pick<NewCode, 'appId' | 'purpose' | 'askedFrom'>,
   { now, limit }: { now: Date; limit: number },
-): Promise<{ number: string; id: string; digest: string }[]> {
-  const { rows } = await db.query<{ number: string; id: string; digest: string }>(
+) =>
+  query(db).rows<{ number: string; id: string; digest: string }>(
     `SELECT number, id, digest FROM verification_code
       WHERE app_id = $1 AND purpose = $2 AND asked_from = $3 AND subject = '' AND expires_at > $4
       ORDER BY expires_at DESC LIMIT $5`,
     [appId, purpose, askedFrom, now, limit],
   );
-  return rows;
-}
 
 /** Finds the account that last requested a code for this number. */
-export async function findCodeSubject(
-  db: Handle,
-  { appId, purpose, number }: Omit<CodeKey, 'subject'>,
-): Promise<string | undefined> {
-  const { rows } = await db.query<{ subject: string }>(
+export const findCodeSubject = (db: Handle, { appId, purpose, number }: Omit<CodeKey, 'subject'>) =>
+  query(db).value<string>(
     `SELECT subject FROM verification_code WHERE app_id = $1 AND purpose = $2 AND number = $3
       ORDER BY expires_at DESC LIMIT 1`,
     [appId, purpose, number],
   );
-  return rows[0]?.subject;
-}

@@ -2,6 +2,8 @@ import { dayMs, hourMs } from '../../clock.ts';
 import type { SendKind, TemplateType } from '../../domain/messages/sms.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf } from '../prepared.ts';
+import { query } from '../query.ts';
+import { sweepOf } from '../sweep.ts';
 
 export interface SmsSignature {
   name: string;
@@ -10,77 +12,46 @@ export interface SmsSignature {
   updatedAt: Date;
 }
 
-const signatureColumns = membersOf('s', ['name', 'is_approved', 'created_at', 'updated_at']);
+const signatureColumns = membersOf('s', 'name, is_approved, created_at, updated_at');
 
 /** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
-export async function putSignature(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SmsSignature>(
+export const putSignature = (db: Handle, appId: string, name: string) =>
+  query(db).row<SmsSignature>(
     `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name) DO UPDATE SET updated_at = excluded.updated_at RETURNING ${signatureColumns}`,
     [appId, name],
   );
-  return rows[0];
-}
 
 /** Lists signatures, oldest first. */
-export async function listSignatures(db: Handle, appId: string): Promise<SmsSignature[]> {
-  const { rows } = await db.query<SmsSignature>(
+export const listSignatures = (db: Handle, appId: string) =>
+  query(db).rows<SmsSignature>(
     `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
-  return rows;
-}
 
-export async function findSignature(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SmsSignature>(
+export const findSignature = (db: Handle, appId: string, name: string) =>
+  query(db).row<SmsSignature>(
     `SELECT ${signatureColumns} FROM sms_signature s WHERE app_id = $1 AND name = $2`,
     [appId, name],
   );
-  return rows[0];
-}
 
 /** Finds the default among the approved signatures: `ownName`, else the oldest. */
-export async function defaultSignature(
-  db: Handle,
-  appId: string,
-  ownName: string,
-): Promise<string | undefined> {
-  const { rows } = await db.query<{ name: string }>(
+export const defaultSignature = (db: Handle, appId: string, ownName: string) =>
+  query(db).value<string>(
     `SELECT name FROM sms_signature WHERE app_id = $1 AND is_approved
       ORDER BY name = $2 DESC, created_at, name LIMIT 1`,
     [appId, ownName],
   );
-  return rows[0]?.name;
-}
 
-export async function approveSignature(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsSignature | undefined> {
-  const { rows } = await db.query<SmsSignature>(
+export const approveSignature = (db: Handle, appId: string, name: string) =>
+  query(db).row<SmsSignature>(
     `UPDATE sms_signature AS s SET is_approved = true, updated_at = now()
       WHERE app_id = $1 AND name = $2 RETURNING ${signatureColumns}`,
     [appId, name],
   );
-  return rows[0];
-}
 
-export async function deleteSignature(db: Handle, appId: string, name: string): Promise<boolean> {
-  const { rowCount } = await db.query('DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [
-    appId,
-    name,
-  ]);
-  return (rowCount ?? 0) > 0;
-}
+export const deleteSignature = (db: Handle, appId: string, name: string) =>
+  query(db).hasRows('DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
 
 /** Text of a template and its kind of message. */
 export interface TemplateText {
@@ -91,95 +62,53 @@ export interface TemplateText {
 export interface SmsTemplate {
   name: string;
   /** In use. */
-  active: TemplateText | undefined;
+  active: TemplateText | null;
   /** Waits for approval, then replaces the active one. */
-  pending: TemplateText | undefined;
+  pending: TemplateText | null;
   createdAt: Date;
   updatedAt: Date;
 }
 
-interface TemplateRow {
-  name: string;
-  type: TemplateType | null;
-  text: string | null;
-  pending_type: TemplateType | null;
-  pending_text: string | null;
-  created_at: Date;
-  updated_at: Date;
-}
-
-const textOf = (type: TemplateType | null, text: string | null) =>
-  type !== null && text !== null ? { type, text } : undefined;
-
-const toTemplate = (row: TemplateRow): SmsTemplate => ({
-  name: row.name,
-  active: textOf(row.type, row.text),
-  pending: textOf(row.pending_type, row.pending_text),
-  createdAt: row.created_at,
-  updatedAt: row.updated_at,
-});
+const textSql = (type: string, text: string) =>
+  `CASE WHEN ${type} IS NOT NULL AND ${text} IS NOT NULL THEN json_build_object('type', ${type}, 'text', ${text}) END`;
+const templateColumns = `${membersOf('t', 'name, created_at, updated_at')},
+  ${textSql('t.type', 't.text')} AS active, ${textSql('t.pending_type', 't.pending_text')} AS pending`;
 
 /** Submits a text for review; the active one stays in use. */
-export async function putTemplate(
-  db: Handle,
-  appId: string,
-  name: string,
-  { type, text }: TemplateText,
-): Promise<SmsTemplate | undefined> {
-  const { rows } = await db.query<TemplateRow>(
-    `INSERT INTO sms_template (app_id, name, pending_type, pending_text)
+export const putTemplate = (db: Handle, appId: string, name: string, { type, text }: TemplateText) =>
+  query(db).row<SmsTemplate>(
+    `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
      ON CONFLICT (app_id, name)
      DO UPDATE SET pending_type = excluded.pending_type, pending_text = excluded.pending_text, updated_at = excluded.updated_at
-     RETURNING *`,
+     RETURNING ${templateColumns}`,
     [appId, name, type, text],
   );
-  return rows.map(toTemplate)[0];
-}
 
-export async function listTemplates(db: Handle, appId: string): Promise<SmsTemplate[]> {
-  const { rows } = await db.query<TemplateRow>(
-    'SELECT * FROM sms_template WHERE app_id = $1 ORDER BY created_at, name',
+export const listTemplates = (db: Handle, appId: string) =>
+  query(db).rows<SmsTemplate>(
+    `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 ORDER BY created_at, name`,
     [appId],
   );
-  return rows.map(toTemplate);
-}
 
-export async function findTemplate(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsTemplate | undefined> {
-  const { rows } = await db.query<TemplateRow>('SELECT * FROM sms_template WHERE app_id = $1 AND name = $2', [
-    appId,
-    name,
-  ]);
-  return rows.map(toTemplate)[0];
-}
-
-/** Activates the pending text, if there is one. Returns undefined for an unknown template. */
-export async function approveTemplate(
-  db: Handle,
-  appId: string,
-  name: string,
-): Promise<SmsTemplate | undefined> {
-  const { rows } = await db.query<TemplateRow>(
-    `UPDATE sms_template
-        SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
-            pending_type = NULL, pending_text = NULL, updated_at = now()
-      WHERE app_id = $1 AND name = $2 RETURNING *`,
+export const findTemplate = (db: Handle, appId: string, name: string) =>
+  query(db).row<SmsTemplate>(
+    `SELECT ${templateColumns} FROM sms_template t WHERE app_id = $1 AND name = $2`,
     [appId, name],
   );
-  return rows.map(toTemplate)[0];
-}
 
-export async function deleteTemplate(db: Handle, appId: string, name: string): Promise<boolean> {
-  const { rowCount } = await db.query('DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [
-    appId,
-    name,
-  ]);
-  return (rowCount ?? 0) > 0;
-}
+/** Activates the pending text, if there is one. Returns undefined for an unknown template. */
+export const approveTemplate = (db: Handle, appId: string, name: string) =>
+  query(db).row<SmsTemplate>(
+    `UPDATE sms_template t
+        SET type = coalesce(pending_type, type), text = coalesce(pending_text, text),
+            pending_type = NULL, pending_text = NULL, updated_at = now()
+      WHERE app_id = $1 AND name = $2 RETURNING ${templateColumns}`,
+    [appId, name],
+  );
+
+export const deleteTemplate = (db: Handle, appId: string, name: string) =>
+  query(db).hasRows('DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
 
 /** Country of codes (`+86`) of an app. */
 export interface Prefix {
@@ -188,21 +117,20 @@ export interface Prefix {
 }
 
 /** Counts a sent or used code in the bucket that begins at `bucket`. */
-export async function countConversion(
+export const countConversion = (
   tx: Handle,
   { appId, prefix }: Prefix,
   event: 'sent' | 'used',
   bucket: Date,
-): Promise<void> {
-  await tx.query(
+) =>
+  query(tx).run(
     `INSERT INTO sms_conversion AS c (app_id, prefix, bucket, ${event}) VALUES ($1, $2, $3, 1)
      ON CONFLICT (app_id, prefix, bucket) DO UPDATE SET ${event} = c.${event} + 1`,
     [appId, prefix, bucket],
   );
-}
 
 /** Conversion rate of codes, and the state of the breaker. */
-export interface Conversion {
+interface Conversion {
   /** Codes sent from the start of the window to `settledBefore`; newer ones may still be used. */
   sent: number;
   used: number;
@@ -210,58 +138,48 @@ export interface Conversion {
   openUntil: Date | null;
 }
 
-/**
- * Reads the codes sent and used since `from`, or since the breaker last closed if that is later.
- */
-export async function readConversion(
+/** Reads the codes sent and used since `from`, or since the breaker last closed. */
+export const readConversion = (
   db: Handle,
   { appId, prefix }: Prefix,
   { from, settledBefore, now }: { from: Date; settledBefore: Date; now: Date },
-): Promise<Conversion> {
-  const { rows } = await db.query<{ sent: number; used: number; open_until: Date | null }>(
-    `SELECT coalesce(sum(c.sent) FILTER (WHERE c.bucket < $4), 0) AS sent, coalesce(sum(c.used), 0) AS used,
-            max(b.open_until) FILTER (WHERE b.open_until > $5) AS open_until
+) =>
+  query(db).one<Conversion>(
+    `SELECT coalesce(sum(c.sent) FILTER (WHERE c.bucket < $4), 0)::bigint AS sent,
+            coalesce(sum(c.used), 0)::bigint AS used,
+            max(b.open_until) FILTER (WHERE b.open_until > $5) AS "openUntil"
        FROM (SELECT $1::text AS app_id, $2::text AS prefix) AS k
        LEFT JOIN sms_breaker b ON b.app_id = k.app_id AND b.prefix = k.prefix
        LEFT JOIN sms_conversion c ON c.app_id = k.app_id AND c.prefix = k.prefix
                                  AND c.bucket > $3 AND c.bucket >= coalesce(b.open_until, $3)`,
     [appId, prefix, from, settledBefore, now],
   );
-  const row = rows[0];
-  return { sent: Number(row?.sent ?? 0), used: Number(row?.used ?? 0), openUntil: row?.open_until ?? null };
-}
 
 /** Opens the breaker. Returns false when a concurrent call opened it first. */
-export async function openBreaker(
+export const openBreaker = (
   db: Handle,
   { appId, prefix }: Prefix,
   { now, until }: { now: Date; until: Date },
-): Promise<boolean> {
-  const { rowCount } = await db.query(
+) =>
+  query(db).hasRows(
     `INSERT INTO sms_breaker AS b (app_id, prefix, opened_at, open_until) VALUES ($1, $2, $3, $4)
      ON CONFLICT (app_id, prefix) DO UPDATE SET opened_at = $3, open_until = $4 WHERE b.open_until <= $3`,
     [appId, prefix, now, until],
   );
-  return (rowCount ?? 0) > 0;
-}
 
 /** Lists open breakers, for the metrics. */
-export async function listOpenBreakers(db: Handle, now: Date): Promise<Prefix[]> {
-  const { rows } = await db.query<{ app_id: string; prefix: string }>(
-    'SELECT app_id, prefix FROM sms_breaker WHERE open_until > $1 LIMIT 1000',
+export const listOpenBreakers = (db: Handle, now: Date) =>
+  query(db).rows<Prefix>(
+    'SELECT app_id AS "appId", prefix FROM sms_breaker WHERE open_until > $1 LIMIT 1000',
     [now],
   );
-  return rows.map((row) => ({ appId: row.app_id, prefix: row.prefix }));
-}
 
 export async function deleteOldConversions(db: Handle, before: Date): Promise<void> {
   await db.query('DELETE FROM sms_conversion WHERE bucket < $1', [before]);
   await db.query('DELETE FROM sms_breaker WHERE open_until < $1', [before]);
 }
 
-/**
- * Limit on a count. `key` identifies the counted item within its scope, such as a network address.
- */
+/** Limit on a count. `key` identifies the counted item, such as a network address. */
 export interface Budget {
   appId: string;
   scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';
@@ -279,7 +197,7 @@ export interface Budget {
 export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
   const { appId, scope, key, limit, windowMs } = budget;
   if (limit < 1) return false;
-  const { rowCount } = await tx.query(
+  return query(tx).hasRows(
     `INSERT INTO send_budget AS b (app_id, scope, key, since, n) VALUES ($1, $2, $3, $4, 1)
      ON CONFLICT (app_id, scope, key) DO UPDATE
         SET n = CASE WHEN b.since <= $5 THEN 1 ELSE b.n + 1 END,
@@ -287,11 +205,10 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
       WHERE b.since <= $5 OR b.n < $6`,
     [appId, scope, key, now, new Date(now.getTime() - windowMs), limit],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 /** Recent messages to a number. */
-export interface NumberHistory {
+interface NumberHistory {
   /** Milliseconds since the last message of any kind; infinite without one in the last day. */
   sinceLastMs: number;
   /** The same for messages that share a limit with the new one, and their numbers. */
@@ -312,13 +229,13 @@ export async function readNumberHistory(
 ): Promise<NumberHistory> {
   // A statement of its own, so that its snapshot begins after the lock was granted.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`sms ${appId} ${number}`]);
-  const { rows } = await tx.query<{ sent_at: Date; is_same_kind: boolean }>(
-    `SELECT sent_at, kind = $3 AND (kind = 'voice' OR sign = $4) AS is_same_kind
+  const rows = await query(tx).rows<{ sentAt: Date; isSameKind: boolean }>(
+    `SELECT sent_at AS "sentAt", kind = $3 AND (kind = 'voice' OR sign = $4) AS "isSameKind"
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
     [appId, number, kind, sign, new Date(now.getTime() - dayMs)],
   );
-  const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sent_at.getTime());
-  const sameKind = ages(rows.filter((row) => row.is_same_kind));
+  const ages = (some: typeof rows) => some.map((row) => now.getTime() - row.sentAt.getTime());
+  const sameKind = ages(rows.filter((row) => row.isSameKind));
   return {
     sinceLastMs: Math.min(Number.POSITIVE_INFINITY, ...ages(rows)),
     sinceLastOfKindMs: Math.min(Number.POSITIVE_INFINITY, ...sameKind),
@@ -327,55 +244,39 @@ export async function readNumberHistory(
   };
 }
 
-export async function insertSend(
+export const insertSend = (
   tx: Handle,
   { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
   now: Date,
-): Promise<void> {
-  await tx.query('INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
+) =>
+  query(tx).run('INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
     appId,
     number,
     kind,
     sign,
     now,
   ]);
-}
 
 /**
  * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and
  * charges nothing, when it is too low.
  */
-export async function chargeBalance(
-  tx: Handle,
-  appId: string,
-  price: number,
-  defaultBalance: number,
-): Promise<boolean> {
-  const { rowCount } = await tx.query(
+export const chargeBalance = (tx: Handle, appId: string, price: number, defaultBalance: number) =>
+  query(tx).hasRows(
     `UPDATE app SET options = jsonb_set(options, '{smsBalance}',
               to_jsonb(coalesce((options ->> 'smsBalance')::numeric, $3::numeric) - $2::numeric))
       WHERE app_id = $1 AND coalesce((options ->> 'smsBalance')::numeric, $3::numeric) >= $2::numeric`,
     [appId, price, defaultBalance],
   );
-  return (rowCount ?? 0) > 0;
-}
+
+const sweepSends = sweepOf({ table: 'sms_send', key: ['app_id', 'number', 'sent_at'], column: 'sent_at' });
+const sweepBudgets = sweepOf({
+  table: 'send_budget',
+  key: ['app_id', 'scope', 'key'],
+  column: 'since',
+  condition: "scope <> 'free'",
+});
 
 /** Deletes rows that no window counts. Returns the larger number of both tables. */
-export async function deleteOldSends(db: Handle, before: Date, limit: number): Promise<number> {
-  const sends = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT DISTINCT app_id, number, sent_at FROM (
-         SELECT app_id, number, sent_at FROM sms_send WHERE sent_at < $1 ORDER BY sent_at LIMIT $2) AS oldest)
-     DELETE FROM sms_send s USING old
-      WHERE s.app_id = old.app_id AND s.number = old.number AND s.sent_at = old.sent_at`,
-    [before, limit],
-  );
-  const budgets = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, scope, key FROM send_budget WHERE since < $1 AND scope <> 'free' ORDER BY since LIMIT $2)
-     DELETE FROM send_budget b USING old
-      WHERE b.app_id = old.app_id AND b.scope = old.scope AND b.key = old.key AND b.since < $1`,
-    [before, limit],
-  );
-  return Math.max(sends.rowCount ?? 0, budgets.rowCount ?? 0);
-}
+export const deleteOldSends = async (db: Handle, before: Date, limit: number): Promise<number> =>
+  Math.max(await sweepSends(db, before, limit), await sweepBudgets(db, before, limit));

@@ -1,11 +1,15 @@
 import type { Usage } from '../../domain/apps/usage.ts';
 import type { Database, Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
+import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
 
 /** Today in UTC, by the clock of the database, which all processes share. */
 export const today = `(now() AT TIME ZONE 'UTC')::date`;
+/** The day of the time `$1` in UTC. */
+export const utcDay = `($1::timestamptz AT TIME ZONE 'UTC')::date`;
 
 /** Number of a batch's recipients within the daily cap. */
 export interface Grant {
@@ -20,9 +24,7 @@ export interface ChargedBatch {
   cap: number;
 }
 
-/**
- * Rows of `usage_day` are locked in the order of apps, so that two such statements do not deadlock.
- */
+/** Locks rows of `usage_day` in the order of apps, to avoid deadlocks. */
 const grantStatement = new AppStatement(
   4,
   (andApp) => `WITH batch AS MATERIALIZED (
@@ -73,45 +75,35 @@ export async function grantRecipients(
 
 /** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
 export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
-  const { rows } = await db.query<Usage>(
+  const usage = await query(db).row<Usage>(
     `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day = $2::date`,
     [appId, day],
   );
-  return rows[0] ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
+  return usage ?? { calls: 0, peakCallsPerMinute: 0, recipients: 0 };
 }
 
-/** Deletes days before `before`. Returns the number of rows. */
-export async function deleteOldUsage(db: Handle, before: Date, limit: number): Promise<number> {
-  const { rowCount } = await db.query(
-    `WITH old AS MATERIALIZED (
-       SELECT app_id, day FROM usage_day WHERE day < ($1::timestamptz AT TIME ZONE 'UTC')::date
-        ORDER BY day LIMIT $2)
-     DELETE FROM usage_day u USING old WHERE u.app_id = old.app_id AND u.day = old.day`,
-    [before, limit],
-  );
-  return rowCount ?? 0;
-}
+/** Deletes days before `before`. */
+export const deleteOldUsage = sweepOf({
+  table: 'usage_day',
+  key: ['app_id', 'day'],
+  column: 'day',
+  bound: utcDay,
+});
 
 /**
  * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest
  * first; days without any are missing.
  */
-export async function listUsage(
-  db: Handle,
-  appId: string,
-  { from, to }: { from: string; to: string },
-): Promise<(Usage & { day: string })[]> {
-  const { rows } = await db.query<Usage & { day: string }>(
+export const listUsage = (db: Handle, appId: string, { from, to }: { from: string; to: string }) =>
+  query(db).rows<Usage & { day: string }>(
     `SELECT day::text AS day, calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
        FROM usage_day WHERE app_id = $1 AND day BETWEEN $2::date AND $3::date ORDER BY day`,
     [appId, from, to],
   );
-  return rows;
-}
 
 /** Calls of one app that are counted together. */
-export interface CountedCalls {
+interface CountedCalls {
   appId: string;
   calls: number;
   /** Calls of the app that one window may have. */
@@ -119,7 +111,7 @@ export interface CountedCalls {
 }
 
 /** Calls of an app in its current window. */
-export interface CallWindow {
+interface CallWindow {
   /** Calls so far, the counted ones included. */
   calls: number;
   /** Time until the window ends. */
@@ -127,17 +119,11 @@ export interface CallWindow {
 }
 
 /** How calls are counted. */
-export interface CountTerms {
+interface CountTerms {
   windowMs: number;
-  /**
-   * Whether the calls within the rate count for the usage of the day; not if they are refused for
-   * another reason.
-   */
+  /** Whether calls within the rate count for the usage; not if they are refused otherwise. */
   isUsage: boolean;
-  /**
-   * Time limit of waiting for a row that another transaction changes; 0 for the time limit of a
-   * statement.
-   */
+  /** Time limit of waiting for a locked row; 0: the time limit of a statement. */
   lockTimeoutMs: number;
 }
 
@@ -162,7 +148,7 @@ const count = prepare(
      ON CONFLICT (app_id, day) DO UPDATE
         SET calls = u.calls + excluded.calls,
             peak_calls_per_minute = greatest(u.peak_calls_per_minute, excluded.peak_calls_per_minute))
-   SELECT app_id, points, expire - now_ms AS ms_left FROM asked JOIN taken USING (key)`,
+   SELECT app_id AS "appId", points AS calls, expire - now_ms AS "msLeft" FROM asked JOIN taken USING (key)`,
 );
 
 /**
@@ -188,21 +174,18 @@ async function countBy(
   apps: readonly CountedCalls[],
   { windowMs, isUsage, lockTimeoutMs }: CountTerms,
 ): Promise<Map<string, CallWindow>> {
-  const { rows } = await db.query<{ app_id: string; points: number; ms_left: number }>(count, [
-    apps.map(({ appId }) => appId),
-    apps.map(({ calls }) => calls),
-    apps.map(({ perWindow }) => perWindow),
+  const rows = await query(db).rows<CallWindow & { appId: string }>(count, [
+    ...listsOf(apps, 'appId', 'calls', 'perWindow'),
     windowMs,
     isUsage,
     `${lockTimeoutMs}ms`,
   ]);
-  return new Map(rows.map((row) => [row.app_id, { calls: row.points, msLeft: row.ms_left }]));
+  return new Map(rows.map(({ appId, ...window }) => [appId, window]));
 }
 
 /** Makes the window of an app end `windowMs` from now, because it has passed its rate. */
-export async function extendCallWindow(db: Handle, appId: string, windowMs: number): Promise<void> {
-  await db.query(
+export const extendCallWindow = (db: Handle, appId: string, windowMs: number) =>
+  query(db).run(
     `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint WHERE key = 'push:' || $1`,
     [appId, windowMs],
   );
-}

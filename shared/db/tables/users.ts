@@ -1,31 +1,12 @@
-import type { JsonObject } from '../../domain/json.ts';
-import type { Acl } from '../../domain/objects/acl.ts';
 import type { AuthData, Identity } from '../../domain/users/auth-data.ts';
 import { type Sealer, sealedAuthData } from '../../domain/users/auth-tokens.ts';
 import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
-import { PreparedStatements, prepare } from '../prepared.ts';
+import { membersOf, PreparedStatements, prepare } from '../prepared.ts';
+import { listsOf, query } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
-
-interface UserRow {
-  id: number;
-  object_id: string;
-  username: string;
-  email: string | null;
-  email_verified: boolean | null;
-  mobile_phone_number: string | null;
-  mobile_phone_verified: boolean;
-  auth_data: AuthData | null;
-  acl: Acl | null;
-  fields: JsonObject;
-  password_hash: string | null;
-  session_nonce: Buffer;
-  session_hash: Buffer;
-  created_at: Date;
-  updated_at: Date;
-}
 
 const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
 
@@ -46,34 +27,23 @@ const draftReaders = Object.values(valueByColumn);
 /** Returns the values of a draft in the order of `userDraftColumns`. */
 export const userDraftValues = (draft: UserDraft): CopyValue[] => draftReaders.map((read) => read(draft));
 
-const secretColumns = ['password_hash', 'session_nonce', 'session_hash'];
+const secretColumns = 'password_hash, session_nonce, session_hash';
+const readColumns = membersOf(
+  'app_user',
+  `id, object_id, created_at, updated_at, ${secretColumns}, ${userDraftColumns.join(', ')}`,
+);
+const from = { table: 'app_user', columns: readColumns } as const;
 
-const readColumns = [
-  'id',
-  'object_id',
-  ...userDraftColumns,
-  ...secretColumns,
-  'created_at',
-  'updated_at',
-].join(', ');
+type UserRow = Omit<User, 'session'> & { sessionNonce: Buffer; sessionHash: Buffer };
 
-function toUser(row: UserRow): User {
-  return {
-    id: row.id,
-    objectId: row.object_id,
-    username: row.username,
-    email: row.email,
-    emailVerified: row.email_verified,
-    mobilePhoneNumber: row.mobile_phone_number,
-    mobilePhoneVerified: row.mobile_phone_verified,
-    authData: row.auth_data,
-    acl: row.acl,
-    fields: row.fields,
-    passwordHash: row.password_hash,
-    session: { nonce: row.session_nonce, hash: row.session_hash },
-    createdAt: row.created_at,
-    updatedAt: row.updated_at,
-  };
+const toUser = ({ sessionNonce: nonce, sessionHash: hash, ...user }: UserRow): User => ({
+  ...user,
+  session: { nonce, hash },
+});
+
+/** Runs a statement that returns a user. */
+async function queryUser(db: Handle, text: string, values: unknown[]): Promise<User> {
+  return toUser(await query(db).one<UserRow>(text, values));
 }
 
 /** Columns of the keys of a user. Each has a unique index. */
@@ -101,13 +71,9 @@ export async function findUser(
   const [[name, value] = ['', '']] = Object.entries(key);
   const column = Object.entries(keyColumns).find(([known]) => known === name)?.[1];
   if (!column) throw new Error('not a key of users');
-  const { rows } = await db.query<UserRow>(
-    byKey.of(
-      `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`,
-    ),
-    [appId, value],
-  );
-  return rows.map(toUser)[0];
+  const text = `SELECT ${readColumns} FROM app_user WHERE app_id = $1 AND ${column} = $2${isLocked ? ' FOR UPDATE' : ''}`;
+  const row = await query(db).row<UserRow>(byKey.of(text), [appId, value]);
+  return row && toUser(row);
 }
 
 /** Finds users by their public ids, in no order. Throws as `selectByIds`. */
@@ -116,101 +82,75 @@ export async function findUsers(
   appId: string,
   wanted: { objectIds: string[]; maxBytes: number },
 ): Promise<User[]> {
-  const from = { table: 'app_user', columns: readColumns } as const;
   return (await selectByIds<UserRow>(db, from, { appId, ...wanted })).map(toUser);
 }
 
-const sessionOwner = prepare('SELECT id, object_id FROM app_user WHERE app_id = $1 AND session_hash = $2');
+const sessionOwner = prepare(
+  'SELECT id, object_id AS "objectId" FROM app_user WHERE app_id = $1 AND session_hash = $2',
+);
 
 /** Finds the ids of the user of a session token, which most calls need. */
-export async function findSessionOwner(
-  db: Handle,
+export const findSessionOwner = (db: Handle, appId: string, hash: Buffer) =>
+  query(db).row<{ id: number; objectId: string }>(sessionOwner, [appId, hash]);
+
+/** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken value. */
+export const insertUser = (
+  tx: Handle,
   appId: string,
-  hash: Buffer,
-): Promise<{ id: number; objectId: string } | undefined> {
-  const { rows } = await db.query<{ id: number; object_id: string }>(sessionOwner, [appId, hash]);
-  return rows.map((row) => ({ id: row.id, objectId: row.object_id }))[0];
-}
-
-/** User to insert. */
-export interface NewUser {
-  objectId: string;
-  draft: UserDraft;
-  passwordHash: string | null;
-  session: SessionSecret;
-  now: Date;
-}
-
-/**
- * Inserts a user with an encrypted `authData`. Fails on a unique index for a taken name, address or
- * number.
- */
-export async function insertUser(tx: Handle, appId: string, user: NewUser): Promise<User> {
-  const { rows } = await tx.query<UserRow>(
+  {
+    draft,
+    now,
+    ...user
+  }: Pick<User, 'objectId' | 'passwordHash' | 'session'> & { draft: UserDraft; now: Date },
+) =>
+  queryUser(
+    tx,
     `INSERT INTO app_user (app_id, object_id, password_hash, session_nonce, session_hash, created_at, updated_at,
                            auth_sealed, auth_sealed_whole, ${userDraftColumns.join(', ')})
      VALUES ($1, $2, $3, $4, $5, $6, $6, true, true, ${userDraftColumns.map((_, i) => `$${i + 7}`).join(', ')})
      RETURNING ${readColumns}`,
     [
-      appId,
-      user.objectId,
-      user.passwordHash,
-      user.session.nonce,
-      user.session.hash,
-      user.now,
-      ...userDraftValues(user.draft),
+      ...[appId, user.objectId, user.passwordHash, user.session.nonce, user.session.hash, now],
+      ...userDraftValues(draft),
     ],
   );
-  return requireRow(rows);
-}
-
-function requireRow(rows: UserRow[]): User {
-  const [user] = rows.map(toUser);
-  if (!user) throw new Error('a locked user is gone');
-  return user;
-}
 
 /** Updates a locked user, with an encrypted `authData`. Fails as `insertUser`. */
-export async function updateUser(
+export const updateUser = (
   tx: Handle,
   appId: string,
   { id, draft, now }: { id: number; draft: UserDraft; now: Date },
-): Promise<User> {
-  const { rows } = await tx.query<UserRow>(
+) =>
+  queryUser(
+    tx,
     `UPDATE app_user SET updated_at = $3, auth_sealed = true, auth_sealed_whole = true,
             ${userDraftColumns.map((name, i) => `${name} = $${i + 4}`).join(', ')}
       WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, now, ...userDraftValues(draft)],
   );
-  return requireRow(rows);
-}
 
 /** Sets or removes the password of a locked user. */
-export async function setPassword(
+export const setPassword = (
   tx: Handle,
   appId: string,
   { id, hash, now }: { id: number; hash: string | null; now: Date },
-): Promise<User> {
-  const { rows } = await tx.query<UserRow>(
+) =>
+  queryUser(
+    tx,
     `UPDATE app_user SET password_hash = $3, updated_at = $4 WHERE app_id = $1 AND id = $2 RETURNING ${readColumns}`,
     [appId, id, hash, now],
   );
-  return requireRow(rows);
-}
 
-/**
- * Replaces a hash with a stronger one of the same password, unless the password has changed since.
- */
-export async function replaceHash(
+/** Replaces a hash with a stronger one, unless the password has changed since. */
+export const replaceHash = (
   db: Handle,
   appId: string,
   { id, from, to }: { id: number; from: string; to: string },
-): Promise<void> {
-  await db.query(
+) =>
+  query(db).run(
     'UPDATE app_user SET password_hash = $4 WHERE app_id = $1 AND id = $2 AND password_hash = $3',
     [appId, id, from, to],
   );
-}
 
 /**
  * Replaces the session of a user. With `from`, only if that is still the current session; otherwise
@@ -221,27 +161,27 @@ export async function replaceSession(
   appId: string,
   { id, to, from, now }: { id: number; to: SessionSecret; from?: Buffer; now?: Date },
 ): Promise<User | undefined> {
-  const { rows } = await db.query<UserRow>(
+  const row = await query(db).row<UserRow>(
     `UPDATE app_user SET session_nonce = $3, session_hash = $4, updated_at = coalesce($6, updated_at)
       WHERE app_id = $1 AND id = $2 AND ($5::bytea IS NULL OR session_hash = $5) RETURNING ${readColumns}`,
     [appId, id, to.nonce, to.hash, from ?? null, now ?? null],
   );
-  return rows.map(toUser)[0];
+  return row && toUser(row);
 }
 
-export async function deleteUser(tx: Handle, appId: string, id: number): Promise<void> {
-  await tx.query('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
-}
+export const deleteUser = (tx: Handle, appId: string, id: number) =>
+  query(tx).run('DELETE FROM app_user WHERE app_id = $1 AND id = $2', [appId, id]);
 
 export async function selectUsers(tx: Handle, selection: Selection): Promise<User[]> {
-  const from = { table: 'app_user', columns: readColumns } as const;
   return (await selectRows<UserRow>(tx, from, selection)).map(toUser);
 }
 
-const columnsOf = (identities: Identity[]): [string[], string[]] => [
-  identities.map(({ platform }) => platform),
-  identities.map(({ uid }) => uid),
-];
+/** Identities of an app whose platforms and uids are among two parameters, from `first` on. */
+const identitiesAmong = (first: number) => `user_identity
+       JOIN unnest($${first}::text[], $${first + 1}::text[]) AS wanted (platform, uid) USING (platform, uid)
+      WHERE app_id = $1`;
+
+const columnsOf = (identities: Identity[]) => listsOf(identities, 'platform', 'uid');
 
 /** Finds the ids of the users of these third-party accounts, each once. */
 export async function findUsersOfIdentities(
@@ -250,13 +190,10 @@ export async function findUsersOfIdentities(
   identities: Identity[],
 ): Promise<number[]> {
   if (identities.length === 0) return [];
-  const { rows } = await db.query<{ user_id: number }>(
-    `SELECT DISTINCT user_id FROM user_identity
-       JOIN unnest($2::text[], $3::text[]) AS wanted (platform, uid) USING (platform, uid)
-      WHERE app_id = $1`,
-    [appId, ...columnsOf(identities)],
-  );
-  return rows.map((row) => row.user_id);
+  return query(db).column(`SELECT DISTINCT user_id FROM ${identitiesAmong(2)}`, [
+    appId,
+    ...columnsOf(identities),
+  ]);
 }
 
 /**
@@ -288,13 +225,7 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
      ON CONFLICT DO NOTHING`,
     values,
   );
-  const { rows } = await tx.query<Identity>(
-    `SELECT platform, uid FROM user_identity
-       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
-      WHERE app_id = $1 AND user_id <> $2`,
-    values,
-  );
-  return rows;
+  return query(tx).rows(`SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id <> $2`, values);
 }
 
 /** Returns those of the identities that a user has. */
@@ -304,22 +235,17 @@ export async function heldIdentities(
   { userId, identities }: { userId: number; identities: Identity[] },
 ): Promise<Identity[]> {
   if (identities.length === 0) return [];
-  const { rows } = await tx.query<Identity>(
-    `SELECT platform, uid FROM user_identity
-       JOIN unnest($3::text[], $4::text[]) AS wanted (platform, uid) USING (platform, uid)
-      WHERE app_id = $1 AND user_id = $2`,
-    [appId, userId, ...columnsOf(identities)],
-  );
-  return rows;
+  return query(tx).rows(`SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id = $2`, [
+    appId,
+    userId,
+    ...columnsOf(identities),
+  ]);
 }
 
-/**
- * Takes UnionIDs from users whose entries of them all have `main_account: false`. Returns whether
- * there was one.
- */
+/** Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did. */
 export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
   if (unions.length === 0) return false;
-  const { rowCount } = await tx.query(
+  return query(tx).hasRows(
     `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
       WHERE i.app_id = $1 AND i.platform = wanted.platform AND i.uid = wanted.uid
         AND u.app_id = $1 AND u.id = i.user_id AND NOT EXISTS (
@@ -328,16 +254,13 @@ export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Id
              AND coalesce(e.value ->> 'main_account', 'true') = 'true')`,
     [appId, ...columnsOf(unions)],
   );
-  return (rowCount ?? 0) > 0;
 }
 
 const maxPlatformsRead = 1000;
 
-/**
- * Lists the platforms of an app's users, at most a thousand. Reads one index entry per platform.
- */
+/** Lists up to a thousand platforms of an app's users. Reads one index entry per platform. */
 export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
-  const { rows } = await db.query<{ platform: string | null }>(
+  const platforms = await query(db).column<string | null>(
     `WITH RECURSIVE known AS (
        SELECT min(platform) AS platform FROM user_identity WHERE app_id = $1
        UNION ALL
@@ -346,7 +269,7 @@ export async function listPlatforms(db: Handle, appId: string): Promise<string[]
      SELECT platform FROM known LIMIT $2`,
     [appId, maxPlatformsRead],
   );
-  return rows.flatMap(({ platform }) => platform ?? []);
+  return platforms.flatMap((platform) => platform ?? []);
 }
 
 const isUnsealed = 'NOT auth_sealed_whole AND auth_data IS NOT NULL';

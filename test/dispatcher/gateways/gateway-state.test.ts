@@ -10,8 +10,8 @@ import {
   deleteOldGatewayDays,
   deleteOldRates,
   grantTest,
+  listProfileUse,
   msUntilAllowed,
-  readGatewayUse,
   reserveRate,
 } from '../../../shared/db/tables/gateway-limits.ts';
 import { deleteOldGatewayTokens } from '../../../shared/db/tables/gateways.ts';
@@ -131,7 +131,7 @@ describe('a class that is closed for the day', () => {
   });
 });
 
-test('sent messages are summed per app, connector and day', async () => {
+test('sent messages are summed per app, profile and day', async () => {
   const [mine, theirs] = [new GatewayUsage(one), new GatewayUsage(other)];
   const key = { appId, connector: 'vendor_a', profile: '_default' };
   mine.add(key, { requests: 2, recipients: 1500 });
@@ -140,8 +140,11 @@ test('sent messages are summed per app, connector and day', async () => {
   await Promise.all([mine.flush(), theirs.flush()]);
   await mine.flush();
   const { rows } = await one.query<{ day: string }>(`SELECT max(day)::text AS day FROM gateway_day`);
-  expect(await readGatewayUse(one, appId, rows[0]?.day ?? '')).toEqual([
-    { connector: 'vendor_a', requests: 4, recipients: 2010 },
+  const page = { day: rows[0]?.day ?? '', limit: 10 };
+  const shared = { connector: 'vendor_a', class: '', closedReason: null };
+  expect(await listProfileUse(one, appId, page)).toEqual([
+    { ...shared, profile: '_default', requests: 3, recipients: 2000 },
+    { ...shared, profile: 'two', requests: 1, recipients: 10 },
   ]);
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { deleteIdleInstallations } from '../../../shared/db/tables/installations.ts';
+import { continueIdleWalk } from '../../../shared/db/tables/installations.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
 
 const fixture = useImports();
@@ -127,8 +127,9 @@ describe('installations', () => {
     const devices = async () =>
       (await fixture.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body }))
         .body.devices;
-    const deleteOlderThan = async (before: Date) =>
-      (await deleteIdleInstallations(fixture.db, { appId, before, limit: 10 })).deleted;
+    const now = new Date();
+    const deleteOlderThan = (before: Date) =>
+      continueIdleWalk(fixture.db, { appId, before, limit: 10, now, nextAt: now });
     expect(await devices()).toBe(1);
     expect(await deleteOlderThan(new Date(Date.now() - 60_000))).toBe(0);
     await fixture.db.query(

@@ -1,0 +1,86 @@
+import type { Handle } from './pool.ts';
+import type { PreparedStatement } from './prepared.ts';
+
+/** A statement and the values of its parameters. */
+type Statement = [statement: string | PreparedStatement, values?: unknown[]];
+
+/** Page of a list, newest first: up to `limit` rows with ids below `before`; null for the first page. */
+export interface PageBefore {
+  before: number | null;
+  limit: number;
+}
+
+/** Page of a list, oldest first: up to `limit` rows with ids above `after`; null for the first page. */
+export interface PageAfter {
+  after: number | null;
+  limit: number;
+}
+
+/** Statements on a handle, by what they return. */
+class Query {
+  readonly #db: Handle;
+
+  constructor(db: Handle) {
+    this.#db = db;
+  }
+
+  /** Returns the rows. */
+  async rows<R extends object>(...statement: Statement): Promise<R[]> {
+    return (await this.#db.query<R>(...statement)).rows;
+  }
+
+  /** Returns the first row; undefined without rows. */
+  async row<R extends object>(...statement: Statement): Promise<R | undefined> {
+    return (await this.#db.query<R>(...statement)).rows[0];
+  }
+
+  /** As `row`, of a statement that always returns a row. */
+  async one<R extends object>(...statement: Statement): Promise<R> {
+    const row = await this.row<R>(...statement);
+    if (!row) throw new Error('the database returned no row');
+    return row;
+  }
+
+  /** Returns the values of the only column. */
+  async column<V>(...statement: Statement): Promise<V[]> {
+    return (await this.rows<Record<string, V>>(...statement)).flatMap((row) => Object.values(row));
+  }
+
+  /** Returns the first column of the first row; undefined without rows. */
+  async value<V>(...statement: Statement): Promise<V | undefined> {
+    const row = await this.row<Record<string, V>>(...statement);
+    return row && Object.values(row)[0];
+  }
+
+  /** Returns a number, such as `SELECT count(*)`; 0 without rows. */
+  async number(...statement: Statement): Promise<number> {
+    return (await this.value<number>(...statement)) ?? 0;
+  }
+
+  /** Returns a boolean, such as `SELECT EXISTS (…)`; false without rows. */
+  async boolean(...statement: Statement): Promise<boolean> {
+    return (await this.value<boolean>(...statement)) ?? false;
+  }
+
+  /** Returns how many rows the statement returned or changed. */
+  async rowCount(...statement: Statement): Promise<number> {
+    return (await this.#db.query(...statement)).rowCount ?? 0;
+  }
+
+  /** Returns whether the statement returned or changed a row. */
+  async hasRows(...statement: Statement): Promise<boolean> {
+    return (await this.rowCount(...statement)) > 0;
+  }
+
+  /** Runs a statement for its effect alone. */
+  async run(...statement: Statement): Promise<void> {
+    await this.#db.query(...statement);
+  }
+}
+
+/** Begins a statement: `query(db).rows<Link>('SELECT …', [appId])`. */
+export const query = (db: Handle): Query => new Query(db);
+
+/** Returns members of rows as lists, one for each name, for a statement over `unnest`. */
+export const listsOf = <T>(rows: readonly T[], ...names: (keyof T)[]): unknown[][] =>
+  names.map((name) => rows.map((row) => row[name]));
