@@ -3,7 +3,6 @@
  * are converted; what APNs or the device would refuse is an error with the path of the member in
  * the push.
  */
-
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { flagIn } from '../../shared/domain/plain-values.ts';
 import { unfitMember } from '../kit/content-reasons.ts';

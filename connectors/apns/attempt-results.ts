@@ -1,5 +1,4 @@
 /** Attempt results of APNs requests. */
-
 import { hash } from 'node:crypto';
 import { longerWait } from '../../shared/backoff.ts';
 import { reasonText } from '../../shared/domain/reasons.ts';

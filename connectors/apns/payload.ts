@@ -2,7 +2,6 @@
  * Renders `data` of a push as body and headers of APNs (protocol/push.md#ios-content, protocol/push.md#content,
  * protocol/apns.md#request). Pure; reports wrong types as an error.
  */
-
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';

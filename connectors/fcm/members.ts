@@ -1,5 +1,4 @@
 /** Members of FCM's message (protocol/fcm.md#members). */
-
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { time } from '../../shared/domain/times.ts';
 import { contentRefused, unfitMember } from '../kit/content-reasons.ts';

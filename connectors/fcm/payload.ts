@@ -2,7 +2,6 @@
  * Renders `data` of a push as FCM's message (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens): a notification, and
  * in `data` the member `payload` with the whole push as JSON text. Pure.
  */
-
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';

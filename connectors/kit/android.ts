@@ -3,7 +3,6 @@
  * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects): the default members, overridden by those of `android`,
  * overridden by those of the vendor's object under its neutral or wire name. Pure.
  */
-
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
 import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';

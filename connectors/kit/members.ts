@@ -3,7 +3,6 @@
  * push is sorted by the table, so that each member is sent where the vendor has it
  * (protocol/push.md#vendor-objects). Pure.
  */
-
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { reasonAs } from '../../shared/domain/reasons.ts';
 import type { Rendering } from '../contract/connector.ts';

@@ -2,7 +2,6 @@
  * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the source of each rule; a
  * code that is not in it never deletes a token.
  */
-
 import { longerWait } from '../../shared/backoff.ts';
 import { httpReason, reason as reasonOf, reasonText } from '../../shared/domain/reasons.ts';
 import { type HttpFailure, isTemporaryStatus } from '../../shared/http/result.ts';

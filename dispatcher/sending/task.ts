@@ -95,6 +95,7 @@ export interface RetryGroup {
 /** Number of equal answers of a gateway. */
 export interface CallCount {
   status: number;
+  /** Text of the reason, a metric label. */
   reason: string;
   count: number;
 }

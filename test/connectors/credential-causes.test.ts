@@ -1,5 +1,4 @@
 /** Credentials as people hand them in: what is taken, and what the refusal says is wrong. */
-
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkCredentials, inspectCredentials } from '../../connectors/registry.ts';

@@ -1,5 +1,4 @@
 /** Members of Honor's request (protocol/honor.md#message; protocol/push.md#vendor-objects). */
-
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type { Rendering } from '../../contract/connector.ts';

@@ -2,7 +2,6 @@
  * Members of Huawei's requests (protocol/huawei.md#messages, protocol/huawei.md#v3-requests;
  * protocol/push.md#vendor-objects).
  */
-
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type { Rendering } from '../../contract/connector.ts';

@@ -2,7 +2,6 @@
  * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer
  * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request parameters). Pure.
  */
-
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';

@@ -2,7 +2,6 @@
  * Members of Meizu's message and their rules (protocol/meizu.md#message), checked before anything
  * is sent.
  */
-
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { reason } from '../../../shared/domain/reasons.ts';

@@ -2,7 +2,6 @@
  * Members of OPPO's message and the rules of its notification (protocol/oppo.md#notification),
  * checked before anything is sent.
  */
-
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import { charsOf } from '../../kit/android.ts';

@@ -2,7 +2,6 @@
  * Renders `data` of a push as OPPO's notification (protocol/oppo.md#single-device, protocol/oppo.md#notification;
  * protocol/push.md#what-a-tap-opens), which opens the app and hands it the whole push. Pure.
  */
-
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import {

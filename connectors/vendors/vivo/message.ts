@@ -2,7 +2,6 @@
  * Members of vivo's message and their rules (protocol/vivo.md#message), checked before anything is
  * sent.
  */
-
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { reason, reasonAs } from '../../../shared/domain/reasons.ts';
 import { misfit } from '../../contract/connector.ts';

@@ -2,7 +2,6 @@
  * Members of the vendor's object as Xiaomi's form fields (protocol/xiaomi.md#fields), checked
  * before anything is sent. Pure.
  */
-
 import { dayMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';

@@ -289,7 +289,8 @@ export async function lockUnsent(
 ): Promise<(ListedMessage & { body: Buffer })[]> {
   const { rows } = await tx.query<ListedMessage & { body: Buffer }>(
     `SELECT ${columns}, body FROM outbox
-      WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3) AND ($4::text IS NULL OR ${reasonTextSql()} = $4)
+      WHERE app_id = $1 AND state = $2 AND ($3::text IS NULL OR kind = $3)
+        AND ($4::text IS NULL OR ${reasonTextSql()} = $4)
         AND ($5::timestamptz IS NULL OR created_at >= $5) AND ($6::timestamptz IS NULL OR created_at < $6) AND id > $7
       ORDER BY id LIMIT $8 FOR UPDATE SKIP LOCKED`,
     [appId, state, kind ?? null, reason ?? null, from ?? null, to ?? null, page.after, page.limit],

@@ -261,7 +261,8 @@ export async function listUndelivered(
           AND ($6::bigint IS NULL OR id < $6)) AS push
       WHERE failed + expired + capped > 0
         AND ($3::text IS NULL OR EXISTS (
-              SELECT FROM push_failure f WHERE f.app_id = push.app_id AND f.push_id = push.id AND ${reasonTextSql('f.reason')} = $3
+              SELECT FROM push_failure f
+               WHERE f.app_id = push.app_id AND f.push_id = push.id AND ${reasonTextSql('f.reason')} = $3
                  AND f.outcome IN ('failed', 'expired', 'capped') AND ($2::text IS NULL OR f.connector = $2)))
       ORDER BY id DESC LIMIT $7`,
     [appId, connector ?? null, reason ?? null, from ?? null, to ?? null, page.before, page.limit],

@@ -2,7 +2,6 @@
  * A message that a gateway refuses for every device alike is not sent to all of them
  * (protocol/gateways.md#equal-refusals).
  */
-
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult, Recipient, Sender } from '../../../connectors/contract/connector.ts';
 import { EqualRefusals, maxEqualRefusals } from '../../../connectors/contract/equal-refusals.ts';

@@ -3,7 +3,6 @@
  * pages of proxies, portals and firewalls (protocol/gateways.md#temporary-answers). One walk over
  * everything that calls another server.
  */
-
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';

@@ -43,8 +43,8 @@ export const shownRoute = <R extends { connector: string; problem?: string }>(
     : { ...route, problem: reasonText(route.problem), problemMeaning: meaningOf(route.problem) };
 
 /**
- * Returns a stored reason for a sentence in Chinese: its meaning, with the text of the reason in brackets. A text that is no reason of
- * the catalogue stays as it is.
+ * Returns a stored reason for a sentence in Chinese: its meaning, with the text of the reason in
+ * brackets. A text that is no reason of the catalogue stays as it is.
  */
 export function reasonInChinese(reason: string): string {
   const { code, zh } = meaningOf(reason);
