@@ -181,8 +181,11 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
     const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
     expect(await run(['profile', 'put', appId, 'apns', '-'], profile)).toMatchObject({ code: 0 });
     expect(await isServed()).toMatchObject({ state: 'done' });
-    await push('deviceToken', iphone.deviceToken);
-    await eventually(() => apns.seen(iphone.deviceToken) === 1);
+    // The profile takes effect within a second: the dispatcher may have read the app a moment ago.
+    await eventually(async () => {
+      await push('deviceToken', iphone.deviceToken);
+      return apns.seen(iphone.deviceToken) > 0;
+    });
   });
 
   describe('behind nginx', () => {
