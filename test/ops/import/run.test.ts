@@ -13,7 +13,7 @@ const fixture = useImports();
 const { run, imported, importedByCommand, exportFile, installationAt, countOf } = fixture;
 
 describe('an interrupted import', () => {
-  const total = 12_000;
+  const total = 20_000;
   let records: ReturnType<typeof anInstallation>[];
   let path: string;
 
