@@ -7,7 +7,7 @@ import { insertPushes, type NewPush } from '../db/tables/pushes.ts';
 import type { BreakerKey } from '../domain/breaker.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type DeliverJob, deliverJob, type JobKind, planJob } from './jobs.ts';
-import type { JobQueue } from './queue.ts';
+import type { JobQueue, SendOptions } from './queue.ts';
 import { highestPriority, startNow } from './queue-sql.ts';
 import { wakeConsumers } from './waking.ts';
 
@@ -18,10 +18,11 @@ export async function insertQueuedPushes(
   tx: Handle,
   queue: JobQueue,
   pushes: readonly NewPush[],
+  options: Pick<SendOptions, 'wakeName'> = {},
 ): Promise<void> {
   const ids = await insertPushes(tx, pushes);
   const jobs = pushes.map(({ appId }, i) => ({ appId, pushId: ids[i] ?? 0 }));
-  await queue.send(planJob, jobs, { tx });
+  await queue.send(planJob, jobs, { tx, ...options });
 }
 
 /**

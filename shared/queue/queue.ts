@@ -1,5 +1,6 @@
 import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
+import { Batcher } from '../batcher.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import { PreparedStatements } from '../db/prepared.ts';
 import type { Logger } from '../process/logging.ts';
@@ -22,8 +23,11 @@ export interface SendOptions {
   /** Higher first. A function returns the priority of each job by its index. Default 0. */
   priority?: number | ((index: number) => number);
   startAfter?: Date;
-  /** Name that the consumers to wake listen for. Default: the name of the queue. */
-  wakeName?: string;
+  /**
+   * Name that the consumers to wake listen for. Default: the name of the queue. Null: the caller
+   * wakes them after the commit (`wake`).
+   */
+  wakeName?: string | null;
 }
 
 /** Priorities that a consumer takes, both ends included. */
@@ -48,6 +52,9 @@ const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(statements.of(text), values),
 });
 
+/** Most calls of `wake` that share a NOTIFY. */
+const mostWakes = 1000;
+
 /** What `deleteJob` of pg-boss returns: its type says nothing. */
 const ended = z.object({ affected: z.number() });
 
@@ -56,6 +63,7 @@ export class JobQueue {
   readonly #boss: PgBoss;
   readonly #db: Database;
   readonly #supervision: QueueSupervision | undefined;
+  readonly #wakes: Batcher<string>;
 
   /**
    * `supervise`: maintain the queues (expired heartbeats), which dispatchers do and api processes
@@ -63,6 +71,13 @@ export class JobQueue {
    */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
     this.#db = db;
+    this.#wakes = new Batcher({
+      ...{ concurrency: 1, size: mostWakes },
+      run: async (queues) => {
+        await wakeConsumers(db, [...new Set(queues)]);
+        return [];
+      },
+    });
     this.#boss = new PgBoss({
       // Maintenance has texts of several statements, which cannot be prepared.
       db: { executeSql: (text, values) => db.query(text, values) },
@@ -102,7 +117,7 @@ export class JobQueue {
       ...(startAfter ? { startAfter } : {}),
     }));
     await this.#boss.insert(kind.queue, rows, { db: adapter(tx) });
-    await wakeConsumers(tx, [wakeName]);
+    if (wakeName !== null) await wakeConsumers(tx, [wakeName]);
   }
 
   /** Takes up to `count` jobs, highest priority first; those of `filter` only, if there is one. */
@@ -155,9 +170,12 @@ export class JobQueue {
     return touchJobs(this.#db, kind.queue, jobs);
   }
 
-  /** Wakes the consumers of a queue. */
+  /**
+   * Wakes the consumers of a queue. Calls during a NOTIFY share the next one. If it fails, the
+   * consumers find the jobs by their poll.
+   */
   wake({ queue }: { queue: string }): Promise<void> {
-    return wakeConsumers(this.#db, [queue]);
+    return this.#wakes.run(queue);
   }
 
   /** Counts the jobs of each queue that has any (`readQueueStates`). */

@@ -11,6 +11,7 @@ import {
 import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/scheduled-pushes.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { planJob } from '../../../shared/queue/jobs.ts';
 import { insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -68,13 +69,12 @@ export class PushStore {
     this.#plain = new Batcher({
       ...shared,
       concurrency: plainConcurrency,
-      run: (pushes) =>
-        runInLane(batchLane, () => deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes))),
+      run: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes)),
     });
     this.#claiming = new Batcher({
       ...shared,
       concurrency: claimingConcurrency,
-      run: (pushes) => runInLane(batchLane, () => this.#storeClaiming(pushes)),
+      run: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes, { lockTimeoutMs })),
     });
   }
 
@@ -87,14 +87,19 @@ export class PushStore {
     return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
 
-  #storeClaiming(pushes: UnstoredPush[]): Promise<StoredPush[]> {
-    return this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, pushes), {
-      lockTimeoutMs,
-    });
+  /** Wakes the planners after the commit: transactions that commit at the same time share a NOTIFY. */
+  async #storeTogether(
+    pushes: UnstoredPush[],
+    options: { lockTimeoutMs?: number } = {},
+  ): Promise<StoredPush[]> {
+    const { admissionDb, queue } = this.#deps;
+    const stored = await admissionDb.transaction((tx) => this.#storeAll(tx, pushes), options);
+    if (pushes.some(({ push }) => push.state === 'queued')) queue.wake(planJob).catch(() => undefined);
+    return stored;
   }
 
   async #storeAlone(push: UnstoredPush): Promise<StoredPush> {
-    const [stored] = await this.#deps.admissionDb.transaction((tx) => this.#storeAll(tx, [push]));
+    const [stored] = await this.#storeTogether([push]);
     if (!stored) throw new Error('the push was not stored');
     return stored;
   }
@@ -103,7 +108,7 @@ export class PushStore {
     const claims = await claimIds(tx, pushes);
     const first = pushes.filter((push) => !repeatedBy(push, claims));
     const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
-    if (queued.length > 0) await insertQueuedPushes(tx, this.#deps.queue, queued);
+    if (queued.length > 0) await insertQueuedPushes(tx, this.#deps.queue, queued, { wakeName: null });
     for (const push of first) if (push.push.state === 'scheduled') await insertScheduled(tx, push);
     for (const { onStored } of first) await onStored?.(tx);
     return pushes.map((push) => {
