@@ -63,7 +63,7 @@ export class FirstSend {
   async end(): Promise<void> {
     const { only } = this.#batch;
     if (!only?.firstSentAt) return;
-    if (only.isEnded) this.#observe(only.firstSentAt);
+    if (only.isClosed) this.#observe(only.firstSentAt);
     else await this.#save();
     only.firstSentAt = null;
   }

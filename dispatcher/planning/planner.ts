@@ -254,7 +254,7 @@ async function deliverInline(
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
   const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
-  const only = open.length === 1 ? { job, isEnded: false, firstSentAt: null } : undefined;
+  const only = open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
   const deliver = (batchId: number) =>
     deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only });
   // The push is closed once, together with the end of the job.

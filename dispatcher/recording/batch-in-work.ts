@@ -13,8 +13,10 @@ export interface BatchJob {
 /** The planning job that delivers the only batch of its push. */
 export interface OnlyBatch {
   job: Job<PlanJob>;
-  /** Whether the result of the batch has closed the push and ended the job. */
+  /** Whether the transaction of the result has ended the job. */
   isEnded: boolean;
+  /** Whether it has closed the push, with the time of the first send. */
+  isClosed: boolean;
   /** Time of the first send of the push, until it is saved. */
   firstSentAt: Date | null;
 }

@@ -90,7 +90,10 @@ async function settleAlone(
   const end = only && { appId: ids.appId, id: ids.pushId, job: only.job, firstSentAt: only.firstSentAt };
   const recorded = await deps.queries.record({ batch: settled, ...detailsOf(batch, result), job, end });
   if (!recorded.isSettled) return undefined;
-  if (only) only.isEnded = true;
+  if (only) {
+    only.isEnded = true;
+    only.isClosed = recorded.closed !== undefined;
+  }
   return { result, totals: settled.totals, closed: recorded.closed };
 }
 

@@ -168,3 +168,15 @@ describe('the time to the first send', () => {
     expect((await measured()).seconds).toBeGreaterThan(36_000);
   });
 });
+
+test('the time of the first send is kept when the push is cancelled before the gateway answers', async () => {
+  const on = await createAppOn(service, null, 1);
+  const [token = ''] = on.tokens;
+  service.apns.misbehave({ kind: 'slow', delayMs: 500 });
+  const objectId = await beginPush(service, on.app);
+  await expect.poll(() => service.apns.seen(token), poll).toBe(1);
+  expect((await control(on, objectId, 'cancel')).status).toBe(200);
+  await expect.poll(() => countOf(on.app, 'push_batch WHERE app_id = $1 AND is_settled'), poll).toBe(1);
+  const saved = 'notification WHERE app_id = $1 AND first_sent_at IS NOT NULL';
+  await expect.poll(() => countOf(on.app, saved), poll).toBe(1);
+});
