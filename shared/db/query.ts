@@ -84,3 +84,9 @@ export const query = (db: Handle): Query => new Query(db);
 /** Returns members of rows as lists, one for each name, for a statement over `unnest`. */
 export const listsOf = <T>(rows: readonly T[], ...names: (keyof T)[]): unknown[][] =>
   names.map((name) => rows.map((row) => row[name]));
+
+/**
+ * Returns SQL for the text of a stored reason (`shared/domain/reasons.ts`), by which callers filter
+ * and count.
+ */
+export const reasonTextSql = (column = 'reason'): string => `split_part(${column}, E'\\t', 1)`;

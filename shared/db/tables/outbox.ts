@@ -2,9 +2,8 @@ import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import type { Handle } from '../pool.ts';
-import { type PageBefore, query } from '../query.ts';
+import { type PageBefore, query, reasonTextSql } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
-import { reasonTextSql } from './reason-text.ts';
 
 /** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
 export interface OutboxMessage {

@@ -3,10 +3,9 @@ import type { ConnectorId } from '../../domain/labels.ts';
 import type { Outcome } from '../../domain/outcome.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
-import { type PageAfter, type PageBefore, query } from '../query.ts';
+import { type PageAfter, type PageBefore, query, reasonTextSql } from '../query.ts';
 import type { SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
-import { reasonTextSql } from './reason-text.ts';
 
 /** Recipient that a push did not reach, or that its gateway rejected. */
 interface FailureRow {

@@ -4,7 +4,7 @@ import type { ConnectorTotals, PushState } from '../../domain/pushes/record.ts';
 import { RecipientStates } from '../../domain/recipient-states.ts';
 import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
-import { listsOf, query } from '../query.ts';
+import { listsOf, query, reasonTextSql } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 import { type BatchKey, batchKeyValues } from './batches.ts';
 import {
@@ -17,7 +17,6 @@ import {
   toSlot,
 } from './gateway-limits.ts';
 import { keyValues, type PushKey } from './pushes.ts';
-import { reasonTextSql } from './reason-text.ts';
 import type { Grant } from './usage.ts';
 
 /** Names the app of a table in a condition, where one server has to be known (`AppStatement`). */

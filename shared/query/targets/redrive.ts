@@ -1,4 +1,4 @@
-import { reasonTextSql } from '../../db/tables/reason-text.ts';
+import { reasonTextSql } from '../../db/query.ts';
 import type { PushOrder, Redrive } from '../../domain/pushes/push.ts';
 import type { Params } from '../sql/params.ts';
 
