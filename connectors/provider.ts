@@ -31,7 +31,9 @@ export interface SmsMessage extends Envelope {
   expiresAtMs: number;
 }
 
-/** Result of one try. `reason` is a stored reason from a bounded set, and contains no personal data. */
+/**
+ * Result of one try. `reason` is a stored reason from a bounded set, and contains no personal data.
+ */
 export type ProviderResult =
   | { kind: 'sent' }
   /** Refused permanently. */

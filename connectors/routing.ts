@@ -51,7 +51,9 @@ export function readCredentials(profile: Profile): NamedCredentials<unknown> | u
 const noDeviceToken = reason('noDeviceToken');
 const noInstallationId = reason('noInstallationId');
 
-/** Connector and one of its profiles. `error`: the stored reason why these devices cannot be served. */
+/**
+ * Connector and one of its profiles. `error`: the stored reason why these devices cannot be served.
+ */
 export interface Route {
   connector: ConnectorId;
   profile: string;

@@ -87,8 +87,8 @@ function batched<T, R>(
 /**
  * The statements of planning, delivery and recording. Pushes and batches that need the same
  * statement at the same time share it: most pushes go to one device, and a statement for each would
- * cost more than the push. A push that is alone waits for nothing. As many items wait at most as jobs
- * are in work (`limits.ts`).
+ * cost more than the push. A push that is alone waits for nothing. As many items wait at most as
+ * jobs are in work (`limits.ts`).
  */
 export class BatchedQueries {
   /** Its connections, with the settings of `onePlanSettings`. */
@@ -159,8 +159,8 @@ export class BatchedQueries {
   }
 
   /**
-   * Settles a batch, writes its failures and message ids, ends its job, and closes its push if it is
-   * the only batch, in one transaction.
+   * Settles a batch, writes its failures and message ids, ends its job, and closes its push if it
+   * is the only batch, in one transaction.
    */
   record(result: BatchResult): Promise<Recorded> {
     return this.#results.run(result);

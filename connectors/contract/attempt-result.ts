@@ -1,6 +1,7 @@
 /**
- * Result of one attempt for one recipient: plain data, since it crosses threads. `reason` is a stored reason. `cause` is the code of a connection that
- * failed (`ENOTFOUND`, `CERT_HAS_EXPIRED`), if known.
+ * Result of one attempt for one recipient: plain data, since it crosses threads. `reason` is a
+ * stored reason. `cause` is the code of a connection that failed (`ENOTFOUND`, `CERT_HAS_EXPIRED`),
+ * if known.
  */
 export type AttemptResult =
   /** The gateway accepted the message. `form`: as of `invalid_token`. */

@@ -116,8 +116,8 @@ export interface ConnectorLimits {
 }
 
 /**
- * Rendered message, or the stored reason why the gateway cannot take it. `dropped`: the gateway has no
- * equivalent of such a message (`silent` without support for it); absent: `failed`. `isMisfit`:
+ * Rendered message, or the stored reason why the gateway cannot take it. `dropped`: the gateway has
+ * no equivalent of such a message (`silent` without support for it); absent: `failed`. `isMisfit`:
  * every member is right, but the message as a whole does not fit this gateway (too long, nothing to
  * show), so that others may take it; absent: a member is wrong.
  */

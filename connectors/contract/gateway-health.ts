@@ -48,7 +48,10 @@ export function isFailure(attempt: AttemptResult): boolean | null {
   }
 }
 
-/** Returns the reason for which the gateway could not be asked; undefined if the result is no such failure. */
+/**
+ * Returns the reason for which the gateway could not be asked; undefined if the result is no such
+ * failure.
+ */
 export function failureCause(attempt: AttemptResult): string | undefined {
   switch (attempt.kind) {
     case 'retry':

@@ -11,5 +11,7 @@ export const tooLong = (member: string, mostChars: number, connector: string): s
     connector,
   });
 
-/** Returns the reason of content that breaks a rule on several members, or on none that has a path. */
+/**
+ * Returns the reason of content that breaks a rule on several members, or on none that has a path.
+ */
 export const contentRefused = (text: string): string => reasonAs(text, 'contentRefused');

@@ -35,7 +35,9 @@ export type Reaction =
 export interface ResponseRule {
   /** The gateway's code, as text. */
   code: string;
-  /** Stored reason from a bounded set: its text is a metric label, and a reason on the push record. */
+  /**
+   * Stored reason from a bounded set: its text is a metric label, and a reason on the push record.
+   */
   reason: string;
   reaction: Reaction;
   /**

@@ -59,8 +59,8 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
 }
 
 /**
- * Checks that the server accepts a connection, and user and password if the URL has them. Returns null, or the text of
- * the reason. Sends nothing.
+ * Checks that the server accepts a connection, and user and password if the URL has them. Returns
+ * null, or the text of the reason. Sends nothing.
  */
 export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming): Promise<string | null> {
   const { transportUrl } = readSmtpUrl(url, 'localhost');

@@ -4,7 +4,10 @@ import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 
-/** What the first send of a push waited for: its beginning, the end of the waits of its batch, and that of its job. */
+/**
+ * What the first send of a push waited for: its beginning, the end of the waits of its batch, and
+ * that of its job.
+ */
 interface Waits {
   began: Pick<BatchSnapshot, 'createdAt' | 'pushTime'>;
   batch: Pick<BatchSnapshot, 'notBefore' | 'quietUntil'>;
@@ -13,8 +16,8 @@ interface Waits {
 
 /**
  * Returns how long the service took for a first send, in ms: from the beginning of the push or, if
- * it is later, from the end of the last wait that somebody asked for. Otherwise the quiet hours of a
- * push would wake an operator.
+ * it is later, from the end of the last wait that somebody asked for. Otherwise the quiet hours of
+ * a push would wake an operator.
  */
 export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
   const { notBefore, quietUntil } = batch;

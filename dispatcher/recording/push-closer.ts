@@ -25,8 +25,8 @@ export class PushCloser {
   }
 
   /**
-   * Notes that the batches that were settled so far give no cause to close the push: others are about
-   * to be written, which end later, or a statement has just tried to close it.
+   * Notes that the batches that were settled so far give no cause to close the push: others are
+   * about to be written, which end later, or a statement has just tried to close it.
    */
   forgetSettled(pushId: number): void {
     const entry = this.#entries.get(pushId);

@@ -4,13 +4,18 @@ import type { PreparedStatement } from './prepared.ts';
 /** A statement and the values of its parameters. */
 type Statement = [statement: string | PreparedStatement, values?: unknown[]];
 
-/** Page of a list, newest first: up to `limit` rows with ids below `before`; null for the first page. */
+/**
+ * Page of a list, newest first: up to `limit` rows with ids below `before`; null for the first
+ * page.
+ */
 export interface PageBefore {
   before: number | null;
   limit: number;
 }
 
-/** Page of a list, oldest first: up to `limit` rows with ids above `after`; null for the first page. */
+/**
+ * Page of a list, oldest first: up to `limit` rows with ids above `after`; null for the first page.
+ */
 export interface PageAfter {
   after: number | null;
   limit: number;

@@ -29,7 +29,9 @@ async function readIsSharded(db: Handle): Promise<boolean> {
   return query(db).hasRows(`SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`);
 }
 
-/** Splits rows into the parts of one statement each: all, or on a sharded database those of an app. */
+/**
+ * Splits rows into the parts of one statement each: all, or on a sharded database those of an app.
+ */
 export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[]): Promise<T[][]> {
   if (rows.length === 0) return [];
   return (await isSharded(db)) ? [...Map.groupBy(rows, ({ appId }) => appId).values()] : [[...rows]];

@@ -14,7 +14,9 @@ interface OldRows {
   condition?: string;
 }
 
-/** Deletes rows that are older than a time, the oldest first, up to `limit`. Returns their number. */
+/**
+ * Deletes rows that are older than a time, the oldest first, up to `limit`. Returns their number.
+ */
 type Sweep = (db: Handle, before: Date, limit: number) => Promise<number>;
 
 /**

@@ -18,12 +18,17 @@ export interface BreakerKey {
 
 /** Failure of a gateway. */
 export interface GatewayFailure {
-  /** Stored reason: a connection code, or a status with its reason; holds no address and no token. */
+  /**
+   * Stored reason: a connection code, or a status with its reason; holds no address and no token.
+   */
   reason: string;
   at: Date;
 }
 
-/** Returns whether the gateway answered with a status: then the stored reason of its failure has one. */
+/**
+ * Returns whether the gateway answered with a status: then the stored reason of its failure has
+ * one.
+ */
 export const hasAnswered = (reason: string): boolean => readReason(reason).params.status !== undefined;
 
 /** Returns the failure of a gateway as text: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */

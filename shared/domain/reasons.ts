@@ -2,8 +2,8 @@ import type { ReasonCode } from './admin/reasons/texts.ts';
 import { isJsonObject, parseJson } from './json.ts';
 
 /**
- * Texts of reasons that are sentences or have values (`{name}`), by code. Any other code of the catalogue is its own
- * text, such as `BadDeviceToken`.
+ * Texts of reasons that are sentences or have values (`{name}`), by code. Any other code of the
+ * catalogue is its own text, such as `BadDeviceToken`.
  */
 export const reasonTemplates = {
   // Limits.
@@ -80,8 +80,8 @@ const separator = '\t';
 
 /**
  * Makes a stored reason, as tables keep it: its text, and after a tab its code and values, such as
- * `http_503⇥httpFailure {"status":"503"}`. SQL filters and counts by the text, and readers find the code without
- * searching the text. The value `why` is a stored reason itself.
+ * `http_503⇥httpFailure {"status":"503"}`. SQL filters and counts by the text, and readers find the
+ * code without searching the text. The value `why` is a stored reason itself.
  */
 export function reason<C extends keyof Templates>(
   code: C,
@@ -107,7 +107,10 @@ export function reasonAs(text: string, code: string, values: Values = {}): strin
 export interface ReadReason {
   /** Text in records, metrics, logs and replies. */
   text: string;
-  /** Code of the catalogue. For a text without a code, such as one of a version before, the text itself. */
+  /**
+   * Code of the catalogue. For a text without a code, such as one of a version before, the text
+   * itself.
+   */
   code: string;
   params: Record<string, string>;
 }
@@ -134,7 +137,10 @@ export function reasonText(stored: string): string {
   return end < 0 ? stored : stored.slice(0, end);
 }
 
-/** Returns a stored reason of at most so many characters: a longer one is its shortened text, without the code. */
+/**
+ * Returns a stored reason of at most so many characters: a longer one is its shortened text,
+ * without the code.
+ */
 export const shortenReason = (stored: string, maxChars: number): string =>
   stored.length <= maxChars ? stored : reasonText(stored).slice(0, maxChars);
 
@@ -153,13 +159,19 @@ export function withStatus(status: number, stored: string): string {
   return reasonAs(`${status} ${text}`, code, { ...params, status });
 }
 
-/** Puts the hint for the operator behind a reason: `auth_failed: Meizu refuses the signature: check appSecret.` */
+/**
+ * Puts the hint for the operator behind a reason: `auth_failed: Meizu refuses the signature: check
+ * appSecret.`
+ */
 export function withHint(stored: string, hint: string): string {
   const { text, code, params } = readReason(stored);
   return reasonAs(`${text}: ${hint}`, code, { ...params, hint });
 }
 
-/** Puts the code of a broken connection behind a reason, and means that code: `connect_failed ENOTFOUND`. */
+/**
+ * Puts the code of a broken connection behind a reason, and means that code: `connect_failed
+ * ENOTFOUND`.
+ */
 export function withCause(stored: string, cause: string): string {
   const { text, code, params } = readReason(connectionReason(cause));
   return reasonAs(`${reasonText(stored)} ${text}`, code, params);

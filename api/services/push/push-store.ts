@@ -87,7 +87,9 @@ export class PushStore {
     return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
 
-  /** Wakes the planners after the commit: transactions that commit at the same time share a NOTIFY. */
+  /**
+   * Wakes the planners after the commit: transactions that commit at the same time share a NOTIFY.
+   */
   async #storeTogether(
     pushes: UnstoredPush[],
     options: { lockTimeoutMs?: number } = {},

@@ -126,7 +126,9 @@ export class ReceiptService {
     }
   }
 
-  /** Writes each source in a transaction of its own. Returns the error of each call, if it failed. */
+  /**
+   * Writes each source in a transaction of its own. Returns the error of each call, if it failed.
+   */
   async #write(calls: CallReceipts[]): Promise<unknown[]> {
     const failures = new Map<CallReceipts, unknown>();
     for (const ofSource of Map.groupBy(calls, ({ source }) => source.connector).values()) {

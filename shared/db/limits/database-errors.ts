@@ -66,7 +66,9 @@ export function isConnectionFailure(error: unknown): boolean {
 export const failureKinds = ['unreachable', 'timeout', 'lock', 'deadlock', 'other'] as const;
 export type FailureKind = (typeof failureKinds)[number];
 
-/** Returns the kind of a failed statement; undefined if the database is not at fault (a constraint). */
+/**
+ * Returns the kind of a failed statement; undefined if the database is not at fault (a constraint).
+ */
 export function failureKind(error: unknown): FailureKind | undefined {
   if (isConnectionFailure(error)) return 'unreachable';
   if (isStatementTimeout(error)) return 'timeout';

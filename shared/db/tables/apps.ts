@@ -274,7 +274,7 @@ const versionsText = (condition: string): string =>
      FROM app a WHERE a.app_id ${condition}`;
 
 const severalStatement = prepare(versionsText('= ANY($1::text[])'));
-/** For one app: PostgreSQL would plan a list anew each time, because the plan depends on its length. */
+/** For one app: PostgreSQL plans a list at each execution, since the plan depends on its length. */
 const oneStatement = prepare(versionsText('= $1'));
 
 /** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */

@@ -53,7 +53,9 @@ export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
 export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
-/** Fields of a row's text: empty is NULL; quotes and backslashes are doubled (PostgreSQL, 8.16.6). */
+/**
+ * Fields of a row's text: empty is NULL; quotes and backslashes are doubled (PostgreSQL, 8.16.6).
+ */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
 const fieldsOf = (text: string): (string | null)[] =>
@@ -296,7 +298,10 @@ export interface DeviceKind {
   vendor: string | null;
 }
 
-/** `min` makes the planner use the index; for EXISTS it may prefer a scan that ends at the first row. */
+/**
+ * `min` makes the planner use the index; for EXISTS it may prefer a scan that ends at the first
+ * row.
+ */
 const existing = new AppStatement(
   4,
   (

@@ -91,7 +91,9 @@ const insertStatement = prepare(
     ORDER BY b.ordinality RETURNING id`,
 );
 
-/** Writes batches of pushes in one statement. Returns the ids of the batches, by push and in order. */
+/**
+ * Writes batches of pushes in one statement. Returns the ids of the batches, by push and in order.
+ */
 export async function insertBatchesOf(
   tx: Handle,
   pushes: readonly { appId: string; pushId: number; batches: readonly NewBatch[] }[],

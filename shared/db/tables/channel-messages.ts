@@ -207,7 +207,9 @@ async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[
 /** Grace period: an `enqueueMessage` in progress at the expiry must still find its message. */
 const graceMs = 10 * 60_000;
 
-/** Joined with a CTE, since a plan may run a subquery of IN several times, each with its own limit. */
+/**
+ * Joined with a CTE, since a plan may run a subquery of IN several times, each with its own limit.
+ */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
      SELECT i.app_id, i.id FROM channel_message m
@@ -414,7 +416,9 @@ export async function findCrowdedInboxes(
   return { installations, next };
 }
 
-/** Locks in the order of acknowledgements, to avoid deadlocks. A locked row is being acknowledged. */
+/**
+ * Locks in the order of acknowledgements, to avoid deadlocks. A locked row is being acknowledged.
+ */
 const displaceStatement = prepare(`
   WITH crowded AS MATERIALIZED (
     SELECT installation, count(*) - ${maxPendingMessages} AS excess FROM channel_inbox

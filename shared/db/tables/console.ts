@@ -30,7 +30,10 @@ export interface SessionBounds {
   createdAfter: Date;
 }
 
-/** Most sessions of one token; a further one replaces the session of this token that is idle longest. */
+/**
+ * Most sessions of one token; a further one replaces the session of this token that is idle
+ * longest.
+ */
 const maxSessionsOfToken = 20;
 /** Login codes of one token that wait at a time. */
 const maxCodesOfToken = 10;

@@ -28,7 +28,9 @@ export interface SlotRow {
 
 const epochMs = (value: string) => `(extract(epoch FROM ${value}) * 1000)::float8`;
 
-/** Columns of a `SlotRow` from `push_batch b` and `notification n`; null after a change of the pace. */
+/**
+ * Columns of a `SlotRow` from `push_batch b` and `notification n`; null after a change of the pace.
+ */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS "slotAt",
   ${epochMs('b.slot_at - clock_timestamp()')} AS "slotInMs", b.slot_ms AS "slotMs"`;
@@ -44,7 +46,10 @@ export const paceShare = 0.97;
 
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
-/** Seconds since the epoch, by immutable functions: Citus allows no others in an UPDATE with columns. */
+/**
+ * Seconds since the epoch, by immutable functions: Citus allows no others in an UPDATE with
+ * columns.
+ */
 const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
 
 const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;

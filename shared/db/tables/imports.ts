@@ -30,7 +30,9 @@ export interface Merged {
   unwritten: Unwritten[];
 }
 
-/** Temporary table of staged rows, and where they go. All names are constants, never of a request. */
+/**
+ * Temporary table of staged rows, and where they go. All names are constants, never of a request.
+ */
 interface Stage {
   name: string;
   table: string;
@@ -41,7 +43,10 @@ interface Stage {
   unique: Readonly<Record<string, string>>;
 }
 
-/** Creates the temporary tables of a stage on this connection; `extra`: further columns of the stage. */
+/**
+ * Creates the temporary tables of a stage on this connection; `extra`: further columns of the
+ * stage.
+ */
 async function openStage(connection: Handle, stage: Stage, extra: readonly string[] = []): Promise<void> {
   const { name, table, shadow, columns, unique } = stage;
   const selected = ['0::bigint AS line', ...extra, ...columns];
@@ -86,7 +91,9 @@ function unwrittenRows(tx: Handle, appId: string, { name, unique }: Stage, table
   );
 }
 
-/** Finds the staged rows that exist or conflict with another row, and deletes them from the stage. */
+/**
+ * Finds the staged rows that exist or conflict with another row, and deletes them from the stage.
+ */
 async function takeUnwritten(tx: Handle, appId: string, stage: Stage): Promise<Unwritten[]> {
   const rows = await unwrittenRows(tx, appId, stage, stage.table);
   const kept = rows.filter(({ isThere, holders }) => isThere || Object.keys(holders).length > 0);
@@ -185,8 +192,8 @@ export async function writeNewInstallations(
 
 /**
  * Writes the new rows of a batch in line order and returns the others; existing rows stay
- * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table. `areKnown`:
- * most rows probably exist, and looking them up costs less than a failing insert.
+ * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table.
+ * `areKnown`: most rows probably exist, and looking them up costs less than a failing insert.
  */
 export async function mergeInstallations(
   tx: Handle,

@@ -110,7 +110,9 @@ async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = 
   return query(db).rows(statement, [appId, ...given.map(({ value }) => value)]);
 }
 
-/** Finds the installations that match one of the ids, by their keys, with the version of each row. */
+/**
+ * Finds the installations that match one of the ids, by their keys, with the version of each row.
+ */
 export async function findInstallationsOfDevice(
   db: Handle,
   appId: string,
@@ -196,7 +198,9 @@ export async function takeRegistration(
   );
 }
 
-/** Locks installations in the order of their keys, to avoid deadlocks. Returns the keys and ACLs. */
+/**
+ * Locks installations in the order of their keys, to avoid deadlocks. Returns the keys and ACLs.
+ */
 export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]) =>
   query(tx).rows<Pick<Installation, 'id'> & { acl: Json }>(
     `SELECT id, fields -> 'ACL' AS acl FROM installation
@@ -324,7 +328,9 @@ const releasedAtOnce = 1000;
 interface Walk {
   appId: string;
   now: Date;
-  /** Start of the next walk after one of several pages; one of a single page begins again at once. */
+  /**
+   * Start of the next walk after one of several pages; one of a single page begins again at once.
+   */
   nextAt: Date;
 }
 
@@ -369,7 +375,9 @@ export const continueRegistrationWalk = (db: Database, walk: Walk): Promise<bool
     return (await continueWalk(tx, registrationWalk, walk, makePage)) !== null;
   });
 
-/** Lets the next walk begin at once: an import may have written registration ids that devices have. */
+/**
+ * Lets the next walk begin at once: an import may have written registration ids that devices have.
+ */
 export const hastenRegistrationWalk = (db: Handle, appId: string) =>
   db.query("UPDATE registration_walk SET next_at = '-infinity' WHERE app_id = $1", [appId]);
 

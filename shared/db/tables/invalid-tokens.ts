@@ -15,7 +15,9 @@ const pageSize = 5000;
 /** A push by its internal key. */
 type PushKey = { appId: string; pushId: number };
 
-/** Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile. */
+/**
+ * Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile.
+ */
 interface JudgedProfile extends ProfileAnswers {
   successes: ReadonlySet<string>;
 }
@@ -63,7 +65,9 @@ interface InvalidSelection extends PushKey {
   successes?: ReadonlySet<string>;
 }
 
-/** Deletes the installations with invalid tokens that were not saved since. Returns their number. */
+/**
+ * Deletes the installations with invalid tokens that were not saved since. Returns their number.
+ */
 export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
   let deleted = 0;
   let after: number | null = 0;
@@ -109,7 +113,9 @@ export async function deleteInvalidPage(
   return { last: size < pageSize ? null : last, deleted };
 }
 
-/** Notes on the record of a push which profiles kept their invalid tokens; empty clears the note. */
+/**
+ * Notes on the record of a push which profiles kept their invalid tokens; empty clears the note.
+ */
 export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: readonly KeptTokens[]) =>
   query(db).run(
     'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2',
@@ -222,7 +228,9 @@ export async function deleteReportedInvalid(
   }
 }
 
-/** Deletes the installations with certain reports, of one connector or all. Returns their number. */
+/**
+ * Deletes the installations with certain reports, of one connector or all. Returns their number.
+ */
 export const deleteReported = (
   tx: Handle,
   { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },

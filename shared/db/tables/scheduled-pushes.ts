@@ -363,7 +363,9 @@ export async function giveApproval(
   return 'resumed';
 }
 
-/** Lists apps with pushes that wait for an approval since a time, the one that waits longest first. */
+/**
+ * Lists apps with pushes that wait for an approval since a time, the one that waits longest first.
+ */
 export const listWaitingApprovals = (db: Handle, limit: number) =>
   query(db).rows<{ appId: string; pushes: number; since: Date }>(
     `SELECT a.app_id AS "appId", count(*) AS pushes, min(a.asked_at) AS since
@@ -387,7 +389,9 @@ export async function findWaitingForApproval(
   return new Set(waiting);
 }
 
-/** Starts of a push at local time: the one in work, and the one before it; null before the first. */
+/**
+ * Starts of a push at local time: the one in work, and the one before it; null before the first.
+ */
 interface LocalProgress {
   after: Date | null;
   at: Date | null;

@@ -195,7 +195,9 @@ export const sum = (numbers: readonly number[]): number =>
 
 /** Process whose CARILLON_SECRET differs in a way that matters. */
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
-  /** `cannotRead`: lacks the key; `encryptsOtherwise`: has another first key; `unknown`: is older. */
+  /**
+   * `cannotRead`: lacks the key; `encryptsOtherwise`: has another first key; `unknown`: is older.
+   */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
 

@@ -242,7 +242,9 @@ export async function heldIdentities(
   ]);
 }
 
-/** Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did. */
+/**
+ * Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did.
+ */
 export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
   if (unions.length === 0) return false;
   return query(tx).hasRows(

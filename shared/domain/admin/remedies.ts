@@ -177,8 +177,8 @@ const byStatus: Readonly<Record<string, RemedyCode>> = {
 };
 
 /**
- * Returns the remedy of the cause that a stored reason names; `vendorCode` for a reason that is not in the
- * catalogue.
+ * Returns the remedy of the cause that a stored reason names; `vendorCode` for a reason that is not
+ * in the catalogue.
  */
 function ofReason(reason: string): RemedyCode {
   const { code, params } = readReason(reason);

@@ -9,8 +9,9 @@ export type TextParams = { [name: string]: string | number | null | Text };
 export type TextLanguage = 'en' | 'zh';
 
 /**
- * Texts of the explanation of a push at a device. `{name}` is a parameter; a part in brackets is left out where its
- * parameter is null. `connector`, `state` and `why`, a stored reason, have names of their own in each language.
+ * Texts of the explanation of a push at a device. `{name}` is a parameter; a part in brackets is
+ * left out where its parameter is null. `connector`, `state` and `why`, a stored reason, have names
+ * of their own in each language.
  */
 export const traceTexts = {
   handedOver: {

@@ -12,8 +12,9 @@ export const noDevices: PushOrder['target'] = {
 };
 
 /**
- * Condition over `push_failure` that an unanswered request may have reached the recipient, at any try. Rows of the version
- * before are looked up in the batches. A stored reason begins with its text (`shared/domain/reasons.ts`).
+ * Condition over `push_failure` that an unanswered request may have reached the recipient, at any
+ * try. Rows of the version before are looked up in the batches. A stored reason begins with its
+ * text (`shared/domain/reasons.ts`).
  */
 const isUnsure = (appId: string, pushId: string): string =>
   `(status = 0 AND (reason = 'unknown' OR starts_with(reason, 'retries exhausted:'))

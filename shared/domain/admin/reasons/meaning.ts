@@ -15,8 +15,9 @@ export type Meaning = {
 type Language = 'en' | 'zh';
 
 /**
- * Returns what a stored reason of a gateway, a connection or this service means, as replies of the admin API show it
- * beside the text of the reason. A reason that is not in the catalogue has the code `other`.
+ * Returns what a stored reason of a gateway, a connection or this service means, as replies of the
+ * admin API show it beside the text of the reason. A reason that is not in the catalogue has the
+ * code `other`.
  */
 export function meaningOf(reason: string): Meaning {
   const { code: known, params } = readReason(reason);
