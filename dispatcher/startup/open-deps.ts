@@ -117,6 +117,7 @@ async function openBatchedDatabase(
     maxConnections: config.connections.small,
     minConnections: idleBatchedConnections,
     pooler: config.pooler,
+    isPipelined: true,
     settings,
     onError: (error) => log.warn({ err: error }, 'database connection lost'),
   });

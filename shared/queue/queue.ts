@@ -1,6 +1,7 @@
 import { PgBoss } from 'pg-boss';
 import { z } from 'zod';
 import { Batcher } from '../batcher.ts';
+import { sleep } from '../clock.ts';
 import type { Database, Handle } from '../db/pool.ts';
 import { PreparedStatements } from '../db/prepared.ts';
 import type { Logger } from '../process/logging.ts';
@@ -54,6 +55,11 @@ const adapter = (handle: Handle) => ({
 
 /** Most calls of `wake` that share a NOTIFY. */
 const mostWakes = 1000;
+/**
+ * Shortest pause between two of them. Planners that are busy take jobs every 24 ms at most, so more
+ * of them would cost CPU time only.
+ */
+const wakePauseMs = 8;
 
 /** What `deleteJob` of pg-boss returns: its type says nothing. */
 const ended = z.object({ affected: z.number() });
@@ -75,6 +81,7 @@ export class JobQueue {
       ...{ concurrency: 1, size: mostWakes },
       run: async (queues) => {
         await wakeConsumers(db, [...new Set(queues)]);
+        await sleep(wakePauseMs);
         return [];
       },
     });
@@ -171,8 +178,8 @@ export class JobQueue {
   }
 
   /**
-   * Wakes the consumers of a queue. Calls during a NOTIFY share the next one. If it fails, the
-   * consumers find the jobs by their poll.
+   * Wakes the consumers of a queue, and resolves some milliseconds later. Calls until then share the
+   * next NOTIFY. If it fails, the consumers find the jobs by their poll.
    */
   wake({ queue }: { queue: string }): Promise<void> {
     return this.#wakes.run(queue);

@@ -21,10 +21,10 @@ export const repeatWindowMs = 5 * 60_000;
 /** Pushes of one transaction, and limits of the pushes that wait for theirs. */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 /**
- * Transactions at the same time. Those without request ids wait for no lock; while one commits, the
- * next one is written.
+ * Transactions at the same time. Those without request ids wait for no lock: one at a time holds more
+ * pushes, each of which costs less.
  */
-const plainConcurrency = 2;
+const plainConcurrency = 1;
 const claimingConcurrency = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'accepted pushes';
