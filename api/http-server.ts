@@ -69,11 +69,16 @@ export function listen(
       keepAliveTimeout: limits.keepAliveMs,
       requireHostHeader: false,
       maxHeaderSize: maxUrlBytes + maxHeaderBytes,
-      shouldUpgradeCallback: (request) => server.listenerCount('upgrade') > 0 && isChannelUpgrade(request),
+      shouldUpgradeCallback: (request) => {
+        // Nobody upgrades while the api starts: the request is answered as any other, by 503.
+        const isUpgrade = server.listenerCount('upgrade') > 0 && isChannelUpgrade(request);
+        if (isUpgrade) forgetHead(request.socket);
+        return isUpgrade;
+      },
     },
     limitPipelining(checkHead(handle), limits.maxPipelined),
   );
-  limitUnfinishedHeads(server, limits);
+  const forgetHead = limitUnfinishedHeads(server, limits);
   server.maxConnections = limits.maxConnections;
   server.on('clientError', (error, socket) => answerClientError(error, socket, limits.lingerMs));
   return new Promise((resolve, reject) => {
@@ -104,11 +109,12 @@ const hostMissing = { status: 400, text: 'The header Host is missing.' };
 /**
  * Closes the connections with the most bytes of an unfinished request head while all together hold
  * more than `maxUnfinishedBytes`: their keys are not known yet, so no other limit counts them.
+ * Returns what ends this for the socket of an upgrade.
  */
 function limitUnfinishedHeads(
   server: Server,
   { maxUnfinishedBytes, checkEveryMs }: Pick<ServerLimits, 'maxUnfinishedBytes' | 'checkEveryMs'>,
-): void {
+): (socket: Socket) => void {
   /** Connections that read no request, and the bytes that earlier requests read from them. */
   const readBefore = new Map<Socket, number>();
   /**
@@ -134,7 +140,6 @@ function limitUnfinishedHeads(
       else request.once('close', () => end(socket));
     });
   });
-  server.on('upgrade', ({ socket }) => readBefore.delete(socket));
   const check = () => {
     const heads = [...readBefore].map(([socket, before]) => ({ socket, bytes: socket.bytesRead - before }));
     let sum = heads.reduce((total, { bytes }) => total + bytes, 0);
@@ -147,6 +152,7 @@ function limitUnfinishedHeads(
   };
   const timer = setInterval(check, Math.min(checkEveryMs, 500)).unref();
   server.once('close', () => clearInterval(timer));
+  return (socket) => readBefore.delete(socket);
 }
 
 /**

@@ -1,7 +1,9 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { WebSocket } from 'ws';
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
 import { choosePort } from '../../ops/local/ports.ts';
@@ -28,6 +30,14 @@ const freePort = () => choosePort({ asked: 0, usual: 0, host: '127.0.0.1', varia
 async function readiness(port: number): Promise<{ code: number; status: string } | undefined> {
   const reply = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
   return reply && { code: reply.status, ...JSON.parse(await reply.text()) };
+}
+
+/** Returns the status of the answer to a device that asks for a WebSocket. */
+async function statusOfUpgrade(port: number): Promise<number | undefined> {
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/1.1/channel`);
+  const [, response]: [unknown, IncomingMessage] = await once(socket, 'unexpected-response');
+  response.destroy();
+  return response.statusCode;
 }
 
 describe('a CARILLON_SECRET that does not open the database', () => {
@@ -149,7 +159,7 @@ describe('a database of another version', () => {
     expect(api.messages).toContain('the database is fit to work on');
   });
 
-  test('makes an api listen, unready, and refuse calls for a while', async () => {
+  test('makes an api listen, unready, and refuse calls and devices for a while', async () => {
     const database = await createEmptyDatabase();
     onTestFinished(() => database.drop());
     const port = await freePort();
@@ -165,6 +175,8 @@ describe('a database of another version', () => {
       retry: '5',
       body: { code: 503, error: 'The service is starting.' },
     });
+    // A device that comes back meanwhile is refused too; without an answer it would wait for its own time-out.
+    expect(await statusOfUpgrade(port)).toBe(503);
     await migrate(database.url);
     await starting;
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
