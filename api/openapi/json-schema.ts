@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { components } from '../replies/component.ts';
+import { descriptionOf } from '../requests/checked.ts';
 import type { Route } from '../route.ts';
 
 /** Schemas of replies in the form of the document. */
@@ -47,7 +48,7 @@ const byName = ([a]: [string, Json], [b]: [string, Json]): number => (a < b ? -1
 /** Converts the schema of a query or a body to that of the values that a caller sends. */
 export function requestSchema(schema: z.ZodType): JsonObject {
   const registry = z.registry<{ id: string }>();
-  registry.add(schema, { id: inlinePrefix });
+  registry.add(descriptionOf(schema) ?? schema, { id: inlinePrefix });
   return convert(registry, 'input').get(inlinePrefix) ?? {};
 }
 
@@ -59,6 +60,10 @@ function convert(
     io,
     uri: (id) => `${componentPath}${id}`,
     unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      const parsedLater = descriptionOf(zodSchema);
+      if (parsedLater) Object.assign(jsonSchema, requestSchema(parsedLater));
+    },
   });
   const converted = Object.entries(schemas).filter(([id]) => id !== '__shared');
   return new Map(converted.map(([id, schema]) => [id, objectOf(tidy(jsonOf(schema)))]));

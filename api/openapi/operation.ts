@@ -63,9 +63,9 @@ function pathParameters(path: string, example: Example | undefined): JsonObject[
   }));
 }
 
-function queryParameters({ documented }: Route, example: Example | undefined): JsonObject[] {
-  if (!documented.query) return [];
-  const { properties = {}, required = [] } = requestSchema(documented.query);
+function queryParameters({ query }: Route, example: Example | undefined): JsonObject[] {
+  if (!query) return [];
+  const { properties = {}, required = [] } = requestSchema(query);
   return Object.entries(properties ?? {}).map(([name, member]) => {
     const { description, ...schema } = isJsonObject(member) ? member : {};
     const isRequired = Array.isArray(required) && required.includes(name);
@@ -89,13 +89,13 @@ const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
   limit.rate === 'push' || forwardsBody ? [{ $ref: '#/components/parameters/Prod' }] : [];
 
 function bodyOf(route: Route, example: Example | undefined): JsonObject {
-  const { limit, documented, hasRawBody, forwardsBody, isBodyRequired, method } = route;
+  const { limit, body, hasRawBody, forwardsBody, isBodyRequired, method } = route;
   if (limit.bodyBytesBelow === 0) return {};
   const own = exampleOf(example?.body);
   if (hasRawBody) return { requestBody: { content: { '*/*': { schema: {}, ...own } } } };
   if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {}, ...own } } } };
-  if (!documented.body) return {};
-  const schema = requestSchema(documented.body);
+  if (!body) return {};
+  const schema = requestSchema(body);
   const isRequired = isBodyRequired || (method !== 'DELETE' && Array.isArray(schema.required));
   return {
     requestBody: {

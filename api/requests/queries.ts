@@ -1,14 +1,21 @@
 import { z } from 'zod';
-import { flagQuery } from '../../../shared/domain/plain-values.ts';
+import { flagQuery } from '../../shared/domain/plain-values.ts';
+import { refusedAs } from './checked.ts';
 
 /**
- * Query parameters of calls that read and write objects, for the document only: the services check them
- * (protocol/queries.md#query-parameters). Other parameters are ignored.
+ * Query parameters of calls that read and write objects (protocol/queries.md#query-parameters). Other
+ * parameters are ignored. The services read the texts: conditions, lists of names, numbers.
  */
+
+const parameters = <const S extends z.ZodRawShape>(shape: S) =>
+  refusedAs(z.object(shape), { invalid: 'invalidQuery', isNamed: true });
 
 const text = z.string().optional();
 const flag = flagQuery;
 const name = z.string().max(128);
+
+const integerIn = (value: unknown) =>
+  typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
 
 const where = text.describe(
   'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
@@ -29,18 +36,22 @@ const part = { keys, include };
 const list = {
   where,
   limit,
-  skip: z.int().min(0).optional().describe('Number of objects to leave out.'),
+  skip: z
+    .preprocess((value) => (value === '' ? undefined : integerIn(value)), z.int().min(0).optional())
+    .optional()
+    .describe('Number of objects to leave out.'),
   order: text.describe('Up to ten members, separated by commas; `-name` sorts descending.'),
   ...part,
   count: flag.describe('`1`: the reply has the number of all matches.'),
 };
 
 /** List of installations. */
-export const installationListQuery = z.object({ ...list, returnACL: returnAcl });
+export const installationListQuery = parameters({ ...list, returnACL: returnAcl });
 /** List of users. */
-export const userListQuery = z.object({ ...list, returnACL: returnAcl });
+export const userListQuery = parameters({ ...list, returnACL: returnAcl });
 /** List of roles. */
-export const roleListQuery = userListQuery.extend({
+export const roleListQuery = parameters({
+  ...userListQuery.shape,
   redirectClassNameForKey: z
     .enum(['users', 'roles'])
     .optional()
@@ -48,9 +59,9 @@ export const roleListQuery = userListQuery.extend({
 });
 
 /** Read of one installation. */
-export const installationReadQuery = z.object({ ...part, returnACL: returnAcl });
+export const installationReadQuery = parameters({ ...part, returnACL: returnAcl });
 /** Read of one user or role. */
-export const objectReadQuery = z.object({ ...part, returnACL: returnAcl });
+export const objectReadQuery = parameters({ ...part, returnACL: returnAcl });
 
 const fetching = {
   fetchWhenSave: flag.describe('The reply has the new values.'),
@@ -58,27 +69,31 @@ const fetching = {
 };
 
 /** Creation of an object. */
-export const createQuery = z.object(fetching);
+export const createQuery = parameters(fetching);
 /** Update of an object. */
-export const updateQuery = z.object({
+export const updateQuery = parameters({
   ...fetching,
   where: text.describe('Condition as JSON that the object must meet; otherwise 305.'),
 });
 /** Deletion of objects. */
-export const deleteQuery = updateQuery.pick({ where: true });
+export const deleteQuery = parameters({ where: updateQuery.shape.where });
 
 /** Sign-up by a third-party account or by a number. */
-export const signUpQuery = z.object({
+export const signUpQuery = parameters({
   failOnNotExist: flag.describe('An account that does not exist is 211 and is not created.'),
 });
 
 /** Read of the user that a session token belongs to. */
-export const ownUserQuery = z.object({
-  session_token: text.describe('Session token of clients that send no header.'),
+export const ownUserQuery = parameters({
+  // Two tokens are an unknown one.
+  session_token: z
+    .union([z.string(), z.array(z.string())])
+    .optional()
+    .describe('Session token of clients that send no header.'),
 });
 
 /** Scan of a class. */
-export const scanQuery = z.object({
+export const scanQuery = parameters({
   where,
   limit,
   keys,
@@ -91,7 +106,7 @@ export const scanQuery = z.object({
 });
 
 /** CQL statement. */
-export const cqlQuery = z.object({
+export const cqlQuery = parameters({
   cql: z.string().max(16_384).describe('`select` statement.'),
   pvalues: text.describe('Values of the placeholders `?`, as a JSON list.'),
 });

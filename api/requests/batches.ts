@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { jsonObject } from '../../../shared/domain/json-schema.ts';
-import { maxItems } from '../../services/batch/items.ts';
+import { jsonObject } from '../../shared/domain/json-schema.ts';
+import { maxItems } from '../services/batch/items.ts';
+import { partParsedByService } from './checked.ts';
 
-/** Bodies of batches, for the document only: the service checks them (protocol/objects.md#batches). */
+/** Bodies of batches (protocol/objects.md#batches). A fault of one call is the reply to this call. */
 
 const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
 const params = jsonObject
@@ -18,7 +19,7 @@ const call = z.object({
 
 /** Batch of calls. */
 export const batchBody = z.object({
-  requests: z.array(call).max(maxItems).describe('Calls; replies are in their order.'),
+  requests: z.array(partParsedByService(call)).max(maxItems).describe('Calls; replies are in their order.'),
 });
 
 const child = z.object({
@@ -40,5 +41,5 @@ const save = call.extend({
 
 /** Batch of objects to save. */
 export const batchSaveBody = z.object({
-  requests: z.array(save).max(maxItems).describe('Saves; children are saved first.'),
+  requests: z.array(partParsedByService(save)).max(maxItems).describe('Saves; children are saved first.'),
 });

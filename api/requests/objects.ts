@@ -1,0 +1,137 @@
+import { z } from 'zod';
+import { deviceTypes } from '../../shared/domain/labels.ts';
+import { code, phone } from './accounts.ts';
+import { openBody, refusedAs } from './checked.ts';
+
+/**
+ * Bodies with users, installations and roles. The services check what concerns several members, and
+ * the results of operations.
+ */
+
+/** Changes of a stored value (protocol/objects.md#operations). */
+const operation = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
+  z.looseObject({ __op: z.enum(names) });
+const deletion = operation('Delete');
+const counterOperation = operation('Increment', 'Decrement', 'Delete', 'Batch');
+const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch');
+
+const orDeletion = <S extends z.ZodType>(schema: S) => z.union([schema, deletion]).nullish();
+
+const acl = refusedAs(
+  z.union([
+    z.record(z.string(), z.strictObject({ read: z.boolean().optional(), write: z.boolean().optional() })),
+    deletion,
+  ]),
+  { invalid: 'invalidAcl' },
+)
+  .nullish()
+  .describe('Permissions by user id, `role:<name>`, or `*` for every caller.');
+
+const text = z.string().max(255);
+
+/** A member of a device: null and an empty text remove it. */
+const removable = <S extends z.ZodType>(schema: S, rule: string) =>
+  z.preprocess((value) => (value === '' ? null : value), z.union([schema, deletion], rule).nullish());
+const removableText = (maxLength: number) =>
+  removable(z.string().max(maxLength), `must be a text of at most ${maxLength} characters`);
+
+const device = {
+  deviceToken: refusedAs(removableText(200), { invalid: 'invalidDeviceToken', isNamed: true }).describe(
+    'Token of APNs; required for `ios`.',
+  ),
+  installationId: removableText(200).describe(
+    'Id that the client made; required for `android`. Never changes.',
+  ),
+  registrationId: removableText(512).describe('Id that the service of the vendor assigned.'),
+  vendor: removableText(64).describe('Vendor of `registrationId`: a wire name or a neutral one.'),
+  deviceProfile: removableText(64).describe('Name of the push profile; `_default` by default.'),
+  apnsTopic: removableText(255).describe('Topic of APNs (bundle id).'),
+  pgwTopic: removableText(255).describe('Same as `apnsTopic`.'),
+  apnsTeamId: removableText(255).describe('Team of APNs.'),
+  pgwTeamId: removableText(255).describe('Same as `apnsTeamId`.'),
+  channels: refusedAs(removable(z.union([z.array(text), listOperation]), 'must be a list of texts'), {
+    invalid: 'invalidChannel',
+    isNamed: true,
+  }).describe('Subscribed channels, or an operation that adds or removes some.'),
+  valid: removable(z.boolean(), 'must be true or false').describe(
+    '`false`: no pushes are sent to the installation.',
+  ),
+  timeZone: removableText(255).describe('Time zone of the device.'),
+  badge: removable(z.union([z.int(), counterOperation]), 'must be a whole number').describe(
+    'Number that `badge: "Increment"` of a push counts up.',
+  ),
+};
+
+const deviceType = removable(z.enum([...deviceTypes]), `must be one of ${deviceTypes.join(', ')}`).describe(
+  'Type of the device; required for a new installation, and never changes.',
+);
+
+/** Changes of an installation (protocol/installations.md#registration); other members are custom. */
+export const installationChanges = openBody({ deviceType, ...device });
+
+/** Registration of an installation. */
+export const registrationBody = openBody({
+  deviceType,
+  ...device,
+  objectId: z.string().optional().describe('Id of an installation that exists.'),
+});
+
+const authData = z
+  .union([
+    z.record(z.string(), refusedAs(z.looseObject({}).nullable(), { invalid: 'linkedIdMissing' })),
+    deletion,
+  ])
+  .nullish()
+  .describe('Third-party accounts by platform; null unlinks one.');
+
+const user = {
+  username: refusedAs(z.string(), { invalid: 'invalidUsername' })
+    .optional()
+    .describe('Unique name; required with `password` at sign-up.'),
+  password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' }).optional(),
+  email: refusedAs(orDeletion(z.string()), { invalid: 'invalidEmail' }).describe('Unique address.'),
+  mobilePhoneNumber: refusedAs(orDeletion(z.string()), { invalid: 'invalidPhone' }).describe(
+    'Number with a country code; one without it belongs to +86.',
+  ),
+  authData,
+  ACL: acl,
+};
+
+/** Members of a new user, or changes of a user (protocol/users.md#calls-for-users); other members are custom. */
+export const userMembers = openBody(user);
+
+/** Hints for a deletion. */
+export const deletionBody = openBody({
+  __ignore_hooks: z
+    .unknown()
+    .optional()
+    .describe('Hooks to leave out; see protocol/functions.md#ignored-hooks.'),
+});
+
+/** Sign-up or login by a code (protocol/codes.md#phone-accounts). */
+export const phoneLoginBody = openBody({
+  ...user,
+  mobilePhoneNumber: phone.describe('Number that the code was sent to.'),
+  smsCode: code.describe('Code of the general code service.'),
+});
+
+const relation = z
+  .union([
+    operation('AddRelation', 'RemoveRelation', 'Batch'),
+    z.looseObject({ __type: z.literal('Relation') }),
+  ])
+  .optional()
+  .describe('`objects`: at most 1,000 pointers; `Batch` has up to ten operations in `ops`.');
+
+const role = { users: relation, roles: relation, ACL: acl };
+
+/** New role (protocol/roles.md#role-fields); other members are custom. */
+export const roleBody = openBody({
+  name: refusedAs(z.string().max(128), { missing: 'invalidRoleName', invalid: 'invalidRoleName' }).describe(
+    'Unique name; never changes.',
+  ),
+  ...role,
+});
+
+/** Changes of a role. */
+export const roleChanges = openBody(role);
