@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { unstorableText } from '../../shared/domain/json.ts';
-import { refusalAt } from '../requests/checked.ts';
+import { refusalOfFault } from '../requests/checked.ts';
 
 /**
  * Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with the name of the
@@ -17,7 +17,7 @@ export function checkSchema(schema: z.ZodType | undefined, value: unknown, where
   const refusal = result.error.issues.map(refusalOf).find((found) => found !== undefined);
   if (refusal) throw refusal;
   const text = path ? `${path}: ${issue?.message}` : `The ${where}: ${issue?.message}`;
-  const own = issue && refusalAt(schema, pathOf(issue), value);
+  const own = issue && refusalOfFault(schema, { path: pathOf(issue), code: issue.code }, value);
   if (own && !own.isNamed) throw new Refusal(own.name);
   throw new Refusal(own?.name ?? (where === 'query' ? 'invalidParameter' : 'incorrectType'), { text });
 }

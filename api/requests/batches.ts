@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { jsonObject } from '../../shared/domain/json-schema.ts';
 import { maxItems } from '../services/batch/items.ts';
-import { partParsedByService } from './checked.ts';
+import { partParsedByService, refusedAs } from './checked.ts';
 
 /** Bodies of batches (protocol/objects.md#batches). A fault of one call is the reply to this call. */
 
@@ -17,9 +17,17 @@ const call = z.object({
   body: z.looseObject({}).nullish().describe('Body of the call.'),
 });
 
+/** List of requests. */
+const requestsOf = (item: z.ZodType) =>
+  refusedAs(z.array(partParsedByService(item)).max(maxItems), {
+    invalid: 'malformedJson',
+    tooBig: 'tooLarge',
+    isNamed: true,
+  });
+
 /** Batch of calls. */
 export const batchBody = z.object({
-  requests: z.array(partParsedByService(call)).max(maxItems).describe('Calls; replies are in their order.'),
+  requests: requestsOf(call).describe('Calls; replies are in their order.'),
 });
 
 const child = z.object({
@@ -41,5 +49,5 @@ const save = call.extend({
 
 /** Batch of objects to save. */
 export const batchSaveBody = z.object({
-  requests: z.array(partParsedByService(save)).max(maxItems).describe('Saves; children are saved first.'),
+  requests: requestsOf(save).describe('Saves; children are saved first.'),
 });

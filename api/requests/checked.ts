@@ -9,12 +9,14 @@ import { jsonValue } from '../../shared/domain/json-schema.ts';
  */
 
 /**
- * Refusals of a member in place of 111: `missing` where it is absent, null or empty. `isNamed`: the
- * text of `invalid` is the name of the member and the rule that it breaks, not that of the code.
+ * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `tooBig` beyond
+ * its greatest length or number. `isNamed`: the text is the name of the member and the rule that it
+ * breaks, not that of the code.
  */
 export interface MemberRefusals {
   missing?: ErrorName;
   invalid?: ErrorName;
+  tooBig?: ErrorName;
   isNamed?: boolean;
 }
 
@@ -22,28 +24,35 @@ const refusals = z.registry<MemberRefusals>();
 
 /** Names the refusals of a member, or of all members of an object without refusals of their own. */
 export function refusedAs<S extends z.ZodType>(schema: S, names: MemberRefusals): S {
-  refusals.add(schema, names);
-  return schema;
+  const own = schema.clone();
+  refusals.add(own, names);
+  return own;
 }
 
-/** Returns the refusal of a fault at this path of a value; undefined for the default. */
-export function refusalAt(
+/** A fault of a value: where it is, and zod's code of it. */
+interface Fault {
+  path: readonly PropertyKey[];
+  code: string;
+}
+
+/** Returns the refusal of a fault of a value; undefined for the default. */
+export function refusalOfFault(
   schema: z.ZodType,
-  path: readonly PropertyKey[],
+  { path, code }: Fault,
   value: unknown,
 ): { name: ErrorName; isNamed: boolean } | undefined {
-  let { missing, invalid, isNamed = false } = refusals.get(schema) ?? {};
+  let names = namesOf(schema) ?? {};
   let at: unknown = schema;
   let found = value;
   for (const key of path) {
     at = memberOf(at, key);
-    if (at instanceof z.ZodType)
-      ({ missing, invalid, isNamed = false } = namesOf(at) ?? { missing, invalid, isNamed });
+    names = namesOf(at) ?? names;
     found = isJsonObject(found) ? found[String(key)] : undefined;
   }
-  if (missing && (found === undefined || found === null || found === ''))
-    return { name: missing, isNamed: false };
-  return invalid && { name: invalid, isNamed };
+  const { missing, invalid, tooBig, isNamed = false } = names;
+  const isMissing = found === undefined || found === null || found === '';
+  const name = (isMissing ? missing : code === 'too_big' ? tooBig : undefined) ?? invalid;
+  return name && { name, isNamed: isNamed && name !== missing };
 }
 
 /** A member that may be absent or null: undefined then. */
@@ -54,25 +63,30 @@ export const optional = <S extends z.ZodType>(schema: S) =>
 export const openBody = (shape: z.ZodRawShape): z.ZodType<JsonObject> =>
   z.looseObject(shape).pipe(z.custom<JsonObject>(isJsonObject));
 
-/** Returns the schema without the parts that allow its absence or convert its value. */
-function unwrapped(schema: unknown): unknown {
-  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable) return unwrapped(schema.unwrap());
-  if (schema instanceof z.ZodPipe)
-    return unwrapped(schema.in instanceof z.ZodTransform ? schema.out : schema.in);
-  return schema;
+/** Returns the schema inside one that allows absence or converts the value; undefined without one. */
+function innerOf(schema: unknown): unknown {
+  if (
+    schema instanceof z.ZodOptional ||
+    schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodNonOptional
+  )
+    return schema.unwrap();
+  if (!(schema instanceof z.ZodPipe)) return undefined;
+  return schema.in instanceof z.ZodTransform ? schema.out : schema.in;
 }
 
 function memberOf(schema: unknown, key: PropertyKey): unknown {
-  const inner = unwrapped(schema);
-  if (inner instanceof z.ZodObject) return inner.shape[String(key)];
-  if (inner instanceof z.ZodRecord) return inner.valueType;
-  if (!(inner instanceof z.ZodUnion)) return undefined;
-  return inner.options.map((option) => memberOf(option, key)).find((member) => member !== undefined);
+  if (schema instanceof z.ZodObject) return schema.shape[String(key)];
+  if (schema instanceof z.ZodRecord) return schema.valueType;
+  if (schema instanceof z.ZodUnion)
+    return schema.options.map((option) => memberOf(option, key)).find((member) => member !== undefined);
+  const inner = innerOf(schema);
+  return inner && memberOf(inner, key);
 }
 
-function namesOf(schema: z.ZodType): MemberRefusals | undefined {
-  const inner = unwrapped(schema);
-  return refusals.get(schema) ?? (inner instanceof z.ZodType ? refusals.get(inner) : undefined);
+function namesOf(schema: unknown): MemberRefusals | undefined {
+  if (!(schema instanceof z.ZodType)) return undefined;
+  return refusals.get(schema) ?? namesOf(innerOf(schema));
 }
 
 /** Schemas by which services parse. */
