@@ -104,10 +104,11 @@ function withPlainForm(schema: JsonObject): JsonObject {
     );
   if (typeof constant === 'boolean') return { ...rest, type: 'boolean', enum: [constant] };
   if (!Array.isArray(anyOf)) return constant === undefined ? rest : { ...rest, const: constant };
-  const options = anyOf.filter(isJsonObject);
+  const options = anyOf.filter(isJsonObject).flatMap(alternativesOf);
   if (options.every(isFree)) return rest;
   const [one, ...others] = options.filter(({ type }) => type !== 'null');
-  if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string') return schema;
+  if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string')
+    return { ...rest, anyOf: options };
   const { enum: values, const: only, ...inner } = one;
   const named = values ?? (only === undefined ? undefined : [only]);
   return {
@@ -116,6 +117,13 @@ function withPlainForm(schema: JsonObject): JsonObject {
     type: [one.type, 'null'],
     ...(Array.isArray(named) ? { enum: [...named, null] } : {}),
   };
+}
+
+/** The alternatives of an alternative that is nothing else. */
+function alternativesOf(option: JsonObject): JsonObject[] {
+  const { anyOf, ...rest } = option;
+  const inner = Array.isArray(anyOf) ? anyOf.filter(isJsonObject) : [];
+  return inner.length > 0 && isEmpty(rest) ? inner.flatMap(alternativesOf) : [option];
 }
 
 /** Any object, or any list. */
