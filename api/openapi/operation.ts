@@ -48,7 +48,6 @@ const pathPart = { type: 'string', pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00]+$' };
 /** Parameters of paths with a form of their own. */
 const pathForms: Readonly<Record<string, JsonObject>> = {
   appId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
-  objectId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
   className: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
   key: { type: 'string', enum: ['appKey', 'masterKey', 'hookKey'] },
 };

@@ -11,7 +11,10 @@ const username = refusedAs(text(), { missing: 'usernameMissing', invalid: 'inval
 export const phone = refusedAs(text(), { missing: 'phoneMissing', invalid: 'invalidPhone' }).describe(
   'Number with a country code; one without it belongs to +86.',
 );
-const email = refusedAs(text(), { missing: 'emailMissing', invalid: 'invalidEmail' }).describe(
+/** A mail address; the service checks its form. */
+export const address = z.string().min(1).meta({ format: 'email' });
+
+const email = refusedAs(address, { missing: 'emailMissing', invalid: 'invalidEmail' }).describe(
   'Address of the account.',
 );
 const password = refusedAs(text().max(1024), { missing: 'passwordMissing', invalid: 'invalidPassword' });
@@ -21,7 +24,7 @@ export const code = refusedAs(text(), { missing: 'invalidSmsCode', invalid: 'inv
 /** Login: an identifier with a password, or a number with a code (protocol/users.md#calls-for-users). */
 export const loginBody = z.object({
   username: username.nullish(),
-  email: refusedAs(text(), { invalid: 'invalidEmail' }).nullish().describe('Address of the account.'),
+  email: refusedAs(address, { invalid: 'invalidEmail' }).nullish().describe('Address of the account.'),
   mobilePhoneNumber: phone.nullish(),
   // Of any length: one that is too long is a wrong one.
   password: refusedAs(text(), { missing: 'passwordMissing', invalid: 'invalidPassword' })

@@ -9,12 +9,13 @@ import { jsonValue } from '../../shared/domain/json-schema.ts';
  */
 
 /**
- * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `tooBig` beyond
- * its greatest length or number. `isNamed`: the text is the name of the member and the rule that it
+ * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `empty` where it
+ * is an empty text, `tooBig` beyond its greatest length or number. `isNamed`: the text is the name of the member and the rule that it
  * breaks, not that of the code.
  */
 export interface MemberRefusals {
   missing?: ErrorName;
+  empty?: ErrorName;
   invalid?: ErrorName;
   tooBig?: ErrorName;
   isNamed?: boolean;
@@ -49,10 +50,11 @@ export function refusalOfFault(
     names = namesOf(at) ?? names;
     found = isJsonObject(found) ? found[String(key)] : undefined;
   }
-  const { missing, invalid, tooBig, isNamed = false } = names;
-  const isMissing = found === undefined || found === null || found === '';
-  const name = (isMissing ? missing : code === 'too_big' ? tooBig : undefined) ?? invalid;
-  return name && { name, isNamed: isNamed && name !== missing };
+  const { missing, empty = missing, invalid, tooBig, isNamed = false } = names;
+  const absent = found === '' ? empty : found === undefined || found === null ? missing : undefined;
+  if (absent) return { name: absent, isNamed: false };
+  const name = (code === 'too_big' ? tooBig : undefined) ?? invalid;
+  return name && { name, isNamed };
 }
 
 /** A member that may be absent or null: undefined then. */

@@ -1,6 +1,9 @@
 import { z } from 'zod';
+import { lastBadge, textForms, textRules } from '../../shared/domain/installations/members.ts';
 import { deviceTypes } from '../../shared/domain/labels.ts';
-import { code, phone } from './accounts.ts';
+import { roleName } from '../../shared/domain/objects/acl.ts';
+import { usernameForm } from '../../shared/domain/users/members.ts';
+import { address, code, phone } from './accounts.ts';
 import { openBody, refusedAs } from './checked.ts';
 
 /**
@@ -13,7 +16,9 @@ const operation = <const Names extends readonly [string, ...string[]]>(...names:
   z.looseObject({ __op: z.enum(names) });
 const deletion = operation('Delete');
 const counterOperation = operation('Increment', 'Decrement', 'Delete', 'Batch');
-const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch');
+const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch').extend({
+  objects: z.array(z.unknown()).optional(),
+});
 
 const orDeletion = <S extends z.ZodType>(schema: S) => z.union([schema, deletion]).nullish();
 
@@ -32,23 +37,27 @@ const text = z.string().max(255);
 /** A member of a device: null and an empty text remove it. */
 const removable = <S extends z.ZodType>(schema: S, rule: string) =>
   z.preprocess((value) => (value === '' ? null : value), z.union([schema, deletion], rule).nullish());
-const removableText = (maxLength: number) =>
-  removable(z.string().max(maxLength), `must be a text of at most ${maxLength} characters`);
+function removableText(form: keyof typeof textForms) {
+  const rule = `must be ${textRules[form]}`;
+  return removable(z.string().regex(textForms[form], rule), rule);
+}
+
+const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
 
 const device = {
-  deviceToken: refusedAs(removableText(200), { invalid: 'invalidDeviceToken', isNamed: true }).describe(
+  deviceToken: refusedAs(removableText('shortId'), { invalid: 'invalidDeviceToken', isNamed: true }).describe(
     'Token of APNs; required for `ios`.',
   ),
-  installationId: removableText(200).describe(
+  installationId: removableText('shortId').describe(
     'Id that the client made; required for `android`. Never changes.',
   ),
-  registrationId: removableText(512).describe('Id that the service of the vendor assigned.'),
-  vendor: removableText(64).describe('Vendor of `registrationId`: a wire name or a neutral one.'),
-  deviceProfile: removableText(64).describe('Name of the push profile; `_default` by default.'),
-  apnsTopic: removableText(255).describe('Topic of APNs (bundle id).'),
-  pgwTopic: removableText(255).describe('Same as `apnsTopic`.'),
-  apnsTeamId: removableText(255).describe('Team of APNs.'),
-  pgwTeamId: removableText(255).describe('Same as `apnsTeamId`.'),
+  registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
+  vendor: removableText('vendor').describe('Vendor of `registrationId`: a wire name or a neutral one.'),
+  deviceProfile: removableText('profileName').describe('Name of the push profile; `_default` by default.'),
+  apnsTopic: removableText('plain').describe('Topic of APNs (bundle id).'),
+  pgwTopic: removableText('plain').describe('Same as `apnsTopic`.'),
+  apnsTeamId: removableText('plain').describe('Team of APNs.'),
+  pgwTeamId: removableText('plain').describe('Same as `apnsTeamId`.'),
   channels: refusedAs(removable(z.union([z.array(text), listOperation]), 'must be a list of texts'), {
     invalid: 'invalidChannel',
     isNamed: true,
@@ -56,10 +65,11 @@ const device = {
   valid: removable(z.boolean(), 'must be true or false').describe(
     '`false`: no pushes are sent to the installation.',
   ),
-  timeZone: removableText(255).describe('Time zone of the device.'),
-  badge: removable(z.union([z.int(), counterOperation]), 'must be a whole number').describe(
-    'Number that `badge: "Increment"` of a push counts up.',
-  ),
+  timeZone: removableText('plain').describe('Time zone of the device.'),
+  badge: removable(
+    z.union([z.int(badgeRule).min(-lastBadge, badgeRule).max(lastBadge, badgeRule), counterOperation]),
+    badgeRule,
+  ).describe('Number that `badge: "Increment"` of a push counts up.'),
 };
 
 const deviceType = removable(z.enum([...deviceTypes]), `must be one of ${deviceTypes.join(', ')}`).describe(
@@ -85,11 +95,14 @@ const authData = z
   .describe('Third-party accounts by platform; null unlinks one.');
 
 const user = {
-  username: refusedAs(z.string(), { invalid: 'invalidUsername' })
+  username: refusedAs(z.string().regex(usernameForm), {
+    empty: 'usernameMissing',
+    invalid: 'invalidUsername',
+  })
     .optional()
     .describe('Unique name; required with `password` at sign-up.'),
   password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' }).optional(),
-  email: refusedAs(orDeletion(z.string()), { invalid: 'invalidEmail' }).describe('Unique address.'),
+  email: refusedAs(orDeletion(address), { invalid: 'invalidEmail' }).describe('Unique address.'),
   mobilePhoneNumber: refusedAs(orDeletion(z.string()), { invalid: 'invalidPhone' }).describe(
     'Number with a country code; one without it belongs to +86.',
   ),
@@ -127,9 +140,10 @@ const role = { users: relation, roles: relation, ACL: acl };
 
 /** New role (protocol/roles.md#role-fields); other members are custom. */
 export const roleBody = openBody({
-  name: refusedAs(z.string().max(128), { missing: 'invalidRoleName', invalid: 'invalidRoleName' }).describe(
-    'Unique name; never changes.',
-  ),
+  name: refusedAs(z.string().regex(roleName), {
+    missing: 'invalidRoleName',
+    invalid: 'invalidRoleName',
+  }).describe('Unique name; never changes.'),
   ...role,
 });
 

@@ -14,8 +14,12 @@ const text = z.string().optional();
 const flag = flagQuery;
 const name = z.string().max(128);
 
-const integerIn = (value: unknown) =>
-  typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
+/** Whole number of a query: digits only, since `Number` also reads 0x50 and blanks. */
+export const wholeNumber = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value),
+    schema,
+  );
 
 const where = text.describe(
   'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
@@ -36,8 +40,7 @@ const part = { keys, include };
 const list = {
   where,
   limit,
-  skip: z
-    .preprocess((value) => (value === '' ? undefined : integerIn(value)), z.int().min(0).optional())
+  skip: wholeNumber(z.union([z.int().min(0), z.literal('')]).optional())
     .optional()
     .describe('Number of objects to leave out.'),
   order: text.describe('Up to ten members, separated by commas; `-name` sorts descending.'),

@@ -43,8 +43,8 @@ export function readFlag(query: Readonly<Record<string, unknown>>, name: string)
 /** Schema of a flag of a query, for calls that check their query by a schema. */
 export const flagQuery = z
   .preprocess(
-    (value) => (value === '' ? undefined : typeof value === 'string' ? value.trim().toLowerCase() : value),
-    z.enum(['true', 'false', '1', '0'], 'takes true, false, 1 or 0').optional(),
+    (value) => (typeof value === 'string' ? value.trim().toLowerCase() : value),
+    z.enum(['true', 'false', '1', '0', ''], 'takes true, false, 1 or 0').optional(),
   )
-  .transform((text) => (text === undefined ? undefined : flagIn(text)))
+  .transform((text) => (text ? flagIn(text) : undefined))
   .optional();

@@ -273,7 +273,7 @@ test.each([
   [{ badge: 1.5 }, /^badge:? must be a whole number/],
   [{ timeZone: {} }, /^timeZone:? must be a text of at most 255 characters/],
   [{ vendor: {} }, /^vendor:? must be/],
-  [{ installationId: 'a b' }, /^installationId must be .* without white space/],
+  [{ installationId: 'a b' }, /^installationId:? must be .* without white space/],
   [{ birthday: { __type: 'Date', iso: '2026-02-30T00:00:00Z' } }, /^birthday: Malformed Date/],
   [{ friend: { __type: 'Pointer' } }, /^friend: Malformed pointer/],
   [{ 'inner.place': { __type: 'GeoPoint' } }, /^inner\.place: Malformed GeoPoint/],
