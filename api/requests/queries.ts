@@ -113,3 +113,10 @@ export const cqlQuery = parameters({
   cql: z.string().max(16_384).describe('`select` statement.'),
   pvalues: text.describe('Values of the placeholders `?`, as a JSON list.'),
 });
+
+/**
+ * Tells whether the reply to a write has the new values (protocol/objects.md#replies-with-values).
+ * The JavaScript SDK sends `new`, the others `fetchWhenSave`.
+ */
+export const isFetching = ({ fetchWhenSave, new: isNew }: z.infer<typeof createQuery>): boolean =>
+  fetchWhenSave === true || isNew === true;

@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import { readFlag } from '../../../shared/domain/plain-values.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
@@ -72,7 +71,7 @@ export default [
     reply: { 200: signedInUser, 201: signedInUser },
     refusals: [...ofUser, ...ofCode, ...ofLogin],
     handle: async (call, { phoneLogin, users }) => {
-      const failOnNotExist = readFlag(call.query, 'failOnNotExist');
+      const failOnNotExist = call.query.failOnNotExist === true;
       const { document, isNew } = await phoneLogin.logInOrSignUp(call, call.body, failOnNotExist);
       return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
     },

@@ -1,13 +1,13 @@
+import type { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { readFlag } from '../../../shared/domain/plain-values.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, isFetching } from '../../calls/object-call.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
 import { deletionBody, userMembers } from '../../requests/objects.ts';
 import {
   deleteQuery,
+  isFetching,
   objectReadQuery,
   signUpQuery,
   updateQuery,
@@ -24,14 +24,17 @@ const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 
 async function handleSignUp(
-  call: AppCall<AnyQuery, JsonObject>,
+  call: AppCall<z.infer<typeof signUpQuery>, JsonObject>,
   { signUp, users }: Services,
 ): Promise<Reply> {
-  const { document, isNew } = await signUp.signUp(call, call.body, readFlag(call.query, 'failOnNotExist'));
+  const { document, isNew } = await signUp.signUp(call, call.body, call.query.failOnNotExist === true);
   return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
 }
 
-async function update(call: AppCall<AnyQuery, JsonObject>, { users }: Services): Promise<Reply> {
+async function update(
+  call: AppCall<z.infer<typeof updateQuery>, JsonObject>,
+  { users }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document, changed, sessionToken } = await users.update(call, call.params.objectId ?? '', {
     body: call.body,

@@ -5,7 +5,6 @@ import {
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, isFetching } from '../../calls/object-call.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import {
   installation,
@@ -20,6 +19,7 @@ import {
   deleteQuery,
   installationListQuery,
   installationReadQuery,
+  isFetching,
   updateQuery,
 } from '../../requests/queries.ts';
 import { installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
@@ -35,7 +35,10 @@ function members(document: JsonObject, names: string[]): JsonObject {
   return Object.fromEntries(Object.entries(document).filter(([name]) => names.includes(name)));
 }
 
-async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
+async function register(
+  call: AppCall<z.infer<typeof createQuery>, JsonObject>,
+  { installations }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { installation, isNew } = await installations.register(call, call.body, call.bodyBytes);
   const reply = isWhole
@@ -51,7 +54,10 @@ function savedMembers({ objectId, createdAt, updatedAt }: StoredInstallation, is
   return isNew ? saved : { ...saved, updatedAt: updatedAt.toISOString() };
 }
 
-async function update(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
+async function update(
+  call: AppCall<z.infer<typeof updateQuery>, JsonObject>,
+  { installations }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document, changed } = await installations.update(call, call.params.objectId ?? '', {
     body: call.body,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, isFetching } from '../../calls/object-call.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
 import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';
@@ -9,6 +8,7 @@ import { roleBody, roleChanges } from '../../requests/objects.ts';
 import {
   createQuery,
   deleteQuery,
+  isFetching,
   objectReadQuery,
   roleListQuery,
   updateQuery,
@@ -20,7 +20,10 @@ import type { Services } from '../../services/services.ts';
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 
-async function create(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
+async function create(
+  call: AppCall<z.infer<typeof createQuery>, JsonObject>,
+  { roles }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document } = await roles.create(call, call.body);
   const { objectId, createdAt } = document;
@@ -28,7 +31,10 @@ async function create(call: AppCall<AnyQuery, JsonObject>, { roles }: Services):
   return json(reply, { status: 201, headers: { Location: roles.urlOf(document) } });
 }
 
-async function update(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
+async function update(
+  call: AppCall<z.infer<typeof updateQuery>, JsonObject>,
+  { roles }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document, changed } = await roles.update(call, call.params.objectId ?? '', {
     body: call.body,
