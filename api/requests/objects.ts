@@ -37,6 +37,11 @@ const text = z.string().max(255);
 /** A member of a device: null and an empty text remove it. */
 const removable = <S extends z.ZodType>(schema: S, rule: string) =>
   z.preprocess((value) => (value === '' ? null : value), z.union([schema, deletion], rule).nullish());
+/** A member that names the device: an empty text counts as absent, and it is never removed. */
+const lasting = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (value === '' ? null : value), schema.nullish());
+const id = z.string().regex(textForms.shortId, `must be ${textRules.shortId}`);
+
 function removableText(form: keyof typeof textForms) {
   const rule = `must be ${textRules[form]}`;
   return removable(z.string().regex(textForms[form], rule), rule);
@@ -44,13 +49,27 @@ function removableText(form: keyof typeof textForms) {
 
 const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
 
+const tokenText = 'Token of APNs; required for `ios`.';
+const installationIdText = 'Id that the client made; required for `android`. Never changes.';
+const typeText = 'Type of the device; required for a new installation, and never changes.';
+const deviceType = z.enum([...deviceTypes], `must be one of ${deviceTypes.join(', ')}`);
+const ofToken = { invalid: 'invalidDeviceToken', isNamed: true } as const;
+
+/** Members that name a device, at its registration. */
+const identity = {
+  deviceType: lasting(deviceType).describe(typeText),
+  deviceToken: refusedAs(lasting(id), ofToken).describe(tokenText),
+  installationId: lasting(id).describe(installationIdText),
+};
+
+/** The same in a change, which is refused with a code of its own where it removes one. */
+const changedIdentity = {
+  deviceType: removable(deviceType, `must be one of ${deviceTypes.join(', ')}`).describe(typeText),
+  deviceToken: refusedAs(removableText('shortId'), ofToken).describe(tokenText),
+  installationId: removableText('shortId').describe(installationIdText),
+};
+
 const device = {
-  deviceToken: refusedAs(removableText('shortId'), { invalid: 'invalidDeviceToken', isNamed: true }).describe(
-    'Token of APNs; required for `ios`.',
-  ),
-  installationId: removableText('shortId').describe(
-    'Id that the client made; required for `android`. Never changes.',
-  ),
   registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
   vendor: removableText('vendor').describe('Vendor of `registrationId`: a wire name or a neutral one.'),
   deviceProfile: removableText('profileName').describe('Name of the push profile; `_default` by default.'),
@@ -62,7 +81,7 @@ const device = {
     invalid: 'invalidChannel',
     isNamed: true,
   }).describe('Subscribed channels, or an operation that adds or removes some.'),
-  valid: removable(z.boolean(), 'must be true or false').describe(
+  valid: lasting(z.boolean('must be true or false')).describe(
     '`false`: no pushes are sent to the installation.',
   ),
   timeZone: removableText('plain').describe('Time zone of the device.'),
@@ -72,16 +91,12 @@ const device = {
   ).describe('Number that `badge: "Increment"` of a push counts up.'),
 };
 
-const deviceType = removable(z.enum([...deviceTypes]), `must be one of ${deviceTypes.join(', ')}`).describe(
-  'Type of the device; required for a new installation, and never changes.',
-);
-
 /** Changes of an installation (protocol/installations.md#registration); other members are custom. */
-export const installationChanges = openBody({ deviceType, ...device });
+export const installationChanges = openBody({ ...changedIdentity, ...device });
 
 /** Registration of an installation. */
 export const registrationBody = openBody({
-  deviceType,
+  ...identity,
   ...device,
   objectId: z.string().optional().describe('Id of an installation that exists.'),
 });

@@ -112,7 +112,8 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
       func main() {
         call := context.Background()
         devices := connect(map[string]string{"X-LC-Id": os.Args[2], "X-LC-Key": os.Args[3]}).InstallationsAPI
-        body := client.NewRegisterInstallationRequest("ios")
+        body := client.NewRegisterInstallationRequest()
+        body.SetDeviceType("ios")
         body.SetDeviceToken(strings.Repeat("b", 64))
         saved, _, err := devices.RegisterInstallation(call).RegisterInstallationRequest(*body).Execute()
         if err != nil {
