@@ -137,7 +137,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^api/routes/' },
       to: {
-        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|calls/object-call\\.ts|replies/|openapi/|services/|routes/)',
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|requests/|replies/|openapi/|services/|routes/)',
         dependencyTypesNot: ['type-only'],
       },
     },
