@@ -62,7 +62,10 @@ function convert(
     unrepresentable: 'any',
     override: ({ zodSchema, jsonSchema }) => {
       const parsedLater = descriptionOf(zodSchema);
-      if (parsedLater) Object.assign(jsonSchema, requestSchema(parsedLater));
+      if (!parsedLater) return;
+      const { description } = jsonSchema;
+      for (const name of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, name);
+      Object.assign(jsonSchema, requestSchema(parsedLater), description && { description });
     },
   });
   const converted = Object.entries(schemas).filter(([id]) => id !== '__shared');
@@ -86,9 +89,25 @@ function tidy(value: Json): Json {
     Object.fromEntries(
       Object.entries(value)
         .filter(([name, member]) => !isNoise(name, member, value))
-        .map(([name, member]) => [name, tidy(member)]),
+        .map(([name, member]) => [name, tidy(name === 'anyOf' ? withoutTimes(member) : member)]),
     ),
   );
+}
+
+/**
+ * Writes times among alternatives by their pattern: a client in Java that is generated from their
+ * format does not compile.
+ */
+function withoutTimes(options: Json): Json {
+  if (!Array.isArray(options)) return options;
+  const others = options.filter((option) => !isJsonObject(option) || option.type !== 'null');
+  return others.length > 1 ? options.map(withoutTime) : options;
+}
+
+function withoutTime(option: Json): Json {
+  if (!isJsonObject(option) || option.format !== 'date-time') return option;
+  const { format: _, ...rest } = option;
+  return rest;
 }
 
 function withPlainForm(schema: JsonObject): JsonObject {
@@ -102,18 +121,21 @@ function withPlainForm(schema: JsonObject): JsonObject {
         isJsonObject(one) && one.type === 'null' ? { ...one, type: ['string', 'null'] } : one,
       ]),
     );
-  if (typeof constant === 'boolean') return { ...rest, type: 'boolean', enum: [constant] };
+  if (typeof constant === 'boolean') return { ...rest, type: 'boolean' };
   if (!Array.isArray(anyOf)) return constant === undefined ? rest : { ...rest, const: constant };
   const options = anyOf.filter(isJsonObject).flatMap(alternativesOf);
   if (options.every(isFree)) return rest;
   const [one, ...others] = options.filter(({ type }) => type !== 'null');
   if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string')
     return { ...rest, anyOf: options };
-  const { enum: values, const: only, ...inner } = one;
+  const { enum: values, const: only, additionalProperties, ...inner } = one;
+  // Of any object or null, members of any type have no name in Java.
+  const isKept = inner.properties !== undefined || !isEmpty(additionalProperties);
   const named = values ?? (only === undefined ? undefined : [only]);
   return {
     ...rest,
     ...inner,
+    ...(isKept && additionalProperties ? { additionalProperties } : {}),
     type: [one.type, 'null'],
     ...(Array.isArray(named) ? { enum: [...named, null] } : {}),
   };

@@ -14,7 +14,7 @@ const call = z.object({
   method: z.enum(['GET', 'POST', 'PUT', 'DELETE']).optional().describe('`GET` by default.'),
   path,
   params,
-  body: z.looseObject({}).nullish().describe('Body of the call.'),
+  body: jsonObject.optional().describe('Body of the call.'),
 });
 
 /** List of requests. */

@@ -92,7 +92,7 @@ function namesOf(schema: unknown): MemberRefusals | undefined {
 }
 
 /** Schemas by which services parse. */
-const described = new WeakMap<object, z.ZodType>();
+const described = z.registry<{ by: object }>();
 
 /**
  * Schema of a body that a service parses by `schema` itself, because a fault is more than a refusal
@@ -104,11 +104,15 @@ export const parsedByService = (schema: z.ZodType): z.ZodType<JsonObject> =>
 /** As `parsedByService`, of a part of a body: the route takes any JSON. */
 export const partParsedByService = (schema: z.ZodType): z.ZodType<Json> => describedBy(jsonValue, schema);
 
-function describedBy<T>(checked: z.ZodType<T>, schema: z.ZodType): z.ZodType<T> {
+/** Schema that is described by another one, which takes the values that callers should send. */
+export function describedBy<T>(checked: z.ZodType<T>, schema: z.ZodType): z.ZodType<T> {
   const own = checked.clone();
-  described.set(own, schema);
+  described.add(own, { by: schema });
   return own;
 }
 
 /** Returns the schema that describes the values of another one: mostly itself. */
-export const descriptionOf = (schema: object): z.ZodType | undefined => described.get(schema);
+export function descriptionOf(schema: z.core.$ZodType): z.ZodType | undefined {
+  const by = described.get(schema)?.by;
+  return by instanceof z.ZodType ? by : undefined;
+}

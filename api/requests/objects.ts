@@ -4,7 +4,7 @@ import { deviceTypes } from '../../shared/domain/labels.ts';
 import { roleName } from '../../shared/domain/objects/acl.ts';
 import { usernameForm } from '../../shared/domain/users/members.ts';
 import { address, code, phone } from './accounts.ts';
-import { openBody, refusedAs } from './checked.ts';
+import { describedBy, openBody, refusedAs } from './checked.ts';
 
 /**
  * Bodies with users, installations and roles. The services check what concerns several members, and
@@ -20,32 +20,36 @@ const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch')
   objects: z.array(z.unknown()).optional(),
 });
 
-const orDeletion = <S extends z.ZodType>(schema: S) => z.union([schema, deletion]).nullish();
+/** Writes null for a value that removes a member: `Delete`, or an empty text where `isEmpty` is set. */
+const orRemoval = <S extends z.ZodType>(schema: S, { isEmpty = false } = {}) =>
+  z.preprocess(
+    (value) => ((isEmpty && value === '') || deletion.safeParse(value).success ? null : value),
+    schema.nullish(),
+  );
 
 const acl = refusedAs(
-  z.union([
+  orRemoval(
     z.record(z.string(), z.strictObject({ read: z.boolean().optional(), write: z.boolean().optional() })),
-    deletion,
-  ]),
+  ),
   { invalid: 'invalidAcl' },
-)
-  .nullish()
-  .describe('Permissions by user id, `role:<name>`, or `*` for every caller.');
+).describe('Permissions by user id, `role:<name>`, or `*` for every caller.');
 
 const text = z.string().max(255);
 
-/** A member of a device: null and an empty text remove it. */
-const removable = <S extends z.ZodType>(schema: S, rule: string) =>
-  z.preprocess((value) => (value === '' ? null : value), z.union([schema, deletion], rule).nullish());
-/** A member that names the device: an empty text counts as absent, and it is never removed. */
+const removable = <S extends z.ZodType>(schema: S) => orRemoval(schema, { isEmpty: true });
+const formed = (form: keyof typeof textForms) =>
+  z.string(`must be ${textRules[form]}`).regex(textForms[form], `must be ${textRules[form]}`);
+const removableText = (form: keyof typeof textForms) => removable(formed(form));
+
+/** A member that names the device: an empty text counts as absent. */
 const lasting = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (value === '' ? null : value), schema.nullish());
-const id = z.string().regex(textForms.shortId, `must be ${textRules.shortId}`);
-
-function removableText(form: keyof typeof textForms) {
-  const rule = `must be ${textRules[form]}`;
-  return removable(z.string().regex(textForms[form], rule), rule);
-}
+/** The same in a change: its removal is refused with a code of its own. */
+const unchanged = <S extends z.ZodType>(schema: S) =>
+  describedBy(
+    z.preprocess((value) => (value === '' ? null : value), z.union([deletion, schema]).nullish()),
+    lasting(schema),
+  );
 
 const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
 
@@ -55,19 +59,12 @@ const typeText = 'Type of the device; required for a new installation, and never
 const deviceType = z.enum([...deviceTypes], `must be one of ${deviceTypes.join(', ')}`);
 const ofToken = { invalid: 'invalidDeviceToken', isNamed: true } as const;
 
-/** Members that name a device, at its registration. */
-const identity = {
-  deviceType: lasting(deviceType).describe(typeText),
-  deviceToken: refusedAs(lasting(id), ofToken).describe(tokenText),
-  installationId: lasting(id).describe(installationIdText),
-};
-
-/** The same in a change, which is refused with a code of its own where it removes one. */
-const changedIdentity = {
-  deviceType: removable(deviceType, `must be one of ${deviceTypes.join(', ')}`).describe(typeText),
-  deviceToken: refusedAs(removableText('shortId'), ofToken).describe(tokenText),
-  installationId: removableText('shortId').describe(installationIdText),
-};
+/** Members that name a device, at its registration or in a change. */
+const identity = (member: typeof lasting | typeof unchanged) => ({
+  deviceType: member(deviceType).describe(typeText),
+  deviceToken: refusedAs(member(formed('shortId')), ofToken).describe(tokenText),
+  installationId: member(formed('shortId')).describe(installationIdText),
+});
 
 const device = {
   registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
@@ -77,7 +74,7 @@ const device = {
   pgwTopic: removableText('plain').describe('Same as `apnsTopic`.'),
   apnsTeamId: removableText('plain').describe('Team of APNs.'),
   pgwTeamId: removableText('plain').describe('Same as `apnsTeamId`.'),
-  channels: refusedAs(removable(z.union([z.array(text), listOperation]), 'must be a list of texts'), {
+  channels: refusedAs(removable(z.union([z.array(text), listOperation], 'must be a list of texts')), {
     invalid: 'invalidChannel',
     isNamed: true,
   }).describe('Subscribed channels, or an operation that adds or removes some.'),
@@ -86,28 +83,31 @@ const device = {
   ),
   timeZone: removableText('plain').describe('Time zone of the device.'),
   badge: removable(
-    z.union([z.int(badgeRule).min(-lastBadge, badgeRule).max(lastBadge, badgeRule), counterOperation]),
-    badgeRule,
+    z.union(
+      [z.int(badgeRule).min(-lastBadge, badgeRule).max(lastBadge, badgeRule), counterOperation],
+      badgeRule,
+    ),
   ).describe('Number that `badge: "Increment"` of a push counts up.'),
 };
 
 /** Changes of an installation (protocol/installations.md#registration); other members are custom. */
-export const installationChanges = openBody({ ...changedIdentity, ...device });
+export const installationChanges = openBody({ ...identity(unchanged), ...device });
 
 /** Registration of an installation. */
 export const registrationBody = openBody({
-  ...identity,
+  ...identity(lasting),
   ...device,
   objectId: z.string().optional().describe('Id of an installation that exists.'),
 });
 
-const authData = z
-  .union([
-    z.record(z.string(), refusedAs(z.looseObject({}).nullable(), { invalid: 'linkedIdMissing' })),
-    deletion,
-  ])
-  .nullish()
-  .describe('Third-party accounts by platform; null unlinks one.');
+const accounts = z.record(
+  z.string(),
+  refusedAs(z.looseObject({}).nullable(), { invalid: 'linkedIdMissing' }),
+);
+/** `Delete` removes all accounts, null none. */
+const authData = describedBy(z.union([accounts, deletion]).nullish(), accounts.nullish()).describe(
+  'Third-party accounts by platform; null unlinks one.',
+);
 
 const user = {
   username: refusedAs(z.string().regex(usernameForm), {
@@ -117,8 +117,8 @@ const user = {
     .optional()
     .describe('Unique name; required with `password` at sign-up.'),
   password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' }).optional(),
-  email: refusedAs(orDeletion(address), { invalid: 'invalidEmail' }).describe('Unique address.'),
-  mobilePhoneNumber: refusedAs(orDeletion(z.string()), { invalid: 'invalidPhone' }).describe(
+  email: refusedAs(orRemoval(address), { invalid: 'invalidEmail' }).describe('Unique address.'),
+  mobilePhoneNumber: refusedAs(orRemoval(z.string()), { invalid: 'invalidPhone' }).describe(
     'Number with a country code; one without it belongs to +86.',
   ),
   authData,

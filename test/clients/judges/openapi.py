@@ -70,7 +70,7 @@ EXPLAINED = {
     119: ("",),  # Calls that the app does not allow to clients.
     125: ("",),  # Mail addresses of mailboxes that can exist.
     127: ("",),  # Numbers that a country has given out.
-    152: ("push_time: it is past",),
+    152: ("push_time: it is past", "push_time is required"),
     137: ("",),  # Names, addresses and numbers that somebody has.
     200: ("",),  # `username`, or `authData`, or a number.
     201: ("",),
