@@ -1,7 +1,8 @@
 import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { guideOf } from '../../../connectors/guides.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
-import { type Report, table } from '../report.ts';
+import type { Report } from '../report.ts';
+import { table } from '../table.ts';
 
 /** Lists the gateways that take credentials, with their names on the command line. */
 export function describeGateways(): Report {

@@ -74,7 +74,7 @@ test('the commands show what the console shows', async () => {
         ['audit', '--action', 'token', '--to', '2999-01-01T00:00:00Z'],
         ['overview'],
         ['meta'],
-        ['apps', '--q', app.appId],
+        ['app', 'list', '--sizes', '--q', app.appId],
       ].map((args) => run(args)),
     );
   expect(pushes?.stdout).toContain(objectId);
