@@ -8,8 +8,9 @@ import type { AddCommand, Report } from './report.ts';
 import { chooseAppId, connect } from './service.ts';
 import { type Cell, table } from './table.ts';
 
-type Part<O extends Operation, M extends string> =
-  Input<O> extends { [K in M]?: infer P } ? NonNullable<P> : never;
+type Part<O extends Operation, M extends string> = M extends keyof Input<O>
+  ? NonNullable<Input<O>[M]>
+  : never;
 type SourcesOf<P> = { [M in keyof P]?: Source<P[M]> };
 
 /** Entry of a list that an operation answers. */
