@@ -5,7 +5,7 @@ const gap = '  ';
 /** Fewest characters that a shortened text keeps. */
 const leastText = 12;
 /** Texts of at least so many characters without a space are no ids: they can be shortened. */
-const longestId = 40;
+const longestId = 64;
 const timePattern = /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})(:\d{2})\.\d{3}Z$/;
 const minuteLength = '2027-01-31T12:00Z'.length;
 const secondLength = '2027-01-31T12:00:00Z'.length;

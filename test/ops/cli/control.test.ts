@@ -135,8 +135,8 @@ describe('an unfinished push', () => {
 
 test('carillon breakers lists, opens and releases', async () => {
   const id = `apns:${app.appId}:_default`;
-  expect((await run(['breakers'])).stdout).toMatch(/APNs +closed +-/);
-  expect((await run(['breakers', 'open', id])).stdout).toMatch(/APNs +open +open/);
+  expect((await run(['breakers'])).stdout).toMatch(/:_default +closed +- .*APNs/);
+  expect((await run(['breakers', 'open', id])).stdout).toMatch(/:_default +open +open .*APNs/);
   expect((await run(['breakers', '--json'])).json().results).toMatchObject([{ id, forced: 'open' }]);
   expect((await run(['breakers', 'release', id])).code).toBe(0);
 });

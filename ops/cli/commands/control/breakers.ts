@@ -5,11 +5,11 @@ import { type Columns, type Item, listed, row } from '../../row.ts';
 
 const columns: Columns<Item<'listBreakers'>> = {
   id: 'id',
-  gateway: ({ connector }) => displayName(connector),
   state: 'state',
   forced: 'forced',
-  since: 'since',
   'last failure': ({ lastFailure }) => lastFailure && `${lastFailure.reason} at ${lastFailure.at}`,
+  since: 'since',
+  gateway: ({ connector }) => displayName(connector),
 };
 
 const id = () => argument('<id>', 'as `breakers` shows it');
