@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { type LocalConfig, readLocalConfig } from '../../shared/config/config.ts';
 import { parseExactly } from '../../shared/domain/json.ts';
 import { isPathPart } from '../../shared/domain/path.ts';
@@ -8,6 +7,7 @@ import {
   type Call,
   type CallInput,
   createCall,
+  isRefused,
   type Operation,
   type Reply,
   type RequestParts,
@@ -42,12 +42,10 @@ export async function findService(config: LocalConfig = readLocalConfig()): Prom
   };
 }
 
-const errorReply = z.object({ code: z.number(), error: z.string() });
-
 /** App with its options, and for owners with its keys. */
 export type ShownApp = Reply<'getApp'>;
 
-/** Client of the admin API. Every failure is a `CommandFailure`, and a wrong id is a `UsageError`. */
+/** Client of the admin API. Every failure is a `CommandFailure`, and a wrong id is a `WrongPathPart`. */
 export class ServiceClient {
   readonly #access: ServiceAccess;
   /** Calls an operation by its name. */
@@ -100,10 +98,9 @@ async function readReply(url: string, response: Response): Promise<unknown> {
   const text = await response.text();
   const value = parseJson(text);
   if (response.ok && value !== undefined) return value;
-  const refused = errorReply.safeParse(value);
-  if (!refused.success) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
+  if (!isRefused(value)) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
   const advice = response.status === 401 ? ' The admin token is not the one of this service.' : '';
-  throw new CommandFailure(`${refused.data.error}${advice}`, refused.data.code);
+  throw new CommandFailure(`${value.error}${advice}`, value.code);
 }
 
 function parseJson(text: string): unknown {

@@ -81,3 +81,18 @@ function pathPart(part: string | number): string {
   if (!isPathPart(text)) throw new WrongPathPart(`${JSON.stringify(text)} is neither an id nor a name`);
   return encodeURIComponent(text);
 }
+
+/** What the admin API answers to a call that it refuses. */
+export interface RefusedReply {
+  code: number;
+  error: string;
+}
+
+/** Tells whether the JSON of an answer is a refusal of the admin API. */
+export const isRefused = (reply: unknown): reply is RefusedReply =>
+  typeof reply === 'object' &&
+  reply !== null &&
+  'code' in reply &&
+  typeof reply.code === 'number' &&
+  'error' in reply &&
+  typeof reply.error === 'string';

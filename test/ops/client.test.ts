@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { type AdminRequest, asUnchecked, createCall, WrongPathPart } from '../../ops/client/client.ts';
+import {
+  type AdminRequest,
+  asUnchecked,
+  createCall,
+  isRefused,
+  WrongPathPart,
+} from '../../ops/client/client.ts';
 
 /** Returns a client that answers every request with `reply`, and the requests that it sent. */
 function clientOf(reply: unknown) {
@@ -46,4 +52,10 @@ describe('the client of the admin API', () => {
       expect(sent).toEqual([]);
     },
   );
+
+  test('knows a refusal', () => {
+    expect(isRefused({ code: 404, error: 'There is no such app.' })).toBe(true);
+    for (const other of [undefined, null, 'x', [], { code: 404 }, { code: '404', error: 'x' }])
+      expect(isRefused(other)).toBe(false);
+  });
 });
