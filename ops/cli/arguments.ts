@@ -103,7 +103,10 @@ export const choices = <const T extends string>(
   values: readonly T[],
 ): Source<T[]> => ({ declared: new Option(flags, about).choices(values) });
 
-/** An option with a value that `parse` makes of its text; `parse` gets the name of the option and throws `UsageError`. */
+/**
+ * An option with a value that `parse` makes of its text; `parse` gets the name of the option and
+ * throws `UsageError`.
+ */
 export function parsed<T>(flags: string, about: string, parse: (name: string, text: string) => T): Source<T> {
   const option = new Option(flags, about);
   return { declared: option.argParser((value) => parse(option.long ?? flags, value)) };
@@ -157,7 +160,9 @@ export const members = (name: `<${string}>`, about: string): SureSource<Unchecke
   isSure: true,
 });
 
-/** An argument that names a device: an objectId, an installationId, a token or a registration id. */
+/**
+ * An argument that names a device: an objectId, an installationId, a token or a registration id.
+ */
 export const device = (name: `<${string}>`, about = ''): SureSource<string> => ({
   ...argument(name, about),
   resolve: (service, appId, id) => service.deviceId(appId, id),

@@ -11,7 +11,10 @@ export function example(command: Command, text: string): Command {
 /** Returns the example of a command; undefined for a group of commands. */
 export const exampleOf = (command: Command): string | undefined => examples.get(command);
 
-/** Lists the commands below a command that its help shows: not `help`, and not the names that were removed. */
+/**
+ * Lists the commands below a command that its help shows: not `help`, and not the names that were
+ * removed.
+ */
 export const visibleCommands = (command: Command): readonly Command[] =>
   command
     .createHelp()

@@ -42,7 +42,10 @@ import {
   UsageError,
 } from './report.ts';
 
-/** Name and arguments of a command in a list; a list that also says `[options]` is too wide for a terminal. */
+/**
+ * Name and arguments of a command in a list; a list that also says `[options]` is too wide for a
+ * terminal.
+ */
 function subcommandTerm(command: Command): string {
   return [command.name(), ...command.registeredArguments.map(argumentText)].join(' ');
 }

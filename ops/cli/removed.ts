@@ -1,6 +1,9 @@
 import { type AddCommand, type Shell, UsageError } from './report.ts';
 
-/** Names of the release before, and the command that does the same now. They are removed in the next release. */
+/**
+ * Names of the release before, and the command that does the same now. They are removed in the next
+ * release.
+ */
 const replacements: Readonly<Record<string, string>> = {
   schedule: 'scheduled',
   resend: 'redrive',

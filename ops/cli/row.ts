@@ -19,7 +19,10 @@ export type Item<O extends Operation> = Reply<O> extends { results: readonly (in
 type CellOrNone = Cell | null | undefined;
 type CellMember<T> = { [M in keyof T]-?: T[M] extends CellOrNone ? M : never }[keyof T];
 
-/** Columns of a table by their headings: a member, or a function of the entry. A missing value is shown as `-`. */
+/**
+ * Columns of a table by their headings: a member, or a function of the entry. A missing value is
+ * shown as `-`.
+ */
 export type Columns<T> = Readonly<Record<string, CellMember<T> | ((item: T) => CellOrNone)>>;
 
 /** Parameters of the path and members of the body, as texts. */

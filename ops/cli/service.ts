@@ -27,8 +27,8 @@ export interface ServiceAccess {
 }
 
 /**
- * Finds the service: `PUBLIC_URL` or `PORT`, else the run info in the data directory of this folder, else port 8080; the
- * admin token likewise (protocol/operation.md#environment).
+ * Finds the service: `PUBLIC_URL` or `PORT`, else the run info in the data directory of this
+ * folder, else port 8080; the admin token likewise (protocol/operation.md#environment).
  */
 export async function findService(config: LocalConfig = readLocalConfig()): Promise<ServiceAccess> {
   const [runInfo, secrets] = await Promise.all([
@@ -45,7 +45,10 @@ export async function findService(config: LocalConfig = readLocalConfig()): Prom
 /** App with its options, and for owners with its keys. */
 export type ShownApp = Reply<'getApp'>;
 
-/** Client of the admin API. Every failure is a `CommandFailure`, and a wrong id is a `WrongPathPart`. */
+/**
+ * Client of the admin API. Every failure is a `CommandFailure`, and a wrong id is a
+ * `WrongPathPart`.
+ */
 export class ServiceClient {
   readonly #access: ServiceAccess;
   /** Calls an operation by its name. */
@@ -61,8 +64,8 @@ export class ServiceClient {
   }
 
   /**
-   * Returns an id of a device that can be a part of a path. Tokens of some vendors contain slashes, so that
-   * they are replaced by the objectId.
+   * Returns an id of a device that can be a part of a path. Tokens of some vendors contain slashes,
+   * so that they are replaced by the objectId.
    */
   async deviceId(appId: string, id: string): Promise<string> {
     if (isPathPart(id)) return id;
@@ -123,8 +126,8 @@ export async function connect(): Promise<ServiceClient> {
 }
 
 /**
- * Returns the id of the given app, or of the only one. Lists the apps without keys, so that a token below owner is enough.
- * Throws `UsageError`.
+ * Returns the id of the given app, or of the only one. Lists the apps without keys, so that a token
+ * below owner is enough. Throws `UsageError`.
  */
 export async function chooseAppId(service: ServiceClient, appId: string | undefined): Promise<string> {
   if (appId !== undefined) return appId;

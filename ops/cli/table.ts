@@ -23,8 +23,9 @@ interface Column {
 }
 
 /**
- * Formats rows as aligned columns. If they are wider than `width`, times lose their seconds, texts are shortened, and the last
- * columns are dropped: a list names what matters most first. Ids and numbers are never shortened.
+ * Formats rows as aligned columns. If they are wider than `width`, times lose their seconds, texts
+ * are shortened, and the last columns are dropped: a list names what matters most first. Ids and
+ * numbers are never shortened.
  */
 export function table(headings: readonly string[], rows: readonly Cell[][], width = terminalWidth()): string {
   const columns = narrow(
@@ -65,7 +66,10 @@ function leastLength(cell: Cell): number {
 /** Tells whether a shortened text still says something, unlike half of an id. */
 const isProse = (text: string): boolean => text.includes(' ') || text.length > longestId;
 
-/** Makes the columns as narrow as necessary, the widest first, and drops the last ones that have no room even so. */
+/**
+ * Makes the columns as narrow as necessary, the widest first, and drops the last ones that have no
+ * room even so.
+ */
 function narrow(columns: Column[], width: number): Column[] {
   const total = columns.reduce((sum, column) => sum + column.width + gap.length, -gap.length);
   const slack = columns.reduce((sum, column) => sum + column.width - column.least, 0);

@@ -27,7 +27,10 @@ function tasks(): [string, Command[]][] {
   return [...groups].map(([heading, commands]) => [heading.replace(/:$/, ''), commands]);
 }
 
-/** Returns the section of a command, and those of its subcommands; a group of commands has none of its own. */
+/**
+ * Returns the section of a command, and those of its subcommands; a group of commands has none of
+ * its own.
+ */
 function sectionsOf(command: Command, path: string[]): string[] {
   const names = [...path, command.name()];
   const below = visibleCommands(command).flatMap((inner) => sectionsOf(inner, names));

@@ -15,7 +15,10 @@ export function describeGateways(): Report {
   return { document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) }, text };
 }
 
-/** Describes the credentials of one connector: members, an example, their source at the vendor, the vendor's files. */
+/**
+ * Describes the credentials of one connector: members, an example, their source at the vendor, the
+ * vendor's files.
+ */
 export function describeCredentials(connector: ConnectorId): Report {
   const guide = guideOf(connector);
   if (!guide) return { document: { connector }, text: `${brandOf(connector)} takes no credentials.` };

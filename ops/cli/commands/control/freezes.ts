@@ -10,7 +10,9 @@ const columns: Columns<Item<'listFreezes'>> = {
   reason: ({ reason }) => reason || '-',
 };
 
-/** `carillon freeze`, `unfreeze` and `freezes`: hold the pushes of an app or of the whole service. */
+/**
+ * `carillon freeze`, `unfreeze` and `freezes`: hold the pushes of an app or of the whole service.
+ */
 export const freezeCommands = [
   command('freeze', 'hold all pushes of the service, or of one app: those being sent stop within a second', {
     example: `freeze --reason 'wrong text in the last campaign'`,

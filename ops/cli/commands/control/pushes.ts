@@ -4,7 +4,7 @@ import { row } from '../../row.ts';
 
 const id = () => argument('<objectId>', 'the push');
 
-/** `carillon pause|resume|pace|cancel|approve`, for unfinished pushes; and `devices delete-invalid` for finished ones. */
+/** `carillon pause|resume|pace|cancel|approve`: commands for unfinished pushes. */
 export const controlCommands = [
   row('pause', 'pause a push', {
     example: 'pause Xk3vD9wq0TgTz1aB',

@@ -123,7 +123,10 @@ const section = (title: string, lines: string[]): string[] =>
 /** What became of one push: its redrive, the dry run of it, or the refusal. */
 type Result = { push: string; reply: unknown } | { push: string; refused: string };
 
-/** Redrives every undelivered push, one after the other; a push that is refused does not stop the others. */
+/**
+ * Redrives every undelivered push, one after the other; a push that is refused does not stop the
+ * others.
+ */
 async function redriveAll(redriving: Redriving, { connector: only, reason, from, to, dryRun }: Options) {
   const { service, appId } = redriving;
   const query = { connector: only, reason, from, to, limit: maxPushes };

@@ -17,7 +17,9 @@ const redriveOptions = {
   dryRun: flag('--dry-run', 'send nothing: count them'),
 };
 
-/** `carillon outbox …` and `sms-state`: mail and SMS that were sent, or would be with a provider. */
+/**
+ * `carillon outbox …` and `sms-state`: mail and SMS that were sent, or would be with a provider.
+ */
 export const outboxCommands = [
   row('outbox', 'mail and SMS that were sent, or would be with a provider, newest first', {
     example: 'outbox --kind sms --to +8613800000000',

@@ -51,7 +51,10 @@ async function removeAll(
   return { document, text: `${document.deleted} devices are deleted.` };
 }
 
-/** Counts the devices that meet a condition. Throws `CommandFailure` if there are more than the service counts. */
+/**
+ * Counts the devices that meet a condition. Throws `CommandFailure` if there are more than the
+ * service counts.
+ */
 async function count(service: ServiceClient, appId: string, where: object): Promise<number> {
   const query = { where: JSON.stringify(where), count: '1', limit: 1 } as const;
   const reply = await service.call('listAppInstallations', { path: { appId }, query });

@@ -4,7 +4,10 @@ import { flag, json, list, optional, whole } from '../../arguments.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
-/** `carillon audience`, `fields` and `channels`: which devices a push would go to, and what they have. */
+/**
+ * `carillon audience`, `fields` and `channels`: which devices a push would go to, and what they
+ * have.
+ */
 export const audienceCommands = [
   row('audience', 'count the devices that a push would go to, by connector', {
     example: `audience --where '{"deviceType":"ios"}' --clauses`,

@@ -17,7 +17,10 @@ export const contentOptions = () => ({
 });
 export type Content = Values<ReturnType<typeof contentOptions>>;
 
-/** Returns the members of a body (protocol/push.md#push-call). Throws `UsageError` without any content. */
+/**
+ * Returns the members of a body (protocol/push.md#push-call). Throws `UsageError` without any
+ * content.
+ */
 export function contentOf({ alert, title, data: given, ...members }: Content) {
   const data = {
     ...given,

@@ -81,7 +81,10 @@ interface Sending {
   options: Pick<SendingValues, 'explained' | 'undo' | 'reqId'>;
 }
 
-/** Sends with the admin token, as the console does: a token of the role sender is enough. Throws `CommandFailure`. */
+/**
+ * Sends with the admin token, as the console does: a token of the role sender is enough. Throws
+ * `CommandFailure`.
+ */
 async function send(service: ServiceClient, { appId, body, options }: Sending) {
   const { explained, undo: undoSeconds, reqId } = options;
   // The digest is of the body, which a dry run and a push share: the id of the request is a header.

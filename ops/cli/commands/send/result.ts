@@ -26,7 +26,10 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
   };
 }
 
-/** Checks whether recipients without an outcome remain. Any other status than `done` is then an error text. */
+/**
+ * Checks whether recipients without an outcome remain. Any other status than `done` is then an
+ * error text.
+ */
 export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';
 
 /** Returns the number of recipients with an outcome. */

@@ -17,7 +17,9 @@ const saved = (_reply: object, given: Given) => `${given.name} is saved.`;
 const deleted = (_reply: object, given: Given) => `${given.name} is deleted.`;
 const content = () => members('<content>', 'a JSON object, or the file of one');
 
-/** `carillon template …`, `saved-audience …` and `test-device …`: items that help to write a push. */
+/**
+ * `carillon template …`, `saved-audience …` and `test-device …`: items that help to write a push.
+ */
 export const savedCommands: AddCommand[] = [
   group('template', 'push-templates of an application'),
   row('template list', 'list them by name', { operation: 'listPushTemplates', columns, none }),

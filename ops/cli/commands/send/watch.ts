@@ -10,7 +10,10 @@ const longestPauseMs = 500;
 const lineEveryMs = 3000;
 
 export interface WatchOptions {
-  /** Whether to show a bar on standard error, or a line every few seconds when that is not a terminal. */
+  /**
+   * Whether to show a bar on standard error, or a line every few seconds when that is not a
+   * terminal.
+   */
   isShown: boolean;
   clock: Clock;
 }
@@ -58,7 +61,10 @@ class ProgressLines {
   }
 }
 
-/** Returns the hint on an open push: a gateway that does not answer, and why; or that only quiet hours delay it. */
+/**
+ * Returns the hint on an open push: a gateway that does not answer, and why; or that only quiet
+ * hours delay it.
+ */
 function hintOf(record: PushRecord): string {
   const { devices, errors, quietWaits } = record;
   if (errors !== '') return errors;

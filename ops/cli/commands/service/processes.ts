@@ -14,7 +14,10 @@ import { CommandFailure, type Report } from '../../report.ts';
 
 const upToDate = 'The database is up to date.';
 
-/** Commands that start processes. Each loads its modules when it runs, so that other commands start fast. */
+/**
+ * Commands that start processes. Each loads its modules when it runs, so that other commands start
+ * fast.
+ */
 export const processCommands = [
   command('up', 'start the whole service on this machine (what `npm start` runs)', {
     takes: {},
@@ -86,7 +89,10 @@ async function runBench(name: string | undefined, args: string[], isJson: boolea
   await bench(name, isJson ? [...args, '--json'] : args);
 }
 
-/** Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
+/**
+ * Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it
+ * runs.
+ */
 async function runMigrations(options: { plan?: boolean; distribute?: boolean }): Promise<Report> {
   const config = readLocalConfig();
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;

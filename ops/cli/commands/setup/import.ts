@@ -6,7 +6,10 @@ import { table } from '../../table.ts';
 
 const dryRun = () => flag('--dry-run', 'write nothing: check everything, and report what would be imported');
 
-/** `carillon import`, `move-in` and `move-in-state`: the export of the public service, and a whole app with its id and keys. */
+/**
+ * `carillon import`, `move-in` and `move-in-state`: the export of the public service, and a whole
+ * app with its id and keys.
+ */
 export const importCommands = [
   command(
     'move-in',
