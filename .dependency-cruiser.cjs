@@ -166,13 +166,20 @@ module.exports = {
       to: { path: '^(ops|test)/' },
     },
     {
-      name: 'the console may import only itself, domain names, exact numbers, guides to credentials, types of replies and its packages',
+      name: 'the client of the admin API may import only itself and the domain, so that a page can use it',
+      severity: 'error',
+      from: { path: '^ops/client/' },
+      to: { pathNot: '^(ops/client|shared/domain)/' },
+    },
+    {
+      name: 'the console may import only itself, the client of the admin API, domain names, exact numbers, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
         pathNot: [
           '^ops/console/src/',
+          '^ops/client/',
           '^shared/domain/(labels|exact-numbers)\\.ts$',
           '^connectors/guides\\.ts$',
           '^api/replies/admin/types\\.ts$',

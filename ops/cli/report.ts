@@ -16,6 +16,9 @@ export interface Shell {
   act<A extends unknown[]>(work: (...args: A) => Promise<Report | undefined>): (...args: A) => Promise<void>;
 }
 
+/** Adds a command, or several, to the program. */
+export type AddCommand = (shell: Shell) => void;
+
 /** Error for wrong usage: exit code 2 (protocol/operation.md#command-line). */
 export class UsageError extends Error {
   override name = 'UsageError';
@@ -50,20 +53,4 @@ export function printFailure(error: unknown, isJson: boolean): void {
   if (!isJson) return;
   const code = error instanceof CommandFailure ? error.code : undefined;
   printDocument({ ...(code === undefined ? {} : { code }), error: message });
-}
-
-/** Formats rows as aligned columns; numbers are right-aligned. */
-export function table(headings: string[], rows: (string | number)[][]): string {
-  const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => String(row[column] ?? '').length)),
-  );
-  const line = (cells: (string | number)[]) =>
-    cells
-      .map((cell, column) => {
-        const width = widths[column] ?? 0;
-        return typeof cell === 'number' ? String(cell).padStart(width) : cell.padEnd(width);
-      })
-      .join('  ')
-      .trimEnd();
-  return [line(headings), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeExplanation } from '../../../ops/cli/commands/pushes/explanation.ts';
-import { withWarnings } from '../../../ops/cli/commands/pushes/result.ts';
+import { describeExplanation } from '../../../ops/cli/commands/send/explanation.ts';
+import { withWarnings } from '../../../ops/cli/commands/send/result.ts';
 
 const warning = '"channel" is no member of a push and was ignored. Did you mean "channels"?';
 
@@ -22,6 +22,7 @@ test('warnings of a dry run are shown', () => {
     estimatedSeconds: null,
     pace: 'At once.',
     plan: [],
+    digest: 'x',
   };
   expect(describeExplanation({ ...explanation, warnings: [warning] }).text).toContain(
     `Warnings:\n  ${warning}`,
