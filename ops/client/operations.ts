@@ -3,8 +3,8 @@
 
 export type Acl = {
   [member: string]: {
-    read?: true;
-    write?: true;
+    read?: boolean;
+    write?: boolean;
   };
 };
 
@@ -197,12 +197,8 @@ export type AuditEntry = {
   action: string;
   appId: string | null;
   target: string;
-  before: {
-    [member: string]: unknown;
-  } | null;
-  after: {
-    [member: string]: unknown;
-  } | null;
+  before: object | null;
+  after: object | null;
   requestId: string;
 };
 
@@ -728,7 +724,7 @@ export type ProfileDetail = {
   };
   notAfter: string | null;
   devices: number;
-  devicesAreLeast?: true;
+  devicesAreLeast?: boolean;
   findings: string[];
   meanings: Meaning[];
   rotation: 'staged' | 'checked' | 'canary' | 'promoted' | 'rolled_back' | null;
@@ -1646,12 +1642,12 @@ export interface Operations {
       results: AppSummary[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     } | {
       results: AppName[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Returns one app with its options, and with its keys for owners; with `view=options` without keys. */
@@ -1856,7 +1852,7 @@ export interface Operations {
       results: AuditEntry[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Lists the installations of an app by an id or a condition, newest first; tokens are whole from the role operator on. */
@@ -1870,14 +1866,14 @@ export interface Operations {
         cursor?: string;
         q?: string;
         where?: string;
-        count?: 'all' | '0' | '1' | 'true' | 'false';
+        count?: 'all' | '0' | '1' | 'true' | 'false' | '';
       };
     };
     reply: {
       results: Installation[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Returns an installation with its route, its session and its waiting messages. */
@@ -1898,46 +1894,23 @@ export interface Operations {
         id: string;
       };
       body?: {
-        deviceType?: 'ios' | 'macos' | 'tvos' | 'watchos' | 'visionos' | 'android' | 'harmony' | 'harmonyos' | 'ohos' | 'openharmony' | 'wp' | 'web';
-        deviceToken?: string;
-        installationId?: string;
-        registrationId?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        vendor?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        deviceProfile?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        apnsTopic?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        pgwTopic?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        apnsTeamId?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        pgwTeamId?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
+        deviceType?: 'ios' | 'macos' | 'tvos' | 'watchos' | 'visionos' | 'android' | 'harmony' | 'harmonyos' | 'ohos' | 'openharmony' | 'wp' | 'web' | null;
+        deviceToken?: string | null;
+        installationId?: string | null;
+        registrationId?: string | null;
+        vendor?: string | null;
+        deviceProfile?: string | null;
+        apnsTopic?: string | null;
+        pgwTopic?: string | null;
+        apnsTeamId?: string | null;
+        pgwTeamId?: string | null;
         channels?: string[] | {
           __op: 'Add' | 'AddUnique' | 'Remove' | 'Delete' | 'Batch';
+          objects?: unknown[];
           [member: string]: unknown;
         } | null;
-        valid?: boolean;
-        timeZone?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
+        valid?: boolean | null;
+        timeZone?: string | null;
         badge?: number | {
           __op: 'Increment' | 'Decrement' | 'Delete' | 'Batch';
           [member: string]: unknown;
@@ -2003,7 +1976,7 @@ export interface Operations {
       results: PushFailure[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Counts the failures of a push by cause, most frequent first, each with a remedy in English and Chinese. */
@@ -2034,7 +2007,7 @@ export interface Operations {
       results: GatewayMessage[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Returns how many recipients were settled in each step of a push, by connector. */
@@ -2095,14 +2068,14 @@ export interface Operations {
         text?: string;
         from?: string;
         to?: string;
-        count?: '0' | '1' | 'true' | 'false';
+        count?: '0' | '1' | 'true' | 'false' | '';
       };
     };
     reply: {
       results: ListedPush[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Returns the record of a push with its request and the profiles that it stopped using. */
@@ -2154,7 +2127,7 @@ export interface Operations {
       results: ConsoleSession[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Ends a session of the console. */
@@ -2190,7 +2163,7 @@ export interface Operations {
       results: ConsoleToken[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Deletes a token; its sessions end at once. */
@@ -2432,7 +2405,7 @@ export interface Operations {
       results: ListedMessage[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Sends a message again that failed or found no provider. */
@@ -2497,7 +2470,7 @@ export interface Operations {
         name: string;
       };
       query?: {
-        hold?: '0' | '1' | 'true' | 'false';
+        hold?: '0' | '1' | 'true' | 'false' | '';
       };
       body?: {
         [member: string]: unknown;
@@ -2565,7 +2538,7 @@ export interface Operations {
       results: FailedReceipt[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Counts the calls that could be processed with the credentials of now; changes nothing. */
@@ -2598,7 +2571,7 @@ export interface Operations {
   getSecretRotation: {
     input: {
       query?: {
-        count?: '0' | '1' | 'true' | 'false';
+        count?: '0' | '1' | 'true' | 'false' | '';
       };
     };
     reply: SecretState;
@@ -2649,14 +2622,14 @@ export interface Operations {
         cursor?: string;
         q?: string;
         where?: string;
-        count?: '0' | '1' | 'true' | 'false';
+        count?: '0' | '1' | 'true' | 'false' | '';
       };
     };
     reply: {
       results: UserPart[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Returns a user with its accounts on other platforms and the state of its lock. */
@@ -2679,25 +2652,19 @@ export interface Operations {
       body?: {
         username?: string;
         password?: string;
-        email?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
-        mobilePhoneNumber?: string | {
-          __op: 'Delete';
-          [member: string]: unknown;
-        } | null;
+        email?: string | null;
+        mobilePhoneNumber?: string | null;
         authData?: {
           [member: string]: {
             [member: string]: unknown;
           } | null;
-        };
+        } | null;
         ACL?: {
           [member: string]: {
-            read?: true;
-            write?: true;
+            read?: boolean;
+            write?: boolean;
           };
-        };
+        } | null;
         [member: string]: unknown;
       };
     };
@@ -2766,12 +2733,12 @@ export interface Operations {
         where?: object | unknown[] | string;
         cql?: string;
         channels?: string | string[] | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
         device_ids?: string[];
         device_type?: 'android' | 'ios';
         device_profile?: string | null;
         vendor?: string | null;
-        prod?: 'dev' | 'prod' | null;
-        topic?: string | null;
         sample?: number;
         clauses?: boolean;
       };
@@ -2883,7 +2850,7 @@ export interface Operations {
       results: RecurringPush[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Creates a recurring push: a push is made at each time of its cron expression. */
@@ -2992,7 +2959,7 @@ export interface Operations {
       results: UndeliveredPush[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Tells how many recipients a redrive has and which limits it meets, and sends nothing. The body is that of the redrive. */
@@ -3131,7 +3098,7 @@ export interface Operations {
         name: string;
       };
       body: {
-        where: object | unknown[];
+        where: object | object[];
       };
     };
     reply: SavedAudience;
@@ -3205,7 +3172,7 @@ export interface Operations {
       results: ScheduledEntry[];
       next: string | null;
       count?: number;
-      countIsLeast?: true;
+      countIsLeast?: boolean;
     };
   };
   /** Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it. */
