@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
@@ -13,7 +14,8 @@ import { CommandFailure, type Report, type Shell } from '../../report.ts';
 const upToDate = 'The database is up to date.';
 
 /** Adds the commands that start processes. Each loads its modules when it runs, so that other commands start fast. */
-export function addProcessCommands({ program, act, isJson }: Shell): void {
+export function addProcessCommands(shell: Shell): void {
+  const { program, act, isJson } = shell;
   program
     .command('up')
     .description('start the whole service on this machine (what `npm start` runs)')
@@ -46,11 +48,21 @@ export function addProcessCommands({ program, act, isJson }: Shell): void {
       'spread the tables over the servers of Citus by app_id; cannot be undone, see --plan',
     )
     .action(act(runMigrations));
-  program
-    .command('bench [name] [args...]')
+  addBenchCommand(shell);
+}
+
+/**
+ * Adds `bench`. The package and the image contain no benchmarks: there the help does not list the command, and its answer
+ * says where they are.
+ */
+function addBenchCommand({ program, act, isJson }: Shell): void {
+  const isInstalled = !existsSync(moduleUrl(benchPath, import.meta.url));
+  const command = program
+    .command('bench [name] [args...]', { hidden: isInstalled })
     .description('run a benchmark; without a name, list them')
-    .allowUnknownOption()
-    .action(act((name: string | undefined, args: string[]) => runBench(name, args, isJson())));
+    .allowUnknownOption();
+  if (isInstalled) command.helpOption(false).action(act(refuseBench));
+  else command.action(act((name: string | undefined, args: string[]) => runBench(name, args, isJson())));
 }
 
 /** Imports a module by its path when a command needs it. */
@@ -58,6 +70,7 @@ async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infe
   return shape.parse(await import(moduleUrl(path, import.meta.url).href));
 }
 
+const benchPath = '../../../bench/main.ts';
 const isFunction = (value: unknown) => typeof value === 'function';
 const upModule = z.object({ up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction) });
 const benchModule = z.object({
@@ -75,8 +88,12 @@ async function startUp(isJson: boolean): Promise<undefined> {
   await up({ isJson });
 }
 
+async function refuseBench(): Promise<undefined> {
+  throw new CommandFailure('Benchmarks are in the repository: run `npm run bench` in a clone of it.');
+}
+
 async function runBench(name: string | undefined, args: string[], isJson: boolean): Promise<undefined> {
-  const { bench } = await load('../../../bench/main.ts', benchModule);
+  const { bench } = await load(benchPath, benchModule);
   await bench(name, isJson ? [...args, '--json'] : args);
 }
 
