@@ -74,7 +74,7 @@ export interface Push {
   readonly acked: number;
   readonly quietWaits: number;
   readonly totals: unknown;
-  readonly recurringId: string | null;
+  readonly recurringId: number | null;
   readonly expiresAt: Date;
   readonly finishedAt: Date | null;
 }

@@ -3,6 +3,7 @@ import { deleteIdle } from '../../../dispatcher/duties/cleaner.ts';
 import { dayMs } from '../../../shared/clock.ts';
 import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations.ts';
 import { useTestService } from '../../support/service.ts';
+import { countRows } from '../../support/tables.ts';
 
 const service = useTestService();
 test('idle installations are deleted by the validity of their app, a bounded number at a time', async () => {
@@ -20,13 +21,7 @@ test('idle installations are deleted by the validity of their app, a bounded num
     await service.addIosInstallations(app, 30);
     await age(app.appId, 1);
   }
-  const left = async (appId = '') => {
-    const { rows } = await service.db.query<{ n: number }>(
-      'SELECT count(*) AS n FROM installation WHERE app_id = $1',
-      [appId],
-    );
-    return rows[0]?.n;
-  };
+  const left = (appId = '') => countRows(service.db, 'installation', { appId });
   // The dispatcher's duty runs once at the start; after it no installation is idle.
   const { deps } = await service.dispatch();
   await expect.poll(() => left(apps[0]?.appId)).toBe(20);
@@ -57,8 +52,7 @@ test('a walk over more than one page goes on with the next call, and begins agai
   const found = [await walk(10), await walk(1), await walk(1), await walk(10)];
   expect(found).toEqual([10, 1, 1, 1]);
   expect([await walk(10), await walk(10)]).toEqual([0, 0]);
-  const { rows } = await service.db.query('SELECT FROM installation WHERE app_id = $1', [appId]);
-  expect(rows).toHaveLength(rowsOfPage * 2 - 5);
+  expect(await countRows(service.db, 'installation', { appId })).toBe(rowsOfPage * 2 - 5);
   await service.db.query(
     `UPDATE installation SET updated_at = now() - interval '120 days' WHERE app_id = $1 AND object_id = $1 || '1'`,
     [appId],
