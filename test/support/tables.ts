@@ -213,6 +213,17 @@ export const changeDevices = (
         values: [app.appId, tokens],
       });
 
+/** Changes members of the devices of an app that have these values. */
+export function changeDevicesWith(
+  db: Handle,
+  app: OfApp,
+  wanted: Partial<Device>,
+  changes: Partial<Device>,
+): Promise<number> {
+  const { condition, values } = conditionOf(installation, app, wanted);
+  return changeRows(db, installation, changes, { condition, values });
+}
+
 /** Reads the pushes of an app in the order in which they were accepted. */
 export const readPushes = (db: Handle, app: OfApp): Promise<Push[]> => readRows(db, notification, app);
 
@@ -251,6 +262,38 @@ export const changeBatches = (
     condition: `app_id = $1${attempt === undefined ? '' : ' AND attempt = $2'}`,
     values: [app.appId, ...(attempt === undefined ? [] : [attempt])],
   });
+
+/** Failure of a push at a device. */
+export interface Failure {
+  readonly device: Pick<Device, 'id' | 'objectId'>;
+  readonly outcome: string;
+  readonly status: number;
+  readonly reason: string;
+}
+
+/** Ends a push of an app with failures at APNs, as a dispatcher does. */
+export async function endWithFailures(
+  db: Handle,
+  app: OfApp,
+  objectId: string,
+  failures: readonly Failure[],
+): Promise<void> {
+  const perOutcome: Record<string, number> = {};
+  for (const { outcome } of failures) perOutcome[outcome] = (perOutcome[outcome] ?? 0) + 1;
+  await changePush(
+    db,
+    app,
+    { state: 'done', finishedAt: new Date(), totals: { apns: perOutcome } },
+    objectId,
+  );
+  const { id } = await readPush(db, app, objectId);
+  for (const { device, outcome, status, reason } of failures)
+    await db.query(
+      `INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
+       VALUES ($1, $2, $3, $4, 'apns', $5, $6, $7)`,
+      [app.appId, id, device.id, device.objectId, outcome, status, reason],
+    );
+}
 
 /** Counts the jobs of an app. The queue is a pattern of LIKE. */
 export const countJobs = (
@@ -304,6 +347,10 @@ export async function requestAccountReading(db: Handle): Promise<void> {
   await db.query('UPDATE shared_reading SET accounts_next_at = now()');
 }
 
+/** Counts the sessions of devices at the device channel. */
+export const countSessions = (db: Handle, devices: readonly number[]): Promise<number> =>
+  query(db).number('SELECT count(*) FROM channel_session WHERE installation = ANY ($1)', [devices]);
+
 /** Counts the rows of a table that belong to an app. */
 export const countRows = (db: Handle, table: string, app: OfApp): Promise<number> =>
   query(db).number(`SELECT count(*) FROM ${table} WHERE app_id = $1`, [app.appId]);
@@ -318,13 +365,20 @@ function readRows<Row extends object>(db: Handle, table: Table<Row>, { appId }: 
 function findRow<Row extends object>(
   db: Handle,
   table: Table<Row>,
-  { appId }: OfApp,
+  app: OfApp,
   wanted: Partial<Row>,
 ): Promise<Row> {
+  const { condition, values } = conditionOf(table, app, wanted);
+  return query(db).one<Row>(`${selectOf(table)} WHERE ${condition} ORDER BY id LIMIT 1`, values);
+}
+
+/** Returns the condition of rows of an app that have the values of `wanted`. */
+function conditionOf<Row>(table: Table<Row>, { appId }: OfApp, wanted: Partial<Row>) {
   const members = membersOf(table, wanted);
-  const conditions = members.map(({ column }, i) => ` AND ${column} = $${i + 2}`).join('');
-  const values = [appId, ...members.map(({ value }) => value)];
-  return query(db).one<Row>(`${selectOf(table)} WHERE app_id = $1${conditions} ORDER BY id LIMIT 1`, values);
+  return {
+    condition: ['app_id = $1', ...members.map(({ column }, i) => `${column} = $${i + 2}`)].join(' AND '),
+    values: [appId, ...members.map(({ value }) => value)],
+  };
 }
 
 function changeRows<Row>(
