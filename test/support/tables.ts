@@ -180,21 +180,24 @@ export const readDevices = (db: Handle, app: OfApp): Promise<Device[]> => readRo
 export const findDevice = (db: Handle, app: OfApp, wanted: Partial<Device>): Promise<Device> =>
   findRow(db, installation, app, wanted);
 
-/** Adds devices with random ids to an app. All of them have the same members. */
-export async function insertDevices(
+/**
+ * Adds devices to an app, with random ids where they have none. All of them have the same members. Returns the internal
+ * ids.
+ */
+export function insertDevices(
   db: Handle,
   app: OfApp,
   devices: readonly Partial<Device>[],
-): Promise<void> {
+): Promise<number[]> {
   const rows = devices.map((device) => {
     const all = { objectId: randomBytes(12).toString('hex'), ...device };
     const named = membersOf(installation, all).map(({ column, value }) => [column, value]);
     return { app_id: app.appId, ...Object.fromEntries(named) };
   });
   const columns = Object.keys(rows[0] ?? { app_id: '' }).join(', ');
-  await db.query(
+  return query(db).column<number>(
     `INSERT INTO installation (${columns})
-     SELECT ${columns} FROM jsonb_populate_recordset(NULL::installation, $1::jsonb)`,
+     SELECT ${columns} FROM jsonb_populate_recordset(NULL::installation, $1::jsonb) RETURNING id`,
     [JSON.stringify(rows)],
   );
 }
