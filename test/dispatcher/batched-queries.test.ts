@@ -10,7 +10,7 @@ import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { areDatabasesSpread } from '../support/database.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';
-import { readPush } from '../support/tables.ts';
+import { readPush, readPushes } from '../support/tables.ts';
 
 const service = useTestService();
 const timeoutMs = 60_000;
@@ -243,9 +243,6 @@ describe('many pushes to one device', () => {
 });
 
 async function internalState(app: App, pushId: number): Promise<string> {
-  const { rows } = await service.db.query<{ state: string }>(
-    'SELECT state FROM notification WHERE app_id = $1 AND id = $2',
-    [app.appId, pushId],
-  );
-  return rows[0]?.state ?? '';
+  const push = (await readPushes(service.db, app)).find(({ id }) => id === pushId);
+  return push?.state ?? '';
 }

@@ -272,14 +272,27 @@ export interface Failure {
   readonly outcome: string;
   readonly status: number;
   readonly reason: string;
+  readonly isUnsure: boolean;
+  readonly createdAt: Date;
 }
+
+const pushFailure: Table<Omit<Failure, 'device'>> = {
+  name: 'push_failure',
+  columns: {
+    outcome: 'outcome',
+    status: 'status',
+    reason: 'reason',
+    isUnsure: 'is_unsure',
+    createdAt: 'created_at',
+  },
+};
 
 /** Ends a push of an app with failures at APNs, as a dispatcher does. */
 export async function endWithFailures(
   db: Handle,
   app: OfApp,
   objectId: string,
-  failures: readonly Failure[],
+  failures: readonly Omit<Failure, 'isUnsure' | 'createdAt'>[],
 ): Promise<void> {
   const perOutcome: Record<string, number> = {};
   for (const { outcome } of failures) perOutcome[outcome] = (perOutcome[outcome] ?? 0) + 1;
@@ -296,6 +309,40 @@ export async function endWithFailures(
        VALUES ($1, $2, $3, $4, 'apns', $5, $6, $7)`,
       [app.appId, id, device.id, device.objectId, outcome, status, reason],
     );
+}
+
+/** Changes members of the failures of an app at the devices with the tokens. */
+export const changeFailures = (
+  db: Handle,
+  app: OfApp,
+  changes: Partial<Omit<Failure, 'device'>>,
+  tokens: readonly string[],
+): Promise<number> =>
+  changeRows(db, pushFailure, changes, {
+    condition: `app_id = $1
+      AND installation IN (SELECT id FROM installation WHERE app_id = $1 AND device_token = ANY ($2))`,
+    values: [app.appId, tokens],
+  });
+
+/** Usage of an app on a day. */
+interface Usage {
+  readonly calls?: number;
+  readonly peakCallsPerMinute?: number;
+  readonly recipients?: number;
+}
+
+/** Writes the usage of an app on a day (`YYYY-MM-DD`), by default today in UTC. */
+export async function insertUsage(
+  db: Handle,
+  app: OfApp,
+  { calls = 0, peakCallsPerMinute = 0, recipients = 0 }: Usage,
+  day = new Date().toISOString().slice(0, 'YYYY-MM-DD'.length),
+): Promise<void> {
+  await db.query(
+    `INSERT INTO usage_day (app_id, day, calls, peak_calls_per_minute, recipients)
+     VALUES ($1, $2, $3, $4, $5)`,
+    [app.appId, day, calls, peakCallsPerMinute, recipients],
+  );
 }
 
 /** Counts the jobs of an app. The queue is a pattern of LIKE. */
@@ -357,6 +404,11 @@ export const countSessions = (db: Handle, devices: readonly number[]): Promise<n
 /** Counts the rows of a table that belong to an app. */
 export const countRows = (db: Handle, table: string, app: OfApp): Promise<number> =>
   query(db).number(`SELECT count(*) FROM ${table} WHERE app_id = $1`, [app.appId]);
+
+/** Deletes the rows of a table that belong to an app. */
+export async function deleteRows(db: Handle, table: string, app: OfApp): Promise<void> {
+  await db.query(`DELETE FROM ${table} WHERE app_id = $1`, [app.appId]);
+}
 
 /** Returns a time in the past, for members that say when something happened. */
 export const daysAgo = (days: number): Date => new Date(Date.now() - days * 24 * 60 * 60 * 1000);

@@ -4,7 +4,7 @@ import { insertGatewayMessages } from '../../../shared/db/tables/receipts.ts';
 import { remedyOf } from '../../../shared/domain/admin/remedies.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
-import { readBatches } from '../../support/tables.ts';
+import { changeDevices, readBatches } from '../../support/tables.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';
 
 const service = useTestService();
@@ -16,11 +16,8 @@ beforeAll(async () => {
   app = await service.api.createApp();
   await service.addApnsProfile(app);
   viewer = await callerOf(service.api, 'viewer');
-  await service.addIosInstallations(app, 4);
-  await service.db.query(
-    "UPDATE installation SET topic = 'com.example.other' WHERE app_id = $1 AND id % 2 = 0",
-    [app.appId],
-  );
+  const tokens = await service.addIosInstallations(app, 4);
+  await changeDevices(service.db, app, { topic: 'com.example.other' }, tokens.slice(0, 2));
   await service.dispatch();
   const body = { data: { alert: 'x' } };
   objectId = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body.objectId;

@@ -2,7 +2,13 @@ import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
-import { changeDevices, changeDevicesWith, insertDevices, readDevices } from '../../support/tables.ts';
+import {
+  changeDevices,
+  changeDevicesWith,
+  insertDevices,
+  insertUsage,
+  readDevices,
+} from '../../support/tables.ts';
 
 const service = useTestService();
 const data = { alert: 'Hello' };
@@ -100,10 +106,7 @@ describe('limits that the push exceeds', () => {
   test('the daily cap, and the rest of it', async () => {
     const { app } = await appWith(10, { dailyRecipientCap: 6 });
     expect(await limitsOf(app, {})).toContain('cap of 6 leaves 6');
-    await service.db.query(
-      `INSERT INTO usage_day (app_id, day, recipients) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 5)`,
-      [app.appId],
-    );
+    await insertUsage(service.db, app, { recipients: 5 });
     expect(await limitsOf(app, {})).toMatch(/leaves 1 on .*: 9 devices would be counted capped/);
   });
 

@@ -5,7 +5,7 @@ import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
-import { changeBatches } from '../../support/tables.ts';
+import { changeBatches, deleteRows } from '../../support/tables.ts';
 
 let vendors: AllVendors;
 let dispatcher: RunningDispatcher;
@@ -190,7 +190,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 }, repeats: 0 });
     expect(record.errors).toContain('fcm: unknown (1)');
     expect(fcm.total).toBe(1);
-    await service.db.query('DELETE FROM installation WHERE app_id = $1', [prepared.app.appId]);
+    await deleteRows(service.db, 'installation', prepared.app);
     await vendors.add(prepared.app, 'apns', 1);
     apns.misbehave({ kind: 'reset', count: 2 });
     expect(await push(prepared, { alert: 'Hello' })).toMatchObject({ outcomes: { sent: 1 }, repeats: 2 });

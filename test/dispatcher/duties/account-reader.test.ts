@@ -7,7 +7,7 @@ import { readAccounts } from '../../../shared/queue/account-reading.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
-import { requestAccountReading } from '../../support/tables.ts';
+import { insertUsage, requestAccountReading } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -26,11 +26,7 @@ test('caps, quotas and ends of certificates are in the metrics of every process'
     name: 'Release',
     credentials: await certificateUntil(endsAtMs),
   });
-  await api.db.query(
-    `INSERT INTO usage_day (app_id, day, recipients) SELECT id, (now() AT TIME ZONE 'UTC')::date, 900
-       FROM unnest($1::text[]) AS id`,
-    [[app.appId, small.appId]],
-  );
+  for (const one of [app, small]) await insertUsage(api.db, one, { recipients: 900 });
   await api.db.query(
     `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
      SELECT $1, 'vendor_b', '_default', class, (now() AT TIME ZONE 'Asia/Shanghai')::date, n, reason

@@ -3,7 +3,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
-import { countJobs, readPushes, startScheduledPushes } from '../../support/tables.ts';
+import { countJobs, deleteRows, readPushes, startScheduledPushes } from '../../support/tables.ts';
 
 /** The api's clock is an hour behind, so that a time in a few seconds is far enough ahead to be scheduled. */
 const anHourAgo = movableClock(systemClock.now() - 3_600_000);
@@ -56,7 +56,7 @@ describe('a scheduled push', () => {
     const app = await appWithDevice();
     // An earlier push opens the connection to the gateway.
     await service.untilDone(app, await schedule(app, systemClock.now() - 1000));
-    await service.db.query('DELETE FROM notification WHERE app_id = $1', [app.appId]);
+    await deleteRows(service.db, 'notification', app);
     const atMs = systemClock.now() + 1500;
     const ids = await Promise.all(Array.from({ length: 10 }, () => schedule(app, atMs)));
     await Promise.all(ids.map((id) => service.untilDone(app, id)));

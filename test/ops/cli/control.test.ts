@@ -7,7 +7,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
-import { endWithFailures, readDevices } from '../../support/tables.ts';
+import { changeFailures, endWithFailures, readDevices } from '../../support/tables.ts';
 
 let folder: string;
 let app: App;
@@ -235,11 +235,8 @@ test('carillon redrive tells first whom it would reach, then sends again to all 
   expect(dryRun.stdout).toContain('2 APNs expired: expired before it was sent');
   const none = await run(['redrive', objectId, ...of, '--outcome', 'failed', '--dry-run']);
   expect(none.stdout).toContain('would go to 0 devices');
-  await service.db.query(
-    `UPDATE push_failure SET is_unsure = true WHERE app_id = $1
-        AND installation = (SELECT min(id) FROM installation WHERE app_id = $1)`,
-    [own.appId],
-  );
+  const [{ deviceToken } = { deviceToken: null }] = await readDevices(service.db, own);
+  await changeFailures(service.db, own, { isUnsure: true }, [deviceToken ?? '']);
   const unsure = await run(['redrive', objectId, ...of, '--include-unsure', '--dry-run']);
   expect(unsure.stdout).toContain('would go to 2 devices');
   expect(unsure.stdout).toContain('Warning: 1 of them may get it twice');
