@@ -1,6 +1,6 @@
 /**
- * The tables as tests read and write them. This file names their columns, so that a column which is renamed changes here
- * alone. Tests whose subject is a statement, an index or a migration name columns themselves.
+ * Reads and changes the rows of devices, pushes, batches, jobs, users and messages for tests. The columns are named here, so
+ * that a renamed column changes one file.
  */
 import { randomBytes } from 'node:crypto';
 import type { Handle } from '../../shared/db/pool.ts';
@@ -16,6 +16,7 @@ interface Table<Row> {
   readonly columns: Readonly<Record<keyof Row & string, string>>;
 }
 
+/** Installation. */
 export interface Device {
   readonly id: number;
   readonly objectId: string;
@@ -63,6 +64,7 @@ const installation: Table<Device> = {
   },
 };
 
+/** Row of a push; its record is made from it. */
 export interface Push {
   readonly id: number;
   readonly objectId: string;
@@ -98,6 +100,7 @@ const notification: Table<Push> = {
   },
 };
 
+/** Part of a push that is sent as a whole. */
 export interface Batch {
   readonly id: number;
   readonly pushId: number;
@@ -134,6 +137,7 @@ const pushBatch: Table<Batch> = {
   },
 };
 
+/** User of an app. */
 export interface User {
   readonly id: number;
   readonly objectId: string;
@@ -209,12 +213,10 @@ export const changeDevices = (
   changes: Partial<Device>,
   tokens?: readonly string[],
 ): Promise<number> =>
-  tokens === undefined
-    ? changeRows(db, installation, changes, { condition: 'app_id = $1', values: [app.appId] })
-    : changeRows(db, installation, changes, {
-        condition: 'app_id = $1 AND device_token = ANY ($2)',
-        values: [app.appId, tokens],
-      });
+  changeRows(db, installation, changes, {
+    condition: `app_id = $1${tokens === undefined ? '' : ' AND device_token = ANY ($2)'}`,
+    values: [app.appId, ...(tokens === undefined ? [] : [tokens])],
+  });
 
 /** Changes members of the devices of an app that have these values. */
 export function changeDevicesWith(
@@ -401,12 +403,15 @@ export async function requestAccountReading(db: Handle): Promise<void> {
 export const countSessions = (db: Handle, devices: readonly number[]): Promise<number> =>
   query(db).number('SELECT count(*) FROM channel_session WHERE installation = ANY ($1)', [devices]);
 
+/** Table whose rows belong to apps. */
+type AppTable = 'app_user' | 'channel_inbox' | 'installation' | 'notification';
+
 /** Counts the rows of a table that belong to an app. */
-export const countRows = (db: Handle, table: string, app: OfApp): Promise<number> =>
+export const countRows = (db: Handle, table: AppTable, app: OfApp): Promise<number> =>
   query(db).number(`SELECT count(*) FROM ${table} WHERE app_id = $1`, [app.appId]);
 
 /** Deletes the rows of a table that belong to an app. */
-export async function deleteRows(db: Handle, table: string, app: OfApp): Promise<void> {
+export async function deleteRows(db: Handle, table: AppTable, app: OfApp): Promise<void> {
   await db.query(`DELETE FROM ${table} WHERE app_id = $1`, [app.appId]);
 }
 
