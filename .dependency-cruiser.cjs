@@ -172,6 +172,12 @@ module.exports = {
       to: { pathNot: '^(ops/client|shared/domain)/' },
     },
     {
+      name: 'what operators run must not import benchmarks, checks, generators and faults: the package leaves them out',
+      severity: 'error',
+      from: { path: '^ops/(cli|client|console|functions|import|local|move-in|package|sandbox)/' },
+      to: { path: '^ops/(bench|check|deploy|docs|monitoring)/' },
+    },
+    {
       name: 'the console may import only itself, the client of the admin API, domain names, exact numbers, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },

@@ -61,7 +61,7 @@ if (isNewEnough && flags.length === 0) {
   }
 }
 
-/** Returns the main module in the bundle of these sources, if the last start made it (ops/local/bundle.ts). */
+/** Returns the main module in the bundle of these sources, if the last start made it (ops/package/bundle). */
 async function bundledMain() {
   if (!main.href.endsWith('.ts') || !existsSync(bundles)) return undefined;
   const { bundleFolder } = await import(bundles.href);

@@ -11,6 +11,8 @@ export interface CommandDefinition<S extends Sources> {
   takes: S;
   /** Does the work. Without a report it has printed its result itself. */
   run(values: Values<S>, context: { isJson: boolean }): Promise<Report | undefined>;
+  /** Leaves the command out of the help. */
+  isHidden?: boolean;
   /** Sets what few commands need, such as unknown options. */
   setUp?(command: Command): void;
 }
@@ -22,7 +24,7 @@ export function command<S extends Sources>(
   definition: CommandDefinition<S>,
 ): AddCommand {
   return ({ program, act, isJson }) => {
-    const added = addWords(program, words).description(about);
+    const added = addWords(program, words, definition.isHidden).description(about);
     for (const { declared } of Object.values(definition.takes))
       if (declared instanceof Argument) added.addArgument(declared);
       else added.addOption(declared);
@@ -40,10 +42,10 @@ export const group =
     void program.command(name).description(about);
 
 /** Adds a command below the commands that its first words name. */
-function addWords(program: Command, words: string): Command {
+function addWords(program: Command, words: string, hidden = false): Command {
   const [name = '', ...above] = words.split(' ').toReversed();
   const parent = above
     .toReversed()
     .reduce((found, word) => found.commands.find((one) => one.name() === word) ?? found, program);
-  return parent.command(name);
+  return parent.command(name, { hidden });
 }

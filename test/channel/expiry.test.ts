@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { movableClock } from '../support/gateways/apns.ts';
 import { useTestService } from '../support/service.ts';
+import { insertDevices } from '../support/tables.ts';
 import { eventually } from './support/channel-fixture.ts';
 import { ProtobufClient } from './support/protobuf-client.ts';
 
@@ -13,10 +14,7 @@ const service = useTestService({ clock });
 beforeAll(async () => {
   app = await service.api.createApp();
   await service.dispatch({ clock });
-  await service.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id) VALUES ($1, 'phone', 'android', 'phone')`,
-    [app.appId],
-  );
+  await insertDevices(service.db, app, [{ deviceType: 'android', installationId: 'phone' }]);
 });
 
 /** Sends a push and waits for its inbox row; returns the time of the call. */

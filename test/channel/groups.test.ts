@@ -9,6 +9,7 @@ import {
   enqueueMessage,
 } from '../../shared/db/tables/channel-messages.ts';
 import { testEnvironment } from '../support/api.ts';
+import { countSessions } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
 import { type ChannelApi, ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -79,8 +80,7 @@ describe('messages of connected devices', () => {
     await client.untilFrames(() => client.messageIds.length === 1);
     client.close();
     await eventually(async () => {
-      const { rows } = await fixture.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
-      return rows.length === 0;
+      return (await countSessions(fixture.db, [id])) === 0;
     });
     const second = await fixture.enqueue([id], { alert: 'second' });
     expect(await countOf('channel_group', first)).toBe(1);

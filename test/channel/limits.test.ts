@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { countSessions } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
 import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -49,8 +50,7 @@ describe('limits of a connection', () => {
     const client = await RawClient.login(channel.url, fixture.appId, 'frozen');
     client.socket.pause();
     await eventually(async () => {
-      const { rows } = await fixture.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
-      return rows.length === 0;
+      return (await countSessions(fixture.db, [id])) === 0;
     });
     expect((await channel.metrics.channelConnections.get()).values[0]?.value).toBe(0);
     client.socket.terminate();
@@ -140,8 +140,7 @@ describe('limits of a connection', () => {
     await eventually(() => socket?.destroyed ?? false);
     clearInterval(interval);
     await eventually(async () => {
-      const { rows } = await fixture.db.query('SELECT FROM channel_session WHERE installation = $1', [id]);
-      return rows.length === 0;
+      return (await countSessions(fixture.db, [id])) === 0;
     });
     client.socket.terminate();
     const again = await RawClient.login(channel.url, fixture.appId, 'deaf');

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { readDevices } from '../support/tables.ts';
 import { type ChannelApi, ChannelFixture } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 
@@ -58,11 +59,8 @@ describe('login', () => {
     const [idle = 0] = await fixture.install(['idle'], { updatedAt: longAgo });
     const [busy = 0] = await fixture.install(['busy'], { updatedAt: recently });
     for (const name of ['idle', 'busy']) (await RawClient.login(api.channelUrl, fixture.appId, name)).close();
-    const { rows } = await fixture.db.query<{ id: number; updated_at: Date }>(
-      'SELECT id, updated_at FROM installation WHERE id = ANY ($1)',
-      [[idle, busy]],
-    );
-    const updatedAt = new Map(rows.map((row) => [row.id, row.updated_at.getTime()]));
+    const devices = await readDevices(fixture.db, fixture);
+    const updatedAt = new Map(devices.map((device) => [device.id, device.updatedAt.getTime()]));
     expect(updatedAt.get(idle)).toBeGreaterThan(Date.now() - 60_000);
     expect(updatedAt.get(busy)).toBe(recently.getTime());
   });

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Connection } from '../../api/channel/connection.ts';
 import { channelLimits } from '../../api/channel/limits.ts';
 import { WaitingDevices } from '../../api/channel/waiting-devices.ts';
+import { changeDevicesWith, findDevice } from '../support/tables.ts';
 import { type ChannelApi, ChannelFixture } from './support/channel-fixture.ts';
 import { ProtobufClient } from './support/protobuf-client.ts';
 import { RawClient } from './support/raw-client.ts';
@@ -40,13 +41,8 @@ async function save(installationId: string): Promise<string> {
   return reply.body.objectId;
 }
 
-async function idOf(objectId: string): Promise<number> {
-  const { rows } = await fixture.db.query<{ id: number }>(
-    'SELECT id FROM installation WHERE object_id = $1',
-    [objectId],
-  );
-  return rows[0]?.id ?? 0;
-}
+const idOf = async (objectId: string): Promise<number> =>
+  (await findDevice(fixture.db, fixture, { objectId })).id;
 
 const messageTo = async (objectId: string) => String(await fixture.enqueue([await idOf(objectId)]));
 const got = (client: RawClient, pushId: string) =>
@@ -84,7 +80,7 @@ describe('a login before the installation is saved', () => {
     const installationId = newId();
     const [id = 0] = await fixture.install([installationId], { valid: false });
     const client = await waitingDevice(installationId);
-    await fixture.db.query('UPDATE installation SET valid = true WHERE id = $1', [id]);
+    await changeDevicesWith(fixture.db, fixture, { id }, { valid: true });
     await got(client, String(await fixture.enqueue([id])));
     client.close();
   });

@@ -10,6 +10,7 @@ import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { areDatabasesSpread } from '../support/database.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';
+import { readPush, readPushes } from '../support/tables.ts';
 
 const service = useTestService();
 const timeoutMs = 60_000;
@@ -43,11 +44,7 @@ const control = (app: App, objectId: string, verb: string) =>
   });
 
 async function internalId(app: App, objectId: string): Promise<number> {
-  const { rows } = await service.db.query<{ id: number }>(
-    'SELECT id FROM notification WHERE app_id = $1 AND object_id = $2',
-    [app.appId, objectId],
-  );
-  return rows[0]?.id ?? 0;
+  return (await readPush(service.db, app, objectId)).id;
 }
 
 /** Accepts a push to each device, and returns how a planner plans them. */
@@ -246,9 +243,6 @@ describe('many pushes to one device', () => {
 });
 
 async function internalState(app: App, pushId: number): Promise<string> {
-  const { rows } = await service.db.query<{ state: string }>(
-    'SELECT state FROM notification WHERE app_id = $1 AND id = $2',
-    [app.appId, pushId],
-  );
-  return rows[0]?.state ?? '';
+  const push = (await readPushes(service.db, app)).find(({ id }) => id === pushId);
+  return push?.state ?? '';
 }

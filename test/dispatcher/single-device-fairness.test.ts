@@ -5,6 +5,7 @@ import { JobQueue } from '../../shared/queue/queue.ts';
 import { silentLog } from '../support/api.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';
+import { readDevices } from '../support/tables.ts';
 
 const service = useTestService();
 
@@ -15,11 +16,8 @@ async function insertPushes(app: App, count: number): Promise<void> {
   const { db } = service;
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();
-  const { rows } = await db.query<{ object_id: string }>(
-    'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
-    [app.appId],
-  );
-  const objectId = await beginPush(service, app, { where: { objectId: rows[0]?.object_id } });
+  const [device] = await readDevices(db, app);
+  const objectId = await beginPush(service, app, { where: { objectId: device?.objectId } });
   const { rows: pushes } = await db.query<{ id: number }>(
     `INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at)
      SELECT app_id, object_id || i, notification_id || i, 'queued', request, prod, push_time, expires_at
@@ -60,12 +58,9 @@ test('pushes to one device and to a scan are not behind the many waiting pushes 
   const first = await beginPush(service, greedy, { where: { deviceType: 'ios' } });
   await service.untilDone(greedy, first);
   await insertPushes(greedy, waiting);
-  const { rows } = await service.db.query<{ object_id: string }>(
-    'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
-    [other.appId],
-  );
+  const [device] = await readDevices(service.db, other);
   // Both are accepted last.
-  const single = await beginPush(service, other, { where: { objectId: rows[0]?.object_id } });
+  const single = await beginPush(service, other, { where: { objectId: device?.objectId } });
   const scan = await beginPush(service, other, { where: { deviceType: 'ios' } });
   expect(await service.untilDone(other, single)).toMatchObject({ devices: 1, successes: 1 });
   expect(await service.untilDone(other, scan)).toMatchObject({ devices: 3, successes: 3 });

@@ -3,6 +3,7 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
+import { type Batch, countJobs, readBatches, readPushes, startScheduledPushes } from '../support/tables.ts';
 
 const service = useTestService({ gateway: { maxStreams: 20 } });
 /** Two worker threads in each process. */
@@ -21,15 +22,16 @@ const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
 /** Waits until work of the app is held and no job is in work. */
-async function untilHeld({ appId }: App): Promise<void> {
+const isOpenHeld = ({ isHeld, isSettled }: Batch) => isHeld && !isSettled;
+
+async function untilHeld(app: App): Promise<void> {
   const jobs = async () => {
-    const { rows } = await service.db.query<{ isHeld: boolean; active: number }>(
-      `SELECT EXISTS (SELECT FROM notification WHERE app_id = $1 AND is_plan_held)
-                OR EXISTS (SELECT FROM push_batch WHERE app_id = $1 AND is_held AND NOT is_settled) AS "isHeld",
-              (SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1 AND state = 'active') AS active`,
-      [appId],
-    );
-    return rows[0];
+    const pushes = await readPushes(service.db, app);
+    const batches = await readBatches(service.db, app);
+    return {
+      isHeld: pushes.some(({ isPlanHeld }) => isPlanHeld) || batches.some(isOpenHeld),
+      active: await countJobs(service.db, app, { state: 'active' }),
+    };
   };
   await expect.poll(jobs, { interval: 20, timeout: 60_000 }).toEqual({ isHeld: true, active: 0 });
 }
@@ -44,13 +46,7 @@ async function failedPush(app: App, token: string): Promise<string> {
 }
 
 /** Returns the id of the only push of an app. */
-async function pushOf({ appId }: App): Promise<string> {
-  const { rows } = await service.db.query<{ id: string }>(
-    'SELECT object_id AS id FROM notification WHERE app_id = $1',
-    [appId],
-  );
-  return rows[0]?.id ?? '';
-}
+const pushOf = async (app: App): Promise<string> => (await readPushes(service.db, app))[0]?.objectId ?? '';
 
 test('a frozen service sends nothing more of a running push, and nothing that becomes due, until it is released', async () => {
   const large = await createAppOn(service, null, 8000);
@@ -74,9 +70,7 @@ test('a frozen service sends nothing more of a running push, and nothing that be
   expect(requestsTo(large.tokens)).toBeLessThan(8000);
 
   // A scheduled and a recurring push become due, a redrive and a push arrive; a process dies and another starts.
-  await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [
-    planned.app.appId,
-  ]);
+  await startScheduledPushes(service.db, planned.app);
   await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [repeated.app.appId]);
   const redrive = await admin('POST', `/apps/${again.app.appId}/notifications/${failed}/redrive`, {});
   expect(redrive.status).toBe(201);

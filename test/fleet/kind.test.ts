@@ -5,6 +5,7 @@ import { beginPush } from '../support/gateways/app-gateway.ts';
 import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../support/gateways/quiet-hours.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
+import { readBatches, readDevices } from '../support/tables.ts';
 
 /** Devices of a push with variables; each has a text of its own. */
 const devices = 6000;
@@ -43,14 +44,11 @@ const recordOf = async ({ appId }: App, objectId: string): Promise<Record<string
 };
 
 /** Returns the recipients of the settled batches of an app. */
-async function settledTokens({ appId }: App): Promise<string[]> {
-  const { rows } = await service.db.query<{ token: string }>(
-    `SELECT i.device_token AS token FROM push_batch b JOIN installation i
-         ON i.app_id = b.app_id AND i.id = ANY(b.recipients)
-      WHERE b.app_id = $1 AND b.is_settled`,
-    [appId],
-  );
-  return rows.map(({ token }) => token);
+async function settledTokens(app: App): Promise<string[]> {
+  const batches = (await readBatches(service.db, app)).filter(({ isSettled }) => isSettled);
+  const settled = new Set(batches.flatMap(({ recipients }) => recipients));
+  const devices = (await readDevices(service.db, app)).filter(({ id }) => settled.has(id));
+  return devices.map(({ deviceToken }) => deviceToken ?? '');
 }
 
 describe('kill -9 of the dispatcher in the middle of a push', () => {

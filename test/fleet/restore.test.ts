@@ -12,6 +12,7 @@ import { migrate } from '../../shared/queue/migrate.ts';
 import { carillon } from '../support/cli.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { readPush } from '../support/tables.ts';
 import { useTestApi } from '../support/test-api.ts';
 
 const devices = 1500;
@@ -100,13 +101,7 @@ async function insertMessages(): Promise<void> {
 }
 
 /** Returns the state of a push in the restored database. */
-async function stateOf(objectId: string): Promise<string | undefined> {
-  const { rows } = await after.db.query<{ state: string }>(
-    'SELECT state FROM notification WHERE app_id = $1 AND object_id = $2',
-    [app.appId, objectId],
-  );
-  return rows[0]?.state;
-}
+const stateOf = async (objectId: string): Promise<string> => (await readPush(after.db, app, objectId)).state;
 
 describe('a backup in the middle of a push, restored on another machine', { timeout: 60_000 }, () => {
   test('reports what it holds', async () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { expect, test, vi } from 'vitest';
 import { CanaryBatches } from '../../dispatcher/sending/canary.ts';
@@ -8,6 +9,7 @@ import { startTestApi } from '../support/api.ts';
 import { keyIdOf } from '../support/gateways/key-id.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
+import { insertDevices } from '../support/tables.ts';
 
 const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
 /** Another key of the first team. */
@@ -93,11 +95,13 @@ test('two profiles of an app rotate at once, each with its own decision', async 
   const app = await appUsing(first);
   await put(pathOf(app, 'other_team'), second);
   const ofTeam = ({ teamId }: typeof first, mark: string) =>
-    service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, team_id, fields)
-       SELECT $1, 'two' || $3 || i, 'ios', $3 || encode(sha256((i::text || $3)::bytea), 'hex'), 'com.example.app', $2, '{"tag": "two"}'
-         FROM generate_series(1, 1000) AS i`,
-      [app.appId, teamId, mark],
+    insertDevices(
+      service.db,
+      app,
+      Array.from({ length: 1000 }, () => ({
+        ...{ deviceType: 'ios', deviceToken: mark + randomBytes(32).toString('hex') },
+        ...{ topic: 'com.example.app', teamId, fields: { tag: 'two' } },
+      })),
     );
   await Promise.all([ofTeam(first, 'a'), ofTeam(second, 'b')]);
   const wrong = { ...unknown, teamId: second.teamId };

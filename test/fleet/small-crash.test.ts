@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
+import { readDevices } from '../support/tables.ts';
 
 const service = useTestService();
 const dispatchers = useDispatcherProcesses(service);
@@ -15,12 +16,9 @@ test('kill -9 of the dispatcher among many pushes to one device: none is lost, t
   await service.addApnsProfile(app);
   const tokens = await service.addIosInstallations(app, pushes);
   const first = await dispatchers.start();
-  const { rows: devices } = await service.db.query<{ object_id: string; device_token: string }>(
-    'SELECT object_id, device_token FROM installation WHERE app_id = $1',
-    [app.appId],
-  );
+  const devices = await readDevices(service.db, app);
   const begun: Promise<string>[] = [];
-  for (const { object_id: objectId } of devices) begun.push(beginPush(service, app, { where: { objectId } }));
+  for (const { objectId } of devices) begun.push(beginPush(service, app, { where: { objectId } }));
   await service.apns.waitFor(pushes / 4);
   const ended = new Promise((resolve) => first.once('exit', resolve));
   first.kill('SIGKILL');
@@ -37,7 +35,7 @@ test('kill -9 of the dispatcher among many pushes to one device: none is lost, t
     expect(await service.untilDone(app, objectId, 90_000)).toMatchObject({ devices: 1, successes: 1 });
   expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
   // Only pushes in flight are repeated, and once.
-  const tokenOf = new Map(devices.map((device) => [device.object_id, device.device_token]));
+  const tokenOf = new Map(devices.map((device) => [device.objectId, device.deviceToken ?? '']));
   const endedTokens = new Set(done.map(({ object_id: id }) => tokenOf.get(id)));
   const repeated = tokens.filter((token) => service.apns.seen(token) > 1);
   expect(repeated.filter((token) => endedTokens.has(token))).toEqual([]);

@@ -8,6 +8,7 @@ import { migrate } from '../../shared/queue/migrate.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { awakeZone, hoursOfNow } from '../support/gateways/quiet-hours.ts';
 import { startTestService, type TestService } from '../support/service.ts';
+import { changeDevices, readDevices } from '../support/tables.ts';
 
 /** Allows for a busy machine. */
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 120_000 });
@@ -95,10 +96,7 @@ describe('a push that uses no quiet hours, limit per device, variables or langua
 
   test('is told from one that uses them by its statements', async () => {
     const app = await appWith({});
-    await service.db.query('UPDATE installation SET time_zone = $2 WHERE app_id = $1', [
-      app.appId,
-      awakeZone,
-    ]);
+    await changeDevices(service.db, app, { timeZone: awakeZone });
     const variables = { name: { field: 'name', default: 'friend' } };
     const text = { data: { alert: '{{name}}' }, variables };
     const calls = JSON.stringify(await callsOf(app, { ...text, device_cap: 5, quiet_hours: hoursOfNow() }));
@@ -107,10 +105,7 @@ describe('a push that uses no quiet hours, limit per device, variables or langua
   });
 });
 
-const oneDevice = async ({ appId }: App): Promise<object> => {
-  const { rows } = await service.db.query<{ device_token: string }>(
-    'SELECT device_token FROM installation WHERE app_id = $1 LIMIT 1',
-    [appId],
-  );
-  return { deviceToken: rows[0]?.device_token };
+const oneDevice = async (app: App): Promise<object> => {
+  const [device] = await readDevices(service.db, app);
+  return { deviceToken: device?.deviceToken };
 };

@@ -13,6 +13,7 @@ import {
 } from '../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { useTestService } from '../support/service.ts';
+import { countRows, insertDevices } from '../support/tables.ts';
 
 /** Devices of each channel; more than a batch of a thousand. */
 const share = Math.floor(Number(currentEnvironment().MIXED_DEVICES ?? 20_000) / connectorIds.length);
@@ -63,10 +64,10 @@ afterAll(async () => {
 /** Adds devices without a vendor. Returns their installation ids. */
 async function addOwn(app: App, count: number): Promise<string[]> {
   const ids = Array.from({ length: count }, () => randomUUID());
-  await service.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id)
-     SELECT $1, left(replace(i, '-', ''), 24), 'android', i FROM unnest($2::text[]) AS i`,
-    [app.appId, ids],
+  await insertDevices(
+    service.db,
+    app,
+    ids.map((installationId) => ({ deviceType: 'android', installationId })),
   );
   return ids;
 }
@@ -122,8 +123,7 @@ test(`a push to ${devices} devices over all channels reaches each once, with the
   const acknowledged = async () =>
     (await service.api.request('GET', `/1.1/notifications/${objectId}`, { app })).body.lcSuccesses;
   await expect.poll(acknowledged, { timeout: 10_000 }).toBe(connected);
-  const pending = await service.db.query('SELECT FROM channel_inbox WHERE app_id = $1', [app.appId]);
-  expect(pending.rowCount).toBe(share - connected);
+  expect(await countRows(service.db, 'channel_inbox', app)).toBe(share - connected);
 });
 
 /** Checks that a body, JSON or a form, has the text of this channel and of no other. */

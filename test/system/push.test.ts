@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { useTestService } from '../support/service.ts';
+import { countJobs } from '../support/tables.ts';
 
 describe('a push from POST /1.1/push to its record', () => {
   const service = useTestService();
@@ -44,11 +45,7 @@ describe('a push from POST /1.1/push to its record', () => {
       successes: 1,
     });
     expect(service.apns.seen(tokens[0] ?? '')).toBe(1);
-    const { rows } = await service.db.query<{ n: number }>(
-      `SELECT count(*) AS n FROM pgboss.job WHERE name LIKE 'deliver-%' AND data ->> 'appId' = $1`,
-      [app.appId],
-    );
-    expect(rows[0]?.n).toBe(0);
+    expect(await countJobs(service.db, app, { queue: 'deliver-%' })).toBe(0);
   });
 
   test('iOS and connected Android devices: each gets it, and acknowledgements are counted', async () => {

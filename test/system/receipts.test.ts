@@ -5,6 +5,7 @@ import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { testConfig } from '../support/api.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { useTestService } from '../support/service.ts';
+import { changeDevicesWith, findDevice, readDevices } from '../support/tables.ts';
 
 let vendors: AllVendors;
 
@@ -40,11 +41,8 @@ async function counts(app: App, objectId: string) {
 }
 
 async function idsLeft(app: App): Promise<string[]> {
-  const { rows } = await service.db.query<{ registration_id: string }>(
-    'SELECT registration_id FROM installation WHERE app_id = $1',
-    [app.appId],
-  );
-  return rows.map((row) => row.registration_id);
+  const devices = await readDevices(service.db, app);
+  return devices.map(({ registrationId }) => registrationId ?? '');
 }
 
 async function post(url: string, body: string, headers: Record<string, string> = {}) {
@@ -333,11 +331,7 @@ describe('receipts that report an invalid token', () => {
     const ids = await vendors.add(app, 'vendor_b', 6);
     const { xiaomi } = vendors.gateways;
     const id = await push(app);
-    const { rows } = await service.db.query<{ object_id: string }>(
-      'SELECT object_id FROM installation WHERE app_id = $1 AND registration_id = $2',
-      [app.appId, ids[0]],
-    );
-    const deletedId = rows[0]?.object_id;
+    const { objectId: deletedId } = await findDevice(service.db, app, { registrationId: ids[0] });
     await xiaomi.sendReceipt(invalidTokenType, ids.slice(0, 2));
     // The push has no success yet: the cause may be the app, not the devices.
     expect(await idsLeft(app)).toHaveLength(6);
@@ -363,7 +357,7 @@ describe('receipts that report an invalid token', () => {
     await push(app);
     await xiaomi.sendReceipt(1, ids.slice(0, 1));
     const touch = (id = '') =>
-      service.db.query('UPDATE installation SET updated_at = now() WHERE registration_id = $1', [id]);
+      changeDevicesWith(service.db, app, { registrationId: id }, { updatedAt: new Date() });
     await touch(ids[1]);
     await xiaomi.sendReceipt(invalidTokenType, [ids[1] ?? '']);
     for (const type of [32, 64, 128]) await xiaomi.sendReceipt(type, ids);
@@ -377,7 +371,7 @@ describe('receipts that report an invalid token', () => {
     const { xiaomi } = vendors.gateways;
     await push(app);
     await xiaomi.sendReceipt(invalidTokenType, ids.slice(0, 2));
-    await service.db.query('UPDATE installation SET updated_at = now() WHERE registration_id = $1', [ids[0]]);
+    await changeDevicesWith(service.db, app, { registrationId: ids[0] }, { updatedAt: new Date() });
     await xiaomi.sendReceipt(1, ids.slice(2));
     expect((await idsLeft(app)).sort()).toEqual([ids[0], ids[2]].sort());
   });

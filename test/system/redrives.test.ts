@@ -5,6 +5,7 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import { callbackUrl } from '../../shared/http/callback-url.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
+import { changeMessages } from '../support/tables.ts';
 import { useTestApi } from '../support/test-api.ts';
 
 /** Allows for a busy machine. */
@@ -33,10 +34,7 @@ test('mails that five calls to two processes redrive at once are sent once each'
   await api.request('POST', '/1.1/users', { app, body: { username: 'anna', password: 'p', email } });
   // As a dispatcher leaves them whose provider refused each: without a job.
   await api.db.query("DELETE FROM pgboss.job WHERE name = 'message'");
-  await api.db.query(
-    "UPDATE outbox SET state = 'failed', reason = 'refused', attempts = 4 WHERE app_id = $1",
-    [app.appId],
-  );
+  await changeMessages(api.db, app, { state: 'failed', reason: 'refused', attempts: 4 });
   await api.db.query(
     `INSERT INTO outbox (app_id, kind, recipient, type, body, state, attempts, reason, created_at, expires_at)
      SELECT app_id, kind, recipient, type, body, state, attempts, reason, created_at, expires_at

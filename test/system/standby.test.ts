@@ -15,6 +15,7 @@ import { putProfile } from '../../shared/db/tables/profiles.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
+import { insertIos } from '../support/service.ts';
 
 let parentDir: string;
 let primary: EmbeddedPostgres;
@@ -64,13 +65,7 @@ afterAll(async () => {
 }, 60_000);
 
 async function register(count: number): Promise<void> {
-  await db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, device_token, topic)
-     SELECT $1, substr(md5(random()::text || i), 1, 24), 'ios',
-            encode(sha256((random()::text || i)::bytea), 'hex'), 'com.example.app'
-       FROM generate_series(1, $2::int) AS i`,
-    [app.appId, count],
-  );
+  await insertIos(db, app, count);
 }
 
 async function push(): Promise<Record<string, unknown>> {

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { countRows } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp } from '../../support/users.ts';
 
@@ -178,10 +179,9 @@ describe('POST /1.1/users with a password', () => {
 
   test('users are deleted with their app', async () => {
     const gone = await api.createApp();
-    const created = await signUp(api, gone);
+    await signUp(api, gone);
     await api.services.apps.delete(gone.appId);
-    const { rows } = await api.db.query('SELECT 1 FROM app_user WHERE object_id = $1', [created.id]);
-    expect(rows).toEqual([]);
+    expect(await countRows(api.db, 'app_user', gone)).toBe(0);
   });
 });
 

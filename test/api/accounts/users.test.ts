@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { changeUser, readUser } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
@@ -198,11 +199,7 @@ describe('PUT /1.1/users/:id', () => {
   test('a changed address is unverified where addresses are verified, a changed number always', async () => {
     const own = await api.createApp();
     const user = await signUp(api, own, { email: 'a@b.cn', mobilePhoneNumber: newPhone() });
-    const verify = () =>
-      api.db.query(
-        'UPDATE app_user SET email_verified = true, mobile_phone_verified = true WHERE object_id = $1',
-        [user.id],
-      );
+    const verify = () => changeUser(api.db, own, { emailVerified: true, mobilePhoneVerified: true }, user.id);
     const flags = async () => {
       const { emailVerified, mobilePhoneVerified } = await user.me();
       return [emailVerified, mobilePhoneVerified];
@@ -372,15 +369,14 @@ describe('the own password in a save', () => {
 
   test('changes nothing, and the session stays', async () => {
     const user = await signUp(api, app);
-    const { rows } = await api.db.query('SELECT password_hash FROM app_user WHERE object_id = $1', [user.id]);
+    const before = await readUser(api.db, app, user.id);
     const reply = await save(user, { password: 'a password', nick: 'x' });
     expect([reply.status, reply.body]).toEqual([
       200,
       { nick: 'x', objectId: user.id, updatedAt: expect.any(String) },
     ]);
     expect((await user.me()).sessionToken).toBe(user.token);
-    const after = await api.db.query('SELECT password_hash FROM app_user WHERE object_id = $1', [user.id]);
-    expect(after.rows).toEqual(rows);
+    expect((await readUser(api.db, app, user.id)).passwordHash).toBe(before.passwordHash);
   });
 
   test('is no way to guess it: seven wrong ones lock the account', async () => {

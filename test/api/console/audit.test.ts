@@ -10,6 +10,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeMessages, endWithFailures } from '../../support/tables.ts';
 import { type ConsoleCall, callerOf, createToken } from './callers.ts';
 
 const service = useTestService();
@@ -114,7 +115,7 @@ const changes: Record<string, Change> = {
       const user = { username: `mailed${++users}`, password: 'very-secret', ...body };
       await service.api.request('POST', '/1.1/users', { app, body: user });
       await service.api.request('POST', '/1.1/requestPasswordReset', { app, body });
-      await service.db.query("UPDATE outbox SET state = 'failed' WHERE app_id = $1", [app.appId]);
+      await changeMessages(service.db, app, { state: 'failed' });
       const [message] = (await owner('GET', `/apps/${app.appId}/outbox?state=failed`)).body.results;
       return `/apps/${app.appId}/outbox/${message.id}/retry`;
     },
@@ -125,7 +126,7 @@ const changes: Record<string, Change> = {
   redriveMessages: [
     'POST',
     async () => {
-      await service.db.query("UPDATE outbox SET state = 'failed' WHERE app_id = $1", [app.appId]);
+      await changeMessages(service.db, app, { state: 'failed' });
       return `/apps/${app.appId}/outbox/redrive`;
     },
     {},
@@ -194,12 +195,9 @@ async function recurring(): Promise<string> {
 
 async function failedPush(verb: string): Promise<string> {
   const id = await createPush();
-  await service.db.query(
-    `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
-     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT app_id, id, 1, 'nothing', 'apns', 'failed', 500, 'x' FROM closed`,
-    [id],
-  );
+  await endWithFailures(service.db, app, id, [
+    { device: { id: 1, objectId: 'nothing' }, outcome: 'failed', status: 500, reason: 'x' },
+  ]);
   return of(`/notifications/${id}/${verb}`)();
 }
 

@@ -4,6 +4,7 @@ import { insertGatewayMessages } from '../../../shared/db/tables/receipts.ts';
 import { remedyOf } from '../../../shared/domain/admin/remedies.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, readBatches } from '../../support/tables.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';
 
 const service = useTestService();
@@ -15,11 +16,8 @@ beforeAll(async () => {
   app = await service.api.createApp();
   await service.addApnsProfile(app);
   viewer = await callerOf(service.api, 'viewer');
-  await service.addIosInstallations(app, 4);
-  await service.db.query(
-    "UPDATE installation SET topic = 'com.example.other' WHERE app_id = $1 AND id % 2 = 0",
-    [app.appId],
-  );
+  const tokens = await service.addIosInstallations(app, 4);
+  await changeDevices(service.db, app, { topic: 'com.example.other' }, tokens.slice(0, 2));
   await service.dispatch();
   const body = { data: { alert: 'x' } };
   objectId = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body.objectId;
@@ -75,14 +73,11 @@ describe('the failures of a push', () => {
 });
 
 test('the message ids of gateways are listed in pages, oldest first', async () => {
-  const { rows } = await service.db.query<{ id: number; batch: number }>(
-    `SELECT push_id AS id, max(id) AS batch FROM push_batch WHERE app_id = $1 GROUP BY push_id`,
-    [app.appId],
-  );
+  const sent = (await readBatches(service.db, app)).at(-1);
   const batch = {
     appId: app.appId,
-    pushId: rows[0]?.id ?? 0,
-    batchId: rows[0]?.batch ?? 0,
+    pushId: sent?.pushId ?? 0,
+    batchId: sent?.id ?? 0,
     connector: 'fcm',
   };
   const ids = ['0:1', '0:2', '0:3'];

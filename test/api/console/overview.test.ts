@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { deleteRows } from '../../support/tables.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';
 
 const service = useTestService();
@@ -51,7 +52,7 @@ test('the steps of a new app end with the first push, also without credentials a
   const id = await send(app);
   await service.untilDone(app, id);
   await expect.poll(async () => (await overviewOf(app)).today.recipients).toBe(1);
-  await service.db.query('DELETE FROM notification WHERE app_id = $1', [app.appId]);
+  await deleteRows(service.db, 'notification', app);
   expect((await overviewOf(app)).setup).toEqual({ hasProfile: false, hasDevice: true, hasPush: true });
 });
 

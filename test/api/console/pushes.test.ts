@@ -3,6 +3,7 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import { listPushPage } from '../../../shared/db/tables/push-reports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { deleteRows } from '../../support/tables.ts';
 import { type ConsoleCall, callerOf } from './callers.ts';
 
 const service = useTestService();
@@ -89,7 +90,7 @@ describe('the list of pushes', () => {
     const removed = [...plan.matchAll(/Rows Removed by Filter: (\d+)/g)].map(([, n]) => Number(n));
     expect(plan).toContain('notification_pkey');
     expect(Math.max(0, ...removed)).toBeLessThan(100);
-    await service.db.query('DELETE FROM notification WHERE app_id = $1', [busy.appId]);
+    await deleteRows(service.db, 'notification', busy);
   });
 
   test.each([
@@ -178,7 +179,7 @@ describe('the overview', () => {
       [busy.appId, ids[0]],
     );
     expect((await viewer('GET', `/overview?app=${busy.appId}`)).body.running).toHaveLength(20);
-    await service.db.query('DELETE FROM notification WHERE app_id = $1', [busy.appId]);
+    await deleteRows(service.db, 'notification', busy);
   });
 });
 

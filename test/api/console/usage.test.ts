@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Edition, Plan } from '../../../shared/domain/apps/app.ts';
 import { feesOf } from '../../../shared/domain/apps/usage.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
+import { insertUsage } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 let secondApi: TestApi;
@@ -26,11 +27,7 @@ async function usageOf(appId: string, query = '') {
 
 test('several days have zeros where nothing was used, at most 400', async () => {
   const app = await api.createApp();
-  await api.db.query(
-    `INSERT INTO usage_day (app_id, day, calls, peak_calls_per_minute, recipients)
-     VALUES ($1, '2027-01-02', 3, 700, 5)`,
-    [app.appId],
-  );
+  await insertUsage(api.db, app, { calls: 3, peakCallsPerMinute: 700, recipients: 5 }, '2027-01-02');
   const { results } = await usageOf(app.appId, '?from=2027-01-01&to=2027-01-03');
   expect(
     results.map(({ day, calls, recipients }: Record<string, unknown>) => [day, calls, recipients]),
@@ -92,11 +89,8 @@ describe('GET /console/api/apps/:appId/usage', () => {
 
   test('keeps the highest peak of the day and returns its fees', async () => {
     const app = await api.createApp();
-    await api.db.query(
-      `INSERT INTO usage_day (app_id, day, recipients, calls, peak_calls_per_minute)
-       VALUES ($1, '2025-05-01', 1000001, 5000, 1201)`,
-      [app.appId],
-    );
+    const used = { recipients: 1_000_001, calls: 5000, peakCallsPerMinute: 1201 };
+    await insertUsage(api.db, app, used, '2025-05-01');
     expect(await usageOf(app.appId, '?day=2025-05-01')).toEqual({
       day: '2025-05-01',
       calls: 5000,

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, type Device, readDevices } from '../../support/tables.ts';
 
 const service = useTestService();
 let vendors: AllVendors;
@@ -49,17 +50,7 @@ async function appWithApns(): Promise<App> {
   return app;
 }
 
-interface Row {
-  object_id: string;
-  registration_id: string | null;
-}
-async function rowsOf(app: App): Promise<Row[]> {
-  const { rows } = await service.db.query<Row>(
-    'SELECT object_id, registration_id FROM installation WHERE app_id = $1 ORDER BY id',
-    [app.appId],
-  );
-  return rows;
-}
+const rowsOf = (app: App): Promise<Device[]> => readDevices(service.db, app);
 
 describe('a token of APNs in other letters', () => {
   test.each([
@@ -179,17 +170,14 @@ describe('a token of APNs in other letters', () => {
     }
     const rows = await rowsOf(app);
     expect(rows).toHaveLength(2);
-    if (member === 'registrationId') expect(rows.map((row) => row.registration_id)).toEqual(['abcd', 'ABCD']);
+    if (member === 'registrationId') expect(rows.map((row) => row.registrationId)).toEqual(['abcd', 'ABCD']);
   });
 });
 
 describe('a token that an older version stored as it was sent', () => {
   async function storeAsSent(app: App, token: string): Promise<void> {
     const [stored = ''] = await service.addIosInstallations(app, 1);
-    await service.db.query(
-      'UPDATE installation SET device_token = $3 WHERE app_id = $1 AND device_token = $2',
-      [app.appId, stored, token],
-    );
+    await changeDevices(service.db, app, { deviceToken: token }, [stored]);
   }
 
   test('is found by its spelling, and sent to in lower case', async () => {
@@ -206,10 +194,10 @@ describe('a token that an older version stored as it was sent', () => {
     expect(service.apns.seen(lower)).toBe(3);
     for (const more of [large, {}]) {
       const saved = await post(app, { deviceType: 'ios', deviceToken: upper, ...more });
-      expect([saved.status, saved.body.objectId]).toEqual([200, row?.object_id]);
+      expect([saved.status, saved.body.objectId]).toEqual([200, row?.objectId]);
     }
     // The save has rewritten it.
-    expect((await post(app, { deviceType: 'ios', deviceToken: lower })).body.objectId).toBe(row?.object_id);
+    expect((await post(app, { deviceType: 'ios', deviceToken: lower })).body.objectId).toBe(row?.objectId);
   });
 
   test('is found in a group of saves', async () => {
@@ -217,7 +205,7 @@ describe('a token that an older version stored as it was sent', () => {
     const { upper } = newToken();
     await storeAsSent(app, upper);
     const saved = await post(app, { deviceType: 'ios', deviceToken: upper, installationId: 'new' });
-    expect([saved.status, saved.body.objectId]).toEqual([200, (await rowsOf(app))[0]?.object_id]);
+    expect([saved.status, saved.body.objectId]).toEqual([200, (await rowsOf(app))[0]?.objectId]);
   });
 });
 
@@ -286,8 +274,8 @@ describe('a vendor’s registration id under a new installation', () => {
       { deviceType: 'openharmony', vendor: undefined },
     ].entries())
       objectIds.push((await post(app, device(`device-${i}`, id, more))).body.objectId);
-    const owners = (await rowsOf(app)).filter((row) => row.registration_id === id);
-    expect(owners.map((row) => row.object_id)).toEqual(objectIds.slice(-1));
+    const owners = (await rowsOf(app)).filter((row) => row.registrationId === id);
+    expect(owners.map((row) => row.objectId)).toEqual(objectIds.slice(-1));
   });
 
   test('gets one message', async () => {
@@ -307,7 +295,7 @@ describe('a vendor’s registration id under a new installation', () => {
     // Those that were saved at the very same time may all have it, until one of them registers
     // again.
     const { objectId } = (await post(app, device('device-7', id))).body;
-    const owners = (await rowsOf(app)).filter((row) => row.registration_id !== null);
-    expect(owners.map((row) => row.object_id)).toEqual([objectId]);
+    const owners = (await rowsOf(app)).filter((row) => row.registrationId !== null);
+    expect(owners.map((row) => row.objectId)).toEqual([objectId]);
   });
 });

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { changeDevicesWith } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
 
@@ -187,7 +188,7 @@ test.each([
 
 test('an invalid ACL from before does not count, and can be replaced', async () => {
   const { id } = await save();
-  await api.db.query(`UPDATE installation SET fields = '{"ACL": 5}' WHERE object_id = $1`, [id]);
+  await changeDevicesWith(api.db, app, { objectId: id }, { fields: { ACL: 5 } });
   expect((await call('GET', `/installations/${id}`)).body.objectId).toBe(id);
   expect(await idsOf({}, { objectId: id })).toEqual([id]);
   expect((await call('PUT', `/installations/${id}`, { body: { city: 'x' } })).status).toBe(200);

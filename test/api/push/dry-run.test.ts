@@ -1,6 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import {
+  changeDevices,
+  changeDevicesWith,
+  insertDevices,
+  insertUsage,
+  readDevices,
+} from '../../support/tables.ts';
 
 const service = useTestService();
 const data = { alert: 'Hello' };
@@ -22,22 +30,20 @@ async function appWith(ios: number, options: AppOptionsPatch = {}): Promise<{ ap
 
 /** Inserts Android devices into the table; `fields` by number. */
 const addAndroid = (app: App, count: number, vendor: string | null = null) =>
-  service.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id, vendor, registration_id, fields)
-     SELECT $1, encode(sha256((random()::text || i)::bytea), 'hex')::varchar(24), 'android', gen_random_uuid(),
-            $3::text, CASE WHEN $3 IS NOT NULL THEN gen_random_uuid()::text END, jsonb_build_object('n', i)
-       FROM generate_series(1, $2::int) AS i`,
-    [app.appId, count, vendor],
+  insertDevices(
+    service.db,
+    app,
+    Array.from({ length: count }, (_, i) => ({
+      ...{ deviceType: 'android', installationId: randomUUID(), vendor },
+      ...{ registrationId: vendor === null ? null : randomUUID(), fields: { n: i + 1 } },
+    })),
   );
 
 describe('the audience', () => {
   test('is counted exactly, by connector and profile, with payload and size', async () => {
     const { app, tokens } = await appWith(7);
     await addAndroid(app, 5);
-    await service.db.query('UPDATE installation SET valid = false WHERE app_id = $1 AND device_token = $2', [
-      app.appId,
-      tokens[0],
-    ]);
+    await changeDevices(service.db, app, { valid: false }, tokens.slice(0, 1));
     const explanation = await explain(app, { data });
     expect(explanation).toMatchObject({
       devices: 11,
@@ -81,7 +87,7 @@ describe('the audience', () => {
 
   test('counts the devices without a profile, with the reason', async () => {
     const { app } = await appWith(3);
-    await service.db.query(`UPDATE installation SET topic = 'com.other' WHERE app_id = $1`, [app.appId]);
+    await changeDevices(service.db, app, { topic: 'com.other' });
     const { connectors } = await explain(app, { data });
     expect(connectors.apns).toMatchObject({
       profiles: {},
@@ -100,10 +106,7 @@ describe('limits that the push exceeds', () => {
   test('the daily cap, and the rest of it', async () => {
     const { app } = await appWith(10, { dailyRecipientCap: 6 });
     expect(await limitsOf(app, {})).toContain('cap of 6 leaves 6');
-    await service.db.query(
-      `INSERT INTO usage_day (app_id, day, recipients) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 5)`,
-      [app.appId],
-    );
+    await insertUsage(service.db, app, { recipients: 5 });
     expect(await limitsOf(app, {})).toMatch(/leaves 1 on .*: 9 devices would be counted capped/);
   });
 
@@ -140,11 +143,8 @@ describe('limits that the push exceeds', () => {
     const message =
       'The profile _default of apns serves at most 20000 devices per push: dev profile disabled';
     expect(await limitsOf(app, { prod: 'dev' })).toContain(`${message} for massive push.`);
-    await service.db.query(
-      `UPDATE installation SET valid = false WHERE app_id = $1
-          AND id = (SELECT max(id) FROM installation WHERE app_id = $1)`,
-      [app.appId],
-    );
+    const last = (await readDevices(service.db, app)).at(-1);
+    await changeDevicesWith(service.db, app, { id: last?.id ?? 0 }, { valid: false });
     expect(await limitsOf(app, { prod: 'dev' })).toBe('');
   });
 

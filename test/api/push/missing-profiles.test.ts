@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { changeDevices } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -61,7 +62,7 @@ describe('a push to devices of a vendor without a profile', () => {
     const idle = await api.createApp({ hybridPush: true });
     await addDevices(idle, 'vendor_b', 5);
     expect(await pushTo(idle, {})).toBe(400);
-    await api.db.query('UPDATE installation SET valid = false WHERE app_id = $1', [idle.appId]);
+    await changeDevices(api.db, idle, { valid: false });
     expect(await pushTo(idle, {})).toBe(200);
   });
 

@@ -2,6 +2,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { connectDevices } from '../../../ops/sandbox/devices/devices.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { changePush, findDevice } from '../../support/tables.ts';
 
 const service = useTestService();
 beforeAll(async () => {
@@ -42,13 +43,8 @@ async function why(app: App, objectId: string, device: string) {
   return body;
 }
 
-async function objectIdOf(app: App, token: string): Promise<string> {
-  const { rows } = await service.db.query<{ object_id: string }>(
-    'SELECT object_id FROM installation WHERE app_id = $1 AND device_token = $2',
-    [app.appId, token],
-  );
-  return rows[0]?.object_id ?? '';
-}
+const objectIdOf = async (app: App, token: string): Promise<string> =>
+  (await findDevice(service.db, app, { deviceToken: token })).objectId;
 
 const change = (app: App, token: string, assignment: string) =>
   service.db.query(`UPDATE installation SET ${assignment} WHERE app_id = $1 AND device_token = $2`, [
@@ -207,7 +203,7 @@ describe('a device of a push that was not sent', () => {
     const [token = ''] = tokens;
     const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     // As if the operator paused the push between its push_time and its planning.
-    await service.db.query(`UPDATE notification SET state = 'paused' WHERE object_id = $1`, [objectId]);
+    await changePush(service.db, app, { state: 'paused' }, objectId);
     const paused = await why(app, objectId, token);
     expect(paused).toMatchObject({
       isMatched: true,

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { listDeviceTypes } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { countRows, insertDevices } from '../../support/tables.ts';
 
 let app: App;
 
@@ -216,11 +217,12 @@ describe('POST /1.1/push accepts', () => {
 
   test('and reads at most a hundred device types for that, each once', async () => {
     const crowded = await service.api.createApp();
-    await service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
-       SELECT $1, 'object' || i, 'type' || lpad((i % 150)::text, 3, '0'), 'device' || i, '{}'
-         FROM generate_series(0, 299) AS i`,
-      [crowded.appId],
+    await insertDevices(
+      service.db,
+      crowded,
+      Array.from({ length: 300 }, (_, i) => ({
+        ...{ deviceType: `type${String(i % 150).padStart(3, '0')}`, installationId: `device${i}` },
+      })),
     );
     const types = await listDeviceTypes(service.db, crowded.appId);
     expect(types).toHaveLength(100);
@@ -310,15 +312,12 @@ describe('POST /1.1/push accepts', () => {
   });
 
   test('one of 50 parallel calls with the same req_id: all get its reply', async () => {
+    const before = await countRows(service.db, 'notification', app);
     const replies = await Promise.all(Array.from({ length: 50 }, () => push({ data, req_id: 'same' })));
     const ids = new Set(replies.map((reply) => JSON.stringify(reply.body)));
     expect(replies.every((reply) => reply.status === 200)).toBe(true);
     expect(ids.size).toBe(1);
-    const { rows } = await service.db.query<{ n: number }>(
-      'SELECT count(*) AS n FROM notification WHERE app_id = $1 AND object_id = $2',
-      [app.appId, replies[0]?.body.objectId],
-    );
-    expect(rows[0]?.n).toBe(1);
+    expect(await countRows(service.db, 'notification', app)).toBe(before + 1);
   });
 
   test('X-LC-Prod other than 1 means dev, prod in the body wins', async () => {

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { changePush } from '../../support/tables.ts';
 
 /** No dispatcher runs: pushes stay as they are accepted. */
 const service = useTestService();
@@ -27,10 +28,7 @@ describe('the list of push records', () => {
       failed: await push({}),
     };
     const end = (id: string, state: string, error: string | null, devices: number) =>
-      service.db.query(
-        'UPDATE notification SET state = $3, error = $4, devices = $5 WHERE app_id = $1 AND object_id = $2',
-        [app.appId, id, state, error, devices],
-      );
+      changePush(service.db, app, { state, error, devices }, id);
     await end(ids.done, 'done', null, 7);
     await end(ids.failed, 'failed', 'dev profile disabled for massive push', 0);
   });

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../shared/db/pool.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { TestRequest, TestResponse } from '../../support/api.ts';
+import { changeDevices } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { signUp, type TestUser } from '../../support/users.ts';
 
@@ -262,7 +263,7 @@ describe('GET /1.1/scan/classes/:className', () => {
     expect(ids).toEqual([...ids].sort());
     const back = (await scan({ limit: '1', scan_key: '-objectId' })).map(({ objectId }) => objectId);
     expect(back).toEqual([...ids].reverse());
-    await api.db.query('UPDATE installation SET created_at = now() WHERE app_id = $1', [app.appId]);
+    await changeDevices(api.db, app, { createdAt: new Date() });
     for (const scanKey of ['createdAt', '-createdAt'])
       expect((await scan({ limit: '3', scan_key: scanKey })).map(({ objectId }) => objectId).sort()).toEqual(
         ids,

@@ -7,6 +7,7 @@ import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
+import { insertDevices } from '../../support/tables.ts';
 
 /** Api process whose public URL is its own address, so that its router returns it. */
 export interface ChannelApi extends TestApi {
@@ -58,13 +59,12 @@ export class ChannelFixture {
     installationIds: string[],
     options: { valid?: boolean; updatedAt?: Date } = {},
   ): Promise<number[]> {
-    const { rows } = await this.db.query<{ id: number }>(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id, valid, updated_at)
-       SELECT $1, substr(md5(id), 1, 24), 'android', id, $3, $4
-         FROM unnest($2::text[]) WITH ORDINALITY AS u (id, n) ORDER BY n RETURNING id`,
-      [this.appId, installationIds, options.valid ?? true, options.updatedAt ?? new Date()],
+    const { valid = true, updatedAt = new Date() } = options;
+    return insertDevices(
+      this.db,
+      this,
+      installationIds.map((installationId) => ({ deviceType: 'android', installationId, valid, updatedAt })),
     );
-    return rows.map((row) => row.id);
   }
 
   /** Creates a push; returns its internal id. */

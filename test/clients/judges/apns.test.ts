@@ -15,6 +15,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { rightContents } from '../../support/gateways/apns-contents.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices } from '../../support/tables.ts';
 
 /** A request as the judge saw it, and why it refused it. */
 interface Judged {
@@ -120,10 +121,7 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       // A token that no installation of the API may have: APNs finds it malformed.
       const malformed = await add('BadDeviceToken');
       bad.BadDeviceToken = malformed.slice(1);
-      await service.db.query('UPDATE installation SET device_token = $2 WHERE device_token = $1', [
-        malformed,
-        bad.BadDeviceToken,
-      ]);
+      await changeDevices(service.db, app, { deviceToken: bad.BadDeviceToken }, [malformed]);
       judge = await ApnsJudge.start(credentials, [
         ...usable(topic, [...good, bad.Unregistered ?? '']),
         `unregistered ${bad.Unregistered} ${Date.now() + 60_000}`,

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core';
 import { describe, expect, test } from 'vitest';
+import { findDevice } from '../../support/tables.ts';
 import { accessibilityFaults } from '../browser/accessibility.ts';
 import { hasChromium } from '../browser/browser.ts';
 import { englishIn } from '../browser/languages.ts';
@@ -77,17 +78,14 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
 
   test('show what an id, a token or a name finds, by keys only', async () => {
     const { app, pushId, deviceId, deviceToken } = scene();
-    const { rows } = await service.db.query<{ object_id: string }>(
-      'SELECT object_id FROM installation WHERE app_id = $1 AND device_token = $2',
-      [app.appId, deviceToken],
-    );
+    const device = await findDevice(service.db, app, { deviceToken });
     const body = { username: 'anna', password: 'secret' };
     const user = await service.api.request('POST', '/1.1/users', { app, body });
     const page = await login();
     await show(page, '/operating');
     for (const [text, title, path] of [
       [pushId, 'Sale ends tonight · Everything −30 %', `/pushes/${pushId}`],
-      [deviceToken, `Device ${rows[0]?.object_id}`, `/devices/${rows[0]?.object_id}`],
+      [deviceToken, `Device ${device.objectId}`, `/devices/${device.objectId}`],
       [deviceId, `Device ${deviceId}`, `/devices/${deviceId}`],
       ['anna', 'anna', `/users/${user.body.objectId}`],
     ] as const) {

@@ -4,6 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { addDevicesIn, awakeZone, hoursOfNow } from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevicesWith, startScheduledPushes } from '../../support/tables.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () => {
@@ -38,10 +39,7 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
     const hours = hoursOfNow();
     await addDevicesIn(service, app, awakeZone, 2);
     await addDevicesIn(service, app, 'Etc/UTC', 3);
-    await service.db.query(
-      `UPDATE installation SET fields = '{"name": "Ann"}' WHERE app_id = $1 AND time_zone = 'Etc/UTC'`,
-      [app.appId],
-    );
+    await changeDevicesWith(service.db, app, { timeZone: 'Etc/UTC' }, { fields: { name: 'Ann' } });
     const page = await compose();
     await page.getByLabel('Text', { exact: true }).fill('Hello {{name}}');
     await page.getByText('Values of each device', { exact: true }).click();
@@ -129,7 +127,7 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
     // Before the first zone it is a scheduled push; its time is that of the first zone of the world.
     const before = await record(page);
     expect(before).toMatchObject({ state: 'scheduled', nextStart: null });
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await startScheduledPushes(service.db, app);
     await expect.poll(async () => (await record(page)).nextStart, { timeout: 30_000 }).not.toBeNull();
     await page.reload();
     const { nextStart } = await record(page);

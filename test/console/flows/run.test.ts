@@ -7,6 +7,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeFailures, readDevices } from '../../support/tables.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('running the service in a browser', () => {
@@ -46,11 +47,8 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } })).body;
     await service.untilDone(app, objectId);
     service.apns.behave();
-    await service.db.query(
-      `UPDATE push_failure SET is_unsure = true WHERE app_id = $1
-          AND installation = (SELECT min(id) FROM installation WHERE app_id = $1)`,
-      [app.appId],
-    );
+    const [device] = await readDevices(service.db, app);
+    await changeFailures(service.db, app, { isUnsure: true }, [device?.deviceToken ?? '']);
     const page = await openApp('/pushes/undelivered');
     await page.getByLabel('Reason, as in the failures of a push').fill('PayloadTooLarge');
     await page.keyboard.press('Enter');

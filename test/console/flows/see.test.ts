@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
+import { readDevices } from '../../support/tables.ts';
 import { hasChromium, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('the console in a browser', () => {
@@ -185,11 +186,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
 
   test('explains why a device got a push', async () => {
     const page = await open(`/apps/${app.appId}/pushes/${pushId}?tab=audience`);
-    const { rows } = await service.db.query<{ object_id: string }>(
-      'SELECT object_id FROM installation WHERE app_id = $1 LIMIT 1',
-      [app.appId],
-    );
-    const device = rows[0]?.object_id ?? '';
+    const device = (await readDevices(service.db, app))[0]?.objectId ?? '';
     await page.getByLabel('Device', { exact: true }).fill(device);
     await page.getByRole('button', { name: 'Explain' }).click();
     await page.getByRole('heading', { name: 'Why did this device get it or not?' }).waitFor();

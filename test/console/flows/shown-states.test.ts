@@ -4,6 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { createToken } from '../../api/console/callers.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
+import { changePush } from '../../support/tables.ts';
 import { hasChromium, type PageOptions, useBrowser } from '../browser/browser.ts';
 
 describe.skipIf(!hasChromium)('what the pages say about a push', () => {
@@ -64,7 +65,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     await open(page, '', own);
     await page.getByText('Waiting for the device').waitFor();
     expect(await page.getByText('To the first push').count()).toBe(0);
-    await service.db.query('UPDATE notification SET acked = 1 WHERE app_id = $1', [own.appId]);
+    await changePush(service.db, own, { acked: 1 });
     await open(page, `/pushes/${id}`, own);
     await page.getByRole('heading', { name: '1 of 1', exact: true }).waitFor();
     expect(await text(page)).not.toContain('Waiting for the device');

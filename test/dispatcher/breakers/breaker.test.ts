@@ -3,6 +3,7 @@ import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { readBatches } from '../../support/tables.ts';
 
 /** Poll intervals: states of a breaker are short here; a scrape of the metrics costs more than a hundred requests. */
 const fastPoll = { interval: 20 };
@@ -51,11 +52,11 @@ async function gauges(app: App): Promise<(number | null)[]> {
 
 /** Returns the most attempts and tries of an app's batches. */
 async function attempts(app: App): Promise<{ most: number; tries: number }> {
-  const { rows } = await service.db.query<{ most: number; tries: number }>(
-    'SELECT coalesce(max(attempt), 0) AS most, coalesce(max(tries), 0) AS tries FROM push_batch WHERE app_id = $1',
-    [app.appId],
-  );
-  return rows[0] ?? { most: 0, tries: 0 };
+  const batches = await readBatches(service.db, app);
+  return {
+    most: Math.max(0, ...batches.map(({ attempt }) => attempt)),
+    tries: Math.max(0, ...batches.map((batch) => batch.tries)),
+  };
 }
 
 describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
@@ -231,9 +232,6 @@ async function waitsOf(app: App): Promise<number[]> {
 
 /** Returns the batches of an app with a job for later. */
 async function postponed(app: App): Promise<unknown[]> {
-  const { rows } = await service.db.query(
-    'SELECT id FROM push_batch WHERE app_id = $1 AND has_job AND NOT is_settled',
-    [app.appId],
-  );
-  return rows;
+  const batches = await readBatches(service.db, app);
+  return batches.filter(({ hasJob, isSettled }) => hasJob && !isSettled);
 }

@@ -7,6 +7,7 @@ import {
   startRestartableGateway,
 } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { countJobs } from '../../support/tables.ts';
 
 /** One thread: at most four batches of a connector have a job permit. */
 
@@ -101,14 +102,8 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
 });
 
 /** Returns the number of batches in work at a dispatcher. */
-async function activeBatches(app: App): Promise<number> {
-  const { rows } = await service.db.query<{ n: number }>(
-    `SELECT count(*) AS n FROM pgboss.job
-      WHERE name = 'deliver-apns' AND state = 'active' AND data ->> 'appId' = $1`,
-    [app.appId],
-  );
-  return rows[0]?.n ?? 0;
-}
+const activeBatches = (app: App): Promise<number> =>
+  countJobs(service.db, app, { queue: 'deliver-apns', state: 'active' });
 
 /** Returns the number of batches that wait for later without a try. */
 async function postponed(app: App): Promise<number> {

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { changePush, readBatches, readPush } from '../../support/tables.ts';
 
 let service: TestService;
 
@@ -32,11 +33,8 @@ const sum = (outcomes: Record<string, number>) => Object.values(outcomes).reduce
 
 /** Returns the batches of an app that are neither settled nor parked. */
 async function openBatches(app: App): Promise<number> {
-  const { rows } = await service.db.query<{ n: number }>(
-    'SELECT count(*) AS n FROM push_batch WHERE app_id = $1 AND NOT is_settled AND NOT is_held',
-    [app.appId],
-  );
-  return rows[0]?.n ?? 0;
+  const batches = await readBatches(service.db, app);
+  return batches.filter(({ isSettled, isHeld }) => !isSettled && !isHeld).length;
 }
 
 const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
@@ -57,9 +55,8 @@ describe('a push that is paused', () => {
     expect(await control(app, objectId, 'pause')).toMatchObject({ status: 200, body: { status: 'paused' } });
     await service.dispatch();
     await service.dispatch();
-    const parkedBatches = async () =>
-      (await service.db.query('SELECT 1 FROM notification WHERE is_plan_held')).rowCount;
-    await expect.poll(parkedBatches).toBe(1);
+    const isPlanHeld = async () => (await readPush(service.db, app, objectId)).isPlanHeld;
+    await expect.poll(isPlanHeld).toBe(true);
     expect(requestsTo(tokens)).toBe(0);
     expect((await control(app, objectId, 'resume')).body).toMatchObject({ status: 'in-queue' });
     expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 10, successes: 10 });
@@ -107,7 +104,7 @@ describe('a push that is paused', () => {
     const objectId = await startPush(app, tokens);
     await control(app, objectId, 'pause');
     await expect.poll(() => openBatches(app), { timeout: 20_000 }).toBe(0);
-    await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
+    await changePush(service.db, app, { expiresAt: new Date() }, objectId);
     const record = await service.untilDone(app, objectId);
     const { sent = 0, expired = 0 } = record.outcomes as Record<string, number>;
     expect(record).toMatchObject({ status: 'done', devices: 1500 });

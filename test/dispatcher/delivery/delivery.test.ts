@@ -2,6 +2,7 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, countRows, daysAgo, insertDevices, readDevices } from '../../support/tables.ts';
 
 const service = useTestService();
 beforeAll(async () => {
@@ -17,11 +18,8 @@ async function push(app: App, body: object = {}): Promise<Record<string, unknown
 const begin = (app: App, body: object = {}) => beginPush(service, app, body);
 
 async function tokensLeft(app: App): Promise<string[]> {
-  const { rows } = await service.db.query<{ device_token: string }>(
-    'SELECT device_token FROM installation WHERE app_id = $1',
-    [app.appId],
-  );
-  return rows.map((row) => row.device_token);
+  const devices = await readDevices(service.db, app);
+  return devices.map(({ deviceToken }) => deviceToken ?? '');
 }
 
 async function reasons(app: App): Promise<Record<string, number>> {
@@ -122,10 +120,7 @@ describe('a push without a text', () => {
 describe('Increment', () => {
   test('increments the badge of each device once and sends it', async () => {
     const { app, tokens } = await appWithIos(3);
-    await service.db.query('UPDATE installation SET badge = 4 WHERE app_id = $1 AND device_token = $2', [
-      app.appId,
-      tokens[0],
-    ]);
+    await changeDevices(service.db, app, { badge: 4 }, tokens.slice(0, 1));
     await push(app, { data: { alert: 'x', badge: 'Increment' } });
     const badgeOf = (token: string) =>
       service.apns.requests
@@ -180,38 +175,28 @@ describe('a push', () => {
 
   test('ignores installations that are invalid or were not updated for three months', async () => {
     const { app, tokens } = await appWithIos(3);
-    await service.db.query('UPDATE installation SET valid = false WHERE device_token = $1', [tokens[0]]);
-    await service.db.query(
-      "UPDATE installation SET updated_at = now() - interval '91 days' WHERE device_token = $1",
-      [tokens[1]],
-    );
+    await changeDevices(service.db, app, { valid: false }, tokens.slice(0, 1));
+    await changeDevices(service.db, app, { updatedAt: daysAgo(91) }, tokens.slice(1, 2));
     expect(await push(app)).toMatchObject({ devices: 1, successes: 1 });
   });
 
   test('counts devices without a usable profile, with the reason', async () => {
     const { app } = await appWithIos(2);
-    await service.db.query(
-      "INSERT INTO installation (app_id, object_id, device_type) VALUES ($1, 'x1', 'ios'), ($1, 'x2', 'android')",
-      [app.appId],
-    );
+    await insertDevices(service.db, app, [{ deviceType: 'ios' }, { deviceType: 'android' }]);
     expect(await push(app)).toMatchObject({ devices: 4, successes: 2, outcomes: { sent: 2, failed: 2 } });
     expect(Object.values(await reasons(app))).toEqual([1, 1]);
   });
 
   test('to our own channel puts one message into each inbox', async () => {
     const app = await service.api.createApp();
-    await service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id)
-       SELECT $1, 'o' || i, 'android', 'i' || i FROM generate_series(1, 1200) AS i`,
-      [app.appId],
+    await insertDevices(
+      service.db,
+      app,
+      Array.from({ length: 1200 }, (_, i) => ({ deviceType: 'android', installationId: `i${i}` })),
     );
     const record = await push(app);
     expect(record).toMatchObject({ devices: 1200, successes: 0, lcSuccesses: 0, outcomes: { sent: 1200 } });
-    const { rows } = await service.db.query<{ n: number }>(
-      'SELECT count(*) AS n FROM channel_inbox WHERE app_id = $1',
-      [app.appId],
-    );
-    expect(rows[0]?.n).toBe(1200);
+    expect(await countRows(service.db, 'channel_inbox', app)).toBe(1200);
   });
 
   test('that is cancelled while it is sent ends with every recipient counted', async () => {

@@ -8,6 +8,7 @@ import { silentLog } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { changeDevices, readPush } from '../../support/tables.ts';
 
 let service: TestService;
 
@@ -23,13 +24,7 @@ const appWithIos = (count: number) => createAppOn(service, null, count);
 const begin = (app: App, body?: object) => beginPush(service, app, body);
 
 async function untilPlanned(app: App, objectId: string): Promise<void> {
-  const isPlanned = async () => {
-    const { rows } = await service.db.query<{ is_planned: boolean }>(
-      'SELECT is_planned FROM notification WHERE app_id = $1 AND object_id = $2',
-      [app.appId, objectId],
-    );
-    return rows[0]?.is_planned;
-  };
+  const isPlanned = async () => (await readPush(service.db, app, objectId)).isPlanned;
   await expect.poll(isPlanned, { timeout: 20_000 }).toBe(true);
 }
 
@@ -53,10 +48,7 @@ describe('while a large push is being sent', { timeout: 120_000 }, () => {
   test('a push to a single device of the same app is sent at once', async () => {
     const { app, tokens } = await appWithIos(3000);
     service.apns.misbehave({ kind: 'slow', delayMs: 60 });
-    await service.db.query(
-      "UPDATE installation SET channels = '{vip}' WHERE app_id = $1 AND device_token = $2",
-      [app.appId, tokens[0]],
-    );
+    await changeDevices(service.db, app, { channels: ['vip'] }, tokens.slice(0, 1));
     const first = await begin(app);
     await untilPlanned(app, first);
     await service.untilDone(app, await begin(app, { where: { channels: 'vip' } }));

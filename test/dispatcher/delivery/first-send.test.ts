@@ -4,6 +4,7 @@ import { hourMs, systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type AppOnGateway, beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -125,11 +126,9 @@ const waits: Record<string, Wait> = {
   },
   'its local time': {
     // The first start has devices too: their time is long past.
-    async before({ app: { appId }, tokens: [token] }) {
-      await service.db.query(
-        `UPDATE installation SET time_zone = CASE device_token WHEN $2 THEN 'GMT+06:00' ELSE 'Etc/UTC' END WHERE app_id = $1`,
-        [appId, token],
-      );
+    async before({ app, tokens }) {
+      await changeDevices(service.db, app, { timeZone: 'Etc/UTC' });
+      await changeDevices(service.db, app, { timeZone: 'GMT+06:00' }, tokens.slice(0, 1));
     },
     body: () => ({
       push_time: new Date(nowMs + hourMs).toISOString().slice(0, 16),

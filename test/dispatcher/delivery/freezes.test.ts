@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { changePush, countJobs, readBatches, readPushes } from '../../support/tables.ts';
 
 let service: TestService;
 
@@ -29,14 +30,15 @@ const outcomesOf = async (app: App, objectId: string) =>
  * Counts the plannings and batches of an app that are held, and its jobs in work. Held work has no
  * job.
  */
-async function jobsOf({ appId }: App): Promise<{ held: number; active: number }> {
-  const { rows } = await service.db.query<{ held: number; active: number }>(
-    `SELECT (SELECT count(*) FROM notification WHERE app_id = $1 AND is_plan_held)
-              + (SELECT count(*) FROM push_batch WHERE app_id = $1 AND is_held AND NOT is_settled) AS held,
-            (SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1 AND state = 'active') AS active`,
-    [appId],
-  );
-  return rows[0] ?? { held: 0, active: 0 };
+async function jobsOf(app: App): Promise<{ held: number; active: number }> {
+  const [pushes, batches, active] = await Promise.all([
+    readPushes(service.db, app),
+    readBatches(service.db, app),
+    countJobs(service.db, app, { state: 'active' }),
+  ]);
+  const heldPlans = pushes.filter(({ isPlanHeld }) => isPlanHeld).length;
+  const heldBatches = batches.filter(({ isHeld, isSettled }) => isHeld && !isSettled).length;
+  return { held: heldPlans + heldBatches, active };
 }
 
 /** Waits until no job of the app is in work. Returns how many are held. */
@@ -106,7 +108,7 @@ test('what expires while it is held is counted, and not sent', async () => {
   await freeze(ofApp(app));
   const objectId = await beginPush(service, app, {});
   await untilHeld(app);
-  await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
+  await changePush(service.db, app, { expiresAt: new Date() }, objectId);
   await release(ofApp(app));
   expect(await outcomesOf(app, objectId)).toMatchObject({ expired: 3 });
   expect(requestsTo(tokens)).toBe(0);

@@ -9,6 +9,7 @@ import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog } from '../../support/api.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changePush, countJobs, readPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 
@@ -33,8 +34,7 @@ test('held pushes continue in steps, the oldest first', async () => {
   for (const job of taken.toReversed()) expect(await holdPlanning(deps, job)).toBe('done');
   const [first] = taken;
   if (first) expect(await holdPlanning(deps, first)).toBe('again');
-  const { rows } = await db.query(`SELECT FROM pgboss.job WHERE data ->> 'appId' = $1`, [appId]);
-  expect(rows).toEqual([]);
+  expect(await countJobs(db, app)).toBe(0);
   expect(await endFreezes(deps, 2)).toBe(0);
   await db.transaction((tx) => releaseFreeze(tx, appId));
   const fetched = async () => (await queue.fetch(planJob, 3)).map(({ data }) => data.pushId).sort();
@@ -68,19 +68,15 @@ test('a job by which the last release continues a push gives its held work jobs,
   const { app, db, queue } = await open();
   const { appId } = app;
   const objectId = await beginPush(service, app, {});
-  await db.query('UPDATE notification SET is_plan_held = true WHERE app_id = $1', [appId]);
+  await changePush(db, app, { isPlanHeld: true });
   const [job] = await queue.fetch(planJob, 1);
   if (!job) throw new Error('the job was not taken');
   await queue.replace(planJob, job, { data: { ...job.data, isRelease: true }, tx: db });
   await db.transaction((tx) => insertFreeze(tx, { appId, reason: '', by: 'test' }));
   await service.dispatch();
   const held = async () => {
-    const { rows } = await db.query(
-      `SELECT is_plan_held AS "isHeld", (SELECT count(*) FROM pgboss.job WHERE data ->> 'appId' = $1) AS jobs
-         FROM notification WHERE app_id = $1`,
-      [appId],
-    );
-    return rows[0];
+    const [push] = await readPushes(db, app);
+    return { isHeld: push?.isPlanHeld, jobs: await countJobs(db, app) };
   };
   await expect.poll(held).toEqual({ isHeld: true, jobs: 0 });
   await db.transaction((tx) => releaseFreeze(tx, appId));

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 /** Which devices a push deletes (docs/reference/protocol/delivery.md#promise-7). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
@@ -11,6 +12,14 @@ import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import {
+  changeDevices,
+  daysAgo,
+  findDevice,
+  insertDevices,
+  readDevices,
+  requestAccountReading,
+} from '../../support/tables.ts';
 
 const account = createServiceAccount();
 let fcm: FcmGateway;
@@ -34,11 +43,8 @@ const push = async (app: App, body: object = {}) =>
   service.untilDone(app, await beginPush(service, app, body));
 
 async function tokensLeft(app: App): Promise<string[]> {
-  const { rows } = await service.db.query<{ token: string }>(
-    'SELECT coalesce(device_token, registration_id) AS token FROM installation WHERE app_id = $1',
-    [app.appId],
-  );
-  return rows.map(({ token }) => token);
+  const devices = await readDevices(service.db, app);
+  return devices.map(({ deviceToken, registrationId }) => deviceToken ?? registrationId ?? '');
 }
 
 /** Waits until a push has decided about its tokens, which it does after it is done. */
@@ -59,7 +65,7 @@ const deleteInvalid = (app: App, record: Record<string, unknown>) =>
 /** Reads the metric of kept tokens of an app, as an api has it after a reading. */
 async function keptMetric(app: App): Promise<string[]> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
-  await service.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+  await requestAccountReading(service.db);
   await new AccountReader().run({ db: service.db, vault, clock: systemClock });
   const { body } = await service.api.request('GET', '/metrics');
   const lines: string[] = body.split('\n');
@@ -170,10 +176,7 @@ describe('a push of which most tokens are called invalid', () => {
     const { app, tokens } = await createAppOn(service, null, 90);
     await service.addApnsProfile(app, 'other');
     const others = tokens.slice(0, 30);
-    await service.db.query(
-      "UPDATE installation SET device_profile = 'other' WHERE app_id = $1 AND device_token = ANY ($2)",
-      [app.appId, others],
-    );
+    await changeDevices(service.db, app, { deviceProfile: 'other' }, others);
     callBad([...others.slice(0, 25), ...tokens.slice(30, 40)]);
     const begun = await push(app);
     await expect
@@ -195,10 +198,7 @@ describe('tokens that are only called invalid', () => {
     const { app, tokens } = await createAppOn(service, null, 30);
     await service.addApnsProfile(app, 'other');
     const [first = '', ...rest] = tokens;
-    await service.db.query(
-      "UPDATE installation SET device_profile = 'other' WHERE app_id = $1 AND device_token = $2",
-      [app.appId, first],
-    );
+    await changeDevices(service.db, app, { deviceProfile: 'other' }, [first]);
     callBad([first, ...rest.slice(0, 3)]);
     expect(await push(app)).toMatchObject({ invalidTokens: 4, successes: 26 });
     await untilLeft(app, [first, ...rest.slice(3)]);
@@ -280,13 +280,13 @@ async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
     ...{ appId: app.appId, connector: 'fcm', name: '_default' },
     credentials: { ...credentials, ratePerSecond: 1_000_000 },
   });
-  await service.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name,
-                               fields, updated_at)
-     SELECT $1, encode(sha256((random()::text || id)::bytea), 'hex')::varchar(24), 'android', gen_random_uuid()::text,
-            id, 'vendor_g', 'fcm', '{}', now() - make_interval(hours => $3)
-       FROM unnest($2::text[]) AS id`,
-    [app.appId, ids, savedHoursAgo],
+  await insertDevices(
+    service.db,
+    app,
+    ids.map((registrationId) => ({
+      ...{ deviceType: 'android', installationId: randomUUID(), registrationId, vendor: 'vendor_g' },
+      ...{ vendorName: 'fcm', updatedAt: daysAgo(savedHoursAgo / 24) },
+    })),
   );
   return app;
 }
@@ -305,11 +305,8 @@ describe('devices of FCM', () => {
     const [dead = '', alive = ''] = some(token, 2);
     const app = await fcmApp([dead, alive]);
     end([dead]);
-    const { rows } = await service.db.query<{ object_id: string }>(
-      'SELECT object_id FROM installation WHERE app_id = $1 AND registration_id = $2',
-      [app.appId, dead],
-    );
-    expect(await push(app, { where: { objectId: rows[0]?.object_id } })).toMatchObject({ invalidTokens: 1 });
+    const { objectId } = await findDevice(service.db, app, { registrationId: dead });
+    expect(await push(app, { where: { objectId } })).toMatchObject({ invalidTokens: 1 });
     await untilLeft(app, [alive]);
   });
 

@@ -5,6 +5,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { outcomeCode, retriedCode } from '../../../shared/domain/outcome.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { readPush } from '../../support/tables.ts';
 
 let service: TestService;
 beforeAll(async () => {
@@ -31,13 +32,10 @@ test('progress moves while the only batch of a push is in flight, and ends with 
     if (sent > (seen.at(-1)?.sent ?? 0)) seen.push({ sent, perSecond, secondsLeft });
     return sent;
   };
-  const { rows } = await service.db.query<{ id: number }>(
-    'SELECT id FROM notification WHERE object_id = $1',
-    [objectId],
-  );
+  const { id } = await readPush(service.db, app, objectId);
   await expect.poll(look, { interval: 20, timeout: 20_000 }).toBeGreaterThan(60);
   // All of it is in flight, no batch is settled yet.
-  expect(await readTotals(service.db, app.appId, rows[0]?.id ?? 0)).toEqual({});
+  expect(await readTotals(service.db, app.appId, id)).toEqual({});
   expect(seen.length).toBeGreaterThan(2);
   expect(seen.at(-1)?.perSecond).toBeGreaterThan(0);
   expect(seen.at(-1)?.secondsLeft).toBeGreaterThan(0);

@@ -5,6 +5,7 @@ import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeBatches, deleteRows } from '../../support/tables.ts';
 
 let vendors: AllVendors;
 let dispatcher: RunningDispatcher;
@@ -142,12 +143,9 @@ describe('a connection that is reset after the request was written', { timeout: 
     const prepared = await prepare('apns', 1);
     apns.misbehave({ kind: 'reset' });
     const objectId = await beginPush(service, prepared.app, { data: { alert: 'Hello' } });
-    const raise = () =>
-      service.db.query('UPDATE push_batch SET tries = 11 WHERE app_id = $1 AND attempt = 1', [
-        prepared.app.appId,
-      ]);
+    const raise = () => changeBatches(service.db, prepared.app, { tries: 11 }, 1);
     // The tries in between take minutes.
-    await expect.poll(async () => (await raise()).rowCount, { timeout: 15_000, interval: 5 }).toBe(1);
+    await expect.poll(raise, { timeout: 15_000, interval: 5 }).toBe(1);
     const record = await service.untilDone(prepared.app, objectId);
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 }, repeats: 1 });
     expect(record.errors).toContain('retries exhausted: stream_reset');
@@ -192,7 +190,7 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     expect(record).toMatchObject({ devices: 1, outcomes: { failed: 1 }, repeats: 0 });
     expect(record.errors).toContain('fcm: unknown (1)');
     expect(fcm.total).toBe(1);
-    await service.db.query('DELETE FROM installation WHERE app_id = $1', [prepared.app.appId]);
+    await deleteRows(service.db, 'installation', prepared.app);
     await vendors.add(prepared.app, 'apns', 1);
     apns.misbehave({ kind: 'reset', count: 2 });
     expect(await push(prepared, { alert: 'Hello' })).toMatchObject({ outcomes: { sent: 1 }, repeats: 2 });

@@ -9,6 +9,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { noDurations } from '../../../shared/process/durations.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeBatches, readBatches, readDevices, readPush } from '../../support/tables.ts';
 
 let dispatcher: RunningDispatcher;
 
@@ -118,7 +119,7 @@ describe('a retry', { timeout: 60_000 }, () => {
     const objectId = await begin(app);
     expect(await retryBatch(app)).toMatchObject({ attempt: 1, tries: 1, size: 1 });
     // The tries in between take minutes.
-    await service.db.query('UPDATE push_batch SET tries = 11 WHERE app_id = $1 AND attempt = 1', [app.appId]);
+    await changeBatches(service.db, app, { tries: 11 }, 1);
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ devices: 20, successes: 19, outcomes: { sent: 19, failed: 1 } });
     expect(record.errors).toContain('retries exhausted: InternalServerError');
@@ -184,12 +185,8 @@ describe('recipients that have moved to a retry batch', () => {
     const { app } = await appWithIos(4);
     // A push that no dispatcher takes.
     const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
-    const { rows } = await service.db.query<{ push_id: number; recipients: number[] }>(
-      `SELECT n.id AS push_id, (SELECT array_agg(i.id ORDER BY i.id) FROM installation i WHERE i.app_id = $1)
-              AS recipients FROM notification n WHERE n.app_id = $1 AND n.object_id = $2`,
-      [app.appId, objectId],
-    );
-    const { push_id: pushId = 0, recipients = [] } = rows[0] ?? {};
+    const { id: pushId } = await readPush(service.db, app, objectId);
+    const recipients = (await readDevices(service.db, app)).map(({ id }) => id);
     const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, [
       { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
     ]);
@@ -217,14 +214,11 @@ describe('recipients that have moved to a retry batch', () => {
     late.note(2, { kind: 'rejected', outcome: 'failed', status: 400, reason: 'BadTopic' });
     late.note(3, { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 600_000 });
     expect(await record(late, false)).toBe(true);
-    const batches = await service.db.query(
-      `SELECT attempt, recipients, is_settled, totals FROM push_batch WHERE app_id = $1 ORDER BY id`,
-      [app.appId],
-    );
-    expect(batches.rows).toEqual([
-      { attempt: 0, recipients, is_settled: true, totals: { sent: 1, failed: 1 } },
-      { attempt: 1, recipients: [recipients[1]], is_settled: false, totals: null },
-      { attempt: 1, recipients: [recipients[3]], is_settled: false, totals: null },
+    const batches = await readBatches(service.db, app);
+    expect(batches).toMatchObject([
+      { attempt: 0, recipients, isSettled: true, totals: { sent: 1, failed: 1 } },
+      { attempt: 1, recipients: [recipients[1]], isSettled: false, totals: null },
+      { attempt: 1, recipients: [recipients[3]], isSettled: false, totals: null },
     ]);
   });
 });

@@ -6,6 +6,7 @@ import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { RawClient } from '../../channel/support/raw-client.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, insertDevices, startScheduledPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -38,10 +39,8 @@ describe('variables fill the text of each device', () => {
     const { app, named, other } = await createApp();
     const push_time = new Date(systemClock.now() + hourMs).toISOString();
     const objectId = await beginPush(service, app, { ...content, push_time });
-    await service.db.query(`UPDATE installation SET fields = '{"name": "Bea"}' WHERE device_token = $1`, [
-      named,
-    ]);
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await changeDevices(service.db, app, { fields: { name: 'Bea' } }, [named]);
+    await startScheduledPushes(service.db, app);
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 2 } });
     expect([textsOf(named), textsOf(other)]).toEqual([['Hello Bea'], ['Hello friend']]);
   });
@@ -62,7 +61,7 @@ describe('variables fill the text of each device', () => {
   test('of a push at local time, which counts them once', async () => {
     const { app, named, other } = await createApp();
     const push_time = new Date(systemClock.now()).toISOString().slice(0, 16);
-    await service.db.query(`UPDATE installation SET time_zone = 'Etc/UTC' WHERE app_id = $1`, [app.appId]);
+    await changeDevices(service.db, app, { timeZone: 'Etc/UTC' });
     const objectId = await beginPush(service, app, { ...content, push_time, push_time_local: true });
     await expect
       .poll(() => [textsOf(named), textsOf(other)], poll)
@@ -88,7 +87,7 @@ describe('variables fill the text of each device', () => {
 
   test('beside the badge of each device, and in a message that shows nothing', async () => {
     const { app, named, other } = await createApp();
-    await service.db.query('UPDATE installation SET badge = 6 WHERE device_token = $1', [named]);
+    await changeDevices(service.db, app, { badge: 6 }, [named]);
     const badge = { ...content, data: { ...content.data, badge: 'Increment' } };
     await service.untilDone(app, await beginPush(service, app, badge));
     const bodyOf = (token: string) =>
@@ -111,11 +110,14 @@ describe('variables fill the text of each device', () => {
 
   test('of the own channel, connected or not', async () => {
     const app = await service.api.createApp();
-    await service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
-       SELECT $1, 'named00' || name, 'android', name, jsonb_build_object('name', name)
-         FROM unnest('{online,offline}'::text[]) AS name`,
-      [app.appId],
+    await insertDevices(
+      service.db,
+      app,
+      ['online', 'offline'].map((name) => ({
+        deviceType: 'android',
+        installationId: name,
+        fields: { name },
+      })),
     );
     const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;
     const online = await RawClient.login(url, app.appId, 'online');

@@ -5,6 +5,7 @@ import { regId, xiaomiApp } from '../../connectors/vendors/xiaomi/fixture.ts';
 import { startVendors } from '../../support/gateways/all-vendors.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { some, useVendorService } from '../../support/gateways/vendor-service.ts';
+import { insertDevices } from '../../support/tables.ts';
 
 let xiaomi: XiaomiGateway;
 const vendors = useVendorService(async () => {
@@ -154,11 +155,14 @@ describe('a push with variables', () => {
         WHERE app_id = $1`,
       [app.appId],
     );
-    await vendors.service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)
-       SELECT $1, 'channel0' || i, 'android', gen_random_uuid()::text, jsonb_build_object('level', i)
-         FROM generate_series(1, 3) AS i`,
-      [app.appId],
+    await insertDevices(
+      vendors.service.db,
+      app,
+      [1, 2, 3].map((level) => ({
+        deviceType: 'android',
+        installationId: `channel${level}`,
+        fields: { level },
+      })),
     );
     const record = await vendors.push(
       app,

@@ -7,6 +7,7 @@ import { readAccounts } from '../../../shared/queue/account-reading.ts';
 import { JobQueue } from '../../../shared/queue/queue.ts';
 import { silentLog, testConfig } from '../../support/api.ts';
 import { certificateUntil } from '../../support/gateways/certificates.ts';
+import { insertUsage, requestAccountReading } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -14,7 +15,7 @@ const vault = () => new Vault(testConfig(api.databaseUrl).secrets);
 const deps = () => ({ db: api.db, vault: vault(), clock: systemClock });
 const endsAtMs = Math.floor(Date.now() / 1000) * 1000 + 20 * 86_400_000;
 
-const isDue = () => api.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+const isDue = () => requestAccountReading(api.db);
 
 test('caps, quotas and ends of certificates are in the metrics of every process', async () => {
   const app = await api.createApp({ dailyRecipientCap: 1000 });
@@ -25,11 +26,7 @@ test('caps, quotas and ends of certificates are in the metrics of every process'
     name: 'Release',
     credentials: await certificateUntil(endsAtMs),
   });
-  await api.db.query(
-    `INSERT INTO usage_day (app_id, day, recipients) SELECT id, (now() AT TIME ZONE 'UTC')::date, 900
-       FROM unnest($1::text[]) AS id`,
-    [[app.appId, small.appId]],
-  );
+  for (const one of [app, small]) await insertUsage(api.db, one, { recipients: 900 });
   await api.db.query(
     `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
      SELECT $1, 'vendor_b', '_default', class, (now() AT TIME ZONE 'Asia/Shanghai')::date, n, reason

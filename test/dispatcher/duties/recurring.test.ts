@@ -12,6 +12,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { useDispatcherProcesses } from '../../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../../support/service.ts';
+import { readPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 const processes = useDispatcherProcesses(service);
@@ -66,11 +67,10 @@ async function handled(app: App, id: number): Promise<RecurringPush> {
 
 /** Returns how many pushes each recurring push of an app has. */
 async function countPushes(app: App): Promise<Map<number, number>> {
-  const { rows } = await service.db.query<{ id: number; n: number }>(
-    'SELECT recurring_id AS id, count(*) AS n FROM notification WHERE app_id = $1 GROUP BY 1',
-    [app.appId],
-  );
-  return new Map(rows.map(({ id, n }) => [id, n]));
+  const counts = new Map<number, number>();
+  for (const { recurringId } of await readPushes(service.db, app))
+    if (recurringId !== null) counts.set(recurringId, (counts.get(recurringId) ?? 0) + 1);
+  return counts;
 }
 
 const seen = (alert: string) =>

@@ -3,6 +3,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
+import { countJobs, deleteRows, readPushes, startScheduledPushes } from '../../support/tables.ts';
 
 /** The api's clock is an hour behind, so that a time in a few seconds is far enough ahead to be scheduled. */
 const anHourAgo = movableClock(systemClock.now() - 3_600_000);
@@ -34,11 +35,8 @@ async function status(app: App, objectId: string): Promise<string> {
 
 /** Returns the pushes that fired and have not ended. */
 async function countUnfinished(app: App): Promise<number> {
-  const { rows } = await service.db.query<{ n: number }>(
-    "SELECT count(*) AS n FROM notification WHERE app_id = $1 AND state IN ('queued', 'sending')",
-    [app.appId],
-  );
-  return rows[0]?.n ?? 0;
+  const pushes = await readPushes(service.db, app);
+  return pushes.filter(({ state }) => state === 'queued' || state === 'sending').length;
 }
 
 const alertsSeen = () =>
@@ -58,7 +56,7 @@ describe('a scheduled push', () => {
     const app = await appWithDevice();
     // An earlier push opens the connection to the gateway.
     await service.untilDone(app, await schedule(app, systemClock.now() - 1000));
-    await service.db.query('DELETE FROM notification WHERE app_id = $1', [app.appId]);
+    await deleteRows(service.db, 'notification', app);
     const atMs = systemClock.now() + 1500;
     const ids = await Promise.all(Array.from({ length: 10 }, () => schedule(app, atMs)));
     await Promise.all(ids.map((id) => service.untilDone(app, id)));
@@ -78,12 +76,8 @@ describe('a scheduled push', () => {
   test('nine years ahead waits without a job in the queue until its time', async () => {
     const app = await appWithDevice();
     const objectId = await schedule(app, systemClock.now() + 9 * 365 * 86_400_000);
-    const { rows } = await service.db.query<{ n: number }>(
-      `SELECT count(*) AS n FROM pgboss.job WHERE data ->> 'appId' = $1`,
-      [app.appId],
-    );
-    expect(rows[0]?.n).toBe(0);
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    expect(await countJobs(service.db, app)).toBe(0);
+    await startScheduledPushes(service.db, app);
     expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', devices: 1 });
   });
 

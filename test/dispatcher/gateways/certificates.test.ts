@@ -7,6 +7,7 @@ import { testConfig } from '../../support/api.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { alerts, startRefusingPeer } from '../../support/http2/refusing-peer.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, countRows } from '../../support/tables.ts';
 
 const service = useTestService();
 beforeAll(async () => {
@@ -44,9 +45,7 @@ describe('a development certificate', { timeout: 60_000 }, () => {
   beforeAll(async () => {
     app = await appWithCertificate('dev');
     tokens = await service.addIosInstallations(app, 20_001);
-    await service.db.query("UPDATE installation SET channels = '{few}' WHERE device_token = ANY($1)", [
-      tokens.slice(0, 50),
-    ]);
+    await changeDevices(service.db, app, { channels: ['few'] }, tokens.slice(0, 50));
   });
 
   test('ends a push to more than 20,000 devices with a message and sends nothing', async () => {
@@ -81,11 +80,7 @@ test('a client certificate that the gateway refuses ends the push with a hint, a
   const record = await service.untilDone(app, await beginPush(service, app));
   expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
   expect(record.errors).toContain('The gateway refuses the client certificate');
-  const { rows } = await service.db.query<{ n: number }>(
-    'SELECT count(*) AS n FROM installation WHERE app_id = $1',
-    [app.appId],
-  );
-  expect(rows[0]?.n).toBe(tokens.length);
+  expect(await countRows(service.db, 'installation', app)).toBe(tokens.length);
   // A retry would not help, and each batch makes at most one request.
   expect(peer.refused).toBeLessThan(10);
   const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });

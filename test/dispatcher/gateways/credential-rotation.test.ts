@@ -17,6 +17,7 @@ import { recipients, sendAll, startApnsFixture } from '../../support/gateways/ap
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { keyIdOf } from '../../support/gateways/key-id.ts';
 import { useTestService } from '../../support/service.ts';
+import { insertDevices, readBatches, readDevices, requestAccountReading } from '../../support/tables.ts';
 
 const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
 const service = useTestService({ gateway: { keys: [first, second] } });
@@ -94,11 +95,7 @@ describe('a rotation of credentials', () => {
     const refused = { state: 'rolled_back', reason: 'refused', detail: expect.stringMatching(/^403 /) };
     expect(rotation).toMatchObject(refused);
     expect(rotation.refused).toBeGreaterThan(0);
-    const { rows } = await service.db.query<{ batches: number }>(
-      `SELECT count(*) AS batches FROM push_batch WHERE app_id = $1 AND attempt > 0`,
-      [app.appId],
-    );
-    expect(rows).toEqual([{ batches: 0 }]);
+    expect((await readBatches(service.db, app)).filter(({ attempt }) => attempt > 0)).toEqual([]);
     expect(await checkRotations({ db: service.db, nowMs: Date.now() })).toMatchObject([
       { code: 'candidateRolledBack', status: 'warn' },
     ]);
@@ -117,10 +114,7 @@ describe('a rotation of credentials', () => {
     await pushUntil(200, isTried);
     expect(await state()).toMatchObject({ state: 'rolled_back', reason: 'worse', asked: 200, worse: 200 });
     expect(other.total).toBe(200);
-    const { rows } = await service.db.query('SELECT FROM installation WHERE app_id = $1 AND NOT valid', [
-      app.appId,
-    ]);
-    expect(rows).toEqual([]);
+    expect((await readDevices(service.db, app)).filter(({ valid }) => !valid)).toEqual([]);
   });
 
   test('uses the candidate for one of a hundred batches', async () => {
@@ -128,7 +122,7 @@ describe('a rotation of credentials', () => {
     await pushUntil(1, isTried);
     for (let i = 0; i < 10; i += 1) await push(1);
     expect(await state()).toMatchObject({ state: 'canary', batches: 1, batchesSeen: 20, accepted: 1 });
-    await service.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+    await requestAccountReading(service.db);
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
     await new AccountReader().run({ db: service.db, clock: systemClock, vault });
     expect((await service.api.request('GET', '/metrics')).body).toContain(
@@ -183,21 +177,15 @@ describe('two rotations under load', () => {
     // The gateway got each message once, and no request that it refused.
     expect(service.apns.total - before.total).toBe(sent);
     expect(service.apns.refusals('InvalidProviderToken')).toBe(before.wrong);
-    const { rows } = await service.db.query<{ retries: number }>(
-      'SELECT count(*) AS retries FROM push_batch WHERE app_id = $1 AND attempt > 0',
-      [app.appId],
-    );
-    expect(rows).toEqual([{ retries: 0 }]);
+    expect((await readBatches(service.db, app)).filter(({ attempt }) => attempt > 0)).toEqual([]);
   });
 
   test('keys of two teams send at once, each to the devices of its team', async () => {
-    const ofTeam = ({ teamId }: typeof first, digit: string) =>
-      service.db.query(
-        `INSERT INTO installation (app_id, object_id, device_type, device_token, topic, team_id, fields)
-         VALUES ($1, $2, 'ios', $3, 'com.example.app', $4, '{"tag": "teams"}')`,
-        [app.appId, `team${digit}`, digit.repeat(64), teamId],
-      );
-    await Promise.all([ofTeam(first, '1'), ofTeam(second, '2')]);
+    const ofTeam = ({ teamId }: typeof first, digit: string) => ({
+      ...{ deviceType: 'ios', deviceToken: digit.repeat(64), topic: 'com.example.app', teamId },
+      fields: { tag: 'teams' },
+    });
+    await insertDevices(service.db, app, [ofTeam(first, '1'), ofTeam(second, '2')]);
     const put = { admin: true, body: using(second) };
     const other = await service.api.request('PUT', path().replace('_default', 'other_team'), put);
     expect(other.status).toBe(200);

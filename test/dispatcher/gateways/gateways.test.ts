@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
@@ -10,6 +11,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
+import { countRows, insertDevices, readDevices, readPush } from '../../support/tables.ts';
 
 const account = createServiceAccount();
 let gateway: FcmGateway;
@@ -123,13 +125,7 @@ describe('a push to devices of FCM', () => {
     const record = await push(app);
     gateway.foreignTokens.clear();
     expect(record).toMatchObject({ successes: 3, invalidTokens: 2 });
-    const left = async () =>
-      (
-        await service.db.query<{ registration_id: string }>(
-          'SELECT registration_id FROM installation WHERE app_id = $1',
-          [app.appId],
-        )
-      ).rows.map((row) => row.registration_id);
+    const left = async () => (await readDevices(service.db, app)).map(({ registrationId }) => registrationId);
     await expect.poll(left).not.toContain(dead);
   });
 
@@ -141,19 +137,15 @@ describe('a push to devices of FCM', () => {
     gateway.foreignTokens.clear();
     expect(record).toMatchObject({ successes: 0, outcomes: { failed: 120 } });
     expect(record.errors).toContain('sender_id_mismatch');
-    const { rows } = await service.db.query('SELECT FROM installation WHERE app_id = $1', [app.appId]);
-    expect(rows).toHaveLength(120);
+    expect(await countRows(service.db, 'installation', app)).toBe(120);
   });
 
   test('records the message id of FCM, and the number of sent messages', async () => {
     const app = await appWith('fcm');
     await addDevices(app, 2);
     const { objectId } = await push(app);
-    const { rows } = await service.db.query<{ id: number }>(
-      'SELECT id FROM notification WHERE app_id = $1 AND object_id = $2',
-      [app.appId, objectId],
-    );
-    const ofPush = { appId: app.appId, id: rows[0]?.id ?? 0 };
+    const { id } = await readPush(service.db, app, String(objectId));
+    const ofPush = { appId: app.appId, id };
     const messages = await listGatewayMessages(service.db, ofPush, { after: null, limit: 10 });
     expect(messages).toHaveLength(2);
     expect(messages[0]).toMatchObject({
@@ -182,11 +174,13 @@ test('a push that is marked as a test goes to ten devices of the vendor; the oth
   const app = await appWith();
   const endpoints = { endpoint: huawei.url, authEndpoint: huawei.url, ca: huawei.ca };
   await putProfileOf(app, 'vendor_a', { appId, appSecret, ...endpoints });
-  await service.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name, fields)
-     SELECT $1, 'object' || i, 'android', gen_random_uuid()::text, 'IQAAAACy' || lpad(i::text, 40, '0'), 'vendor_a', 'HMS', '{}'
-       FROM generate_series(1, 15) AS i`,
-    [app.appId],
+  await insertDevices(
+    service.db,
+    app,
+    Array.from({ length: 15 }, (_, i) => ({
+      ...{ deviceType: 'android', installationId: randomUUID(), vendor: 'vendor_a', vendorName: 'HMS' },
+      registrationId: `IQAAAACy${String(i).padStart(40, '0')}`,
+    })),
   );
   const data = { alert: 'Hello', hms: { target_user_type: 1 } };
   const record = await push(app, { data });

@@ -3,6 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { type AllVendors, startVendors } from '../../support/gateways/all-vendors.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { countRows } from '../../support/tables.ts';
 
 const service = useTestService();
 let vendors: AllVendors;
@@ -63,9 +64,6 @@ describe('devices of HarmonyOS', () => {
     const record = await push(app, {});
     expect(record).toMatchObject({ devices: 31, successes: 31 });
     expect(seen()).toContain(`v3 ${harmony}`);
-    const { rows } = await service.db.query('SELECT count(*)::int AS n FROM installation WHERE app_id = $1', [
-      app.appId,
-    ]);
-    expect(rows).toEqual([{ n: 31 }]);
+    expect(await countRows(service.db, 'installation', app)).toBe(31);
   });
 });

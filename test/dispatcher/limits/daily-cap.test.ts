@@ -3,6 +3,7 @@ import { deleteOldUsage, grantRecipients } from '../../../shared/db/tables/usage
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { insertUsage } from '../../support/tables.ts';
 
 const service = useTestService();
 beforeAll(async () => {
@@ -114,10 +115,7 @@ describe('a grant', () => {
 
 test('usage is kept for its retention time, and then deleted', async () => {
   const { app } = await appWithIos(0, 1);
-  await service.db.query(
-    `INSERT INTO usage_day (app_id, day) VALUES ($1, '2020-01-01'), ($1, '2020-01-02'), ($1, '2020-01-03')`,
-    [app.appId],
-  );
+  for (const day of ['2020-01-01', '2020-01-02', '2020-01-03']) await insertUsage(service.db, app, {}, day);
   expect(await deleteOldUsage(service.db, new Date('2020-01-03T12:00:00Z'), 100)).toBe(2);
   expect(await deleteOldUsage(service.db, new Date('2020-01-03T12:00:00Z'), 100)).toBe(0);
 });

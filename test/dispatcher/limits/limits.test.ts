@@ -2,38 +2,31 @@ import { expect, test } from 'vitest';
 import { deleteIdle } from '../../../dispatcher/duties/cleaner.ts';
 import { dayMs } from '../../../shared/clock.ts';
 import { continueIdleWalk, rowsOfPage } from '../../../shared/db/tables/installations.ts';
+import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevicesWith, countRows, daysAgo, readDevices } from '../../support/tables.ts';
 
 const service = useTestService();
 test('idle installations are deleted by the validity of their app, a bounded number at a time', async () => {
-  const apps = [
-    await service.api.createApp(),
-    await service.api.createApp({ installationValidityDays: 200 }),
-  ];
-  const age = (appId = '', third = 0) =>
-    service.db.query(
-      `UPDATE installation SET updated_at = now() - interval '120 days'
-        WHERE app_id = $1 AND ($2 = 0 OR id % 3 = 0)`,
-      [appId, third],
-    );
-  for (const app of apps) {
-    await service.addIosInstallations(app, 30);
-    await age(app.appId, 1);
-  }
-  const left = async (appId = '') => {
-    const { rows } = await service.db.query<{ n: number }>(
-      'SELECT count(*) AS n FROM installation WHERE app_id = $1',
-      [appId],
-    );
-    return rows[0]?.n;
+  const first = await service.api.createApp();
+  const patient = await service.api.createApp({ installationValidityDays: 200 });
+  /** Makes every nth device idle. */
+  const age = async (app: App, nth: number) => {
+    for (const { id } of (await readDevices(service.db, app)).filter((_, i) => i % nth === 0))
+      await changeDevicesWith(service.db, app, { id }, { updatedAt: daysAgo(120) });
   };
+  for (const app of [first, patient]) {
+    await service.addIosInstallations(app, 30);
+    await age(app, 3);
+  }
+  const left = (app: App) => countRows(service.db, 'installation', app);
   // The dispatcher's duty runs once at the start; after it no installation is idle.
   const { deps } = await service.dispatch();
-  await expect.poll(() => left(apps[0]?.appId)).toBe(20);
-  expect(await left(apps[1]?.appId)).toBe(30);
-  await age(apps[0]?.appId);
+  await expect.poll(() => left(first)).toBe(20);
+  expect(await left(patient)).toBe(30);
+  await age(first, 1);
   expect(await deleteIdle(deps, 7)).toBe(7);
-  expect(await left(apps[0]?.appId)).toBe(13);
+  expect(await left(first)).toBe(13);
 });
 
 test('a walk over more than one page goes on with the next call, and begins again a day later', async () => {
@@ -57,8 +50,7 @@ test('a walk over more than one page goes on with the next call, and begins agai
   const found = [await walk(10), await walk(1), await walk(1), await walk(10)];
   expect(found).toEqual([10, 1, 1, 1]);
   expect([await walk(10), await walk(10)]).toEqual([0, 0]);
-  const { rows } = await service.db.query('SELECT FROM installation WHERE app_id = $1', [appId]);
-  expect(rows).toHaveLength(rowsOfPage * 2 - 5);
+  expect(await countRows(service.db, 'installation', { appId })).toBe(rowsOfPage * 2 - 5);
   await service.db.query(
     `UPDATE installation SET updated_at = now() - interval '120 days' WHERE app_id = $1 AND object_id = $1 || '1'`,
     [appId],

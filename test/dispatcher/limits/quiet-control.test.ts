@@ -5,6 +5,7 @@ import { RawClient } from '../../channel/support/raw-client.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
+import { changePush, countDueJobs, insertDevices, readBatches, readPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -51,15 +52,14 @@ async function untilSentOnce(app: App, objectId: string, tokens: string[]): Prom
 }
 
 /** Counts the batches that are held, the jobs that are due or in work, and the held plannings. */
-async function batchesOf({ appId }: App): Promise<{ parked: number; due: number; held: number }> {
-  const { rows } = await service.db.query<{ parked: number; due: number; held: number }>(
-    `SELECT (SELECT count(*)::int FROM push_batch WHERE app_id = $1 AND NOT is_settled AND is_held) AS parked,
-            count(*) FILTER (WHERE state = 'active' OR start_after <= now())::int AS due,
-            (SELECT count(*)::int FROM notification WHERE app_id = $1 AND is_plan_held) AS held
-       FROM pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`,
-    [appId],
-  );
-  return rows[0] ?? { parked: 0, due: 0, held: 0 };
+async function batchesOf(app: App): Promise<{ parked: number; due: number; held: number }> {
+  const [batches, pushes, due] = await Promise.all([
+    readBatches(service.db, app),
+    readPushes(service.db, app),
+    countDueJobs(service.db, app),
+  ]);
+  const parked = batches.filter(({ isSettled, isHeld }) => !isSettled && isHeld).length;
+  return { parked, due, held: pushes.filter(({ isPlanHeld }) => isPlanHeld).length };
 }
 
 describe('a push that waits for the end of quiet hours', () => {
@@ -141,10 +141,7 @@ describe('a push that waits for the end of quiet hours', () => {
   test('ends expired, on the record and in why, once its life is shorter than the wait', async () => {
     const { app, tokens } = await appWith(2);
     const objectId = await untilAllWait(app, 2, { expiration_interval: 4 * 3600 });
-    await service.db.query(
-      `UPDATE notification SET expires_at = now() + interval '1 minute' WHERE app_id = $1`,
-      [app.appId],
-    );
+    await changePush(service.db, app, { expiresAt: new Date(Date.now() + 60_000) });
     await makeDue(service, app);
     const reason = 'it expires before the quiet hours of the device end';
     expect(await service.untilDone(app, objectId)).toMatchObject({
@@ -189,10 +186,12 @@ describe('a push that waits for the end of quiet hours', () => {
 
   test('comes to a device of the own channel at their end, connected or not', async () => {
     const app = await service.api.createApp({ quietHours: hours });
-    await service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, installation_id, time_zone)
-       SELECT $1, 'quiet00' || name, 'android', name, 'Etc/UTC' FROM unnest('{online,offline}'::text[]) AS name`,
-      [app.appId],
+    await insertDevices(
+      service.db,
+      app,
+      ['online', 'offline'].map((name) => ({
+        ...{ deviceType: 'android', installationId: name, timeZone: 'Etc/UTC' },
+      })),
     );
     const url = `${service.api.url.replace('http', 'ws')}/1.1/channel`;
     const online = await RawClient.login(url, app.appId, 'online');

@@ -7,6 +7,7 @@ import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
+import { type Batch, countDueJobs, readBatches, readPushes } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -36,30 +37,13 @@ async function untilRecord(app: App, objectId: string, record: object): Promise<
   await expect.poll(() => adminGet(app, objectId), { interval: 50, timeout: 60_000 }).toMatchObject(record);
 }
 
-interface BatchRow {
-  quiet: string | null;
-  quiet_until: Date | null;
-  size: number;
-}
-
-async function batchesOf({ appId }: App): Promise<BatchRow[]> {
-  const { rows } = await service.db.query<BatchRow>(
-    `SELECT quiet, quiet_until, cardinality(recipients) AS size FROM push_batch WHERE app_id = $1 AND NOT is_settled
-      ORDER BY id`,
-    [appId],
-  );
-  return rows;
+async function batchesOf(app: App): Promise<Batch[]> {
+  const batches = await readBatches(service.db, app);
+  return batches.filter(({ isSettled }) => !isSettled);
 }
 
 /** Counts the jobs of an app that wait for nothing or are in work. */
-async function dueJobsOf({ appId }: App): Promise<number> {
-  const { rows } = await service.db.query<{ n: number }>(
-    `SELECT count(*)::int AS n FROM pgboss.job
-      WHERE data ->> 'appId' = $1 AND (state = 'active' OR state IN ('created', 'retry') AND start_after <= now())`,
-    [appId],
-  );
-  return rows[0]?.n ?? 0;
-}
+const dueJobsOf = (app: App): Promise<number> => countDueJobs(service.db, app);
 
 async function endHours(app: App, objectId: string): Promise<Record<string, unknown>> {
   // The waits of a push are counted before its job waits.
@@ -83,8 +67,8 @@ describe('a push with quiet hours', () => {
     // Zones with the same time share a batch.
     const [waiting, ...more] = await batchesOf(app);
     expect(more).toEqual([]);
-    expect(waiting).toMatchObject({ size: 4 });
-    const waitMs = (waiting?.quiet_until?.getTime() ?? 0) - systemClock.now();
+    expect(waiting?.recipients).toHaveLength(4);
+    const waitMs = (waiting?.quietUntil?.getTime() ?? 0) - systemClock.now();
     expect(waitMs).toBeGreaterThan(hourMs / 2);
     expect(waitMs).toBeLessThanOrEqual(2 * hourMs);
     expect(await endHours(app, objectId)).toMatchObject({ devices: 6, outcomes: { sent: 6 }, quietWaits: 4 });
@@ -210,15 +194,10 @@ describe('a push with quiet hours', () => {
       ...{ isEnabled: true, body, pushOrder: parsePush(body, undefined, 0).pushOrder, notificationId: null },
       ...{ lifeSeconds: null, nextAt: new Date(systemClock.now()), by: { name: 'Li', tokenId: null } },
     });
-    const made = async () => {
-      const { rows } = await service.db.query<{ object_id: string; quiet_waits: number | null }>(
-        'SELECT object_id, quiet_waits FROM notification WHERE app_id = $1 AND recurring_id = $2',
-        [app.appId, id],
-      );
-      return rows[0];
-    };
-    await expect.poll(made, { interval: 50, timeout: 60_000 }).toMatchObject({ quiet_waits: 1 });
-    const objectId = (await made())?.object_id ?? '';
+    const made = async () =>
+      (await readPushes(service.db, app)).find(({ recurringId }) => recurringId === id);
+    await expect.poll(made, { interval: 50, timeout: 60_000 }).toMatchObject({ quietWaits: 1 });
+    const objectId = (await made())?.objectId ?? '';
     expect(await endHours(app, objectId)).toMatchObject({ outcomes: { sent: 1 } });
   });
 
@@ -226,11 +205,7 @@ describe('a push with quiet hours', () => {
     const app = await createApp({});
     await addDevices(app, 'Etc/UTC');
     await service.untilDone(app, await beginPush(service, app, {}));
-    const { rows } = await service.db.query(
-      'SELECT quiet, quiet_until FROM push_batch WHERE app_id = $1 GROUP BY quiet, quiet_until',
-      [app.appId],
-    );
-    expect(rows).toEqual([{ quiet: null, quiet_until: null }]);
+    expect(await readBatches(service.db, app)).toMatchObject([{ quiet: null, quietUntil: null }]);
   });
 
   test.each([{ quiet_hours: '22-8' }, { quiet_hours: '08:00-08:00' }, { quiet_hours: false }])(

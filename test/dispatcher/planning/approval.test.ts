@@ -7,6 +7,12 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ConsoleCall, callerOf } from '../../api/console/callers.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
+import {
+  changeDevices,
+  changePush,
+  requestAccountReading,
+  startScheduledPushes,
+} from '../../support/tables.ts';
 
 const service = useTestService();
 let sender: ConsoleCall;
@@ -130,7 +136,7 @@ describe('a push to more devices than the app allows without approval', () => {
     );
     expect(replies.map(({ status }) => status)).toEqual([200, 200]);
     expect(await approvalOf(app, objectId)).toMatchObject({ above: null, missing: 0 });
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await startScheduledPushes(service.db, app);
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
   });
 
@@ -140,14 +146,14 @@ describe('a push to more devices than the app allows without approval', () => {
     const objectId = await sendByKeys(app, true, { push_time });
     expect((await sender('POST', pathOf(app, objectId, 'approve'))).body.approval.missing).toBe(1);
     expect((await sender('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await startScheduledPushes(service.db, app);
     await untilWaiting(app, objectId);
     expect((await second('POST', pathOf(app, objectId, 'approve'))).body.approval.missing).toBe(0);
     expect(await service.untilDone(app, objectId)).toMatchObject({ successes: 4 });
     const few = await appWith(3);
     const allowed = await sendByKeys(few.app, true, { push_time });
     await sender('POST', pathOf(few.app, allowed, 'approve'));
-    await service.db.query("UPDATE notification SET state = 'paused' WHERE object_id = $1", [allowed]);
+    await changePush(service.db, few.app, { state: 'paused' }, allowed);
     expect(await checkApprovals(service.db)).not.toContainEqual(
       expect.objectContaining({ params: expect.objectContaining({ app: few.app.appId }) }),
     );
@@ -158,7 +164,7 @@ describe('a push to more devices than the app allows without approval', () => {
     const { app, tokens } = await appWith(4);
     const later = await send(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     expect((await second('POST', pathOf(app, later, 'approve'))).status).toBe(200);
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await startScheduledPushes(service.db, app);
     expect(await service.untilDone(app, later)).toMatchObject({ successes: 4 });
     const waiting = await send(app);
     await untilWaiting(app, waiting);
@@ -171,7 +177,7 @@ describe('a push to more devices than the app allows without approval', () => {
     const { app, tokens } = await appWith(4);
     const objectId = await send(app);
     await untilWaiting(app, objectId);
-    await service.db.query('UPDATE notification SET expires_at = now() WHERE object_id = $1', [objectId]);
+    await changePush(service.db, app, { expiresAt: new Date() }, objectId);
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { expired: 4 } });
     expect(requestsTo(tokens)).toBe(0);
   });
@@ -185,7 +191,7 @@ describe('an approval', () => {
     expect(await checkApprovals(service.db)).toContainEqual(
       expect.objectContaining({ status: 'warn', params: expect.objectContaining({ app: app.appId, n: 1 }) }),
     );
-    await service.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+    await requestAccountReading(service.db);
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
     await new AccountReader().run({ db: service.db, clock: systemClock, vault });
     const { body: metrics } = await service.api.request('GET', '/metrics');
@@ -218,7 +224,7 @@ describe('an approval', () => {
     const { app, tokens } = await appWith(3);
     const later = await send(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
     const grown = await service.addIosInstallations(app, 1);
-    await service.db.query('UPDATE scheduled_push SET push_time = now() WHERE app_id = $1', [app.appId]);
+    await startScheduledPushes(service.db, app);
     await untilWaiting(app, later);
     grown.push(...(await service.addIosInstallations(app, 2)));
     expect((await second('POST', pathOf(app, later, 'approve'))).status).toBe(200);
@@ -228,11 +234,8 @@ describe('an approval', () => {
 
   test('of a push at local time is for the devices of all its zones', async () => {
     const { app, tokens } = await appWith(4);
-    await service.db.query(
-      `UPDATE installation SET time_zone = CASE WHEN device_token = ANY ($2) THEN 'UTC' ELSE 'Pacific/Honolulu' END
-        WHERE app_id = $1`,
-      [app.appId, tokens.slice(0, 2)],
-    );
+    await changeDevices(service.db, app, { timeZone: 'Pacific/Honolulu' });
+    await changeDevices(service.db, app, { timeZone: 'UTC' }, tokens.slice(0, 2));
     const push_time = new Date().toISOString().slice(0, 16);
     const objectId = await send(app, { push_time, push_time_local: true });
     await untilWaiting(app, objectId);

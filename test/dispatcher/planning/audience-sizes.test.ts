@@ -4,6 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
 import { createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { readBatches } from '../../support/tables.ts';
 
 interface Given {
   appId?: string;
@@ -77,18 +78,13 @@ describe('pushes to all devices of an app, one after the other', () => {
   const service = useTestService();
 
   async function sizesOfNext(app: App): Promise<number[]> {
-    const { rows: before } = await service.db.query<{ id: number }>(
-      'SELECT coalesce(max(id), 0) AS id FROM push_batch',
-    );
+    const before = (await readBatches(service.db, app)).length;
     const body = { data: { alert: 'All' } };
     const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ status: 'done', outcomes: { sent: record.devices } });
-    const { rows } = await service.db.query<{ size: number }>(
-      'SELECT cardinality(recipients) AS size FROM push_batch WHERE app_id = $1 AND id > $2 ORDER BY id',
-      [app.appId, before[0]?.id],
-    );
-    return rows.map(({ size }) => size);
+    const batches = await readBatches(service.db, app);
+    return batches.slice(before).map(({ recipients }) => recipients.length);
   }
 
   test('have a small first batch, then two equal ones, also when devices are added or gone', async () => {

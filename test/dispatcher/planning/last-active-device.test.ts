@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, daysAgo, insertDevices } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -24,12 +25,8 @@ const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', 
  */
 async function devicesOf(app: App, user: string, hoursAgo: number[]): Promise<string[]> {
   const tokens = await service.addIosInstallations(app, hoursAgo.length, { user: pointer(user) });
-  await service.db.query(
-    `UPDATE installation i SET updated_at = now() - make_interval(hours => t.hours)
-       FROM unnest($2::text[], $3::int[]) AS t (token, hours)
-      WHERE i.app_id = $1 AND i.device_token = t.token`,
-    [app.appId, tokens, hoursAgo],
-  );
+  for (const [i, hours] of hoursAgo.entries())
+    await changeDevices(service.db, app, { updatedAt: daysAgo(hours / 24) }, tokens.slice(i, i + 1));
   return tokens;
 }
 
@@ -65,11 +62,8 @@ describe('a push to the last active device only', () => {
 
   test('chooses among the devices that the push is for', async () => {
     const app = await iosApp();
-    const [old, fresh] = await devicesOf(app, 'ann', [2, 1]);
-    await service.db.query(
-      `UPDATE installation SET channels = '{news}' WHERE app_id = $1 AND device_token = $2`,
-      [app.appId, old],
-    );
+    const [old = '', fresh = ''] = await devicesOf(app, 'ann', [2, 1]);
+    await changeDevices(service.db, app, { channels: ['news'] }, [old]);
     const listed = { device_type: 'ios', device_ids: [old, fresh], data: { alert: 'a' } };
     const cases = [
       { body: { channels: ['news'], where: {} }, expected: [1, 0] },
@@ -86,12 +80,13 @@ describe('a push to the last active device only', () => {
 
   test('holds over all pages of a large push', async () => {
     const app = await iosApp();
-    await service.db.query(
-      `INSERT INTO installation (app_id, object_id, device_type, device_token, fields)
-       SELECT $1, 'o' || n, 'ios', lpad(to_hex(n), 64, '0'),
-              jsonb_build_object('user', jsonb_build_object('objectId', 'u' || n % 1500))
-         FROM generate_series(1, 3000) AS n`,
-      [app.appId],
+    await insertDevices(
+      service.db,
+      app,
+      Array.from({ length: 3000 }, (_, n) => ({
+        ...{ deviceType: 'ios', deviceToken: n.toString(16).padStart(64, '0') },
+        fields: { user: { objectId: `u${n % 1500}` } },
+      })),
     );
     const record = await service.untilDone(
       app,
@@ -108,10 +103,7 @@ describe('a push to the last active device only', () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: 1 } });
     service.apns.behave();
     const before = service.apns.seen(chosen);
-    await service.db.query(
-      'UPDATE installation SET updated_at = now() WHERE app_id = $1 AND device_token = $2',
-      [app.appId, other],
-    );
+    await changeDevices(service.db, app, { updatedAt: new Date() }, [other]);
     const path = `/console/api/apps/${app.appId}/notifications/${objectId}/redrive`;
     const { body } = await service.api.request('POST', path, { admin: true, body: {} });
     expect(await service.untilDone(app, body.objectId)).toMatchObject({ outcomes: { sent: 1 } });

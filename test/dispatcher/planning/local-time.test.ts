@@ -3,6 +3,7 @@ import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices, readPush } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -31,10 +32,7 @@ async function addDevice(app: App, zone: string | null): Promise<string> {
 
 /** Writes another time zone into an installation, as a save of the device does. */
 async function moveTo(app: App, token: string, zone: string | null): Promise<void> {
-  await service.db.query(
-    'UPDATE installation SET time_zone = $3, updated_at = now() WHERE app_id = $1 AND device_token = $2',
-    [app.appId, token, zone],
-  );
+  await changeDevices(service.db, app, { timeZone: zone, updatedAt: new Date() }, [token]);
 }
 
 async function send(app: App, more: object = {}): Promise<string> {
@@ -196,9 +194,7 @@ describe('a push at local time', () => {
     await untilWaiting(app, objectId, { outcomes: { sent: 1 } });
     await service.api.request('POST', pathOf(app, objectId, '/pause'), { admin: true });
     await letPass(app, 11);
-    await expect
-      .poll(() => service.db.query('SELECT is_plan_held FROM notification WHERE app_id = $1', [app.appId]))
-      .toMatchObject({ rows: [{ is_plan_held: true }] });
+    await expect.poll(() => readPush(service.db, app, objectId)).toMatchObject({ isPlanHeld: true });
     expect(seen(tokens)).toEqual([1, 0]);
     await service.api.request('POST', pathOf(app, objectId, '/resume'), { admin: true, body: {} });
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 2 } });

@@ -8,6 +8,7 @@ import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
 import { targetPageQuery } from '../../../shared/query/targets/targets.ts';
 import { openTestDatabase } from '../../support/database.ts';
+import { insertDevices, readDevices } from '../../support/tables.ts';
 
 const devices = 61_500;
 const app = { appId: 'app', options: { installationValidityDays: 90 } } as App;
@@ -18,11 +19,12 @@ beforeAll(async () => {
     `INSERT INTO app (app_id, name, edition, plan, secrets) VALUES ($1, 'A', 'home', 'commercial', '')`,
     [app.appId],
   );
-  await db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, device_token, channels)
-     SELECT $1, 'o' || i, 'ios', 't' || i, ARRAY[CASE WHEN i % 2 = 0 THEN 'even' ELSE 'odd' END]
-       FROM generate_series(1, $2::int) AS i`,
-    [app.appId, 2 * devices],
+  await insertDevices(
+    db,
+    app,
+    Array.from({ length: 2 * devices }, (_, i) => ({
+      ...{ deviceType: 'ios', deviceToken: `t${i}`, channels: [i % 2 === 0 ? 'even' : 'odd'] },
+    })),
   );
 });
 const pagesOf = (channels: string[], plannedThrough: number, planned = 0): AsyncGenerator<PlannedPage> => {
@@ -32,11 +34,8 @@ const pagesOf = (channels: string[], plannedThrough: number, planned = 0): Async
 };
 
 async function idsOf(channel: string): Promise<number[]> {
-  const { rows } = await db.query<{ id: number }>(
-    'SELECT id FROM installation WHERE app_id = $1 AND channels && $2::text[] ORDER BY id',
-    [app.appId, [channel]],
-  );
-  return rows.map(({ id }) => id);
+  const found = (await readDevices(db, app)).filter(({ channels }) => channels.includes(channel));
+  return found.map(({ id }) => id);
 }
 
 const idsIn = ({ page }: PlannedPage): number[] => [...page.idsByTraits.values()].flat();

@@ -3,6 +3,7 @@ import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changePush } from '../../support/tables.ts';
 import { signUp } from '../../support/users.ts';
 
 let dispatcher: RunningDispatcher | undefined;
@@ -50,10 +51,7 @@ test('a duty closes a push whose last step was lost', async () => {
   const objectId = await beginPush(service, app);
   await service.untilDone(app, objectId);
   // The state after a crash between the last batch and the closing of the push.
-  await service.db.query(
-    `UPDATE notification SET state = 'sending', finished_at = NULL, totals = '{}' WHERE app_id = $1`,
-    [app.appId],
-  );
+  await changePush(service.db, app, { state: 'sending', finishedAt: null, totals: {} });
   const record = await service.untilDone(app, objectId);
   expect(record).toMatchObject({ status: 'done', devices: 3, outcomes: { sent: 3 } });
 });

@@ -2,6 +2,7 @@ import { beforeAll, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeFailures, daysAgo } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -88,11 +89,7 @@ test('two redrives at the same time take each recipient once', async () => {
 
 test('a selection by reason leaves the others, and a device that is gone is not counted', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
-  await service.db.query(
-    `UPDATE push_failure f SET status = 403, reason = 'InvalidProviderToken' FROM installation i
-      WHERE f.app_id = $1 AND i.app_id = $1 AND i.id = f.installation AND i.device_token = ANY($2)`,
-    [app.appId, tokens.slice(0, 2)],
-  );
+  await changeFailures(service.db, app, { status: 403, reason: 'InvalidProviderToken' }, tokens.slice(0, 2));
   await service.db.query('DELETE FROM installation WHERE device_token = $1', [tokens[0]]);
   const selection = { outcomes: ['failed'], connector: 'apns', reason: 'InvalidProviderToken' };
   const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
@@ -111,11 +108,8 @@ test('a selection by reason leaves the others, and a device that is gone is not 
 test('a selection by time takes those that ended within it, and a later redrive the others', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
   const hoursAgo = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
-  await service.db.query(
-    `UPDATE push_failure f SET created_at = now() - array_position($2::text[], i.device_token::text) * interval '1 hour'
-       FROM installation i WHERE f.app_id = $1 AND i.app_id = $1 AND i.id = f.installation`,
-    [app.appId, tokens],
-  );
+  for (const [i, token] of tokens.entries())
+    await changeFailures(service.db, app, { createdAt: daysAgo((i + 1) / 24) }, [token]);
   const selection = { from: hoursAgo(3.5), to: hoursAgo(1.5) };
   const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
     admin: true,
@@ -133,11 +127,7 @@ test('a selection by time takes those that ended within it, and a later redrive 
 
 test('those that may have the push get it by a redrive that includes them, and only by that', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
-  await service.db.query(
-    `UPDATE push_failure f SET is_unsure = true FROM installation i
-      WHERE f.app_id = $1 AND i.app_id = $1 AND i.id = f.installation AND i.device_token = ANY($2)`,
-    [app.appId, tokens.slice(0, 3)],
-  );
+  await changeFailures(service.db, app, { isUnsure: true }, tokens.slice(0, 3));
   const sure = await call(app, objectId);
   await service.untilDone(app, sure.body.objectId);
   expect(requests()).toEqual([0, 0, 0, 1]);

@@ -4,6 +4,7 @@ import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { startTestService, useTestService } from '../../support/service.ts';
+import { countJobs } from '../../support/tables.ts';
 
 let dispatcher: RunningDispatcher;
 
@@ -74,14 +75,7 @@ test('a push of an app without a free scan waits while others are sent, and is s
   const release = occupyScans(dispatcher.deps.scans, greedy.appId, 3);
   const waiting = await beginPush(service, greedy);
   expect(await service.untilDone(other, await beginPush(service, other))).toMatchObject({ successes: 2 });
-  const jobs = async () =>
-    (
-      await service.db.query<{ n: number }>(
-        `SELECT count(*) AS n FROM pgboss.job
-          WHERE name = 'plan' AND state = 'created' AND data ->> 'appId' = $1`,
-        [greedy.appId],
-      )
-    ).rows[0]?.n;
+  const jobs = () => countJobs(service.db, greedy, { queue: 'plan', state: 'created' });
   await expect.poll(jobs).toBe(1);
   await release();
   expect(await service.untilDone(greedy, waiting)).toMatchObject({ devices: 2, successes: 2 });

@@ -7,6 +7,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeFailures, endWithFailures, readDevices } from '../../support/tables.ts';
 
 let folder: string;
 let app: App;
@@ -194,12 +195,13 @@ test('carillon redrive sends a finished push again to those who failed, and only
   await service.addIosInstallations(own, 2);
   const push = ['push', '--app', own.appId, '--alert', 'Again', '--no-wait', '--json'];
   const { objectId } = (await run(push)).json();
-  await service.db.query(
-    `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
-     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT closed.app_id, closed.id, i.id, i.object_id, 'apns', 'failed', 500, 'InternalServerError'
-       FROM closed JOIN installation i USING (app_id) ORDER BY i.id LIMIT 1`,
-    [objectId],
+  await endWithFailures(
+    service.db,
+    own,
+    objectId,
+    (await readDevices(service.db, own)).slice(0, 1).map((device) => ({
+      ...{ device, outcome: 'failed', status: 500, reason: 'InternalServerError' },
+    })),
   );
   const redrive = ['redrive', objectId, '--app', own.appId, '--outcome', 'failed'];
   const { code, stdout, stderr } = await run([...redrive, '--json']);
@@ -218,13 +220,13 @@ test('carillon redrive tells first whom it would reach, then sends again to all 
   await service.addIosInstallations(own, 3);
   const push = ['push', '--app', own.appId, '--alert', 'Again', '--no-wait', '--json'];
   const { objectId } = (await run(push)).json();
-  await service.db.query(
-    `WITH closed AS (UPDATE notification SET state = 'done', finished_at = now(), totals = '{"apns":{"expired":2}}'
-                      WHERE object_id = $1 RETURNING app_id, id)
-     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT closed.app_id, closed.id, i.id, i.object_id, 'apns', 'expired', 0, 'expired before it was sent'
-       FROM closed JOIN installation i USING (app_id) ORDER BY i.id LIMIT 2`,
-    [objectId],
+  await endWithFailures(
+    service.db,
+    own,
+    objectId,
+    (await readDevices(service.db, own)).slice(0, 2).map((device) => ({
+      ...{ device, outcome: 'expired', status: 0, reason: 'expired before it was sent' },
+    })),
   );
   const of = ['--app', own.appId];
   expect((await run(['undelivered', ...of])).stdout).toMatch(new RegExp(`${objectId} +0 +2 +0 +0`));
@@ -233,11 +235,8 @@ test('carillon redrive tells first whom it would reach, then sends again to all 
   expect(dryRun.stdout).toContain('2 APNs expired: expired before it was sent');
   const none = await run(['redrive', objectId, ...of, '--outcome', 'failed', '--dry-run']);
   expect(none.stdout).toContain('would go to 0 devices');
-  await service.db.query(
-    `UPDATE push_failure SET is_unsure = true WHERE app_id = $1
-        AND installation = (SELECT min(id) FROM installation WHERE app_id = $1)`,
-    [own.appId],
-  );
+  const [{ deviceToken } = { deviceToken: null }] = await readDevices(service.db, own);
+  await changeFailures(service.db, own, { isUnsure: true }, [deviceToken ?? '']);
   const unsure = await run(['redrive', objectId, ...of, '--include-unsure', '--dry-run']);
   expect(unsure.stdout).toContain('would go to 2 devices');
   expect(unsure.stdout).toContain('Warning: 1 of them may get it twice');

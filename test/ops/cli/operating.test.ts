@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
+import { changeMessages } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
 const api = useTestApi();
@@ -59,7 +60,7 @@ test('the commands operate devices, users, profiles, messages and keys', async (
 });
 
 test('a message that found no provider is sent again', async () => {
-  await api.db.query("UPDATE outbox SET state = 'kept' WHERE app_id = $1", [app.appId]);
+  await changeMessages(api.db, app, { state: 'kept' });
   const listed = await run(['outbox', '--state', 'kept', '--json']);
   const [message] = listed.json().results;
   expect((await run(['outbox', 'retry', message.id, '--app', app.appId])).stdout).toContain('waits');

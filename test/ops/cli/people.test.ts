@@ -5,6 +5,7 @@ import { testConfig } from '../../support/api.ts';
 import { bareEnvironment, carillon, launcher } from '../../support/cli.ts';
 import { addDevicesIn, awakeZone, hoursOfNow } from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
+import { changeDevices } from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine: each command is a process. */
@@ -18,9 +19,7 @@ beforeAll(async () => {
   await service.addApnsProfile(app);
   [asleep = ''] = await addDevicesIn(service, app, 'Etc/UTC');
   [awake = ''] = await addDevicesIn(service, app, awakeZone);
-  await service.db.query(`UPDATE installation SET fields = '{"name": "Ann"}' WHERE device_token = $1`, [
-    awake,
-  ]);
+  await changeDevices(service.db, app, { fields: { name: 'Ann' } }, [awake]);
   await service.dispatch();
 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { continueIdleWalk } from '../../../shared/db/tables/installations.ts';
 import { anInstallation, newId, useImports } from '../../support/import/imports.ts';
+import { changeDevices, daysAgo } from '../../support/tables.ts';
 
 const fixture = useImports();
 const { run, imported, importedByCommand, exportFile, installationAt, countOf, asMaster } = fixture;
@@ -132,10 +133,7 @@ describe('installations', () => {
       continueIdleWalk(fixture.db, { appId, before, limit: 10, now, nextAt: now });
     expect(await devices()).toBe(1);
     expect(await deleteOlderThan(new Date(Date.now() - 60_000))).toBe(0);
-    await fixture.db.query(
-      `UPDATE installation SET imported_at = now() - interval '366 days' WHERE app_id = $1`,
-      [appId],
-    );
+    await changeDevices(fixture.db, { appId }, { importedAt: daysAgo(366) });
     expect(await devices()).toBe(0);
     expect(await deleteOlderThan(new Date(Date.now() - 365 * 86_400_000))).toBe(1);
   });

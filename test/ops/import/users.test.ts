@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { hash as bcrypt } from 'bcryptjs';
 import { describe, expect, test } from 'vitest';
 import { aUser, publicHash, useImports } from '../../support/import/imports.ts';
+import { readUser } from '../../support/tables.ts';
 import { enterWith, newName, newPhone, newUid, signUp } from '../../support/users.ts';
 
 const fixture = useImports();
@@ -74,11 +75,8 @@ describe('users', () => {
       [bcrypted, 'another one'],
     ] as const) {
       expect((await login(user.username, password)).body.objectId).toBe(user.objectId);
-      const { rows } = await fixture.db.query<{ password_hash: string }>(
-        'SELECT password_hash FROM app_user WHERE app_id = $1 AND object_id = $2',
-        [fixture.app.appId, user.objectId],
-      );
-      expect(rows[0]?.password_hash).toMatch(/^\$argon2id\$/);
+      const { passwordHash } = await readUser(fixture.db, fixture.app, user.objectId);
+      expect(passwordHash).toMatch(/^\$argon2id\$/);
       expect((await login(user.username, password)).status).toBe(200);
     }
     const byWeixin = await enterWith(fixture.api, fixture.app, { weixin: { openid, access_token: 'new' } });
@@ -174,11 +172,9 @@ describe('users', () => {
       );
     await enter();
     await enter();
-    const { rows } = await fixture.db.query<{ object_id: string; hash: string }>(
-      'SELECT object_id, password_hash AS hash FROM app_user WHERE object_id = ANY($1)',
-      [users.map(({ objectId }) => objectId)],
-    );
-    const hashes = new Map(rows.map(({ object_id, hash }) => [object_id, hash]));
+    const hashes = new Map<string, string | null>();
+    for (const { objectId } of users)
+      hashes.set(objectId, (await readUser(fixture.db, fixture.app, objectId)).passwordHash);
     for (const { user, isReplaced } of accounts)
       expect(hashes.get(user.objectId)?.startsWith('$argon2id$')).toBe(isReplaced);
   });

@@ -1,6 +1,7 @@
 import { hourMs, systemClock } from '../../../shared/clock.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { TestService } from '../service.ts';
+import { changeDevices, startJobs } from '../tables.ts';
 
 /** A zone where the hours of `hoursOfNow` are long past. */
 export const awakeZone = 'GMT+06:00';
@@ -22,26 +23,20 @@ export async function addDevicesIn(
   count = 1,
 ): Promise<string[]> {
   const tokens = await service.addIosInstallations(app, count);
-  await service.db.query(
-    'UPDATE installation SET time_zone = $3 WHERE app_id = $1 AND device_token = ANY($2)',
-    [app.appId, tokens, zone],
-  );
+  await changeDevices(service.db, app, { timeZone: zone }, tokens);
   return tokens;
 }
 
 /** Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that is awake. */
 export async function makeDue(
   { db }: Pick<Service, 'db'>,
-  { appId }: Pick<App, 'appId'>,
+  app: Pick<App, 'appId'>,
   zone?: string,
 ): Promise<void> {
   await db.query(
     `UPDATE push_batch SET not_before = NULL, quiet = CASE WHEN $2 = '' THEN quiet ELSE split_part(quiet, ' ', 1) || ' ' || $2 END
       WHERE app_id = $1 AND NOT is_settled`,
-    [appId, zone ?? ''],
+    [app.appId, zone ?? ''],
   );
-  await db.query(
-    `UPDATE pgboss.job SET start_after = now() WHERE data ->> 'appId' = $1 AND state = 'created'`,
-    [appId],
-  );
+  await startJobs(db, app);
 }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { SandboxGateway } from '../../../ops/sandbox/http/server.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -6,6 +7,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ConnectorId, canonicalVendor } from '../../../shared/domain/labels.ts';
 import { testConfig } from '../api.ts';
 import { startTestService, type TestService } from '../service.ts';
+import { insertDevices, readDevices } from '../tables.ts';
 import { beginPush } from './app-gateway.ts';
 
 /** Gateway of one vendor, with the credentials of a profile without its URL. */
@@ -68,22 +70,21 @@ export function useVendorService(start: () => Promise<VendorGateway[]>): VendorS
       return app;
     },
     async add(app, vendor, addresses) {
-      await service.db.query(
-        `INSERT INTO installation (app_id, object_id, device_type, installation_id, registration_id, vendor, vendor_name)
-         SELECT $1, encode(sha256((random()::text || address)::bytea), 'hex')::varchar(24), 'android',
-                gen_random_uuid()::text, address, $2, $3 FROM unnest($4::text[]) AS address`,
-        [app.appId, canonicalVendor(vendor), vendor, addresses],
+      await insertDevices(
+        service.db,
+        app,
+        addresses.map((registrationId) => ({
+          ...{ deviceType: 'android', installationId: randomUUID(), registrationId },
+          ...{ vendor: canonicalVendor(vendor), vendorName: vendor },
+        })),
       );
       return addresses;
     },
     push: async (app, data, more = {}) =>
       service.untilDone(app, await beginPush(service, app, { data, ...more })),
     async left(app) {
-      const { rows } = await service.db.query<{ registration_id: string }>(
-        'SELECT registration_id FROM installation WHERE app_id = $1',
-        [app.appId],
-      );
-      return rows.map((row) => row.registration_id);
+      const devices = await readDevices(service.db, app);
+      return devices.map(({ registrationId }) => registrationId ?? '');
     },
   };
 }

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
@@ -10,7 +11,7 @@ import type {
 import { readRunInfo } from '../../../local/run-info.ts';
 import { flag, optional, rest } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
-import { CommandFailure, type Report } from '../../report.ts';
+import { type AddCommand, CommandFailure, type Report } from '../../report.ts';
 
 const upToDate = 'The database is up to date.';
 
@@ -54,19 +55,30 @@ export const processCommands = [
       run: runConsoleBuild,
     },
   ),
-  command('bench', 'run a benchmark; without a name, list them', {
-    example: 'bench size',
-    takes: { name: optional('[name]'), args: rest('[args...]') },
-    setUp: (bench) => void bench.allowUnknownOption(),
-    run: ({ name, args }, { isJson }) => runBench(name, args, isJson),
-  }),
+  bench(),
 ];
+
+/**
+ * `bench`. The package and the image contain no benchmarks: there the help does not list the command,
+ * and its answer says where they are.
+ */
+function bench(): AddCommand {
+  const isInstalled = !existsSync(moduleUrl(benchPath, import.meta.url));
+  return command('bench', 'run a benchmark; without a name, list them', {
+    example: 'bench size',
+    isHidden: isInstalled,
+    takes: { name: optional('[name]'), args: rest('[args...]') },
+    setUp: (added) => void added.allowUnknownOption().helpOption(!isInstalled),
+    run: ({ name, args }, { isJson }) => (isInstalled ? refuseBench() : runBench(name, args, isJson)),
+  });
+}
 
 /** Imports a module by its path when a command needs it. */
 async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infer<T>> {
   return shape.parse(await import(moduleUrl(path, import.meta.url).href));
 }
 
+const benchPath = '../../../bench/main.ts';
 const isFunction = (value: unknown) => typeof value === 'function';
 const upModule = z.object({ up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction) });
 const benchModule = z.object({
@@ -84,8 +96,12 @@ async function startUp(isJson: boolean): Promise<undefined> {
   await up({ isJson });
 }
 
+async function refuseBench(): Promise<undefined> {
+  throw new CommandFailure('Benchmarks are in the repository: run `npm run bench` in a clone of it.');
+}
+
 async function runBench(name: string | undefined, args: string[], isJson: boolean): Promise<undefined> {
-  const { bench } = await load('../../../bench/main.ts', benchModule);
+  const { bench } = await load(benchPath, benchModule);
   await bench(name, isJson ? [...args, '--json'] : args);
 }
 

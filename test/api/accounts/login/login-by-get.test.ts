@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApi } from '../../../../api/start.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../../support/api.ts';
+import { changeUser } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
@@ -37,7 +38,7 @@ describe('GET /1.1/login', () => {
   });
 
   test('logs in by a code', async () => {
-    await api.db.query('UPDATE app_user SET mobile_phone_verified = true WHERE app_id = $1', [app.appId]);
+    await changeUser(api.db, app, { mobilePhoneVerified: true }, user.id);
     await api.request('POST', '/1.1/requestLoginSmsCode', { app, body: { mobilePhoneNumber } });
     const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
     const [{ code }] = (await api.request('GET', path, { admin: true })).body.results;

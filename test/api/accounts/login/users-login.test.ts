@@ -8,6 +8,7 @@ import { findUser } from '../../../../shared/db/tables/users.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, testConfig } from '../../../support/api.ts';
 import { countWaitingForLocks } from '../../../support/database.ts';
+import { changeUser, readUser } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
@@ -83,7 +84,7 @@ describe('POST /1.1/login refuses', () => {
     await api.services.apps.change(strict.appId, { options: { forbidUnverifiedEmailLogin: true } });
     expect(refusalOf(await enter('a password'))).toEqual(refused(216));
     expect(refusalOf(await enter('another one'))).toEqual(refused(210));
-    await api.db.query('UPDATE app_user SET email_verified = true WHERE object_id = $1', [user.id]);
+    await changeUser(api.db, strict, { emailVerified: true }, user.id);
     expect((await enter('a password')).status).toBe(200);
   });
 });
@@ -339,16 +340,10 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
 describe('an imported hash', () => {
   const bring = async (hash: string) => {
     const user = await signUp(api, app, { password: 'not yet known' });
-    await api.db.query('UPDATE app_user SET password_hash = $2 WHERE object_id = $1', [user.id, hash]);
+    await changeUser(api.db, app, { passwordHash: hash }, user.id);
     return user;
   };
-  const stored = async (id: string) =>
-    (
-      await api.db.query<{ password_hash: string }>(
-        'SELECT password_hash FROM app_user WHERE object_id = $1',
-        [id],
-      )
-    ).rows[0]?.password_hash;
+  const stored = async (id: string) => (await readUser(api.db, app, id)).passwordHash;
 
   /** Hashes as the documentation of the public service specifies. */
   function ofPublicService(password: string, salt: string): string {

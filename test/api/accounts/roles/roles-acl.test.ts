@@ -15,6 +15,7 @@ import {
   type TestRole,
   withWhere,
 } from '../../../support/roles.ts';
+import { readUser } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
@@ -201,10 +202,8 @@ describe('roles within roles', () => {
         WHERE parent.app_id = $1 AND child.app_id = $1 AND (child.name = 'zzz' OR child.id % 20 = 0)`,
       [crowded.appId],
     );
-    const { rows } = await api.db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
-      crowded.appId,
-    ]);
-    const names = await findRolesOfUser(api.db, crowded.appId, rows[0]?.id ?? 0);
+    const { id: userId } = await readUser(api.db, crowded, member.id);
+    const names = await findRolesOfUser(api.db, crowded.appId, userId);
     expect([names.length, names[0]]).toEqual([maxRolesOfUser, own.name]);
   });
 });
@@ -239,10 +238,8 @@ describe('the role cache of a process', () => {
     const directory = new RoleCache(api.db, { now: () => Date.now(), monotonicMs: () => nowMs });
     const young = await api.createApp();
     const member = await signUp(api, young);
-    const { rows } = await api.db.query<{ id: number }>('SELECT id FROM app_user WHERE app_id = $1', [
-      young.appId,
-    ]);
-    const known = () => directory.rolesOf(young.appId, rows[0]?.id ?? 0);
+    const { id: userId } = await readUser(api.db, young, member.id);
+    const known = () => directory.rolesOf(young.appId, userId);
     expect(await known()).toEqual([]);
     const first = await createRole(api, young, { users: [member.id] });
     expect(await known()).toEqual([]);

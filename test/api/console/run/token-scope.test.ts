@@ -5,6 +5,7 @@ import { hourMs, systemClock } from '../../../../shared/clock.ts';
 import { Vault } from '../../../../shared/crypto.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi, testConfig } from '../../../support/api.ts';
+import { requestAccountReading } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { callerOf, createToken } from '../callers.ts';
 
@@ -90,7 +91,7 @@ test('a metric counts tokens that are valid, end within 30 days, and have ended'
      SELECT sha256(coalesce(days::text, '')::bytea), 'counted', 'viewer', 'test', now(), now() + days * interval '1 day'
        FROM unnest(ARRAY[NULL, 100, 29, 1, -1]) AS days`,
   );
-  await api.db.query('UPDATE shared_reading SET accounts_next_at = now()');
+  await requestAccountReading(api.db);
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
   await new AccountReader().run({ db: api.db, clock: systemClock, vault });
   const { body } = await api.request('GET', '/metrics');

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Database } from '../../../../shared/db/pool.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../../support/service.ts';
+import { changeDevicesWith } from '../../../support/tables.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
@@ -22,7 +23,7 @@ beforeAll(async () => {
   await service.addApnsProfile(app);
   tokens = await service.addIosInstallations(app, 4, { city: 'Rome' });
   await service.addIosInstallations(app, 3, { city: 'Oslo', level: 5 });
-  await service.db.query("UPDATE installation SET topic = 'other' WHERE fields ->> 'level' = '5'");
+  await changeDevicesWith(service.db, app, { fields: { city: 'Oslo', level: 5 } }, { topic: 'other' });
   viewer = await callerOf(service.api, 'viewer');
   operator = await callerOf(service.api, 'operator');
 });

@@ -3,6 +3,7 @@ import { minuteMs, systemClock } from '../../../../shared/clock.ts';
 import { forecastTexts } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../../support/service.ts';
+import { changeDevices, insertUsage } from '../../../support/tables.ts';
 
 const service = useTestService();
 const data = { alert: 'Hello' };
@@ -24,7 +25,7 @@ test('a dry run has its sentences by code, in English and Chinese', async () => 
   const app = await service.api.createApp({ dailyRecipientCap: 2 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);
-  await service.db.query("UPDATE installation SET topic = 'other' WHERE app_id = $1", [app.appId]);
+  await changeDevices(service.db, app, { topic: 'other' });
   const { limits, pace, texts, connectors } = await explain(app, { data, flow_control: 10 });
   expect(texts.limits.map(({ text }: { text: string }) => text)).toEqual(limits);
   expect(texts.limits).toMatchObject([
@@ -39,10 +40,7 @@ test('the forecast adds the use of the day, scheduled pushes and the draft', asy
   const app = await service.api.createApp({ dailyRecipientCap: 10 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 4);
-  await service.db.query(
-    `INSERT INTO usage_day (app_id, day, recipients) VALUES ($1, (now() AT TIME ZONE 'UTC')::date, 3)`,
-    [app.appId],
-  );
+  await insertUsage(service.db, app, { recipients: 3 });
   await service.db.query(
     `INSERT INTO gateway_day (app_id, connector, profile, class, day, recipients, closed_reason)
      SELECT $1, 'apns', '_default', class, (now() AT TIME ZONE 'Asia/Shanghai')::date, n, why

@@ -2,6 +2,7 @@ import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { httpReason, reason, withStatus } from '../../../../shared/domain/reasons.ts';
 import { useTestService } from '../../../support/service.ts';
+import { endWithFailures, readDevices } from '../../../support/tables.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
@@ -21,13 +22,15 @@ const resend = (id: string, outcomes: string[]) =>
 async function closedPush(failures: [string, string, number, string][]): Promise<string> {
   const body = { data: { alert: 'Again' }, expiration_interval: 600 };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
-  await service.db.query(
-    `WITH closed AS (UPDATE notification SET state = 'done', totals = '{}' WHERE object_id = $1 RETURNING app_id, id)
-     INSERT INTO push_failure (app_id, push_id, installation, object_id, connector, outcome, status, reason)
-     SELECT closed.app_id, closed.id, i.id, i.object_id, 'apns', f.outcome, f.status, f.reason
-       FROM closed, unnest($2::text[], $3::text[], $4::int[], $5::text[]) AS f (token, outcome, status, reason)
-       JOIN installation i ON i.device_token = f.token`,
-    [reply.body.objectId, ...[0, 1, 2, 3].map((i) => failures.map((failure) => failure[i]))],
+  const devices = new Map((await readDevices(service.db, app)).map((one) => [one.deviceToken, one]));
+  await endWithFailures(
+    service.db,
+    app,
+    reply.body.objectId,
+    failures.map(([token, outcome, status, reason]) => {
+      const device = devices.get(token) ?? { id: 0, objectId: '' };
+      return { device, outcome, status, reason };
+    }),
   );
   return reply.body.objectId;
 }

@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../../support/service.ts';
+import { insertDevices } from '../../../support/tables.ts';
 import { type ConsoleCall, callerOf } from '../callers.ts';
 
 const service = useTestService();
@@ -61,11 +62,13 @@ test('channels are suggested, the most frequent first', async () => {
 test('a sample has the newest 2000 devices, 200 members and 20 values of each', async () => {
   const big = await service.api.createApp();
   await service.addIosInstallations(big, 1, { oldest: true });
-  await service.db.query(
-    `INSERT INTO installation (app_id, object_id, device_type, channels, fields)
-     SELECT $1, 'o' || i, 'web', ARRAY['c' || i], jsonb_build_object('f' || i % 300, i, 'same', i)
-       FROM generate_series(1, 2000) AS i`,
-    [big.appId],
+  await insertDevices(
+    service.db,
+    big,
+    Array.from({ length: 2000 }, (_, i) => ({
+      ...{ deviceType: 'web', channels: [`c${i + 1}`] },
+      fields: { [`f${(i + 1) % 300}`]: i + 1, same: i + 1 },
+    })),
   );
   const get = async (path: string) => (await viewer('GET', `/apps/${big.appId}/${path}`)).body.results;
   const fields = await get('fields');

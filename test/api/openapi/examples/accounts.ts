@@ -1,5 +1,6 @@
 import { adding, pointerTo } from '../../../support/roles.ts';
 import type { TestService } from '../../../support/service.ts';
+import { changeMessages } from '../../../support/tables.ts';
 import type { ExampleRecorder } from './recorder.ts';
 
 /** Examples of users, codes, roles, installations, functions and batches. */
@@ -133,7 +134,7 @@ export async function recordCaptchas(calls: ExampleRecorder, service: TestServic
   await calls.send('verifyCaptcha', { body: { captcha_code: code, captcha_token } });
   calls.app = app;
   await calls.send('getSmsState');
-  const fail = () => service.db.query("UPDATE outbox SET state = 'failed' WHERE app_id = $1", [app.appId]);
+  const fail = () => changeMessages(service.db, app, { state: 'failed' });
   await fail();
   const { results } = await calls.send('listOutbox', { query: { state: 'failed', limit: 20 } });
   await calls.send('retryMessage', { path: { id: String(results[0].id) } });
