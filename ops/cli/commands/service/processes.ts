@@ -13,6 +13,7 @@ import { flag, optional, rest } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
 import { type AddCommand, CommandFailure, type Report } from '../../report.ts';
 
+const benchPath = '../../../bench/main.ts';
 const upToDate = 'The database is up to date.';
 
 /**
@@ -78,7 +79,6 @@ async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infe
   return shape.parse(await import(moduleUrl(path, import.meta.url).href));
 }
 
-const benchPath = '../../../bench/main.ts';
 const isFunction = (value: unknown) => typeof value === 'function';
 const upModule = z.object({ up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction) });
 const benchModule = z.object({
