@@ -10,8 +10,6 @@ import { bundle } from './bundle/bundler.mjs';
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const [, , wanted = 'dist'] = process.argv;
 const target = wanted === 'clean' ? join(root, 'dist') : resolve(root, wanted);
-/** Files that the service reads besides its modules. */
-const assets = [join('shared', 'db', 'migrations'), join('ops', 'console', 'dist')];
 
 rmSync(target, { recursive: true, force: true });
 if (wanted !== 'clean') await build();
@@ -20,7 +18,10 @@ async function build() {
   const compiler = join(root, 'node_modules', '@typescript', 'native', 'bin', 'tsc');
   run([compiler, '-p', 'tsconfig.build.json', '--outDir', target]);
   // The installed package has neither the sources of the console nor its packages.
-  run([join(root, 'ops', 'cli', 'carillon.mjs'), 'console', 'build']);
+  const cli = [join(root, 'ops', 'cli', 'carillon.mjs'), 'console', 'build', '--json'];
+  const { digest } = JSON.parse(execFileSync(process.execPath, cli, { cwd: root, encoding: 'utf8' }));
+  // Files that the service reads besides its modules; a checkout may hold older builds of the console.
+  const assets = [join('shared', 'db', 'migrations'), join('ops', 'console', 'dist', digest)];
   for (const folder of assets) cpSync(join(root, folder), join(target, folder), { recursive: true });
   const { name, version, type } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, type }, null, 2)}\n`);
