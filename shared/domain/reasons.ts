@@ -1,5 +1,7 @@
-import type { ReasonCode } from './admin/reasons/texts.ts';
-import { isJsonObject, parseJson } from './json.ts';
+import type { Code } from './texts/catalogue.ts';
+
+/** Code of a reason of the catalogue. */
+export type ReasonCode = Code<'reasons'>;
 
 /**
  * Texts of reasons that are sentences or have values (`{name}`), by code. Any other code of the
@@ -122,13 +124,9 @@ export function readReason(stored: string): ReadReason {
   const [text, key] = [stored.slice(0, end), stored.slice(end + 1)];
   const codeEnd = key.indexOf(' ');
   if (codeEnd < 0) return { text, code: key, params: {} };
-  const values = parseJson(key.slice(codeEnd + 1));
-  const params = isJsonObject(values) ? values : {};
-  return {
-    text,
-    code: key.slice(0, codeEnd),
-    params: Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)])),
-  };
+  const values: unknown = JSON.parse(key.slice(codeEnd + 1));
+  const params = Object.entries(values ?? {}).map(([name, value]) => [name, String(value)]);
+  return { text, code: key.slice(0, codeEnd), params: Object.fromEntries(params) };
 }
 
 /** Returns the text of a stored reason. */

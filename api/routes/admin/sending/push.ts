@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
 import { json, type Reply, route } from '../../../route.ts';
@@ -32,8 +33,8 @@ const sent = ({ objectId, createdAt, status, warnings }: SentPush): Reply =>
 function moved({ devices, explained, digest }: MovedAudience): Reply {
   const error =
     explained === undefined
-      ? `There was no dry run of this body: it goes to ${devices} devices.`
-      : `The audience has moved: ${devices} devices now, ${explained} in the dry run.`;
+      ? detail('noDryRun', { devices })
+      : detail('audienceMoved', { devices, explained });
   return json({ code: 409, error, devices, explained: explained ?? null, digest }, { status: 409 });
 }
 

@@ -1,14 +1,10 @@
 import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
-import {
-  type FindingCode,
-  type FindingParams,
-  subjectsZh,
-  writeFinding,
-} from '../../../../shared/domain/admin/doctor-texts.ts';
+import { isCode, textIn } from '../../../../shared/domain/texts/catalogue.ts';
+import type { TextParams } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkApprovals } from './approvals.ts';
 import { checkCredentials } from './credentials.ts';
-import { type Finding, found, reasonOf } from './finding.ts';
+import { type Finding, type FindingCode, found, reasonOf, writeFinding } from './finding.ts';
 import { checkFreezes } from './freezes.ts';
 import { checkGateways } from './gateways.ts';
 import { checkInvalidTokens } from './invalid-tokens.ts';
@@ -29,7 +25,7 @@ export interface ShownFinding {
   sentence: string;
   remedy: string;
   code: FindingCode | null;
-  params: FindingParams;
+  params: TextParams;
   /** The same in Chinese; null without a code. */
   zh: { subject: string; sentence: string; remedy: string } | null;
 }
@@ -93,7 +89,11 @@ const shown = ({ name, status, detail, advice, code, params = {} }: Finding): Sh
   zh: code ? inChinese(name, code, params) : null,
 });
 
-function inChinese(name: string, code: FindingCode, params: FindingParams): ShownFinding['zh'] {
+function inChinese(name: string, code: FindingCode, params: TextParams): ShownFinding['zh'] {
   const { detail, advice } = writeFinding(code, params, 'zh');
-  return { subject: subjectsZh[name] ?? name, sentence: detail, remedy: advice };
+  return {
+    subject: isCode('subjects', name) ? textIn('zh', 'subjects', name) : name,
+    sentence: detail,
+    remedy: advice,
+  };
 }

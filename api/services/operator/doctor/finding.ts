@@ -1,9 +1,8 @@
-import {
-  type FindingCode,
-  type FindingParams,
-  writeFinding,
-} from '../../../../shared/domain/admin/doctor-texts.ts';
-import { shownParams } from '../../../../shared/domain/admin/trace-texts.ts';
+import { type Code, isCode, type Language } from '../../../../shared/domain/texts/catalogue.ts';
+import { shownParams, type TextParams, writeText } from '../../../../shared/domain/texts/texts.ts';
+
+/** Code of a finding. */
+export type FindingCode = Code<'doctor'>;
 
 /** Result of one check. */
 export interface Finding {
@@ -15,15 +14,21 @@ export interface Finding {
   advice: string;
   /** Code and parameters of the text; absent for the checks of this machine, which only `carillon doctor` runs. */
   code?: FindingCode;
-  params?: FindingParams;
+  params?: TextParams;
 }
 
 interface CodedFinding {
   name: string;
   status: Finding['status'];
   code: FindingCode;
-  params?: FindingParams;
+  params?: TextParams;
 }
+
+/** Writes the present state and the action to take in a language; the action is empty without one. */
+export const writeFinding = (code: FindingCode, params: TextParams, language: Language) => ({
+  detail: writeText('doctor', { code, params }, language),
+  advice: isCode('advice', code) ? writeText('advice', { code, params }, language) : '',
+});
 
 /** Returns a finding whose text is in the catalogue, so that the console shows it in both languages. */
 export const found = ({ name, status, code, params = {} }: CodedFinding): Finding => ({

@@ -1,7 +1,7 @@
 import { chineseBrandOf, displayName, isConnectorId } from '../../labels.ts';
-import { readReason, reasonText } from '../../reasons.ts';
+import { type ReasonCode, readReason, reasonText } from '../../reasons.ts';
+import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
 import { hintInChinese } from './hints-zh.ts';
-import { isReasonCode, type ReasonCode, reasonTexts } from './texts.ts';
 
 /** Meaning of a reason in both languages of the console. */
 export type Meaning = {
@@ -12,8 +12,6 @@ export type Meaning = {
   zh: string;
 };
 
-type Language = 'en' | 'zh';
-
 /**
  * Returns what a stored reason of a gateway, a connection or this service means, as replies of the
  * admin API show it beside the text of the reason. A reason that is not in the catalogue has the
@@ -21,7 +19,7 @@ type Language = 'en' | 'zh';
  */
 export function meaningOf(reason: string): Meaning {
   const { code: known, params } = readReason(reason);
-  const code = isReasonCode(known) ? known : 'other';
+  const code = isCode('reasons', known) ? known : 'other';
   const { why, hint } = params;
   return {
     code,
@@ -54,7 +52,7 @@ export function reasonInChinese(reason: string): string {
 }
 
 const fill = (code: ReasonCode, params: Record<string, string>, language: Language): string =>
-  reasonTexts[language][code].replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
+  textIn(language, 'reasons', code, (name) => {
     const value = params[name] ?? '';
     if (name === 'why') return meaningOf(value)[language];
     return name === 'connector' ? brandIn(value, language) : value;
