@@ -7,8 +7,8 @@ import {
   isUndefinedTable,
 } from '../../shared/db/limits/database-errors.ts';
 import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
-import { messageIn, Refusal } from '../../shared/domain/errors/errors.ts';
-import { detail, shownDetail, writeText } from '../../shared/domain/texts/texts.ts';
+import { messageIn, operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
+import { detail, shownDetail } from '../../shared/domain/texts/texts.ts';
 import { QueueFull } from '../../shared/semaphore.ts';
 import { languageOf } from './language.ts';
 
@@ -40,21 +40,14 @@ export const errors: Middleware = async (ctx, next) => {
 
 function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
-  ctx.body = { code: refusal.code, error: textOf(ctx, refusal) };
+  const isOfAdmin = ctx.path.startsWith(adminApi);
+  const textOf = isOfAdmin ? operatorMessage : messageIn;
+  ctx.body = { code: refusal.code, error: textOf(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
-  if (ctx.path.startsWith(adminApi)) nameRefusal(ctx, refusal);
+  if (isOfAdmin) nameRefusal(ctx, refusal);
   // Do not wait for the rest of the body.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
-}
-
-/** Returns the text of a refusal. Only operators get texts that name a member or a value in Chinese. */
-function textOf(ctx: Context, refusal: Refusal): string {
-  const language = languageOf(ctx);
-  const { detail } = refusal;
-  return detail && ctx.path.startsWith(adminApi)
-    ? writeText('details', detail, language)
-    : messageIn(language, refusal);
 }
 
 /** Names a refusal in headers, and the text of its own as a code with members: a header has ASCII only. */

@@ -3,7 +3,8 @@ import { isCode } from '../../shared/domain/texts/catalogue.ts';
 import { code, fenced, page, table } from './markdown.ts';
 
 const intro = `Every refusal is JSON with a code and a message. \`error\` may be more specific than the message of the table, such as
-the name of the invalid member. Messages are in Chinese where \`Accept-Language\` asks for it. Replies 429 and 503 have the
+the name of the invalid member. Operators get messages in Chinese where \`Accept-Language\` asks for
+it; apps get those that their users may read. Replies 429 and 503 have the
 header \`Retry-After\` (seconds) where the time is known. Errors of gateways are not in this table: they are \`reason\` in the record of a push.`;
 
 /** Renders every refusal, sorted by code, then status, then name. */

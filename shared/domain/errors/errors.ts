@@ -1,6 +1,13 @@
 import { type Code, type Language, textIn } from '../texts/catalogue.ts';
 import { type Detail, writeText } from '../texts/texts.ts';
 
+interface ErrorRow {
+  code: number;
+  status: number;
+  /** Apps show the text to their users, in the language that they ask for (protocol/errors.md#languages). */
+  isForUsers?: true;
+}
+
 /**
  * Table of all error replies of this service.
  *
@@ -8,7 +15,7 @@ import { type Detail, writeText } from '../texts/texts.ts';
  * `errors` of the catalogue. A refusal carries the public text only; `cause` goes to the log and never to a client.
  */
 const table = {
-  internal: { code: 1, status: 500 },
+  internal: { code: 1, status: 500, isForUsers: true },
   invalidParameter: { code: 1, status: 400 },
   masterKeyRequired: { code: 403, status: 403 },
   objectNotFound: { code: 101, status: 404 },
@@ -24,46 +31,46 @@ const table = {
   invalidDeviceToken: { code: 114, status: 400 },
   tooLarge: { code: 116, status: 400 },
   readOnlyKey: { code: 117, status: 400 },
-  notForClients: { code: 119, status: 400 },
+  notForClients: { code: 119, status: 400, isForUsers: true },
   forbiddenName: { code: 121, status: 400 },
   invalidAcl: { code: 123, status: 400 },
   timedOut: { code: 124, status: 400 },
   // Of a cloud function; protocol/functions.md#function-errors.
   functionTimedOut: { code: 124, status: 503 },
-  invalidEmail: { code: 125, status: 400 },
-  invalidPhone: { code: 127, status: 400 },
+  invalidEmail: { code: 125, status: 400, isForUsers: true },
+  invalidPhone: { code: 127, status: 400, isForUsers: true },
   // Members of a relation: too many at once, or unknown ones.
   invalidRelation: { code: 128, status: 400 },
-  duplicate: { code: 137, status: 400 },
+  duplicate: { code: 137, status: 400, isForUsers: true },
   invalidRoleName: { code: 139, status: 400 },
   // protocol/functions.md#hook-times.
   hookTimedOut: { code: 141, status: 400 },
   hookRefused: { code: 142, status: 400 },
   invalidPushTime: { code: 152, status: 400 },
-  thresholdExceeded: { code: 154, status: 400 },
-  insufficientBalance: { code: 160, status: 400 },
-  usernameMissing: { code: 200, status: 400 },
-  passwordMissing: { code: 201, status: 400 },
-  usernameTaken: { code: 202, status: 400 },
-  emailTaken: { code: 203, status: 400 },
-  emailMissing: { code: 204, status: 400 },
-  emailUnknown: { code: 205, status: 400 },
+  thresholdExceeded: { code: 154, status: 400, isForUsers: true },
+  insufficientBalance: { code: 160, status: 400, isForUsers: true },
+  usernameMissing: { code: 200, status: 400, isForUsers: true },
+  passwordMissing: { code: 201, status: 400, isForUsers: true },
+  usernameTaken: { code: 202, status: 400, isForUsers: true },
+  emailTaken: { code: 203, status: 400, isForUsers: true },
+  emailMissing: { code: 204, status: 400, isForUsers: true },
+  emailUnknown: { code: 205, status: 400, isForUsers: true },
   // protocol/errors.md#http-status: a stale session.
-  sessionNeeded: { code: 206, status: 403 },
-  accountLinked: { code: 208, status: 400 },
-  passwordMismatch: { code: 210, status: 400 },
-  userNotFound: { code: 211, status: 400 },
-  phoneMissing: { code: 212, status: 400 },
-  phoneUnknown: { code: 213, status: 400 },
-  phoneTaken: { code: 214, status: 400 },
-  phoneUnverified: { code: 215, status: 400 },
-  emailUnverified: { code: 216, status: 400 },
-  invalidUsername: { code: 217, status: 400 },
-  invalidPassword: { code: 218, status: 400 },
-  accountLocked: { code: 219, status: 400 },
-  linkedIdMissing: { code: 250, status: 400 },
-  invalidLinkedSession: { code: 251, status: 400 },
-  invalidWeixinSession: { code: 252, status: 400 },
+  sessionNeeded: { code: 206, status: 403, isForUsers: true },
+  accountLinked: { code: 208, status: 400, isForUsers: true },
+  passwordMismatch: { code: 210, status: 400, isForUsers: true },
+  userNotFound: { code: 211, status: 400, isForUsers: true },
+  phoneMissing: { code: 212, status: 400, isForUsers: true },
+  phoneUnknown: { code: 213, status: 400, isForUsers: true },
+  phoneTaken: { code: 214, status: 400, isForUsers: true },
+  phoneUnverified: { code: 215, status: 400, isForUsers: true },
+  emailUnverified: { code: 216, status: 400, isForUsers: true },
+  invalidUsername: { code: 217, status: 400, isForUsers: true },
+  invalidPassword: { code: 218, status: 400, isForUsers: true },
+  accountLocked: { code: 219, status: 400, isForUsers: true },
+  linkedIdMissing: { code: 250, status: 400, isForUsers: true },
+  invalidLinkedSession: { code: 251, status: 400, isForUsers: true },
+  invalidWeixinSession: { code: 252, status: 400, isForUsers: true },
   cqlSyntax: { code: 300, status: 400 },
   noEffect: { code: 305, status: 400 },
   unauthorized: { code: 401, status: 401 },
@@ -71,44 +78,44 @@ const table = {
   forbiddenFind: { code: 403, status: 403 },
   forbiddenCreate: { code: 403, status: 403 },
   forbiddenDelete: { code: 403, status: 403 },
-  forbiddenReadByAcl: { code: 403, status: 403 },
-  forbiddenWriteByAcl: { code: 403, status: 403 },
+  forbiddenReadByAcl: { code: 403, status: 403, isForUsers: true },
+  forbiddenWriteByAcl: { code: 403, status: 403, isForUsers: true },
   // A login that the `onLogin` hook refuses (protocol/functions.md#hooks: 401).
-  loginRefused: { code: 401, status: 401 },
+  loginRefused: { code: 401, status: 401, isForUsers: true },
   notFound: { code: 404, status: 404 },
   methodNotAllowed: { code: 405, status: 405 },
   requestTimeout: { code: 408, status: 408 },
-  conflict: { code: 409, status: 409 },
+  conflict: { code: 409, status: 409, isForUsers: true },
   payloadTooLarge: { code: 413, status: 413 },
   unsupportedMediaType: { code: 415, status: 415 },
   // Before any route is known: the URL, or the headers without it.
   headersTooLarge: { code: 431, status: 431 },
   // A hook of an app that calls itself (protocol/functions.md#ignored-hooks).
   tooManyHooks: { code: 431, status: 400 },
-  tooManyRequests: { code: 429, status: 429 },
+  tooManyRequests: { code: 429, status: 429, isForUsers: true },
   badGateway: { code: 502, status: 502 },
-  unavailable: { code: 503, status: 503 },
+  unavailable: { code: 503, status: 503, isForUsers: true },
   // For the operator: a wrong CARILLON_SECRET, or missing tables; the log has the details.
-  misconfigured: { code: 503, status: 503 },
+  misconfigured: { code: 503, status: 503, isForUsers: true },
   upstreamTimeout: { code: 524, status: 524 },
-  invalidSmsSignature: { code: 600, status: 400 },
-  smsTooFrequent: { code: 601, status: 400 },
-  invalidSmsCode: { code: 603, status: 400 },
-  smsTemplateNotFound: { code: 604, status: 400 },
-  smsTemplateNotVerified: { code: 605, status: 400 },
+  invalidSmsSignature: { code: 600, status: 400, isForUsers: true },
+  smsTooFrequent: { code: 601, status: 400, isForUsers: true },
+  invalidSmsCode: { code: 603, status: 400, isForUsers: true },
+  smsTemplateNotFound: { code: 604, status: 400, isForUsers: true },
+  smsTemplateNotVerified: { code: 605, status: 400, isForUsers: true },
   smsTemplateFailed: { code: 606, status: 400 },
   // The texts of these that clients know (protocol/errors.md#texts-of-code-1).
-  smsTooSoon: { code: 1, status: 400 },
-  emailVerificationOff: { code: 1, status: 400 },
-  tooManyMails: { code: 1, status: 400 },
-  wrongCaptcha: { code: 1, status: 400 },
-  validateTokenMissing: { code: 608, status: 400 },
-} as const satisfies Record<Code<'errors'>, { code: number; status: number }>;
+  smsTooSoon: { code: 1, status: 400, isForUsers: true },
+  emailVerificationOff: { code: 1, status: 400, isForUsers: true },
+  tooManyMails: { code: 1, status: 400, isForUsers: true },
+  wrongCaptcha: { code: 1, status: 400, isForUsers: true },
+  validateTokenMissing: { code: 608, status: 400, isForUsers: true },
+} as const satisfies Record<Code<'errors'>, ErrorRow>;
 
 export type ErrorName = Code<'errors'>;
 
-/** Code and status of every refusal by name. */
-export const errorTable: Readonly<Record<ErrorName, { code: number; status: number }>> = table;
+/** Every refusal by name. */
+export const errorTable: Readonly<Record<ErrorName, ErrorRow>> = table;
 
 /** Returns the text of a refusal of the table. */
 export const errorText = (kind: ErrorName, language: Language = 'en'): string =>
@@ -152,8 +159,14 @@ export class Refusal extends Error {
 export const refuse = (kind: ErrorName, text?: string | Detail): Refusal => new Refusal(kind, { text });
 
 /**
- * Returns the public text of a refusal in a language. A text that names a member or a value stays
- * English (protocol/errors.md#languages).
+ * Returns the text of a refusal for an app. Texts for programmers stay English, and so does a text
+ * that names a member or a value (protocol/errors.md#languages).
  */
-export const messageIn = (language: Language, refusal: Refusal): string =>
-  refusal.hasOwnText ? refusal.message : errorText(refusal.kind, language);
+export const messageIn = (language: Language, { kind, hasOwnText, message }: Refusal): string =>
+  !hasOwnText && errorTable[kind].isForUsers ? errorText(kind, language) : message;
+
+/** Returns the text of a refusal for an operator; one of its own without a code stays English. */
+export function operatorMessage(language: Language, { kind, hasOwnText, message, detail }: Refusal): string {
+  if (detail) return writeText('details', detail, language);
+  return hasOwnText ? message : errorText(kind, language);
+}

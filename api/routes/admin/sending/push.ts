@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
-import { detail } from '../../../../shared/domain/texts/texts.ts';
+import { detail, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
 import { json, type Reply, route } from '../../../route.ts';
@@ -31,10 +31,11 @@ const sent = ({ objectId, createdAt, status, warnings }: SentPush): Reply =>
   );
 
 function moved({ devices, explained, digest }: MovedAudience): Reply {
-  const error =
+  const text =
     explained === undefined
       ? detail('noDryRun', { devices })
       : detail('audienceMoved', { devices, explained });
+  const error = writeText('details', text, 'en');
   return json({ code: 409, error, devices, explained: explained ?? null, digest }, { status: 409 });
 }
 
