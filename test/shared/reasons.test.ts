@@ -62,7 +62,7 @@ test('a text of a version before has no meaning and stays as it is', () => {
 });
 
 test('a shortened reason is readable', () => {
-  const stored = withHint('auth_failed', 'x'.repeat(300));
+  const stored = withHint('auth_failed', { code: 'untrusted', params: { cause: 'x'.repeat(300) } });
   const short = shortenReason(stored, 200);
   expect(short).toHaveLength(200);
   expect(readReason(short).text).toBe(short);

@@ -38,7 +38,7 @@ test.for<[Outcome, string, string]>([
   ['failed', 'jwt_expired', 'clock'],
   ['failed', 'app_penalised', 'barred'],
   ['failed', 'auth_failed', 'credentials'],
-  ['failed', withHint('auth_failed', 'Meizu refuses the signature: check appSecret.'), 'credentials'],
+  ['failed', withHint('auth_failed', 'meizuSignature'), 'credentials'],
   ['failed', httpReason(401), 'credentials'],
   ['failed', httpReason(413), 'tooLarge'],
   ['failed', httpReason(404), 'request'],

@@ -12,7 +12,13 @@ import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admi
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
-import { connectionReason, reasonText, withHint, withStatus } from '../../../../shared/domain/reasons.ts';
+import {
+  connectionReason,
+  hintText,
+  reasonText,
+  withHint,
+  withStatus,
+} from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { ProfileDetailService } from './profile-detail.ts';
 import type { ProfileId } from './profiles.ts';
@@ -115,7 +121,7 @@ const invalidCredentials: AttemptResult = {
   kind: 'profile_error',
   status: 0,
   reason: 'invalid_credentials',
-  hint: 'The stored credentials are not as expected: put the profile again.',
+  hint: 'credentialsUnfit',
 };
 
 const tooLate: GatewayCheck = {
@@ -146,7 +152,7 @@ function failureOf(
   if (attempt.kind === 'sent') return unreached(connector, 'unknown');
   const { reason } = attempt;
   if (attempt.kind === 'profile_error')
-    return { reason, meaning: meaningOf(withHint(reason, attempt.hint)), sentence: attempt.hint };
+    return { reason, meaning: meaningOf(withHint(reason, attempt.hint)), sentence: hintText(attempt.hint) };
   if ('cause' in attempt && attempt.cause !== undefined)
     return unreached(connector, connectionReason(attempt.cause));
   const hasStatus = 'status' in attempt && attempt.status > 0;

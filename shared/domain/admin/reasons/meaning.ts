@@ -1,7 +1,6 @@
 import { chineseBrandOf, displayName, isConnectorId } from '../../labels.ts';
-import { type ReasonCode, readReason, reasonText } from '../../reasons.ts';
+import { hintText, type ReasonCode, readHint, readReason, reasonText } from '../../reasons.ts';
 import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
-import { hintInChinese } from './hints-zh.ts';
 
 /** Meaning of a reason in both languages of the console. */
 export type Meaning = {
@@ -20,12 +19,16 @@ export type Meaning = {
 export function meaningOf(reason: string): Meaning {
   const { code: known, params } = readReason(reason);
   const code = isCode('reasons', known) ? known : 'other';
-  const { why, hint } = params;
+  const hint = params.hint === undefined ? undefined : readHint(params.hint);
   return {
     code,
-    params: why === undefined ? params : { ...params, why: reasonText(why) },
+    params: {
+      ...params,
+      ...(params.why === undefined ? {} : { why: reasonText(params.why) }),
+      ...(hint === undefined ? {} : { hint: hintText(hint) }),
+    },
     en: fill(code, params, 'en'),
-    zh: (hint === undefined ? undefined : hintInChinese(hint)) ?? fill(code, params, 'zh'),
+    zh: hint === undefined ? fill(code, params, 'zh') : hintText(hint, 'zh'),
   };
 }
 
