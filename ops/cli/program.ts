@@ -1,4 +1,5 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { currentEnvironment } from '../../shared/config/config.ts';
 import { packageVersion } from '../../shared/process/version.ts';
 import { addAppCommands } from './commands/apps/app.ts';
 import { addImportCommand, addMoveInCommand } from './commands/apps/import.ts';
@@ -26,6 +27,7 @@ import { addProcessCommands } from './commands/service/processes.ts';
 import { addRecoveryCommands } from './commands/service/recovery.ts';
 import { addSandboxCommand } from './commands/service/sandbox.ts';
 import { addSecretCommands } from './commands/service/secret.ts';
+import { chooseLanguage, languageOf } from './language.ts';
 import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
 
 /** Command line with all commands and options; nothing runs until it parses arguments. */
@@ -33,8 +35,19 @@ export const program = new Command('carillon')
   .description('Self-hosted push delivery')
   .version(packageVersion(), '--version', 'print the version')
   .option('--json', 'print one JSON document on standard output and nothing else there')
+  .addOption(
+    new Option(
+      '--lang <language>',
+      'print reasons, remedies, findings, forecasts and refusals in English or Chinese',
+    ).choices(['en', 'zh']),
+  )
   .showHelpAfterError('(add --help for what the command takes)')
-  .exitOverride();
+  .exitOverride()
+  .hook('preAction', () => {
+    const { lang } = program.opts();
+    const asked = lang === 'en' || lang === 'zh' ? lang : languageOf(currentEnvironment());
+    chooseLanguage(isJson() ? 'en' : asked);
+  });
 
 /** Checks whether the option `--json` is set. */
 export const isJson = () => program.opts().json === true;

@@ -55,15 +55,24 @@ export function printFailure(error: unknown, isJson: boolean): void {
 /** Formats rows as aligned columns; numbers are right-aligned. */
 export function table(headings: string[], rows: (string | number)[][]): string {
   const widths = headings.map((heading, column) =>
-    Math.max(heading.length, ...rows.map((row) => String(row[column] ?? '').length)),
+    Math.max(widthOf(heading), ...rows.map((row) => widthOf(String(row[column] ?? '')))),
   );
   const line = (cells: (string | number)[]) =>
     cells
       .map((cell, column) => {
         const width = widths[column] ?? 0;
-        return typeof cell === 'number' ? String(cell).padStart(width) : cell.padEnd(width);
+        return typeof cell === 'number' ? String(cell).padStart(width) : padded(cell, width);
       })
       .join('  ')
       .trimEnd();
   return [line(headings), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
 }
+
+/** Chinese characters and punctuation take two columns of a terminal. */
+const wide = /[\p{Script=Han}\u3000-\u303f\uff01-\uff60]/gu;
+
+const widthOf = (text: string): number => text.length + (text.match(wide)?.length ?? 0);
+
+/** Returns a text with blanks behind it, so that it takes a number of columns. */
+export const padded = (text: string, columns: number): string =>
+  text + ' '.repeat(Math.max(columns - widthOf(text), 0));

@@ -4,6 +4,7 @@ import { parseExactly } from '../../shared/domain/json.ts';
 import { isPathPart, pathPart } from '../../shared/domain/path.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
+import { language } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Timeout longer than the slowest call of the api (which ends a query after 30 s). */
@@ -76,7 +77,7 @@ export class ServiceClient {
       throw new CommandFailure(
         `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` created ${dataDir}.`,
       );
-    const all = { ...headers, Authorization: `Bearer ${adminToken}` };
+    const all = { 'Accept-Language': language(), ...headers, Authorization: `Bearer ${adminToken}` };
     return this.#call(method, `/console/api${path}`, all, body);
   }
 

@@ -18,13 +18,11 @@ test('warnings of a dry run are shown', () => {
   const explanation = {
     devices: 1,
     connectors: {},
-    limits: [],
     estimatedSeconds: null,
-    pace: 'At once.',
     plan: [],
+    texts: { limits: [], pace: { text: 'At once.', zh: '立即。' }, warning: null },
   };
-  expect(describeExplanation({ ...explanation, warnings: [warning] }).text).toContain(
-    `Warnings:\n  ${warning}`,
-  );
+  const texts = { ...explanation.texts, warnings: [{ text: warning, zh: '警告' }] };
+  expect(describeExplanation({ ...explanation, texts }).text).toContain(`Warnings:\n  ${warning}`);
   expect(describeExplanation(explanation).text).not.toContain('Warnings');
 });

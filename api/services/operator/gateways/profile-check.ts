@@ -19,6 +19,7 @@ import {
   withHint,
   withStatus,
 } from '../../../../shared/domain/reasons.ts';
+import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { ProfileDetailService } from './profile-detail.ts';
 import type { ProfileId } from './profiles.ts';
@@ -133,10 +134,7 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
   const name = displayName(connector);
   if (result.ok) {
     const { gave } = result;
-    const sentence =
-      gave === 'token'
-        ? `${name} accepts the credentials: it gave an access token.`
-        : `${name} can be reached. It checks credentials with each message only, so send a push to a test device.`;
+    const sentence = textIn('en', 'profileCheck', gave, () => name);
     return { ok: true, gave, reason: null, meaning: null, sentence, remedy: null };
   }
   const { attempt } = result;

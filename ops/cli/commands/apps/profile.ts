@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { brandOf, displayName } from '../../../../shared/domain/labels.ts';
+import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
 import type { CredentialOptions } from '../../credentials/credentials.ts';
+import { language, ownText, reasonIn } from '../../language.ts';
 import { CommandFailure, type Report, type Shell, table } from '../../report.ts';
 import { connect, part } from '../../service.ts';
 import { addCredentialOptions, connectorOf, profilePath } from './profile-arguments.ts';
@@ -77,12 +79,12 @@ async function store(
  */
 async function remarksOn(service: Awaited<ReturnType<typeof connect>>, path: string): Promise<string[]> {
   try {
-    const { findings, kind, members, notAfter } = detail.parse(await service.admin('GET', path));
+    const { findings, meanings, kind, members, notAfter } = detail.parse(await service.admin('GET', path));
     return [
       ...(kind === 'certificate'
         ? [`The certificate is for ${members.topic}, valid until ${notAfter}.`]
         : []),
-      ...findings.map((finding) => `Warning: ${finding}`),
+      ...findings.map((finding, at) => ownText('warning', { warning: reasonIn(finding, meanings[at]) })),
     ];
   } catch (error) {
     if (error instanceof CommandFailure) return [];
@@ -119,12 +121,13 @@ const detail = z.looseObject({
   notAfter: z.string().nullable(),
   devices: z.number(),
   findings: z.array(z.string()),
+  meanings: z.array(z.looseObject({ code: z.string(), zh: z.string() })),
 });
 
 async function show(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {
   const path = profilePath(appId, connectorOf(gateway), name);
   const document = await (await connect()).admin('GET', path);
-  const { kind, members, secrets, notAfter, devices, findings } = detail.parse(document);
+  const { kind, members, secrets, notAfter, devices, findings, meanings } = detail.parse(document);
   const rows = [
     ['kind', kind],
     ...Object.entries(members).map(([member, value]) => [
@@ -134,18 +137,25 @@ async function show(appId: string, gateway: string, { name }: { name: string }):
     ...Object.entries(secrets).map(([member, { sha256 }]) => [member, `sha256 ${sha256}`]),
     ['expires', notAfter ?? '-'],
     ['devices', String(devices)],
-    ...findings.map((finding) => ['problem', finding]),
+    ...findings.map((finding, at) => ['problem', reasonIn(finding, meanings[at])]),
   ];
   return { document, text: table(['member', 'value'], rows) };
 }
 
-const checkReply = z.looseObject({ ok: z.boolean(), tookMs: z.number(), sentence: z.string() });
+const meaning = z.looseObject({ code: z.string(), zh: z.string() });
+const checkReply = z.looseObject({
+  ...{ ok: z.boolean(), tookMs: z.number(), sentence: z.string(), meaning: meaning.nullable() },
+  gave: z.enum(['token', 'connection']).nullable(),
+});
 
 async function check(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {
-  const path = profilePath(appId, connectorOf(gateway), name);
-  const document = await (await connect()).admin('POST', `${path}/check`);
-  const { ok, tookMs, sentence } = checkReply.parse(document);
-  return { document, text: `${sentence} (${tookMs} ms)`, isBad: !ok };
+  const connector = connectorOf(gateway);
+  const document = await (await connect()).admin('POST', `${profilePath(appId, connector, name)}/check`);
+  const { ok, tookMs, sentence, meaning, gave } = checkReply.parse(document);
+  const text = gave
+    ? textIn(language(), 'profileCheck', gave, () => displayName(connector))
+    : reasonIn(sentence, meaning);
+  return { document, text: `${text} (${tookMs} ms)`, isBad: !ok };
 }
 
 async function remove(appId: string, gateway: string, { name }: { name: string }): Promise<Report> {

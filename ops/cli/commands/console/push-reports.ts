@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { connectorIds, displayName } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { pushStates } from '../../../../shared/domain/pushes/record.ts';
+import { language, ownText, reasonIn } from '../../language.ts';
 import type { Report, Shell } from '../../report.ts';
 import { chooseAppId, connect, part } from '../../service.ts';
 import { app, cursor, type Filters, limit, type PageOptions, pageReport, queryOf } from './pages.ts';
@@ -67,9 +68,14 @@ async function listPushes({ app: asked, ...filters }: PageOptions & Filters): Pr
   return pageReport(reply, { headings, rows, next });
 }
 
-const cause = { connector: z.string(), outcome: z.string(), reason: z.string() };
+const cause = {
+  ...{ connector: z.string(), outcome: z.string(), reason: z.string() },
+  meaning: z.looseObject({ code: z.string(), zh: z.string() }),
+};
 const groups = z.object({
-  results: z.array(z.looseObject({ ...cause, n: z.number(), remedy: z.looseObject({ en: z.string() }) })),
+  results: z.array(
+    z.looseObject({ ...cause, n: z.number(), remedy: z.looseObject({ en: z.string(), zh: z.string() }) }),
+  ),
 });
 const failures = z.looseObject({
   results: z.array(z.looseObject({ ...cause, objectId: z.string().nullable() })),
@@ -90,7 +96,7 @@ async function showFailures(
       one.objectId ?? '-',
       displayName(one.connector),
       one.outcome,
-      one.reason,
+      reasonIn(one.reason, one.meaning),
     ]);
     return pageReport(reply, { headings: ['device', 'gateway', 'outcome', 'reason'], rows, next });
   }
@@ -99,9 +105,9 @@ async function showFailures(
     .parse(reply)
     .results.map(
       (one) =>
-        `${one.n} × ${displayName(one.connector)}, ${one.outcome}: ${one.reason}\n    ${one.remedy.en}`,
+        `${one.n} × ${displayName(one.connector)}, ${one.outcome}: ${reasonIn(one.reason, one.meaning)}\n    ${one.remedy[language()]}`,
     );
-  return { document: reply, text: lines.length > 0 ? lines.join('\n') : 'Every device was reached.' };
+  return { document: reply, text: lines.length > 0 ? lines.join('\n') : ownText('noFailure') };
 }
 
 const messages = z.looseObject({

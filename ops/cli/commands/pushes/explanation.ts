@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
+import { ownText, section, sentenceIn } from '../../language.ts';
 import { type Report, table } from '../../report.ts';
 import { describeLanguage, describeVariable, variableCounts } from './result.ts';
+
+const sentence = z.looseObject({ text: z.string(), zh: z.string() });
 
 /** Reply of `POST …/push/explain`. */
 const explanation = z.looseObject({
@@ -12,10 +15,9 @@ const explanation = z.looseObject({
       devices: z.number(),
       profiles: z.record(z.string(), z.number()),
       payloadBytes: z.number().nullable(),
-      problem: z.string().optional(),
+      problems: z.array(sentence).default([]),
     }),
   ),
-  limits: z.array(z.string()),
   estimatedSeconds: z.number().nullable(),
   starts: z.array(z.object({ at: z.string(), devices: z.number(), isLate: z.boolean() })).default([]),
   languages: z
@@ -25,10 +27,13 @@ const explanation = z.looseObject({
     .object({ ends: z.array(z.object({ at: z.string(), devices: z.number() })) })
     .default({ ends: [] }),
   variables: variableCounts,
-  pace: z.string(),
   plan: z.array(z.string()),
-  warning: z.string().optional(),
-  warnings: z.array(z.string()).default([]),
+  texts: z.looseObject({
+    limits: z.array(sentence),
+    pace: sentence,
+    warning: sentence.nullable(),
+    warnings: z.array(sentence).default([]),
+  }),
   digest: z.string().optional(),
 });
 
@@ -44,38 +49,34 @@ export function describeExplanation(reply: unknown): Report {
       .map(([name, count]) => `${name} ${count}`)
       .join(', '),
   ]);
-  const problems = shares.flatMap(([id, { problem }]) =>
-    problem === undefined ? [] : [`${displayName(id)}: ${problem}`],
+  const problems = shares.flatMap(([id, share]) =>
+    share.problems.length === 0 ? [] : [`${displayName(id)}: ${share.problems.map(sentenceIn).join('; ')}`],
   );
-  const time = parsed.estimatedSeconds === null ? '' : `It takes about ${parsed.estimatedSeconds} s: `;
+  const { estimatedSeconds: seconds, texts } = parsed;
+  const pace = sentenceIn(texts.pace);
   const text = [
-    `This push would go to ${parsed.devices} devices. Nothing was sent.`,
+    ownText('pushTo', { devices: parsed.devices }),
     ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
-    ...section('Starts', parsed.starts.map(describeStart)),
+    ...section('starts', parsed.starts.map(describeStart)),
     ...section(
-      'Quiet hours end',
+      'quietHours',
       parsed.quietHours.ends.map(({ at, devices }) => `${at}  ${devices}`),
     ),
-    ...section('Languages', parsed.languages.map(describeLanguage)),
-    ...section('Variables', parsed.variables.map(describeVariable)),
-    ...section('Warnings', parsed.warnings),
-    ...section('Problems', problems),
-    ...section('Limits', parsed.limits),
+    ...section('languages', parsed.languages.map(describeLanguage)),
+    ...section('variables', parsed.variables.map(describeVariable)),
+    ...section('warnings', texts.warnings.map(sentenceIn)),
+    ...section('problems', problems),
+    ...section('limits', texts.limits.map(sentenceIn)),
     '',
-    `${time}${parsed.pace}`,
-    ...section('Database', [
+    seconds === null ? pace : ownText('takesAbout', { seconds, pace }),
+    ...section('database', [
       ...parsed.plan,
-      ...(parsed.warning === undefined ? [] : [`Warning: ${parsed.warning}`]),
+      ...(texts.warning === null ? [] : [ownText('warning', { warning: sentenceIn(texts.warning) })]),
     ]),
-    ...(parsed.digest === undefined
-      ? []
-      : ['', `To send to this audience only: --explained ${parsed.digest}`]),
+    ...(parsed.digest === undefined ? [] : ['', ownText('explained', { digest: parsed.digest })]),
   ].join('\n');
   return { document: reply, text };
 }
 
 const describeStart = ({ at, devices, isLate }: z.infer<typeof explanation>['starts'][number]): string =>
   `${at}  ${devices}${isLate ? ' (too late)' : ''}`;
-
-const section = (title: string, lines: string[]): string[] =>
-  lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];

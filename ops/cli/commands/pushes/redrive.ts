@@ -4,6 +4,7 @@ import { systemClock } from '../../../../shared/clock.ts';
 import { connectorIds, displayName } from '../../../../shared/domain/labels.ts';
 import { redrivenOutcomes } from '../../../../shared/domain/pushes/push.ts';
 import { wholeNumber } from '../../input.ts';
+import { ownText, reasonIn, section, sentenceIn } from '../../language.ts';
 import { CommandFailure, type Report, type Shell, table, UsageError } from '../../report.ts';
 import { chooseAppId, connect, part, type ServiceClient } from '../../service.ts';
 import { pastTime } from '../../time.ts';
@@ -99,6 +100,8 @@ function describeSent(reply: unknown): Report {
   return { document: reply, text: `Redrive ${objectId} is accepted.` };
 }
 
+const sentence = z.looseObject({ text: z.string(), zh: z.string() });
+
 const forecast = z.looseObject({
   devices: z.number(),
   failures: z.looseObject({
@@ -109,46 +112,42 @@ const forecast = z.looseObject({
     notKept: z.number(),
   }),
   causes: z.array(
-    z.looseObject({ connector: z.string(), outcome: z.string(), reason: z.string(), n: z.number() }),
+    z.looseObject({
+      ...{ connector: z.string(), outcome: z.string(), reason: z.string(), n: z.number() },
+      meaning: z.looseObject({ code: z.string(), zh: z.string() }),
+    }),
   ),
-  limits: z.array(z.string()),
-  pace: z.string(),
+  texts: z.looseObject({ limits: z.array(sentence), pace: sentence }),
 });
 
 function describeForecast(reply: unknown, isUnsureIncluded: boolean): Report {
-  const { devices, failures, causes, limits, pace } = forecast.parse(reply);
+  const { devices, failures, causes, texts } = forecast.parse(reply);
   const left = [
-    [failures.redriven, 'a redrive has taken over already'],
-    [isUnsureIncluded ? 0 : failures.unsure, 'may have the message: their gateway did not answer'],
-    [failures.gone, 'are deleted, invalid or idle by now'],
-    [failures.notKept, 'are not kept'],
+    [failures.redriven, 'redriven'],
+    [isUnsureIncluded ? 0 : failures.unsure, 'unsure'],
+    [failures.gone, 'gone'],
+    [failures.notKept, 'notKept'],
   ] as const;
   const text = [
-    `This redrive would go to ${devices} devices. Nothing was sent.`,
-    ...(isUnsureIncluded && failures.unsure > 0
-      ? [
-          `Warning: ${failures.unsure} of them may get it twice, since their gateway did not answer the first time.`,
-        ]
-      : []),
+    ownText('redriveTo', { devices }),
+    ...(isUnsureIncluded && failures.unsure > 0 ? [ownText('mayRepeat', { devices: failures.unsure })] : []),
     ...section(
-      'Left out',
-      left.flatMap(([n, why]) => (n > 0 ? [`${n} ${why}`] : [])),
+      'leftOut',
+      left.flatMap(([n, why]) => (n > 0 ? [ownText(why, { devices: n })] : [])),
     ),
     ...section(
-      'Causes',
+      'causes',
       causes.map(
-        ({ n, connector, outcome, reason }) => `${n} ${displayName(connector)} ${outcome}: ${reason}`,
+        ({ n, connector, outcome, reason, meaning }) =>
+          `${n} ${displayName(connector)} ${outcome}: ${reasonIn(reason, meaning)}`,
       ),
     ),
-    ...section('Limits', limits),
+    ...section('limits', texts.limits.map(sentenceIn)),
     '',
-    pace,
+    sentenceIn(texts.pace),
   ].join('\n');
   return { document: reply, text };
 }
-
-const section = (title: string, lines: string[]): string[] =>
-  lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];
 
 const undelivered = z.looseObject({
   results: z.array(

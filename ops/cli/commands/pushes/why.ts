@@ -1,8 +1,12 @@
 import { z } from 'zod';
+import { language } from '../../language.ts';
 import type { Report, Shell } from '../../report.ts';
 import { chooseAppId, connect, devicePart, part } from '../../service.ts';
 
-const whyReply = z.looseObject({ sentence: z.string() });
+const whyReply = z.looseObject({
+  sentence: z.string(),
+  texts: z.array(z.looseObject({ zh: z.string() })),
+});
 
 /** Adds `carillon why`: the outcome of a push for one device. */
 export function addWhyCommand({ program, act }: Shell): void {
@@ -23,5 +27,6 @@ async function explain(objectId: string, installation: string, options: { app?: 
     'GET',
     `/apps/${part(appId)}/notifications/${part(objectId)}/devices/${device}`,
   );
-  return { document: reply, text: whyReply.parse(reply).sentence };
+  const { sentence, texts } = whyReply.parse(reply);
+  return { document: reply, text: language() === 'en' ? sentence : texts.map(({ zh }) => zh).join('') };
 }

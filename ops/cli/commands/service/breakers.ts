@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { displayName } from '../../../../shared/domain/labels.ts';
+import { reasonIn } from '../../language.ts';
 import { type Report, type Shell, table } from '../../report.ts';
 import { connect, part } from '../../service.ts';
 
@@ -11,7 +12,12 @@ const breaker = z.looseObject({
   state: z.string(),
   forced: z.string().nullable(),
   since: z.string(),
-  lastFailure: z.object({ reason: z.string(), at: z.string() }).nullish(),
+  lastFailure: z
+    .looseObject({
+      ...{ reason: z.string(), at: z.string() },
+      meaning: z.looseObject({ code: z.string(), zh: z.string() }),
+    })
+    .nullish(),
 });
 
 const verbs = {
@@ -54,5 +60,5 @@ const rowOf = ({ id, connector, state, forced, since, lastFailure }: z.infer<typ
   state,
   forced ?? '-',
   since,
-  lastFailure ? `${lastFailure.reason} at ${lastFailure.at}` : '-',
+  lastFailure ? `${reasonIn(lastFailure.reason, lastFailure.meaning)} at ${lastFailure.at}` : '-',
 ];

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
 import { systemClock } from '../../../../shared/clock.ts';
+import { reasonIn } from '../../language.ts';
 import type { Report, Shell } from '../../report.ts';
 import { chooseAppId, connect, part } from '../../service.ts';
 import { pastTime } from '../../time.ts';
@@ -15,6 +16,7 @@ const messages = z.object({
       id: z.string().optional(),
       state: z.string().optional(),
       reason: z.string().nullish(),
+      meaning: z.looseObject({ code: z.string(), zh: z.string() }).nullish(),
       code: z.string().optional(),
       link: z.string().optional(),
       createdAt: z.string(),
@@ -136,7 +138,7 @@ async function list({ app, kind, to, state }: OutboxOptions): Promise<Report> {
   return { document: reply, text: text === '' ? 'There are no messages.' : text };
 }
 
-const stateOf = ({ id, state, reason }: { id?: string; state?: string; reason?: string | null }) =>
-  id === undefined ? '' : `  ${id}: ${state}${reason ? `, ${reason}` : ''}`;
+const stateOf = ({ id, state, reason, meaning }: z.infer<typeof messages>['results'][number]) =>
+  id === undefined ? '' : `  ${id}: ${state}${reason ? `, ${reasonIn(reason, meaning)}` : ''}`;
 
 const indent = (text: string) => text.replace(/^/gm, '    ');
