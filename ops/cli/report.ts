@@ -71,7 +71,8 @@ export function table(headings: string[], rows: (string | number)[][]): string {
 /** Chinese characters and punctuation take two columns of a terminal. */
 const wide = /[\p{Script=Han}\u3000-\u303f\uff01-\uff60]/gu;
 
-const widthOf = (text: string): number => text.length + (text.match(wide)?.length ?? 0);
+/** Returns the columns that a text takes. */
+export const widthOf = (text: string): number => text.length + (text.match(wide)?.length ?? 0);
 
 /** Returns a text with blanks behind it, so that it takes a number of columns. */
 export const padded = (text: string, columns: number): string =>

@@ -62,6 +62,13 @@ describe('a command in Chinese', () => {
     expect(why.stdout).toMatch(/^无法通过APNs发送：没有拥有该 topic 的 APNs 推送配置/);
   });
 
+  test('shows what the doctor finds', async () => {
+    const { stdout } = await run(['doctor'], { ...chinese, DATABASE_URL: service.databaseUrl });
+    expect(stdout).toMatch(/^FAIL {2}环境变量 +CARILLON_SECRET is missing.*\n +请设置 CARILLON_SECRET，/m);
+    expect(stdout).toMatch(/^ok {4}迁移 {8}数据库已是最新$/m);
+    expect(stdout).toMatch(/^共 \d+ 项检查，\d+ 项失败，\d+ 项需要关注$/m);
+  });
+
   test('shows refusals', async () => {
     const args = ['why', push, 'unknown', '--app', app.appId];
     expect((await run(args, chinese)).stderr).toBe('carillon: 没有此设备。\n');

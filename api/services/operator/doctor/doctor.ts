@@ -1,10 +1,9 @@
 import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
-import { isCode, textIn } from '../../../../shared/domain/texts/catalogue.ts';
-import type { TextParams } from '../../../../shared/domain/texts/texts.ts';
+import { shownParams, type TextParams } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkApprovals } from './approvals.ts';
 import { checkCredentials } from './credentials.ts';
-import { type Finding, type FindingCode, found, reasonOf, writeFinding } from './finding.ts';
+import { type Finding, type FindingCode, found, reasonOf, subjectIn, writeFinding } from './finding.ts';
 import { checkFreezes } from './freezes.ts';
 import { checkGateways } from './gateways.ts';
 import { checkInvalidTokens } from './invalid-tokens.ts';
@@ -24,10 +23,10 @@ export interface ShownFinding {
   subject: string;
   sentence: string;
   remedy: string;
-  code: FindingCode | null;
+  code: FindingCode;
   params: TextParams;
-  /** The same in Chinese; null without a code. */
-  zh: { subject: string; sentence: string; remedy: string } | null;
+  /** The same in Chinese. */
+  zh: { subject: string; sentence: string; remedy: string };
 }
 
 /** Runs the checks of `carillon doctor` that need only the database, and lists the running processes. */
@@ -79,20 +78,20 @@ const interrupted = (error: unknown): Finding[] => [
   found({ name: 'database', status: 'warn', code: 'interrupted', params: { why: reasonOf(error) } }),
 ];
 
-const shown = ({ name, status, detail, advice, code, params = {} }: Finding): ShownFinding => ({
+const shown = ({ name, status, detail, advice, code, params }: Finding): ShownFinding => ({
   level: status,
   subject: name,
   sentence: detail,
   remedy: advice,
-  code: code ?? null,
-  params,
-  zh: code ? inChinese(name, code, params) : null,
+  code,
+  params: shownParams(params),
+  zh: inChinese(name, code, params),
 });
 
 function inChinese(name: string, code: FindingCode, params: TextParams): ShownFinding['zh'] {
   const { detail, advice } = writeFinding(code, params, 'zh');
   return {
-    subject: isCode('subjects', name) ? textIn('zh', 'subjects', name) : name,
+    subject: subjectIn('zh', name),
     sentence: detail,
     remedy: advice,
   };
