@@ -166,7 +166,7 @@ module.exports = {
       to: { path: '^(ops|test)/' },
     },
     {
-      name: 'the console may import only itself, domain names, exact numbers, guides to credentials, types of replies and its packages',
+      name: 'the console may import only itself, domain names, texts, exact numbers, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
@@ -174,6 +174,7 @@ module.exports = {
         pathNot: [
           '^ops/console/src/',
           '^shared/domain/(labels|exact-numbers)\\.ts$',
+          '^shared/domain/texts/zh\\.json$',
           '^connectors/guides\\.ts$',
           '^api/replies/admin/types\\.ts$',
         ],

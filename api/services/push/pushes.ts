@@ -15,7 +15,7 @@ import {
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
 import type { PushCreator } from '../../../shared/domain/pushes/record.ts';
-import { writeText } from '../../../shared/domain/texts/texts.ts';
+import type { Detail } from '../../../shared/domain/texts/texts.ts';
 import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
@@ -30,7 +30,7 @@ export interface AcceptedPush {
   objectId: string;
   createdAt: Date;
   /** One for each member of the body that was ignored. */
-  warnings: string[];
+  warnings: Detail[];
 }
 
 /** App that sends a push, with the key that it used. */
@@ -142,7 +142,7 @@ export class PushService {
     return {
       objectId: stored.objectId,
       createdAt: stored.createdAt,
-      warnings: warnings.map((one) => writeText('details', one, 'en')),
+      warnings,
     };
   }
 

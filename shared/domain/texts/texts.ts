@@ -76,6 +76,10 @@ export const shownDetail = (text: Detail) => ({
   zh: writeText('details', text, 'zh'),
 });
 
+/** Returns the member `warnings` of a reply; nothing without a warning. */
+export const warningsIn = (language: Language, warnings: readonly Detail[]) =>
+  warnings.length === 0 ? {} : { warnings: warnings.map((one) => writeText('details', one, language)) };
+
 const valuesOf = ({ params }: Detail): Record<string, string> =>
   Object.fromEntries(
     Object.entries(params).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]])),

@@ -53,6 +53,18 @@ describe('a command in Chinese', () => {
     expect((await run([...args, 'en'], chinese)).stdout).toContain('This push would go to 1 devices.');
   });
 
+  test('shows warnings about a push', async () => {
+    const body = { data: { alert: 'x' }, where: {}, chanels: ['a'] };
+    const sent = (language: string) =>
+      service.api.request('POST', `/console/api/apps/${app.appId}/push`, {
+        admin: true,
+        headers: { 'Accept-Language': language },
+        body,
+      });
+    expect((await sent('zh')).body.warnings).toEqual(['推送没有成员“chanels”，已忽略。']);
+    expect((await sent('en')).body.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
+  });
+
   test('shows reasons with remedies', async () => {
     const { stdout } = await run(['failures', push, '--app', app.appId], chinese);
     expect(stdout).toContain(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
+import { ownText } from '../../language.ts';
 import { type Report, table } from '../../report.ts';
 
 /** Recipients of a push by variable. */
@@ -39,7 +40,7 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
   return {
     ...report,
     document: typeof document === 'object' ? { ...document, warnings } : document,
-    text: [...warnings.map((warning) => `Warning: ${warning}`), text].join('\n'),
+    text: [...warnings.map((warning) => ownText('warning', { warning })), text].join('\n'),
   };
 }
 
