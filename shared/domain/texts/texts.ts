@@ -16,8 +16,13 @@ export type TraceText = Text<'trace'>;
 /** Sentence of a dry run: a limit, the pace, or a warning. */
 export type ForecastText = Text<'forecasts'>;
 
+/** Returns the text of a refusal or a warning with its values. */
 export const detail = (code: Detail['code'], params: TextParams = {}): Detail => ({ code, params });
+
+/** Returns a sentence about a push at a device with its values. */
 export const trace = (code: TraceText['code'], params: TextParams = {}): TraceText => ({ code, params });
+
+/** Returns a sentence of a dry run with its values. */
 export const forecast = (code: ForecastText['code'], params: TextParams = {}): ForecastText => ({
   code,
   params,
@@ -42,7 +47,10 @@ export function writeText<S extends Section>(section: S, text: Text<S>, language
 
 /** Sections of the words of values. */
 const wordSections: Readonly<Record<string, 'states' | 'verbs' | 'roles'>> = {
-  ...{ state: 'states', verb: 'verbs', role: 'roles', needed: 'roles' },
+  state: 'states',
+  verb: 'verbs',
+  role: 'roles',
+  needed: 'roles',
 };
 
 function wordOf(name: string, value: string, language: Language): string {
