@@ -137,7 +137,7 @@ module.exports = {
       severity: 'error',
       from: { path: '^api/routes/' },
       to: {
-        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|calls/object-call\\.ts|replies/|openapi/|services/|routes/)',
+        path: '^shared/(db|queue)/|^node_modules/(koa|@koa|pg|pg-boss)/|^connectors/|^api/(?!route\\.ts|route-loader\\.ts|requests/|replies/|openapi/|services/|routes/)',
         dependencyTypesNot: ['type-only'],
       },
     },
@@ -166,13 +166,20 @@ module.exports = {
       to: { path: '^(ops|test)/' },
     },
     {
-      name: 'the console may import only itself, domain names, texts, exact numbers, guides to credentials, types of replies and its packages',
+      name: 'the client of the admin API may import only itself and the domain, so that a page can use it',
+      severity: 'error',
+      from: { path: '^ops/client/' },
+      to: { pathNot: '^(ops/client|shared/domain)/' },
+    },
+    {
+      name: 'the console may import only itself, the client of the admin API, domain names, texts, exact numbers, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
         pathNot: [
           '^ops/console/src/',
+          '^ops/client/',
           '^shared/domain/(labels|exact-numbers)\\.ts$',
           '^shared/domain/texts/zh\\.json$',
           '^connectors/guides\\.ts$',

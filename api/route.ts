@@ -92,12 +92,10 @@ interface RouteShape<Q, B> {
    * (openapi/refusals.ts).
    */
   refusals: readonly ErrorName[];
+  /** Check and description of the query. */
   query?: z.ZodType<Q>;
+  /** Check and description of the body (requests/checked.ts). */
   body?: z.ZodType<B>;
-  /** Shape of a body that the service checks itself, for the reference. */
-  documentedBody?: z.ZodType;
-  /** Shape of query members that the service checks itself, for the reference. */
-  documentedQuery?: z.ZodType;
   limit: Limit;
   /** An empty body is refused with 107. */
   isBodyRequired?: boolean;
@@ -159,8 +157,6 @@ export interface Route {
   session: 'optional' | 'required' | undefined;
   query: z.ZodType | undefined;
   body: z.ZodType | undefined;
-  /** Shapes for the reference. */
-  documented: { query: z.ZodType | undefined; body: z.ZodType | undefined };
   limit: Limit;
   status: number;
   hasRawBody: boolean;
@@ -208,7 +204,6 @@ export function route<Q, B>(spec: BareRouteSpec<Q, B> | AdminRouteSpec<Q, B> | A
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,
-    documented: { query: spec.documentedQuery ?? spec.query, body: spec.documentedBody ?? spec.body },
     limit: spec.limit,
     status: spec.status ?? 200,
     hasRawBody: 'hasRawBody' in spec && spec.hasRawBody === true,

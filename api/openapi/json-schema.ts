@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import { isJsonObject } from '../../shared/domain/json.ts';
 import { components } from '../replies/component.ts';
+import { descriptionOf } from '../requests/checked.ts';
 import type { Route } from '../route.ts';
 
 /** Schemas of replies in the form of the document. */
@@ -47,7 +48,7 @@ const byName = ([a]: [string, Json], [b]: [string, Json]): number => (a < b ? -1
 /** Converts the schema of a query or a body to that of the values that a caller sends. */
 export function requestSchema(schema: z.ZodType): JsonObject {
   const registry = z.registry<{ id: string }>();
-  registry.add(schema, { id: inlinePrefix });
+  registry.add(descriptionOf(schema) ?? schema, { id: inlinePrefix });
   return convert(registry, 'input').get(inlinePrefix) ?? {};
 }
 
@@ -59,6 +60,13 @@ function convert(
     io,
     uri: (id) => `${componentPath}${id}`,
     unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }) => {
+      const parsedLater = descriptionOf(zodSchema);
+      if (!parsedLater) return;
+      const { description } = jsonSchema;
+      for (const name of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, name);
+      Object.assign(jsonSchema, requestSchema(parsedLater), description && { description });
+    },
   });
   const converted = Object.entries(schemas).filter(([id]) => id !== '__shared');
   return new Map(converted.map(([id, schema]) => [id, objectOf(tidy(jsonOf(schema)))]));
@@ -81,9 +89,25 @@ function tidy(value: Json): Json {
     Object.fromEntries(
       Object.entries(value)
         .filter(([name, member]) => !isNoise(name, member, value))
-        .map(([name, member]) => [name, tidy(member)]),
+        .map(([name, member]) => [name, tidy(name === 'anyOf' ? withoutTimes(member) : member)]),
     ),
   );
+}
+
+/**
+ * Writes times among alternatives by their pattern: a client in Java that is generated from their
+ * format does not compile.
+ */
+function withoutTimes(options: Json): Json {
+  if (!Array.isArray(options)) return options;
+  const others = options.filter((option) => !isJsonObject(option) || option.type !== 'null');
+  return others.length > 1 ? options.map(withoutTime) : options;
+}
+
+function withoutTime(option: Json): Json {
+  if (!isJsonObject(option) || option.format !== 'date-time') return option;
+  const { format: _, ...rest } = option;
+  return rest;
 }
 
 function withPlainForm(schema: JsonObject): JsonObject {
@@ -97,20 +121,31 @@ function withPlainForm(schema: JsonObject): JsonObject {
         isJsonObject(one) && one.type === 'null' ? { ...one, type: ['string', 'null'] } : one,
       ]),
     );
-  if (typeof constant === 'boolean') return { ...rest, type: 'boolean', enum: [constant] };
+  if (typeof constant === 'boolean') return { ...rest, type: 'boolean' };
   if (!Array.isArray(anyOf)) return constant === undefined ? rest : { ...rest, const: constant };
-  const options = anyOf.filter(isJsonObject);
+  const options = anyOf.filter(isJsonObject).flatMap(alternativesOf);
   if (options.every(isFree)) return rest;
   const [one, ...others] = options.filter(({ type }) => type !== 'null');
-  if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string') return schema;
-  const { enum: values, const: only, ...inner } = one;
+  if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string')
+    return { ...rest, anyOf: options };
+  const { enum: values, const: only, additionalProperties, ...inner } = one;
+  // Of any object or null, members of any type have no name in Java.
+  const isKept = inner.properties !== undefined || !isEmpty(additionalProperties);
   const named = values ?? (only === undefined ? undefined : [only]);
   return {
     ...rest,
     ...inner,
+    ...(isKept && additionalProperties ? { additionalProperties } : {}),
     type: [one.type, 'null'],
     ...(Array.isArray(named) ? { enum: [...named, null] } : {}),
   };
+}
+
+/** The alternatives of an alternative that is nothing else. */
+function alternativesOf(option: JsonObject): JsonObject[] {
+  const { anyOf, ...rest } = option;
+  const inner = Array.isArray(anyOf) ? anyOf.filter(isJsonObject) : [];
+  return inner.length > 0 && isEmpty(rest) ? inner.flatMap(alternativesOf) : [option];
 }
 
 /** Any object, or any list. */

@@ -48,7 +48,6 @@ const pathPart = { type: 'string', pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00]+$' };
 /** Parameters of paths with a form of their own. */
 const pathForms: Readonly<Record<string, JsonObject>> = {
   appId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
-  objectId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
   className: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
   key: { type: 'string', enum: ['appKey', 'masterKey', 'hookKey'] },
 };
@@ -63,9 +62,9 @@ function pathParameters(path: string, example: Example | undefined): JsonObject[
   }));
 }
 
-function queryParameters({ documented }: Route, example: Example | undefined): JsonObject[] {
-  if (!documented.query) return [];
-  const { properties = {}, required = [] } = requestSchema(documented.query);
+function queryParameters({ query }: Route, example: Example | undefined): JsonObject[] {
+  if (!query) return [];
+  const { properties = {}, required = [] } = requestSchema(query);
   return Object.entries(properties ?? {}).map(([name, member]) => {
     const { description, ...schema } = isJsonObject(member) ? member : {};
     const isRequired = Array.isArray(required) && required.includes(name);
@@ -89,13 +88,13 @@ const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
   limit.rate === 'push' || forwardsBody ? [{ $ref: '#/components/parameters/Prod' }] : [];
 
 function bodyOf(route: Route, example: Example | undefined): JsonObject {
-  const { limit, documented, hasRawBody, forwardsBody, isBodyRequired, method } = route;
+  const { limit, body, hasRawBody, forwardsBody, isBodyRequired, method } = route;
   if (limit.bodyBytesBelow === 0) return {};
   const own = exampleOf(example?.body);
   if (hasRawBody) return { requestBody: { content: { '*/*': { schema: {}, ...own } } } };
   if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {}, ...own } } } };
-  if (!documented.body) return {};
-  const schema = requestSchema(documented.body);
+  if (!body) return {};
+  const schema = requestSchema(body);
   const isRequired = isBodyRequired || (method !== 'DELETE' && Array.isArray(schema.required));
   return {
     requestBody: {

@@ -1,4 +1,4 @@
-import { table } from '../cli/report.ts';
+import { table } from '../cli/table.ts';
 import { benchAccounts } from './accounts.ts';
 import { benchApi } from './api/api.ts';
 import { benchChannel } from './channel/bench.ts';
@@ -206,5 +206,6 @@ function show(figures: Figure[]): string {
       unit,
       ...(isCompared ? [goal, before] : []),
     ]),
+    Number.POSITIVE_INFINITY,
   );
 }

@@ -1,34 +1,56 @@
 import { Command, CommanderError, Option } from 'commander';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { packageVersion } from '../../shared/process/version.ts';
-import { addAppCommands } from './commands/apps/app.ts';
-import { addImportCommand, addMoveInCommand } from './commands/apps/import.ts';
-import { addProfileCommands } from './commands/apps/profile.ts';
-import { addUsageCommand } from './commands/apps/usage.ts';
-import { addUserCommands } from './commands/apps/user.ts';
-import { addAccessCommands } from './commands/console/access.ts';
-import { addDeviceCommands } from './commands/console/devices.ts';
-import { addRecordCommand } from './commands/console/record.ts';
-import { addReportCommands } from './commands/console/reports.ts';
-import { addStateCommands } from './commands/console/state.ts';
-import { addControlCommands } from './commands/pushes/control.ts';
-import { addPushCommand } from './commands/pushes/push.ts';
-import { addReceiptCommands } from './commands/pushes/receipts.ts';
-import { addRedriveCommands } from './commands/pushes/redrive.ts';
-import { addWhyCommand } from './commands/pushes/why.ts';
-import { addRecurringCommands } from './commands/sending/recurring.ts';
-import { addSendingCommands } from './commands/sending/sending.ts';
-import { addSmsTextCommands } from './commands/sending/sms-texts.ts';
-import { addBreakerCommands } from './commands/service/breakers.ts';
-import { addDoctorCommand } from './commands/service/doctor.ts';
-import { addFreezeCommands } from './commands/service/freeze.ts';
-import { addOutboxCommand } from './commands/service/outbox.ts';
-import { addProcessCommands } from './commands/service/processes.ts';
-import { addRecoveryCommands } from './commands/service/recovery.ts';
-import { addSandboxCommand } from './commands/service/sandbox.ts';
-import { addSecretCommands } from './commands/service/secret.ts';
+import { WrongPathPart } from '../client/client.ts';
+import { breakerCommands } from './commands/control/breakers.ts';
+import { freezeCommands } from './commands/control/freezes.ts';
+import { controlCommands } from './commands/control/pushes.ts';
+import { redriveCommand } from './commands/control/redrive.ts';
+import { deviceReports } from './commands/look/devices.ts';
+import { outboxCommands } from './commands/look/outbox.ts';
+import { overviewCommand } from './commands/look/overview.ts';
+import { pushReports } from './commands/look/pushes.ts';
+import { receiptCommands } from './commands/look/receipts.ts';
+import { recordCommand } from './commands/look/record.ts';
+import { usageCommands } from './commands/look/usage.ts';
+import { accessCommands } from './commands/people/access.ts';
+import { auditCommand } from './commands/people/audit.ts';
+import { deviceCommands } from './commands/people/devices.ts';
+import { userCommands } from './commands/people/users.ts';
+import { audienceCommands } from './commands/send/audience.ts';
+import { pushCommand } from './commands/send/push.ts';
+import { recurringCommands } from './commands/send/recurring.ts';
+import { savedCommands } from './commands/send/saved.ts';
+import { scheduledCommands } from './commands/send/scheduled.ts';
+import { doctorCommand } from './commands/service/doctor.ts';
+import { processCommands } from './commands/service/processes.ts';
+import { recoveryCommands } from './commands/service/recovery.ts';
+import { sandboxCommand } from './commands/service/sandbox.ts';
+import { secretCommands } from './commands/service/secret.ts';
+import { stateCommands } from './commands/service/state.ts';
+import { appCommands } from './commands/setup/apps.ts';
+import { importCommands } from './commands/setup/import.ts';
+import { profileCommands } from './commands/setup/profiles.ts';
+import { smsTextCommands } from './commands/setup/sms-texts.ts';
+import { argumentText } from './help.ts';
 import { chooseLanguage, languageOf } from './language.ts';
-import { printDocument, printFailure, printReport, type Shell, UsageError } from './report.ts';
+import { removedNames } from './removed.ts';
+import {
+  type AddCommand,
+  printDocument,
+  printFailure,
+  printReport,
+  type Shell,
+  UsageError,
+} from './report.ts';
+
+/**
+ * Name and arguments of a command in a list; a list that also says `[options]` is too wide for a
+ * terminal.
+ */
+function subcommandTerm(command: Command): string {
+  return [command.name(), ...command.registeredArguments.map(argumentText)].join(' ');
+}
 
 /** Command line with all commands and options; nothing runs until it parses arguments. */
 export const program = new Command('carillon')
@@ -41,6 +63,8 @@ export const program = new Command('carillon')
       'print reasons, remedies, findings, forecasts and refusals in English or Chinese',
     ).choices(['en', 'zh']),
   )
+  .helpCommand('help [command]', 'show what a command takes')
+  .configureHelp({ subcommandTerm })
   .showHelpAfterError('(add --help for what the command takes)')
   .exitOverride()
   .hook('preAction', () => {
@@ -65,33 +89,36 @@ const shell: Shell = {
     },
 };
 
-addProcessCommands(shell);
-addRecoveryCommands(shell);
-addAppCommands(shell);
-addProfileCommands(shell);
-addPushCommand(shell);
-addWhyCommand(shell);
-addControlCommands(shell);
-addRedriveCommands(shell);
-addReceiptCommands(shell);
-addBreakerCommands(shell);
-addFreezeCommands(shell);
-addUsageCommand(shell);
-addUserCommands(shell);
-addImportCommand(shell);
-addMoveInCommand(shell);
-addAccessCommands(shell);
-addStateCommands(shell);
-addReportCommands(shell);
-addRecordCommand(shell);
-addSendingCommands(shell);
-addRecurringCommands(shell);
-addSmsTextCommands(shell);
-addDeviceCommands(shell);
-addOutboxCommand(shell);
-addDoctorCommand(shell);
-addSecretCommands(shell);
-addSandboxCommand(shell);
+/** Commands by the task that they are for, as the help lists them. */
+const tasks: Readonly<Record<string, readonly AddCommand[]>> = {
+  Send: [pushCommand, ...audienceCommands, ...scheduledCommands, ...recurringCommands, ...savedCommands],
+  Look: [
+    overviewCommand,
+    ...pushReports,
+    recordCommand,
+    ...deviceReports,
+    ...usageCommands,
+    ...outboxCommands,
+    ...receiptCommands,
+  ],
+  Control: [...controlCommands, redriveCommand, ...freezeCommands, ...breakerCommands],
+  People: [...userCommands, ...deviceCommands, ...accessCommands, auditCommand],
+  'Set up': [...appCommands, ...profileCommands, ...smsTextCommands, ...importCommands],
+  Operate: [
+    ...processCommands,
+    doctorCommand,
+    ...stateCommands,
+    ...secretCommands,
+    ...recoveryCommands,
+    sandboxCommand,
+  ],
+};
+
+for (const [task, commands] of Object.entries(tasks)) {
+  program.commandsGroup(`${task}:`);
+  for (const add of commands) add(shell);
+}
+for (const add of removedNames) add(shell);
 
 /**
  * Runs a command and prints its report. Returns the exit code: 0 for success and help, 1 for a
@@ -105,7 +132,7 @@ export async function runCommandLine(args: string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof CommanderError)) {
       printFailure(error, isJson());
-      return error instanceof UsageError ? 2 : 1;
+      return error instanceof UsageError || error instanceof WrongPathPart ? 2 : 1;
     }
     // Commander has printed the error on standard error; `--json` also needs it on standard output.
     const isHelp = error.exitCode === 0;

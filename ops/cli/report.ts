@@ -16,6 +16,9 @@ export interface Shell {
   act<A extends unknown[]>(work: (...args: A) => Promise<Report | undefined>): (...args: A) => Promise<void>;
 }
 
+/** Adds a command, or several, to the program. */
+export type AddCommand = (shell: Shell) => void;
+
 /** Error for wrong usage: exit code 2 (protocol/operation.md#command-line). */
 export class UsageError extends Error {
   override name = 'UsageError';
@@ -51,29 +54,3 @@ export function printFailure(error: unknown, isJson: boolean): void {
   const code = error instanceof CommandFailure ? error.code : undefined;
   printDocument({ ...(code === undefined ? {} : { code }), error: message });
 }
-
-/** Formats rows as aligned columns; numbers are right-aligned. */
-export function table(headings: string[], rows: (string | number)[][]): string {
-  const widths = headings.map((heading, column) =>
-    Math.max(widthOf(heading), ...rows.map((row) => widthOf(String(row[column] ?? '')))),
-  );
-  const line = (cells: (string | number)[]) =>
-    cells
-      .map((cell, column) => {
-        const width = widths[column] ?? 0;
-        return typeof cell === 'number' ? String(cell).padStart(width) : padded(cell, width);
-      })
-      .join('  ')
-      .trimEnd();
-  return [line(headings), line(widths.map((width) => '-'.repeat(width))), ...rows.map(line)].join('\n');
-}
-
-/** Chinese characters and punctuation take two columns of a terminal. */
-const wide = /[\p{Script=Han}\u3000-\u303f\uff01-\uff60]/gu;
-
-/** Returns the columns that a text takes. */
-export const widthOf = (text: string): number => text.length + (text.match(wide)?.length ?? 0);
-
-/** Returns a text with blanks behind it, so that it takes a number of columns. */
-export const padded = (text: string, columns: number): string =>
-  text + ' '.repeat(Math.max(columns - widthOf(text), 0));

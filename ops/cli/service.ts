@@ -1,7 +1,17 @@
-import { z } from 'zod';
 import { type LocalConfig, readLocalConfig } from '../../shared/config/config.ts';
 import { parseExactly } from '../../shared/domain/json.ts';
-import { isPathPart, pathPart } from '../../shared/domain/path.ts';
+import { isPathPart } from '../../shared/domain/path.ts';
+import {
+  type AdminRequest,
+  adminBase,
+  type Call,
+  type CallInput,
+  createCall,
+  isRefused,
+  type Operation,
+  type Reply,
+  type RequestParts,
+} from '../client/client.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { language } from './language.ts';
@@ -18,8 +28,8 @@ export interface ServiceAccess {
 }
 
 /**
- * Finds the service: `PUBLIC_URL` or `PORT`, else the run info in the data directory of this folder, else port 8080; the
- * admin token likewise (protocol/operation.md#environment).
+ * Finds the service: `PUBLIC_URL` or `PORT`, else the run info in the data directory of this
+ * folder, else port 8080; the admin token likewise (protocol/operation.md#environment).
  */
 export async function findService(config: LocalConfig = readLocalConfig()): Promise<ServiceAccess> {
   const [runInfo, secrets] = await Promise.all([
@@ -33,72 +43,52 @@ export async function findService(config: LocalConfig = readLocalConfig()): Prom
   };
 }
 
-const errorReply = z.object({ code: z.number(), error: z.string() });
+/** App with its options, and for owners with its keys. */
+export type ShownApp = Reply<'getApp'>;
 
 /**
- * Encodes an id or a name as a part of a path. Throws `UsageError` for one that would change the
- * path, such as `..`.
+ * Client of the admin API. Every failure is a `CommandFailure`, and a wrong id is a
+ * `WrongPathPart`.
  */
-export function part(text: string): string {
-  if (!isPathPart(text)) throw new UsageError(`${JSON.stringify(text)} is neither an id nor a name`);
-  return pathPart(text);
-}
-
-/** App with the keys for calls on its behalf. */
-export const appReply = z.looseObject({
-  appId: z.string(),
-  name: z.string(),
-  edition: z.string(),
-  plan: z.string(),
-  appKey: z.string(),
-  masterKey: z.string(),
-  hookKey: z.string(),
-  options: z.record(z.string(), z.unknown()),
-});
-export type AppReply = z.infer<typeof appReply>;
-
-/** Client of the admin API. Every failure is a `CommandFailure`. */
 export class ServiceClient {
   readonly #access: ServiceAccess;
+  /** Calls an operation by its name. */
+  readonly call: Call = createCall((request) => this.#send(request));
 
   constructor(access: ServiceAccess) {
     this.#access = access;
   }
 
-  /** Calls the admin API; `path` follows `/console/api`. */
-  admin(
-    method: string,
-    path: string,
-    body?: unknown,
-    headers: Record<string, string> = {},
-  ): Promise<unknown> {
-    const { adminToken, dataDir } = this.#access;
+  /** As `call`, for an operation and an input that are known only when the command runs. */
+  send<O extends Operation>(operation: O, parts: RequestParts): Promise<Reply<O>> {
+    return this.call(operation, parts as CallInput<O>);
+  }
+
+  /**
+   * Returns an id of a device that can be a part of a path. Tokens of some vendors contain slashes,
+   * so that they are replaced by the objectId.
+   */
+  async deviceId(appId: string, id: string): Promise<string> {
+    if (isPathPart(id)) return id;
+    const query = { q: id, limit: 1 };
+    const { results } = await this.call('listAppInstallations', { path: { appId }, query });
+    return results[0]?.objectId ?? id;
+  }
+
+  async #send({ method, path, body, headers }: AdminRequest): Promise<unknown> {
+    const { url, adminToken, dataDir } = this.#access;
     if (adminToken === undefined)
       throw new CommandFailure(
         `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` created ${dataDir}.`,
       );
-    const all = { 'Accept-Language': language(), ...headers, Authorization: `Bearer ${adminToken}` };
-    return this.#call(method, `/console/api${path}`, all, body);
-  }
-
-  async app(appId: string): Promise<AppReply> {
-    return appReply.parse(await this.admin('GET', `/apps/${part(appId)}`));
-  }
-
-  async apps(): Promise<AppReply[]> {
-    return z.object({ results: z.array(appReply) }).parse(await this.admin('GET', '/apps')).results;
-  }
-
-  async #call(
-    method: string,
-    path: string,
-    headers: Record<string, string>,
-    body: unknown,
-  ): Promise<unknown> {
-    const { url } = this.#access;
-    const response = await fetch(url + path, {
+    const response = await fetch(`${url}${adminBase}${path}`, {
       method,
-      headers: { ...headers, ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+      headers: {
+        'Accept-Language': language(),
+        ...headers,
+        Authorization: `Bearer ${adminToken}`,
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       redirect: 'error',
       signal: AbortSignal.timeout(callTimeoutMs),
@@ -113,10 +103,9 @@ async function readReply(url: string, response: Response): Promise<unknown> {
   const text = await response.text();
   const value = parseJson(text);
   if (response.ok && value !== undefined) return value;
-  const refused = errorReply.safeParse(value);
-  if (!refused.success) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
+  if (!isRefused(value)) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
   const advice = response.status === 401 ? ' The admin token is not the one of this service.' : '';
-  throw new CommandFailure(`${refused.data.error}${advice}`, refused.data.code);
+  throw new CommandFailure(`${value.error}${advice}`, value.code);
 }
 
 function parseJson(text: string): unknown {
@@ -138,30 +127,16 @@ export async function connect(): Promise<ServiceClient> {
   return new ServiceClient(await findService());
 }
 
-const appIds = z.object({ results: z.array(z.looseObject({ appId: z.string() })) });
-
 /**
- * Returns the id of the given app, or of the only one; a token below owner gets no keys, and needs none here. Throws
- * `UsageError`.
+ * Returns the id of the given app, or of the only one. Lists the apps without keys, so that a token
+ * below owner is enough. Throws `UsageError`.
  */
 export async function chooseAppId(service: ServiceClient, appId: string | undefined): Promise<string> {
   if (appId !== undefined) return appId;
-  const [only, ...others] = appIds.parse(await service.admin('GET', '/apps?view=list&limit=2')).results;
+  const { results } = await service.call('listApps', { query: { view: 'list', limit: 2 } });
+  const [only, ...others] = results;
   if (!only) throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
   if (others.length > 0)
     throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
   return only.appId;
-}
-
-const deviceIds = z.object({ results: z.array(z.looseObject({ objectId: z.string() })) });
-
-/**
- * Returns an id of a device as a part of a path. Tokens of some vendors contain slashes, so that
- * they are replaced by the objectId.
- */
-export async function devicePart(service: ServiceClient, appId: string, id: string): Promise<string> {
-  if (isPathPart(id)) return pathPart(id);
-  const query = new URLSearchParams({ q: id, limit: '1' });
-  const found = deviceIds.parse(await service.admin('GET', `/apps/${part(appId)}/installations?${query}`));
-  return part(found.results[0]?.objectId ?? id);
 }

@@ -1,4 +1,5 @@
-import type { Argument, Command, Option } from 'commander';
+import type { Command, Option } from 'commander';
+import { argumentText, exampleOf, visibleCommands } from '../cli/help.ts';
 import { program } from '../cli/program.ts';
 import { code, fenced, page, table } from './markdown.ts';
 
@@ -9,33 +10,45 @@ failed, 2 wrong usage. Every command takes \`--help\`.
 Reasons, remedies, findings of the doctor, forecasts and refusals are in English or Chinese. \`--lang en\` or \`--lang zh\` chooses. Without it,
 the first of \`LC_ALL\`, \`LC_MESSAGES\` and \`LANG\` that is set decides: Chinese if it begins with \`zh\`. With \`--json\` they are English.`;
 
-/** Renders every command with its arguments and options. */
+/** Renders every command with its arguments, options and example, by task. */
 export function commandLinePage(): string {
   return page(
     'Command line',
     intro,
     '## Options of every command',
     optionTable(program.options),
-    ...program.commands.flatMap((command) => sectionsOf(command, [program.name()])),
+    ...tasks().flatMap(([task, commands]) => [
+      `## ${task}`,
+      ...commands.flatMap((command) => sectionsOf(command, [program.name()])),
+    ]),
   );
 }
 
-/** Returns the section of a command, or those of its subcommands. */
+/** Groups the commands by their task, as the help does. */
+function tasks(): [string, Command[]][] {
+  const groups = Map.groupBy(visibleCommands(program), (command) => command.helpGroup());
+  return [...groups].map(([heading, commands]) => [heading.replace(/:$/, ''), commands]);
+}
+
+/**
+ * Returns the section of a command, and those of its subcommands; a group of commands has none of
+ * its own.
+ */
 function sectionsOf(command: Command, path: string[]): string[] {
   const names = [...path, command.name()];
-  if (command.commands.length > 0) return command.commands.flatMap((inner) => sectionsOf(inner, names));
+  const below = visibleCommands(command).flatMap((inner) => sectionsOf(inner, names));
+  const example = exampleOf(command);
+  if (example === undefined) return below;
   const usage = [...names, ...command.registeredArguments.map(argumentText)];
   return [
-    `## ${code(names.join(' '))}`,
+    `### ${code(names.join(' '))}`,
     toSentence(command.description()),
     fenced('', [...usage, ...(command.options.length > 0 ? ['[options]'] : [])].join(' ')),
     ...(command.options.length > 0 ? [optionTable(command.options)] : []),
+    'Example:',
+    fenced('', `carillon ${example}`),
+    ...below,
   ];
-}
-
-function argumentText(argument: Argument): string {
-  const name = `${argument.name()}${argument.variadic ? '...' : ''}`;
-  return argument.required ? `<${name}>` : `[${name}]`;
 }
 
 function optionTable(options: readonly Option[]): string {

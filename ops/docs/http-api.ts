@@ -46,8 +46,8 @@ function sectionOf(route: Route, replies: HttpReplies): string[] {
         ...replies.rowsOf(route),
       ],
     ),
-    ...membersBlock('query', route.documented.query),
-    ...membersBlock('body', route.documented.body),
+    ...membersBlock('query', route.query),
+    ...membersBlock('body', route.body),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { monitoringFiles } from '../monitoring/files.ts';
 import { appOptionsPage } from './app-options.ts';
 import { channelPage } from './channel.ts';
+import { clientFile } from './client.ts';
 import { readmeWithClients } from './clients.ts';
 import { commandLinePage } from './command-line.ts';
 import { configurationPage } from './configuration.ts';
@@ -13,7 +14,7 @@ import { openApiFile } from './openapi.ts';
 /** Folder of the documentation. */
 export const docsFolder = new URL('../../docs/', import.meta.url);
 
-/** Generated files by their path in the folder. Each has the same text on every machine. */
+/** Generated files by their path from the folder. Each has the same text on every machine. */
 export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/app-options.md': appOptionsPage,
   'reference/channel.md': channelPage,
@@ -24,6 +25,7 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   'reference/http-api.md': httpApiPage,
   'reference/metrics.md': metricsPage,
   'openapi.json': openApiFile,
+  '../ops/client/operations.ts': clientFile,
   '../README.md': readmeWithClients,
   ...Object.fromEntries(
     Object.entries(monitoringFiles()).map(([name, text]) => [`../ops/monitoring/${name}`, () => text]),

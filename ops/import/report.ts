@@ -1,4 +1,5 @@
-import { type Report, table } from '../cli/report.ts';
+import type { Report } from '../cli/report.ts';
+import { table } from '../cli/table.ts';
 import type { FoundFiles } from './files.ts';
 import type { Tally } from './tally.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { displayName } from '../../shared/domain/labels.ts';
 import { ProgressBar } from '../cli/progress-bar.ts';
-import { table } from '../cli/report.ts';
+import { table } from '../cli/table.ts';
 import { sandboxConnectors } from '../sandbox/all/definitions.ts';
 import {
   type Demo,

@@ -1,4 +1,4 @@
-import type { AppReply } from '../cli/service.ts';
+import type { ShownApp } from '../cli/service.ts';
 import type { Outcome } from '../import/report.ts';
 
 /** Push profile in a list of the admin API. */
@@ -11,7 +11,7 @@ export interface ProfileName {
 export interface MoveInState {
   appId: string;
   /** Undefined in a dry run for an app that does not exist yet. */
-  app: AppReply | undefined;
+  app: ShownApp | undefined;
   /** Origin of the keys: given in a file, of an existing app, or (some of them) created. */
   keys: 'given' | 'existing' | 'created';
   profiles: ProfileName[];

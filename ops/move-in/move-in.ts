@@ -1,8 +1,7 @@
 import { rm } from 'node:fs/promises';
-import { z } from 'zod';
 import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/keys-file.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
-import { type AppReply, appReply, findService, part, ServiceClient } from '../cli/service.ts';
+import { findService, ServiceClient, type ShownApp } from '../cli/service.ts';
 import { importPaths, prepareImport } from '../import/run.ts';
 import { checkList } from './check-list.ts';
 import type { MoveInState, ProfileName } from './item.ts';
@@ -12,7 +11,7 @@ export interface MoveInOptions {
   appId: string;
   keysFile?: string;
   name?: string;
-  edition?: string;
+  edition?: 'home' | 'international';
   dryRun?: boolean;
   refused?: string;
 }
@@ -46,9 +45,9 @@ export async function moveIn(
   return reportOf({ ...state, isNew: !existing, items: checkList(state) });
 }
 
-async function findApp(service: ServiceClient, appId: string): Promise<AppReply | undefined> {
+async function findApp(service: ServiceClient, appId: string): Promise<ShownApp | undefined> {
   try {
-    return await service.app(appId);
+    return await service.call('getApp', { path: { appId } });
   } catch (error) {
     if (error instanceof CommandFailure && error.code === 404) return undefined;
     throw error;
@@ -58,7 +57,7 @@ async function findApp(service: ServiceClient, appId: string): Promise<AppReply 
 const keyNames = ['appKey', 'masterKey', 'hookKey'] as const;
 
 /** Refuses different keys: the app or the file is a different one. */
-function compareKeys(app: AppReply, keys: ProvidedKeys): void {
+function compareKeys(app: ShownApp, keys: ProvidedKeys): void {
   const other = keyNames.filter((name) => keys[name] !== undefined && keys[name] !== app[name]);
   if (other.length > 0)
     throw new CommandFailure(
@@ -70,20 +69,18 @@ async function createApp(
   service: ServiceClient,
   appId: string,
   { keys, options }: { keys: ProvidedKeys; options: MoveInOptions },
-): Promise<AppReply> {
+): Promise<ShownApp> {
   const { name = appId, edition } = options;
-  return appReply.parse(await service.admin('POST', '/apps', { name, edition, appId, ...keys }));
+  return service.call('createApp', { body: { name, edition, appId, ...keys } });
 }
 
 /** Returns the origin of the keys. Ignores the hook key: only the function host has it, not the app's clients and servers. */
-function keyState(existing: AppReply | undefined, keys: ProvidedKeys): MoveInState['keys'] {
+function keyState(existing: ShownApp | undefined, keys: ProvidedKeys): MoveInState['keys'] {
   if (keys.appKey !== undefined && keys.masterKey !== undefined) return 'given';
   return existing ? 'existing' : 'created';
 }
 
-const profileReply = z.object({ results: z.array(z.object({ connector: z.string(), name: z.string() })) });
-
 async function profilesOf(service: ServiceClient, appId: string): Promise<ProfileName[]> {
-  const reply = await service.admin('GET', `/apps/${part(appId)}/profiles`);
-  return profileReply.parse(reply).results;
+  const { results } = await service.call('listProfiles', { path: { appId } });
+  return results.map(({ connector, name }) => ({ connector, name }));
 }

@@ -1,7 +1,8 @@
 /** Command `npx carillon sandbox`: runs the gateways only, for a service that runs elsewhere. */
 import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
-import { CommandFailure, type Report, table } from '../cli/report.ts';
+import { CommandFailure, type Report } from '../cli/report.ts';
+import { table } from '../cli/table.ts';
 import { type SandboxPage, startPage } from './all/page-server.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
 import { type Sandbox, startGateways } from './all/start.ts';

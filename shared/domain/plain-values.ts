@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { refuse } from './errors/errors.ts';
 
 /**
  * Plain forms of values: clients that build JSON or a query from text write `"1"` and `"true"`
@@ -31,20 +30,11 @@ export function numberIn(value: unknown): number | undefined {
   return typeof value === 'string' && decimal.test(value.trim()) ? Number(value) : undefined;
 }
 
-/** Reads a flag of a query; absent or empty is false. Throws 102 for any other text than a flag. */
-export function readFlag(query: Readonly<Record<string, unknown>>, name: string): boolean {
-  const { [name]: value } = query;
-  if (value === undefined || value === '') return false;
-  const flag = flagIn(value);
-  if (flag === undefined) throw refuse('invalidQuery', `${name} takes true, false, 1 or 0.`);
-  return flag;
-}
-
-/** Schema of a flag of a query, for calls that check their query by a schema. */
+/** Schema of a flag of a query; undefined where it is absent or empty. */
 export const flagQuery = z
   .preprocess(
-    (value) => (value === '' ? undefined : typeof value === 'string' ? value.trim().toLowerCase() : value),
-    z.enum(['true', 'false', '1', '0'], 'takes true, false, 1 or 0').optional(),
+    (value) => (typeof value === 'string' ? value.trim().toLowerCase() : value),
+    z.enum(['true', 'false', '1', '0', ''], 'takes true, false, 1 or 0').optional(),
   )
-  .transform((text) => (text === undefined ? undefined : flagIn(text)))
+  .transform((text) => (text ? flagIn(text) : undefined))
   .optional();

@@ -1,17 +1,20 @@
 import { z } from 'zod';
 import type { Handle } from '../db/pool.ts';
+import { query } from '../db/query.ts';
 import { countTokenStates } from '../db/tables/console.ts';
 import { countKeptTokens } from '../db/tables/invalid-tokens.ts';
 import { listWaitingApprovals } from '../db/tables/scheduled-pushes.ts';
 import { planLimits } from '../domain/apps/app.ts';
+import { refreshReading } from './shared-reading.ts';
 
 /** Rows of each kind in a reading: they become labels of metrics, which must not grow with the number of apps. */
 const maxRows = 100;
-/** Least time between two readings of all dispatchers, and the share of the time that reading may take. */
-const leastRestMs = 30_000;
-const restPerReading = 20;
-/** Time after which another dispatcher reads, if this one did not come back. */
-const claimMs = 120_000;
+const accountsReading = {
+  column: 'accounts',
+  nextAt: 'accounts_next_at',
+  leastRestMs: 30_000,
+  claimMs: 120_000,
+} as const;
 
 const profile = { appId: z.string(), connector: z.string(), profile: z.string() };
 const accountReading = z.object({
@@ -40,56 +43,37 @@ export type AccountReading = z.infer<typeof accountReading>;
 export type EndingCredentials = AccountReading['credentials'][number];
 
 /** Reads by `read` if no dispatcher has done so lately, and stores the result for all. Returns whether it read. */
-export async function refreshAccountReading(
+export const refreshAccountReading = (
   db: Handle,
   read: () => Promise<Pick<AccountReading, 'credentials' | 'oldSecrets'>>,
-): Promise<boolean> {
-  const startedAtMs = performance.now();
-  const claimed = await db.query(
-    `INSERT INTO shared_reading (id, next_at, accounts_next_at)
-     VALUES (true, clock_timestamp(), clock_timestamp() + $1 * interval '1 ms')
-     ON CONFLICT (id) DO UPDATE SET accounts_next_at = excluded.accounts_next_at
-           WHERE shared_reading.accounts_next_at IS NULL OR shared_reading.accounts_next_at <= clock_timestamp()
-     RETURNING id`,
-    [claimMs],
-  );
-  if (claimed.rows.length === 0) return false;
-  const { credentials, oldSecrets } = await read();
-  const reading: AccountReading = {
-    caps: await readCaps(db),
-    quotas: await readQuotas(db),
-    credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
-    oldSecrets,
-    rotations: await readRotations(db),
-    approvals: await listWaitingApprovals(db, maxRows),
-    keptTokens: await countKeptTokens(db, maxRows),
-    tokens: await countTokenStates(db),
-  };
-  const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
-  await db.query(
-    `UPDATE shared_reading SET accounts = $1, accounts_next_at = clock_timestamp() + $2 * interval '1 ms'`,
-    [JSON.stringify(reading), restMs],
-  );
-  return true;
-}
+): Promise<boolean> =>
+  refreshReading(db, accountsReading, async (): Promise<AccountReading> => {
+    const { credentials, oldSecrets } = await read();
+    return {
+      caps: await readCaps(db),
+      quotas: await readQuotas(db),
+      credentials: credentials.toSorted((a, b) => a.endsAtMs - b.endsAtMs).slice(0, maxRows),
+      oldSecrets,
+      rotations: await readRotations(db),
+      approvals: await listWaitingApprovals(db, maxRows),
+      keptTokens: await countKeptTokens(db, maxRows),
+      tokens: await countTokenStates(db),
+    };
+  });
 
 /** Returns the newest reading; undefined before the first one. */
-export async function readAccounts(db: Handle): Promise<AccountReading | undefined> {
-  const { rows } = await db.query<{ accounts: unknown }>('SELECT accounts FROM shared_reading');
-  return accountReading.safeParse(rows[0]?.accounts).data;
-}
+export const readAccounts = async (db: Handle): Promise<AccountReading | undefined> =>
+  accountReading.safeParse(await query(db).value('SELECT accounts FROM shared_reading')).data;
 
-async function readRotations(db: Handle): Promise<AccountReading['rotations']> {
-  const { rows } = await db.query<AccountReading['rotations'][number]>(
+const readRotations = (db: Handle) =>
+  query(db).rows<AccountReading['rotations'][number]>(
     `SELECT app_id AS "appId", connector, name AS profile, state FROM profile_rotation
       WHERE state IN ('staged', 'checked', 'canary') OR changed_at > now() - interval '1 day'
       ORDER BY changed_at DESC LIMIT ${maxRows}`,
   );
-  return rows;
-}
 
-async function readCaps(db: Handle): Promise<AccountReading['caps']> {
-  const { rows } = await db.query<AccountReading['caps'][number]>(
+const readCaps = (db: Handle) =>
+  query(db).rows<AccountReading['caps'][number]>(
     `SELECT app_id AS "appId",
             recipients / greatest(1, coalesce(options ->> 'dailyRecipientCap', $1::jsonb -> plan ->> 'dailyRecipientCap')::float8)
               AS "usedRatio"
@@ -98,15 +82,11 @@ async function readCaps(db: Handle): Promise<AccountReading['caps']> {
       ORDER BY "usedRatio" DESC LIMIT ${maxRows}`,
     [JSON.stringify(planLimits)],
   );
-  return rows;
-}
 
-async function readQuotas(db: Handle): Promise<AccountReading['quotas']> {
-  const { rows } = await db.query<AccountReading['quotas'][number]>(
+const readQuotas = (db: Handle) =>
+  query(db).rows<AccountReading['quotas'][number]>(
     `SELECT app_id AS "appId", connector, profile, sum(recipients)::float8 AS recipients,
             bool_or(closed_reason IS NOT NULL) AS "isUsedUp"
        FROM gateway_day WHERE day = (now() AT TIME ZONE 'Asia/Shanghai')::date
       GROUP BY app_id, connector, profile ORDER BY "isUsedUp" DESC, recipients DESC LIMIT ${maxRows}`,
   );
-  return rows;
-}

@@ -1,12 +1,48 @@
 import { z } from 'zod';
 import type { Handle } from '../db/pool.ts';
+import { query } from '../db/query.ts';
 import type { JobQueue } from './queue.ts';
 
 /** Share of the time that reading may take, over all processes: a reading that took 1 s is repeated after 20 s. */
 const restPerReading = 20;
-const leastRestMs = 25;
-/** Time after which another process reads, if this one did not come back. */
-const claimMs = 10_000;
+
+/** A kind of reading: its columns in `shared_reading`, and how often it is made. */
+interface ReadingKind {
+  column: 'reading' | 'accounts';
+  nextAt: 'next_at' | 'accounts_next_at';
+  /** Least time between two readings of all processes. */
+  leastRestMs: number;
+  /** Time after which another process reads, if this one did not come back. */
+  claimMs: number;
+}
+
+/**
+ * Makes a reading and stores it for all processes, unless one of them has done so lately. One process
+ * at a time reads; the longer it takes, the less often. Returns whether it read.
+ */
+export async function refreshReading(
+  db: Handle,
+  { column, nextAt, leastRestMs, claimMs }: ReadingKind,
+  read: () => Promise<object>,
+): Promise<boolean> {
+  const startedAtMs = performance.now();
+  const isClaimed = await query(db).hasRows(
+    `INSERT INTO shared_reading AS r (id, next_at, accounts_next_at)
+     VALUES (true, clock_timestamp() + $1 * interval '1 ms', clock_timestamp() + $2 * interval '1 ms')
+     ON CONFLICT (id) DO UPDATE SET ${nextAt} = excluded.${nextAt}
+           WHERE r.${nextAt} IS NULL OR r.${nextAt} <= clock_timestamp()`,
+    nextAt === 'next_at' ? [claimMs, 0] : [0, claimMs],
+  );
+  if (!isClaimed) return false;
+  const reading = await read();
+  const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
+  const readAt = column === 'reading' ? 'read_at = clock_timestamp(),' : '';
+  await db.query(
+    `UPDATE shared_reading SET ${column} = $1, ${readAt} ${nextAt} = clock_timestamp() + $2 * interval '1 ms'`,
+    [JSON.stringify(reading), restMs],
+  );
+  return true;
+}
 
 const count = z.number();
 const sharedReading = z.object({
@@ -26,55 +62,41 @@ export interface AgedReading {
   ageSeconds: number;
 }
 
+const stateReading = {
+  column: 'reading',
+  nextAt: 'next_at',
+  leastRestMs: 25,
+  claimMs: 10_000,
+} as const;
+
 /**
- * Returns the newest reading; undefined before the first one. One process at a time reads, and the larger the queue, the
- * less often: a count of a million jobs takes a second of a core, and every process is scraped.
+ * Returns the newest reading; undefined before the first one. The larger the queue, the less often it
+ * is made: a count of a million jobs takes a second of a core, and every process is scraped.
  */
 export async function readSharedState(db: Handle, queue: JobQueue): Promise<AgedReading | undefined> {
-  const claimed = await db.query(
-    `INSERT INTO shared_reading (id, next_at) VALUES (true, clock_timestamp() + $1 * interval '1 ms')
-     ON CONFLICT (id) DO UPDATE SET next_at = excluded.next_at WHERE shared_reading.next_at <= clock_timestamp()
-     RETURNING id`,
-    [claimMs],
-  );
-  if (claimed.rows.length > 0) await store(db, queue);
-  const { rows } = await db.query<{ reading: unknown; age: number }>(
-    `SELECT reading, extract(epoch FROM clock_timestamp() - read_at)::float8 AS age
-       FROM shared_reading WHERE reading IS NOT NULL`,
-  );
-  const parsed = sharedReading.safeParse(rows[0]?.reading);
-  return parsed.success && rows[0] ? { reading: parsed.data, ageSeconds: rows[0].age } : undefined;
-}
-
-async function store(db: Handle, queue: JobQueue): Promise<void> {
-  const startedAtMs = performance.now();
-  const reading: SharedReading = {
+  await refreshReading(db, stateReading, async () => ({
     queues: await queue.states(),
     pushes: await readOpenPushes(db),
     scheduled: await readScheduled(db),
-  };
-  const restMs = Math.max(leastRestMs, (performance.now() - startedAtMs) * restPerReading);
-  await db.query(
-    `UPDATE shared_reading SET reading = $1, read_at = clock_timestamp(),
-            next_at = clock_timestamp() + $2 * interval '1 ms'`,
-    [JSON.stringify(reading), restMs],
+  }));
+  const row = await query(db).row<{ reading: unknown; age: number }>(
+    `SELECT reading, extract(epoch FROM clock_timestamp() - read_at)::float8 AS age
+       FROM shared_reading WHERE reading IS NOT NULL`,
   );
+  const parsed = sharedReading.safeParse(row?.reading);
+  return parsed.success && row ? { reading: parsed.data, ageSeconds: row.age } : undefined;
 }
 
-async function readOpenPushes(db: Handle): Promise<SharedReading['pushes']> {
-  const { rows } = await db.query<SharedReading['pushes'][number]>(
+const readOpenPushes = (db: Handle) =>
+  query(db).rows<SharedReading['pushes'][number]>(
     `SELECT state, count(*) AS count,
             greatest(0, extract(epoch FROM now() - min(coalesce(push_time, created_at))))::float8 AS "oldestSeconds"
        FROM notification WHERE state IN ('queued', 'sending', 'paused') GROUP BY state`,
   );
-  return rows;
-}
 
-async function readScheduled(db: Handle): Promise<SharedReading['scheduled']> {
-  const { rows } = await db.query<SharedReading['scheduled']>(
+const readScheduled = (db: Handle) =>
+  query(db).one<SharedReading['scheduled']>(
     `SELECT count(*) AS count,
             coalesce(greatest(0, extract(epoch FROM now() - min(push_time))), 0)::float8 AS "lateSeconds"
        FROM scheduled_push`,
   );
-  return rows[0] ?? { count: 0, lateSeconds: 0 };
-}

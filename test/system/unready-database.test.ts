@@ -35,7 +35,7 @@ async function readiness(port: number): Promise<{ code: number; status: string }
 /** Returns the status of the answer to a device that asks for a WebSocket. */
 async function statusOfUpgrade(port: number): Promise<number | undefined> {
   const socket = new WebSocket(`ws://127.0.0.1:${port}/1.1/channel`);
-  const [, response]: [unknown, IncomingMessage] = await once(socket, 'unexpected-response');
+  const response: IncomingMessage = (await once(socket, 'unexpected-response'))[1];
   response.destroy();
   return response.statusCode;
 }

@@ -1,16 +1,13 @@
 import { z } from 'zod';
 import { captchaText } from '../../replies/admin/apps.ts';
 import { captcha, verifiedCaptcha } from '../../replies/codes.ts';
+import { wholeNumber } from '../../requests/queries.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 
-/** Whole number within a range; digits only, since `Number` also reads 0x50 and blanks. */
-const within = (low: number, high: number) =>
-  z
-    .string(`expected a number from ${low} to ${high}`)
-    .regex(/^\d{1,4}$/, `expected a number from ${low} to ${high}`)
-    .transform(Number)
-    .pipe(z.number().min(low, `must be from ${low} to ${high}`).max(high, `must be from ${low} to ${high}`))
-    .optional();
+const within = (low: number, high: number) => {
+  const rule = `expected a number from ${low} to ${high}`;
+  return wholeNumber(z.int(rule).min(low, rule).max(high, rule)).optional();
+};
 
 const captchaQuery = z.object({
   width: within(60, 200),

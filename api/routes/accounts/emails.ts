@@ -1,6 +1,5 @@
-import { anyObject } from '../../calls/object-call.ts';
-import { mailRequest, passwordForm } from '../../openapi/requests/accounts.ts';
 import { empty } from '../../replies/common.ts';
+import { mailRequest, passwordForm } from '../../requests/accounts.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';
 
@@ -25,8 +24,7 @@ export default [
     summary: 'Sends the mail that verifies an address (`email`).',
     auth: 'app',
     limit: smallBody,
-    body: anyObject,
-    documentedBody: mailRequest,
+    body: mailRequest,
     reply: empty,
     refusals: ['emailVerificationOff', 'emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
@@ -41,8 +39,7 @@ export default [
     summary: 'Sends the mail that resets the password of an account (`email`).',
     auth: 'app',
     limit: smallBody,
-    body: anyObject,
-    documentedBody: mailRequest,
+    body: mailRequest,
     reply: empty,
     refusals: ['emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
@@ -82,8 +79,7 @@ export default [
     summary: 'Takes the form with the new password and shows the result.',
     auth: 'none',
     limit: smallBody,
-    body: anyObject,
-    documentedBody: passwordForm,
+    body: passwordForm,
     reply: pages,
     refusals: [],
     handle: async ({ params, body, language }, { emails }) =>

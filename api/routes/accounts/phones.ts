@@ -1,43 +1,15 @@
-import { z } from 'zod';
-import { jsonValue } from '../../../shared/domain/json-schema.ts';
-import { readFlag } from '../../../shared/domain/plain-values.ts';
+import type { z } from 'zod';
 import type { AppCall } from '../../calls/call.ts';
-import { anyObject, anyQuery } from '../../calls/object-call.ts';
-import {
-  passwordReset,
-  phone,
-  phoneChange,
-  phoneVerification,
-  ttlMinutes,
-} from '../../openapi/requests/accounts.ts';
-import { phoneLoginBody } from '../../openapi/requests/objects.ts';
-import { signUpQuery } from '../../openapi/requests/queries.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
 import { signedInUser, verifiedUser } from '../../replies/users.ts';
+import { codeRequest, passwordReset, phoneChange, phoneVerification } from '../../requests/accounts.ts';
+import { phoneLoginBody } from '../../requests/objects.ts';
+import { signUpQuery } from '../../requests/queries.ts';
 import { json, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
 /** Accounts by phone (protocol/codes.md#phone-accounts). */
-
-const codeRequest = z
-  .looseObject({
-    mobilePhoneNumber: jsonValue.optional(),
-    validate_token: z.string('expected a text').max(100).nullish(),
-    ttl: ttlMinutes.nullish(),
-  })
-  .transform(({ mobilePhoneNumber, validate_token, ttl }) => ({
-    mobilePhoneNumber,
-    validate_token: validate_token ?? undefined,
-    ttl: ttl ?? undefined,
-  }));
-
-/** For the reference: a missing number is 212. */
-const documentedCodeRequest = z.looseObject({
-  mobilePhoneNumber: phone,
-  validate_token: z.string().max(100).nullish().describe('Token of a solved captcha.'),
-  ttl: z.number().nullish().describe('Minutes for which the code is valid.'),
-});
 
 type CodeCall = AppCall<unknown, z.infer<typeof codeRequest>>;
 
@@ -60,7 +32,6 @@ const codeRoute = (
     auth: 'app',
     limit: smallBody,
     body: codeRequest,
-    documentedBody: documentedCodeRequest,
     reply: empty,
     refusals: [...ofCodeRequest, 'phoneUnknown', 'phoneUnverified'],
     handle: async (call, services) => {
@@ -77,8 +48,7 @@ const resetRoute = (method: 'PUT' | 'POST', operation: string) =>
     summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
     auth: 'app',
     limit: smallBody,
-    body: anyObject,
-    documentedBody: passwordReset,
+    body: passwordReset,
     reply: empty,
     refusals: [...ofCode, 'passwordMissing', 'invalidPassword'],
     handle: async ({ app, params, body, remoteAddress: ipAddress }, { phones }) => {
@@ -96,14 +66,12 @@ export default [
     auth: 'app',
     limit: userBody,
     session: 'optional',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: signUpQuery,
-    documentedBody: phoneLoginBody,
+    query: signUpQuery,
+    body: phoneLoginBody,
     reply: { 200: signedInUser, 201: signedInUser },
     refusals: [...ofUser, ...ofCode, ...ofLogin],
     handle: async (call, { phoneLogin, users }) => {
-      const failOnNotExist = readFlag(call.query, 'failOnNotExist');
+      const failOnNotExist = call.query.failOnNotExist === true;
       const { document, isNew } = await phoneLogin.logInOrSignUp(call, call.body, failOnNotExist);
       return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
     },
@@ -141,8 +109,7 @@ export default [
     limit: smallBody,
     acceptsNullBody: true,
     session: 'optional',
-    body: anyObject,
-    documentedBody: phoneVerification,
+    body: phoneVerification,
     reply: verifiedUser,
     refusals: [...ofCode],
     handle: async (call, { phones }) => {
@@ -159,7 +126,6 @@ export default [
     limit: smallBody,
     session: 'required',
     body: codeRequest,
-    documentedBody: documentedCodeRequest,
     reply: empty,
     refusals: [...ofCodeRequest, 'phoneTaken'],
     handle: async (call, { phoneCodes }) => {
@@ -175,8 +141,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     session: 'optional',
-    body: anyObject,
-    documentedBody: phoneChange,
+    body: phoneChange,
     reply: empty,
     refusals: [...ofCode, 'phoneTaken', 'userNotFound', 'sessionNeeded'],
     handle: async (call, { phones }) => {

@@ -1,10 +1,9 @@
-import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { z } from 'zod';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, anyObject, anyQuery } from '../../calls/object-call.ts';
-import { loginBody, passwordChange } from '../../openapi/requests/accounts.ts';
-import { ownUserQuery } from '../../openapi/requests/queries.ts';
 import { ofCode, ofLogin } from '../../replies/refusals.ts';
 import { renewedSession, signedInUser } from '../../replies/users.ts';
+import { loginBody, passwordChange } from '../../requests/accounts.ts';
+import { ownUserQuery } from '../../requests/queries.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
@@ -12,6 +11,8 @@ import type { Services } from '../../services/services.ts';
 
 const ofUser = (action: string): string[] =>
   ['/1.1/users', '/1.1/classes/_User'].map((path) => `${path}/:objectId/${action}`);
+
+type LoginBody = z.infer<typeof loginBody>;
 
 /**
  * Declares a login. Old clients log in by GET, with the members in the query: no log has the query
@@ -30,8 +31,7 @@ const login = (method: 'GET' | 'POST') => {
     limit: isGet ? noBody : smallBody,
     session: 'optional',
     writes: isGet,
-    query: anyQuery,
-    ...(isGet ? { documentedQuery: loginBody } : { body: anyObject, documentedBody: loginBody }),
+    ...(isGet ? { query: loginBody } : { body: loginBody }),
     reply: signedInUser,
     refusals: [
       ...ofLogin,
@@ -42,20 +42,12 @@ const login = (method: 'GET' | 'POST') => {
       'invalidPassword',
       ...ofCode,
     ],
-    handle: async (call: AppCall<AnyQuery, JsonObject>, { login: service }: Services) =>
-      json(await service.login(call, isGet ? membersOf(call.query) : call.body), {
+    handle: async (call: AppCall<LoginBody, LoginBody>, { login: service }: Services) =>
+      json(await service.login(call, isGet ? call.query : call.body), {
         headers: { 'Cache-Control': 'no-store' },
       }),
   });
 };
-
-/**
- * Returns the texts of a query. Repeated ones are left out, so that none is taken for the other.
- */
-const membersOf = (query: AnyQuery): JsonObject =>
-  Object.fromEntries(
-    Object.entries(query).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
-  );
 
 export default [
   login('POST'),
@@ -67,8 +59,7 @@ export default [
     summary: 'Returns the user whose session token is sent.',
     auth: 'app',
     limit: noBody,
-    query: anyQuery,
-    documentedQuery: ownUserQuery,
+    query: ownUserQuery,
     reply: signedInUser,
     refusals: ['userNotFound'],
     handle: async ({ app, sessionToken }, { currentSession }) =>
@@ -96,8 +87,7 @@ export default [
     limit: smallBody,
     session: 'required',
     acceptsNullBody: true,
-    body: anyObject,
-    documentedBody: passwordChange,
+    body: passwordChange,
     reply: renewedSession,
     refusals: ['userNotFound', 'passwordMismatch', 'passwordMissing', 'invalidPassword', 'accountLocked'],
     handle: async (call, { currentSession }) =>

@@ -1,24 +1,25 @@
 import { z } from 'zod';
 import { unstorableText } from '../../../shared/domain/json.ts';
 import { jsonObject, jsonValue } from '../../../shared/domain/json-schema.ts';
-import { phone, ttlMinutes } from '../../openapi/requests/accounts.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
+import { numberOnly, phone, ttlMinutes } from '../../requests/accounts.ts';
+import { optional } from '../../requests/checked.ts';
 import { json, route, smallBody } from '../../route.ts';
 
-const text = z
-  .string('expected a text')
-  .max(1000, 'must be at most 1000 characters')
-  .refine((given) => unstorableText(given, '') === undefined, 'must not hold NUL or half of a character')
-  .nullish();
-const withoutNull = (value: string | null | undefined) => value ?? undefined;
+const text = optional(
+  z
+    .string('expected a text')
+    .max(1000, 'must be at most 1000 characters')
+    .refine((given) => unstorableText(given, '') === undefined, 'must not hold NUL or half of a character'),
+);
 
-/** Request for a code. The service checks the number; other members fill in a template. */
+/** Request for a code; other members fill in a template. */
 const smsCodeRequest = z
   .object({
-    mobilePhoneNumber: jsonValue.optional(),
-    smsType: z.enum(['sms', 'voice'], 'expected sms or voice').nullish(),
-    ttl: ttlMinutes.nullish(),
+    mobilePhoneNumber: phone,
+    smsType: optional(z.enum(['sms', 'voice'], 'expected sms or voice')),
+    ttl: optional(ttlMinutes),
     name: text,
     op: text,
     template: text,
@@ -27,8 +28,6 @@ const smsCodeRequest = z
   })
   // Refuses a number such as 1e999: it becomes Infinity, which is not JSON.
   .catchall(jsonValue);
-
-const numberOnly = z.looseObject({ mobilePhoneNumber: jsonValue.optional() });
 
 /** The general code service (protocol/codes.md#general-code-service). */
 export default [
@@ -40,23 +39,12 @@ export default [
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,
-    // A missing number is 212.
-    documentedBody: smsCodeRequest.extend({ mobilePhoneNumber: phone }),
     reply: empty,
     refusals: [...ofCodeRequest],
     handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
-      const { mobilePhoneNumber, smsType, ttl, name, op, template, sign, validate_token } = body;
-      const request = {
-        mobilePhoneNumber,
-        smsType: smsType ?? undefined,
-        ttl: ttl ?? undefined,
-        name: withoutNull(name),
-        op: withoutNull(op),
-        template: withoutNull(template),
-        sign: withoutNull(sign),
-        validate_token: withoutNull(validate_token),
-      };
-      await sms.request({ app, isMaster, ipAddress: remoteAddress }, request, jsonObject.parse(body));
+      const sent = Object.entries(body).filter(([, value]) => value !== undefined);
+      const values = jsonObject.parse(Object.fromEntries(sent));
+      await sms.request({ app, isMaster, ipAddress: remoteAddress }, body, values);
       return json({});
     },
   }),
@@ -69,7 +57,6 @@ export default [
     limit: smallBody,
     acceptsNullBody: true,
     body: numberOnly,
-    documentedBody: numberOnly.extend({ mobilePhoneNumber: phone }),
     reply: empty,
     refusals: [...ofCode, 'notForClients'],
     handle: async ({ app, params, body }, { sms }) => {

@@ -1,18 +1,18 @@
+import type { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { readFlag } from '../../../shared/domain/plain-values.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
-import { deletionBody, userMembers } from '../../openapi/requests/objects.ts';
+import { empty, listOf } from '../../replies/common.ts';
+import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
+import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
+import { deletionBody, userMembers } from '../../requests/objects.ts';
 import {
   deleteQuery,
+  isFetching,
   objectReadQuery,
   signUpQuery,
   updateQuery,
   userListQuery,
-} from '../../openapi/requests/queries.ts';
-import { empty, listOf } from '../../replies/common.ts';
-import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
-import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
+} from '../../requests/queries.ts';
 import { json, noBody, type Reply, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
@@ -24,14 +24,17 @@ const collection = ['/1.1/users', '/1.1/classes/_User'];
 const member = collection.map((path) => `${path}/:objectId`);
 
 async function handleSignUp(
-  call: AppCall<AnyQuery, JsonObject>,
+  call: AppCall<z.infer<typeof signUpQuery>, JsonObject>,
   { signUp, users }: Services,
 ): Promise<Reply> {
-  const { document, isNew } = await signUp.signUp(call, call.body, readFlag(call.query, 'failOnNotExist'));
+  const { document, isNew } = await signUp.signUp(call, call.body, call.query.failOnNotExist === true);
   return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
 }
 
-async function update(call: AppCall<AnyQuery, JsonObject>, { users }: Services): Promise<Reply> {
+async function update(
+  call: AppCall<z.infer<typeof updateQuery>, JsonObject>,
+  { users }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document, changed, sessionToken } = await users.update(call, call.params.objectId ?? '', {
     body: call.body,
@@ -55,10 +58,8 @@ export default [
     auth: 'app',
     limit: userBody,
     session: 'optional',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: signUpQuery,
-    documentedBody: userMembers,
+    query: signUpQuery,
+    body: userMembers,
     reply: { 200: signedInUser, 201: signedInUser },
     refusals: [...ofUser, ...ofLogin],
     handle: handleSignUp,
@@ -72,8 +73,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: userListQuery,
+    query: userListQuery,
     reply: listOf(userPart),
     refusals: [...ofQuery, 'tooManyRequests'],
     handle: async (call, { userLookup }) => json(await userLookup.listStrictly(call, call.query)),
@@ -86,8 +86,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: userListQuery,
+    query: userListQuery,
     reply: listOf(userPart),
     refusals: [...ofQuery],
     handle: async (call, { userLookup }) => json(await userLookup.list(call, call.query)),
@@ -100,8 +99,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: objectReadQuery,
+    query: objectReadQuery,
     reply: userPart,
     refusals: [...ofQuery, 'userNotFound', 'forbiddenReadByAcl'],
     handle: async (call, { userLookup }) =>
@@ -115,10 +113,8 @@ export default [
     auth: 'app',
     limit: userBody,
     session: 'required',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: updateQuery,
-    documentedBody: userMembers,
+    query: updateQuery,
+    body: userMembers,
     reply: updatedUser,
     refusals: [...ofUser, ...ofHooks, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl', 'accountLocked'],
     handle: update,
@@ -132,10 +128,8 @@ export default [
     limit: smallBody,
     acceptsNullBody: true,
     session: 'required',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: deleteQuery,
-    documentedBody: deletionBody,
+    query: deleteQuery,
+    body: deletionBody,
     reply: empty,
     refusals: [...ofHooks, ...ofCondition, 'forbiddenWriteByAcl'],
     handle: async (call, { users }) => {

@@ -1,7 +1,7 @@
-import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { queryBody } from '../../../shared/domain/pushes/body.ts';
 import { deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
+import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, operatorBody, route } from '../../route.ts';
 
 /** Explanations of a push, before and after it is sent (protocol/admin-api.md#calls). */
@@ -31,8 +31,7 @@ export default [
     role: 'sender',
     changesNothing: true,
     limit: operatorBody,
-    body: jsonObject,
-    documentedBody: queryBody,
+    body: parsedByService(queryBody),
     reply: pushForecast,
     refusals: ['notFound', ...ofPush],
     handle: async (call, { dryRun }) =>

@@ -1,7 +1,6 @@
-import { anyObject } from '../../calls/object-call.ts';
-import { batchBody, batchSaveBody } from '../../openapi/requests/batches.ts';
 import { batchReply, batchSaveReply } from '../../replies/objects.ts';
 import { ofSave } from '../../replies/refusals.ts';
+import { batchBody, batchSaveBody } from '../../requests/batches.ts';
 import { largestBody, route } from '../../route.ts';
 
 /** Several calls in one (protocol/objects.md#batches); each is checked and counted like a request of its own. */
@@ -16,8 +15,7 @@ export default [
     auth: 'app',
     limit: largestBody,
     isBatch: true,
-    body: anyObject,
-    documentedBody: batchBody,
+    body: batchBody,
     reply: batchReply,
     refusals: ['tooLarge'],
     handle: async (call, { batches }) => ({ body: await batches.run(call) }),
@@ -31,8 +29,7 @@ export default [
     auth: 'app',
     limit: largestBody,
     isBatch: true,
-    body: anyObject,
-    documentedBody: batchSaveBody,
+    body: batchSaveBody,
     reply: batchSaveReply,
     refusals: ofSave,
     handle: async (call, { batches }) => ({ body: await batches.save(call) }),

@@ -1,9 +1,8 @@
-import { z } from 'zod';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { scanQuery } from '../../openapi/requests/queries.ts';
 import { pageOf } from '../../replies/common.ts';
 import { scannedObject } from '../../replies/objects.ts';
 import { ofQuery } from '../../replies/refusals.ts';
+import { scanQuery } from '../../requests/queries.ts';
 import { json, noBody, route } from '../../route.ts';
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
@@ -32,8 +31,7 @@ export default [
     summary: 'Reads all users, installations or roles of an app page by page with a `cursor`.',
     auth: 'scan',
     limit: noBody,
-    query: z.record(z.string(), z.unknown()),
-    documentedQuery: scanQuery,
+    query: scanQuery,
     reply: pageOf(scannedObject),
     refusals: [...ofQuery],
     handle: async (call, { scans }) => json(await scans.scan(call, call.params.className ?? '', call.query)),

@@ -1,7 +1,6 @@
-import { z } from 'zod';
-import { cqlQuery } from '../../openapi/requests/queries.ts';
 import { cqlResult } from '../../replies/objects.ts';
 import { ofQuery } from '../../replies/refusals.ts';
+import { cqlQuery } from '../../requests/queries.ts';
 import { json, noBody, route } from '../../route.ts';
 
 export default [
@@ -14,8 +13,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: z.record(z.string(), z.unknown()),
-    documentedQuery: cqlQuery,
+    query: cqlQuery,
     reply: cqlResult,
     refusals: ['cqlSyntax', ...ofQuery],
     handle: async (call, { cloudQuery }) => json(await cloudQuery.run(call, call.query)),

@@ -5,15 +5,6 @@ import {
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
-import { installationChanges, registrationBody } from '../../openapi/requests/objects.ts';
-import {
-  createQuery,
-  deleteQuery,
-  installationListQuery,
-  installationReadQuery,
-  updateQuery,
-} from '../../openapi/requests/queries.ts';
 import { empty, listOf } from '../../replies/common.ts';
 import {
   installation,
@@ -22,6 +13,15 @@ import {
   updatedInstallation,
 } from '../../replies/installations.ts';
 import { ofCondition, ofInstallation, ofQuery } from '../../replies/refusals.ts';
+import { installationChanges, registrationBody } from '../../requests/objects.ts';
+import {
+  createQuery,
+  deleteQuery,
+  installationListQuery,
+  installationReadQuery,
+  isFetching,
+  updateQuery,
+} from '../../requests/queries.ts';
 import { installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
@@ -35,7 +35,10 @@ function members(document: JsonObject, names: string[]): JsonObject {
   return Object.fromEntries(Object.entries(document).filter(([name]) => names.includes(name)));
 }
 
-async function register(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
+async function register(
+  call: AppCall<z.infer<typeof createQuery>, JsonObject>,
+  { installations }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { installation, isNew } = await installations.register(call, call.body, call.bodyBytes);
   const reply = isWhole
@@ -51,7 +54,10 @@ function savedMembers({ objectId, createdAt, updatedAt }: StoredInstallation, is
   return isNew ? saved : { ...saved, updatedAt: updatedAt.toISOString() };
 }
 
-async function update(call: AppCall<AnyQuery, JsonObject>, { installations }: Services): Promise<Reply> {
+async function update(
+  call: AppCall<z.infer<typeof updateQuery>, JsonObject>,
+  { installations }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document, changed } = await installations.update(call, call.params.objectId ?? '', {
     body: call.body,
@@ -70,10 +76,8 @@ export default [
     auth: 'app',
     limit: installationBody,
     session: 'optional',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: createQuery,
-    documentedBody: registrationBody,
+    query: createQuery,
+    body: registrationBody,
     reply: { 200: registered, 201: registered },
     refusals: [...ofInstallation, 'forbiddenWriteByAcl'],
     handle: register,
@@ -87,10 +91,8 @@ export default [
     auth: 'app',
     limit: installationBody,
     session: 'optional',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: updateQuery,
-    documentedBody: installationChanges,
+    query: updateQuery,
+    body: installationChanges,
     reply: updatedInstallation,
     refusals: [...ofInstallation, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
@@ -103,8 +105,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: installationListQuery,
+    query: installationListQuery,
     reply: listOf(installationPart),
     refusals: [...ofQuery],
     handle: async (call, { installations }) => json(await installations.list(call, call.query)),
@@ -117,8 +118,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: installationReadQuery,
+    query: installationReadQuery,
     reply: installationPart,
     refusals: [...ofQuery, 'forbiddenReadByAcl'],
     handle: async (call, { installations }) =>
@@ -132,8 +132,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: deleteQuery,
+    query: deleteQuery,
     reply: empty,
     refusals: [...ofCondition, 'forbiddenDelete', 'forbiddenWriteByAcl'],
     handle: async (call, { installations }) => {

@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
-import { type AnyQuery, anyObject, anyQuery, isFetching } from '../../calls/object-call.ts';
-import { roleBody, roleChanges } from '../../openapi/requests/objects.ts';
-import {
-  createQuery,
-  deleteQuery,
-  objectReadQuery,
-  roleListQuery,
-  updateQuery,
-} from '../../openapi/requests/queries.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
 import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';
+import { roleBody, roleChanges } from '../../requests/objects.ts';
+import {
+  createQuery,
+  deleteQuery,
+  isFetching,
+  objectReadQuery,
+  roleListQuery,
+  updateQuery,
+} from '../../requests/queries.ts';
 import { json, type Limit, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
@@ -20,7 +20,10 @@ import type { Services } from '../../services/services.ts';
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 
-async function create(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
+async function create(
+  call: AppCall<z.infer<typeof createQuery>, JsonObject>,
+  { roles }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document } = await roles.create(call, call.body);
   const { objectId, createdAt } = document;
@@ -28,7 +31,10 @@ async function create(call: AppCall<AnyQuery, JsonObject>, { roles }: Services):
   return json(reply, { status: 201, headers: { Location: roles.urlOf(document) } });
 }
 
-async function update(call: AppCall<AnyQuery, JsonObject>, { roles }: Services): Promise<Reply> {
+async function update(
+  call: AppCall<z.infer<typeof updateQuery>, JsonObject>,
+  { roles }: Services,
+): Promise<Reply> {
   const isWhole = isFetching(call.query);
   const { document, changed } = await roles.update(call, call.params.objectId ?? '', {
     body: call.body,
@@ -50,10 +56,8 @@ export default [
     auth: 'app',
     limit,
     session: 'optional',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: createQuery,
-    documentedBody: roleBody,
+    query: createQuery,
+    body: roleBody,
     reply: { 201: z.union([createdRole, role]) },
     refusals: [...ofRole, 'forbiddenCreate', 'thresholdExceeded'],
     handle: create,
@@ -66,10 +70,8 @@ export default [
     auth: 'app',
     limit,
     session: 'optional',
-    query: anyQuery,
-    body: anyObject,
-    documentedQuery: updateQuery,
-    documentedBody: roleChanges,
+    query: updateQuery,
+    body: roleChanges,
     reply: updatedRole,
     refusals: [...ofRole, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl'],
     handle: update,
@@ -82,8 +84,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: roleListQuery,
+    query: roleListQuery,
     reply: roleList,
     refusals: [...ofQuery],
     handle: async (call, { roleLookup }) => json(await roleLookup.list(call, call.query)),
@@ -96,8 +97,7 @@ export default [
     auth: 'app',
     limit: noBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: objectReadQuery,
+    query: objectReadQuery,
     reply: rolePart,
     refusals: [...ofQuery, 'forbiddenReadByAcl'],
     handle: async (call, { roleLookup }) =>
@@ -111,8 +111,7 @@ export default [
     auth: 'app',
     limit: smallBody,
     session: 'optional',
-    query: anyQuery,
-    documentedQuery: deleteQuery,
+    query: deleteQuery,
     reply: empty,
     refusals: [...ofCondition, 'forbiddenWriteByAcl'],
     handle: async (call, { roles }) => {

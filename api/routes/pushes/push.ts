@@ -1,9 +1,9 @@
-import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
 import { warningsIn } from '../../../shared/domain/texts/texts.ts';
 import { acceptedPush } from '../../replies/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
+import { parsedByService } from '../../requests/checked.ts';
 import { json, route } from '../../route.ts';
 import type { AcceptedPush } from '../../services/push/pushes.ts';
 
@@ -23,8 +23,7 @@ export default [
     auth: 'push',
     limit: { rate: 'push', bodyBytesBelow: pushBodyBytesBelow, isObject: true },
     isBodyRequired: true,
-    body: jsonObject,
-    documentedBody: queryBody,
+    body: parsedByService(queryBody),
     reply: acceptedPush,
     refusals: [...ofPush],
     handle: async (call, { pushes }) => accepted(await pushes.send(call, call.body)),
@@ -37,8 +36,7 @@ export default [
     auth: 'push',
     limit: { rate: 'push', bodyBytesBelow: devicesBodyBytesBelow, isObject: true },
     isBodyRequired: true,
-    body: jsonObject,
-    documentedBody: devicesBody,
+    body: parsedByService(devicesBody),
     reply: acceptedPush,
     refusals: [...ofPush],
     handle: async (call, { pushes }) => accepted(await pushes.sendToDevices(call, call.body)),

@@ -19,7 +19,6 @@ import {
   pickMembers,
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { readFlag } from '../../../shared/domain/plain-values.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
@@ -48,7 +47,7 @@ const writeCheckFor =
   (current: Installation): void =>
     requireWrite(caller, { acl: aclOf(current) });
 
-const showsAcl = (query: Record<string, unknown>): boolean => readFlag(query, 'returnACL');
+const showsAcl = (query: Record<string, unknown>): boolean => query.returnACL === true;
 
 const maxIdsPerDelete = 1000;
 

@@ -37,7 +37,7 @@ export class CloudQueryService {
       ...query,
       keys: keys.join(','),
       include: include.join(','),
-      ...(hasCount ? { count: '1' } : {}),
+      ...(hasCount ? { count: true } : {}),
     };
     const { users, installations, roles } = this.#services;
     if (className === '_User') return users.list(caller, list);

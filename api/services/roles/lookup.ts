@@ -2,7 +2,6 @@ import { findRole, selectRoles } from '../../../shared/db/tables/roles.ts';
 import { countRows } from '../../../shared/db/tables/selection.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
-import { readFlag } from '../../../shared/domain/plain-values.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
@@ -104,4 +103,4 @@ function readText(text: string): unknown {
   }
 }
 
-const hasAcl = (query: Query): boolean => readFlag(query, 'returnACL');
+const hasAcl = (query: Query): boolean => query.returnACL === true;

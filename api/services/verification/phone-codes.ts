@@ -1,6 +1,6 @@
 import { findUser } from '../../../shared/db/tables/users.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { Json, JsonObject } from '../../../shared/domain/json.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { parsePhone } from '../../../shared/domain/messages/phone.ts';
 import { codeTtl } from '../../../shared/domain/messages/sms.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
@@ -12,7 +12,7 @@ import { readTtl, requirePhone } from '../sms/sms.ts';
 
 /** Body of a call that requests a code. */
 export interface CodeRequest {
-  mobilePhoneNumber?: Json | undefined;
+  mobilePhoneNumber: string;
   validate_token?: string | undefined;
   ttl?: number | undefined;
 }

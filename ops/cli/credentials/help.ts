@@ -1,7 +1,8 @@
 import { commonMembers } from '../../../connectors/contract/guide.ts';
 import { guideOf } from '../../../connectors/guides.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
-import { type Report, table } from '../report.ts';
+import type { Report } from '../report.ts';
+import { table } from '../table.ts';
 
 /** Lists the gateways that take credentials, with their names on the command line. */
 export function describeGateways(): Report {
@@ -14,7 +15,10 @@ export function describeGateways(): Report {
   return { document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) }, text };
 }
 
-/** Describes the credentials of one connector: members, an example, their source at the vendor, the vendor's files. */
+/**
+ * Describes the credentials of one connector: members, an example, their source at the vendor, the
+ * vendor's files.
+ */
 export function describeCredentials(connector: ConnectorId): Report {
   const guide = guideOf(connector);
   if (!guide) return { document: { connector }, text: `${brandOf(connector)} takes no credentials.` };

@@ -21,7 +21,8 @@ import { type Config, currentEnvironment, type Environment } from '../../../shar
 import { Vault } from '../../../shared/crypto.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { language, ownText } from '../language.ts';
-import { padded, type Report, widthOf } from '../report.ts';
+import type { Report } from '../report.ts';
+import { padded, widthOf } from '../table.ts';
 import { checkAddress } from './address.ts';
 import { checkConnections, checkNotifications, checkStatements } from './connections.ts';
 import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';

@@ -1,4 +1,4 @@
-import { type ErrorName, refuse } from '../errors/errors.ts';
+import { refuse } from '../errors/errors.ts';
 import { type Json, jsonBytesAtMost } from '../json.ts';
 import { canonicalVendor, deviceTypes } from '../labels.ts';
 import { isOperation, type Members } from '../objects/operations.ts';
@@ -14,31 +14,48 @@ const maxChannelLength = 255;
 
 /** Channel names; Chinese characters are allowed although the text of code 112 does not name them. */
 const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
+
 /**
- * Device identifier without white space and control characters; not limited to hex
- * (protocol/installations.md#installation-fields).
+ * Forms of texts, without control characters. Ids are device identifiers without white space, not
+ * limited to hex (protocol/installations.md#installation-fields); those of indexed columns are short,
+ * since an index entry of PostgreSQL holds some 2700 bytes.
  */
-const idText = (maxLength: number) => new RegExp(`^[^\\s\\p{Cc}]{1,${maxLength}}$`, 'u');
-/** Limit of indexed columns: a PostgreSQL index entry holds some 2700 bytes. */
-const shortId = idText(200);
-const longId = idText(512);
-const plainText = /^[^\p{Cc}]{0,255}$/u;
-const vendorText = /^[A-Za-z0-9_-]{0,64}$/;
-const profileName = /^([A-Za-z][A-Za-z0-9_]{0,63})?$/;
+export const textForms = {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused
+  shortId: /^[^\s\x00-\x1f\x7f-\x9f]{1,200}$/u,
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused
+  longId: /^[^\s\x00-\x1f\x7f-\x9f]{1,512}$/u,
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused
+  plain: /^[^\x00-\x1f\x7f-\x9f]{0,255}$/u,
+  vendor: /^[A-Za-z0-9_-]{0,64}$/,
+  profileName: /^([A-Za-z][A-Za-z0-9_]{0,63})?$/,
+};
+
+/** What the texts of these forms are, after "must be". */
+export const textRules = {
+  shortId: idRule(200),
+  longId: idRule(512),
+  plain: 'a text of at most 255 characters without control characters',
+  vendor: 'a text of at most 64 letters, digits, _ and -',
+  profileName: 'a name of at most 64 letters, digits and _ that begins with a letter',
+};
+
+function idRule(maxLength: number): string {
+  return `a text of 1 to ${maxLength} characters without white space`;
+}
+
+/** The greatest badge number, and that below zero. */
+export const lastBadge = 2 ** 31 - 1;
 
 /** Reads a member that is given. Throws a refusal with the name under which it was sent. */
 type Reader<T> = (value: Json, name: string) => T;
 
 const text =
-  (form: RegExp, rule: string, error: ErrorName = 'incorrectType'): Reader<string> =>
+  (form: keyof typeof textForms): Reader<string> =>
   (value, name) => {
-    if (typeof value === 'string' && form.test(value)) return value;
-    throw refuse(error, `${name} must be ${rule}.`);
+    if (typeof value === 'string' && textForms[form].test(value)) return value;
+    throw refuse('incorrectType', `${name} must be ${textRules[form]}.`);
   };
-
-const idRule = (maxLength: number): string => `a text of 1 to ${maxLength} characters without white space`;
-const plainRule = 'a text of at most 255 characters without control characters';
-const lastBadge = 2 ** 31 - 1;
 
 const readers = {
   deviceType: (value, name) => {
@@ -46,15 +63,15 @@ const readers = {
     throw refuse('incorrectType', `${name} must be one of ${deviceTypes.join(', ')}.`);
   },
   deviceToken: (value, name) => {
-    if (typeof value === 'string' && shortId.test(value)) return value;
-    throw refuse('invalidDeviceToken', `Invalid device token. ${name} must be ${idRule(200)}.`);
+    if (typeof value === 'string' && textForms.shortId.test(value)) return value;
+    throw refuse('invalidDeviceToken', `Invalid device token. ${name} must be ${textRules.shortId}.`);
   },
-  installationId: text(shortId, idRule(200)),
-  vendor: text(vendorText, 'a text of at most 64 letters, digits, _ and -'),
-  registrationId: text(longId, idRule(512)),
-  deviceProfile: text(profileName, 'a name of at most 64 letters, digits and _ that begins with a letter'),
-  pgwTopic: text(plainText, plainRule),
-  pgwTeamId: text(plainText, plainRule),
+  installationId: text('shortId'),
+  vendor: text('vendor'),
+  registrationId: text('longId'),
+  deviceProfile: text('profileName'),
+  pgwTopic: text('plain'),
+  pgwTeamId: text('plain'),
   channels: (value, name) => {
     if (!Array.isArray(value)) throw refuse('invalidChannel', `${name} must be a list of texts.`);
     return value.map((channel) => {
@@ -67,7 +84,7 @@ const readers = {
     if (typeof value === 'boolean') return value;
     throw refuse('incorrectType', `${name} must be true or false.`);
   },
-  timeZone: text(plainText, plainRule),
+  timeZone: text('plain'),
   badge: (value, name) => {
     if (typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= lastBadge) return value;
     throw refuse('incorrectType', `${name} must be a whole number from -${lastBadge} to ${lastBadge}.`);

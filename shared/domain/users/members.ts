@@ -7,24 +7,19 @@ import type { Members } from '../objects/operations.ts';
 export const maxUserBytes = 1024 * 1024;
 /** Limit of custom members, as on the public service (protocol/objects.md#object-limits). */
 const maxFields = 300;
-/** Far below the 2700 bytes that an index entry of PostgreSQL allows. */
-const maxUsernameLength = 255;
+/** A user name: not blank, without control characters, and short enough for an index. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused
+export const usernameForm = /^(?=.*\S)[^\x00-\x1f\x7f-\x9f]{1,255}$/;
 const maxEmailLength = 254;
 /** Limit of a password: the time of hashing grows with its length. */
 export const maxPasswordBytes = 1024;
 
 const emailForm = /^[^\s@\p{Cc}"<>(),:;[\]\\]{1,64}@[^\s@\p{Cc}"<>(),:;[\]\\]+\.[^\s@\p{Cc}"<>(),:;[\]\\]+$/u;
 
-const isStorable = (text: string): boolean => text.isWellFormed() && !/\p{Cc}/u.test(text);
-
 /** Reads a user name; case and inner blanks are significant. Throws 200 for an empty one, 217 for an invalid one. */
 export function readUsername(value: unknown): string {
   if (value === '') throw refuse('usernameMissing');
-  const isValid =
-    typeof value === 'string' &&
-    value.trim() !== '' &&
-    value.length <= maxUsernameLength &&
-    isStorable(value);
+  const isValid = typeof value === 'string' && usernameForm.test(value) && value.isWellFormed();
   if (!isValid) throw refuse('invalidUsername');
   return value;
 }

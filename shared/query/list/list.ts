@@ -1,5 +1,4 @@
 import type { RowCondition, Selection } from '../../db/tables/selection.ts';
-import { readFlag } from '../../domain/plain-values.ts';
 import type { Condition, SortKey } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
 import type { ClassSchema } from '../schema/fields.ts';
@@ -27,7 +26,7 @@ export interface ListQuery {
  * Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
  */
 export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema, viewer: Viewer): ListQuery {
-  const hasCount = readFlag(query, 'count');
+  const hasCount = query.count === true;
   return {
     where: parseWhere(query.where, cls, viewer),
     limit: parseLimit(query.limit, hasCount),

@@ -79,8 +79,8 @@ describe('the OpenAPI document', () => {
   });
 
   test('gives every member of a query and a body a type', async () => {
-    const requests = (await loadRoutes()).flatMap(({ operation, documented }) =>
-      Object.values(documented).map((schema) => ({ operation, schema })),
+    const requests = (await loadRoutes()).flatMap(({ operation, query, body }) =>
+      [query, body].map((schema) => ({ operation, schema })),
     );
     const untyped = requests.flatMap(({ operation, schema }) =>
       Object.entries(schema ? (requestSchema(schema).properties ?? {}) : {})

@@ -162,7 +162,7 @@ const names = (error: string, member: string): boolean =>
 /** They delete what other calls need. */
 const without = new Set(['deleteApp', 'rotateKey', 'deleteUser', 'deleteMatchingInstallations']);
 const withBodies = (await loadRoutes()).filter(
-  ({ documented, hasRawBody, operation }) => documented.body && !hasRawBody && !without.has(operation),
+  ({ body, hasRawBody, operation }) => body && !hasRawBody && !without.has(operation),
 );
 
 /** Members of a schema, and those of its objects: `['options', 'hybridPush']`. */
@@ -188,7 +188,7 @@ const withMember = (base: JsonObject, [first = '', ...inner]: string[], value: J
 test.each(withBodies.map((one) => [one.operation, one] as const))(
   '%s names the wrong member',
   async (operation, one) => {
-    const schema = requestSchema(one.documented.body ?? expect.fail());
+    const schema = requestSchema(one.body ?? expect.fail());
     const base = bodies[operation] ?? sampleOf(schema);
     if (!isJsonObject(base)) return;
     for (const [path, inner] of membersOf(schema))
@@ -196,7 +196,7 @@ test.each(withBodies.map((one) => [one.operation, one] as const))(
         const { status, error } = await ask(one, withMember(base, path, value));
         const shown = `${path.join('.')} ${JSON.stringify(value)}: ${status} ${error}`;
         expect(status, shown).toBeLessThan(500);
-        const isNamed = status < 300 || path.some((name) => names(error, name)) || states.test(error);
+        const isNamed = path.some((name) => names(error, name)) || states.test(error);
         expect(isNamed, shown).toBe(true);
       }
   },
@@ -204,10 +204,7 @@ test.each(withBodies.map((one) => [one.operation, one] as const))(
 );
 
 /** Parameters of the query of a call, by a test of their schema. */
-const parametersOf = (
-  { documented: { query } }: Route,
-  isWanted: (schema: JsonObject) => boolean,
-): string[] => {
+const parametersOf = ({ query }: Route, isWanted: (schema: JsonObject) => boolean): string[] => {
   const { properties } = query ? requestSchema(query) : {};
   const entries = Object.entries(isJsonObject(properties) ? properties : {});
   return entries.flatMap(([name, schema]) => (isJsonObject(schema) && isWanted(schema) ? [name] : []));
@@ -268,15 +265,15 @@ test('bodies take times of any offset, at the moment that they name', async () =
 });
 
 test.each([
-  [{ apnsTopic: 5 }, /^apnsTopic must be a text/],
-  [{ apnsTopic: 5, pgwTopic: 'com.example' }, /^apnsTopic must be a text/],
-  [{ pgwTeamId: [], apnsTeamId: 'TEAM' }, /^pgwTeamId must be a text/],
+  [{ apnsTopic: 5 }, /^apnsTopic:? must be a text/],
+  [{ apnsTopic: 5, pgwTopic: 'com.example' }, /^apnsTopic:? must be a text/],
+  [{ pgwTeamId: [], apnsTeamId: 'TEAM' }, /^pgwTeamId:? must be a text/],
   [{ apnsTeamId: 'a\0b' }, /^apnsTeamId/],
-  [{ badge: 2 ** 31 }, /^badge must be a whole number from -2147483647 to 2147483647/],
-  [{ badge: 1.5 }, /^badge must be a whole number/],
-  [{ timeZone: {} }, /^timeZone must be a text of at most 255 characters/],
-  [{ vendor: {} }, /^vendor must be/],
-  [{ installationId: 'a b' }, /^installationId must be .* without white space/],
+  [{ badge: 2 ** 31 }, /^badge:? must be a whole number from -2147483647 to 2147483647/],
+  [{ badge: 1.5 }, /^badge:? must be a whole number/],
+  [{ timeZone: {} }, /^timeZone:? must be a text of at most 255 characters/],
+  [{ vendor: {} }, /^vendor:? must be/],
+  [{ installationId: 'a b' }, /^installationId:? must be .* without white space/],
   [{ birthday: { __type: 'Date', iso: '2026-02-30T00:00:00Z' } }, /^birthday: Malformed Date/],
   [{ friend: { __type: 'Pointer' } }, /^friend: Malformed pointer/],
   [{ 'inner.place': { __type: 'GeoPoint' } }, /^inner\.place: Malformed GeoPoint/],

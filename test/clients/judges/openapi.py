@@ -41,3 +41,57 @@ def before_call(context, case, kwargs):
     number = next(serial)
     address = "198.%d.%d.%d" % (18 + (number >> 16) % 2, number >> 8 & 255, number & 255)
     case.headers = {**(case.headers or {}), "X-Forwarded-For": address}
+
+
+# Refusals of calls that meet the description: rules that a schema cannot express, and states. By
+# code, with the beginning of the text for codes of several rules.
+EXPLAINED = {
+    1: (
+        "Could not find object by id",  # An object that does not exist.
+        "Please enable the option",  # An option of the app.
+        "The request must be signed by master key",
+        "data: iOS content needs",  # One of four members.
+        "A profile name is",  # A part of the path.
+        "The id of a scheduled push",
+        "expression: expected five fields",  # The grammar of cron.
+        "Role ACL is required",  # Not with the master key.
+        "The iOS certificate file is expired",  # An app without a profile.
+        "A password is changed through updatePassword",
+    ),
+    102: ("",),  # JSON in a text of the query.
+    105: ("",),  # Lists of names in a text of the query.
+    107: ("pvalues must be a list",),  # JSON in a text of the query.
+    111: (
+        "deviceType must be one of",  # What a new installation needs.
+        "installationId",
+        "objectId must be the id of an object",  # Values with `__type`.
+    ),
+    112: ("",),  # Chinese characters in names of channels.
+    119: ("",),  # Calls that the app does not allow to clients.
+    125: ("",),  # Mail addresses of mailboxes that can exist.
+    127: ("",),  # Numbers that a country has given out.
+    152: ("push_time: it is past", "push_time is required"),
+    137: ("",),  # Names, addresses and numbers that somebody has.
+    200: ("",),  # `username`, or `authData`, or a number.
+    201: ("",),
+    202: ("",),
+    203: ("",),
+    214: ("",),
+    205: ("",),  # Accounts, codes and numbers that do not exist.
+    210: ("",),
+    211: ("",),
+    213: ("",),
+    300: ("",),  # The grammar of CQL.
+    603: ("",),
+}
+
+
+@schemathesis.check
+def accepts_valid(ctx, response, case):
+    generation = case.meta.generation if case.meta else None
+    if response.status_code != 400 or generation is None or not generation.mode.is_positive:
+        return
+    body = response.json()
+    texts = EXPLAINED.get(body.get("code"), ())
+    if not any(body.get("error", "").startswith(text) for text in texts):
+        raise AssertionError("a call that meets the description is refused: %s" % body)

@@ -32,6 +32,14 @@ describe('carillon token, session and login-link', () => {
     expect((await run(['pushes'], token)).code).toBe(1);
   });
 
+  test('a token below owner sees the apps without their keys', async () => {
+    const { token } = (await run(['token', 'create', 'Ben', '--role', 'viewer', '--json'])).json();
+    expect((await run(['app', 'list'], token)).stdout).toContain(app.appId);
+    const shown = await run(['app', 'show', app.appId], token);
+    expect(shown.stdout).toMatch(/^master key +-$/m);
+    expect(shown.stdout).toMatch(/^pushCallsPerMinute +600$/m);
+  });
+
   test('print a link that logs in, list the session and end it', async () => {
     const { stdout } = await run(['login-link']);
     const code = /#code=([\w-]{43})\n$/.exec(stdout)?.[1];
@@ -74,7 +82,7 @@ test('the commands show what the console shows', async () => {
         ['audit', '--action', 'token', '--to', '2999-01-01T00:00:00Z'],
         ['overview'],
         ['meta'],
-        ['apps', '--q', app.appId],
+        ['app', 'list', '--sizes', '--q', app.appId],
       ].map((args) => run(args)),
     );
   expect(pushes?.stdout).toContain(objectId);

@@ -31,7 +31,7 @@ test('the commands operate devices, users, profiles, messages and keys', async (
       [
         ['device', 'update', 'one', '{"channels":["news"]}'],
         ['device', 'delete-all', '--where', '{"installationId":"two"}', '--yes'],
-        ['user', 'find', 'ada@example.com'],
+        ['user', 'list', '--q', 'ada@example.com'],
         ['user', 'verify', objectId],
         ['user', 'send-reset', objectId],
         ['profile', 'show', app.appId, 'oppo'],

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { describeExplanation } from '../../../ops/cli/commands/pushes/explanation.ts';
-import { withWarnings } from '../../../ops/cli/commands/pushes/result.ts';
+import { describeExplanation } from '../../../ops/cli/commands/send/explanation.ts';
+import { withWarnings } from '../../../ops/cli/commands/send/result.ts';
 
 const warning = '"channel" is no member of a push and was ignored. Did you mean "channels"?';
 
@@ -15,14 +15,16 @@ test('warnings of an accepted push are at the top of the text, and in the docume
 });
 
 test('warnings of a dry run are shown', () => {
+  const sentence = (text: string) => ({ code: 'other', params: {}, text, zh: '警告' });
   const explanation = {
     devices: 1,
     connectors: {},
     estimatedSeconds: null,
     plan: [],
-    texts: { limits: [], pace: { text: 'At once.', zh: '立即。' }, warning: null },
+    texts: { limits: [], pace: sentence('At once.'), warning: null },
+    digest: 'x',
   };
-  const texts = { ...explanation.texts, warnings: [{ text: warning, zh: '警告' }] };
+  const texts = { ...explanation.texts, warnings: [sentence(warning)] };
   expect(describeExplanation({ ...explanation, texts }).text).toContain(`Warnings:\n  ${warning}`);
   expect(describeExplanation(explanation).text).not.toContain('Warnings');
 });

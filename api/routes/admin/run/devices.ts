@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
-import { anyObject } from '../../../calls/object-call.ts';
-import { installationChanges } from '../../../openapi/requests/objects.ts';
 import { deletedCount } from '../../../replies/admin/devices.ts';
 import { empty } from '../../../replies/common.ts';
 import { installation } from '../../../replies/installations.ts';
 import { ofInstallation, ofQuery } from '../../../replies/refusals.ts';
+import { installationChanges } from '../../../requests/objects.ts';
 import { installationBody, json, operatorBody, route, smallBody } from '../../../route.ts';
 import { maxDeleted } from '../../../services/operator/devices/device-edits.ts';
 
@@ -31,8 +30,7 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: installationBody,
-    body: anyObject,
-    documentedBody: installationChanges,
+    body: installationChanges,
     reply: installation,
     refusals: ['notFound', 'noSuchObject', ...ofInstallation],
     handle: async ({ params, body }, { deviceEdits }) =>

@@ -1,12 +1,11 @@
 import { z } from 'zod';
 import type { ErrorName } from '../../../../shared/domain/errors/errors.ts';
 import type { AdminCall } from '../../../calls/call.ts';
-import { anyObject } from '../../../calls/object-call.ts';
-import { userMembers } from '../../../openapi/requests/objects.ts';
 import { userDetail } from '../../../replies/admin/users.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
 import { userPart } from '../../../replies/users.ts';
+import { userMembers } from '../../../requests/objects.ts';
 import { json, noBody, route, smallBody, userBody } from '../../../route.ts';
 import { mostCounted } from '../../../services/operator/devices/devices.ts';
 import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
@@ -114,8 +113,7 @@ export default [
     auth: 'admin',
     role: 'operator',
     limit: userBody,
-    body: anyObject,
-    documentedBody: userMembers,
+    body: userMembers,
     reply: userDetail,
     refusals: ['notFound', 'noSuchObject', ...ofUser, ...ofHooks],
     handle: async ({ operator, params, body }, { userAdmin }) =>

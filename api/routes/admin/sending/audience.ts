@@ -1,21 +1,24 @@
 import { z } from 'zod';
-import { jsonValue } from '../../../../shared/domain/json-schema.ts';
+import type { Json } from '../../../../shared/domain/json.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { audience } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
+import { partParsedByService } from '../../../requests/checked.ts';
 import { json, operatorBody, route } from '../../../route.ts';
 
-/** Target of a push; the service checks its members as of a push. */
+const members = {
+  ...queryBody.pick({ where: true, cql: true, channels: true, prod: true, topic: true }).shape,
+  ...devicesBody.pick({ device_ids: true, device_type: true, device_profile: true, vendor: true }).shape,
+};
+
+/** Members of the target of a push; the service parses them as of a push. */
+const targetMembers: Record<string, z.ZodType<Json | undefined>> = Object.fromEntries(
+  Object.entries(members).map(([name, schema]) => [name, partParsedByService(schema).optional()]),
+);
+
 const target = z.strictObject({
-  where: jsonValue.optional(),
-  cql: jsonValue.optional(),
-  channels: jsonValue.optional(),
-  device_ids: jsonValue.optional(),
-  device_type: jsonValue.optional(),
-  device_profile: jsonValue.optional(),
-  vendor: jsonValue.optional(),
-  prod: jsonValue.optional(),
-  topic: jsonValue.optional(),
+  ...targetMembers,
   sample: z
     .int('expected a whole number')
     .min(0)
@@ -23,13 +26,6 @@ const target = z.strictObject({
     .default(0)
     .describe('Devices to show.'),
   clauses: z.boolean('expected true or false').default(false).describe('Count without each clause too.'),
-});
-
-/** For the reference: the members as of a push. */
-const documentedTarget = target.extend({
-  ...queryBody.pick({ where: true, cql: true, channels: true, prod: true, topic: true }).shape,
-  ...devicesBody.pick({ device_ids: true, device_type: true, device_profile: true, vendor: true }).partial()
-    .shape,
 });
 
 /** Audience of a condition while it is written (protocol/admin-api.md#audience). */
@@ -44,13 +40,14 @@ export default [
     changesNothing: true,
     limit: operatorBody,
     body: target,
-    documentedBody: documentedTarget,
     reply: audience,
     refusals: ['notFound', ...ofPush],
     handle: async ({ operator, params, body, prodHeader, gone }, { audience: audiences }) => {
-      const { sample, clauses, ...members } = body;
-      const asked = Object.entries(members).filter(([, value]) => value !== undefined);
-      const request = { target: Object.fromEntries(asked), sample, clauses, prodHeader, gone };
+      const { sample, clauses, ...asked } = body;
+      const sent = jsonObject.parse(
+        Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined)),
+      );
+      const request = { target: sent, sample, clauses, prodHeader, gone };
       return json(await audiences.count(operator, params.appId ?? '', request));
     },
   }),

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
 import { detail, warningsIn, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
+import { parsedByService } from '../../../requests/checked.ts';
 import { json, type Reply, route } from '../../../route.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 import type { MovedAudience } from '../../../services/push/explain/dry-run.ts';
@@ -52,8 +52,7 @@ export default [
     limit: { rate: 'push', bodyBytesBelow, isObject: true },
     isBodyRequired: true,
     query: sendQuery,
-    body: jsonObject,
-    documentedBody: z.union([queryBody, devicesBody]),
+    body: parsedByService(z.union([queryBody, devicesBody])),
     status: 201,
     reply: { 201: sentPush, 409: movedAudience },
     refusals: ['notFound', ...ofPush],

@@ -117,7 +117,7 @@ export default [
     body: z.strictObject({
       where: z
         .union([jsonObject, z.array(jsonValue)])
-        .meta({ type: ['object', 'array'] })
+        .meta({ anyOf: [{ type: 'object' }, { type: 'array', items: { type: 'object' } }] })
         .describe('Condition on installations.'),
     }),
     reply: savedAudience,

@@ -4,6 +4,7 @@ import { queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { scheduledEntry } from '../../../replies/admin/sending.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
+import { refusedAs } from '../../../requests/checked.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
 import { pageQuery } from '../../../services/operator/lists/page-query.ts';
 
@@ -20,7 +21,13 @@ const listQuery = z.object({
 });
 
 const { push_time, expiration_time, expiration_interval } = queryBody.shape;
-const change = z.strictObject({ push_time, expiration_time, expiration_interval });
+const change = z
+  .strictObject({
+    push_time: refusedAs(push_time, { missing: 'invalidPushTime' }),
+    expiration_time,
+    expiration_interval,
+  })
+  .required({ push_time: true });
 
 export default [
   route({
@@ -47,7 +54,6 @@ export default [
     role: 'sender',
     limit: operatorBody,
     body: change,
-    documentedBody: change.required({ push_time: true }),
     reply: scheduledEntry,
     refusals: ['objectNotFound', 'invalidPushTime'],
     handle: async ({ operator, params, body }, { scheduled }) => {

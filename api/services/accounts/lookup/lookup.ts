@@ -3,7 +3,6 @@ import { countRows } from '../../../../shared/db/tables/selection.ts';
 import { findUser, selectUsers } from '../../../../shared/db/tables/users.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { readFlag } from '../../../../shared/domain/plain-values.ts';
 import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import {
   maxIncludes,
@@ -143,4 +142,4 @@ export class UserLookup {
   }
 }
 
-const hasAcl = (query: Record<string, unknown>): boolean => readFlag(query, 'returnACL');
+const hasAcl = (query: Record<string, unknown>): boolean => query.returnACL === true;

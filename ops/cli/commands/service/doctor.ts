@@ -1,15 +1,15 @@
-import type { Shell } from '../../report.ts';
+import { command } from '../../command.ts';
 
-/** Adds `carillon doctor`: checks the installation and recommends actions. */
-export function addDoctorCommand({ program, act }: Shell): void {
-  program
-    .command('doctor')
-    .description('check environment, database, secrets, credentials and processes, and recommend actions')
-    .action(
-      act(async () => {
-        // Loaded here, because other commands need neither database nor gateways.
-        const { runChecks } = await import('../../doctor/run-checks.ts');
-        return runChecks();
-      }),
-    );
-}
+/** `carillon doctor`: checks the installation and recommends actions. */
+export const doctorCommand = command(
+  'doctor',
+  'check environment, database, secrets, credentials and processes, and recommend actions',
+  {
+    takes: {},
+    run: async () => {
+      // Loaded here, because other commands need neither database nor gateways.
+      const { runChecks } = await import('../../doctor/run-checks.ts');
+      return runChecks();
+    },
+  },
+);

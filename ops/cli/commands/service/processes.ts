@@ -8,50 +8,59 @@ import type {
   buildConsoleSomewhere as BuildSomewhere,
 } from '../../../console/build.ts';
 import { readRunInfo } from '../../../local/run-info.ts';
-import { CommandFailure, type Report, type Shell } from '../../report.ts';
+import { flag, optional, rest } from '../../arguments.ts';
+import { command, group } from '../../command.ts';
+import { CommandFailure, type Report } from '../../report.ts';
 
 const upToDate = 'The database is up to date.';
 
-/** Adds the commands that start processes. Each loads its modules when it runs, so that other commands start fast. */
-export function addProcessCommands({ program, act, isJson }: Shell): void {
-  program
-    .command('up')
-    .description('start the whole service on this machine (what `npm start` runs)')
-    .action(act(() => startUp(isJson())));
-  program
-    .command('api')
-    .description('start one api process')
-    .action(act(() => startProcess('api', isJson())));
-  program
-    .command('dispatcher')
-    .description('start one dispatcher process')
-    .action(act(() => startProcess('dispatcher', isJson())));
-  program
-    .command('console')
-    .description('the web console')
-    .command('build')
-    .description(
-      'build the files of the console, for images and read-only disks; otherwise the first start does it',
-    )
-    .action(act(runConsoleBuild));
-  program
-    .command('migrate')
-    .description('migrate the database to the current version')
-    .option(
-      '--plan',
-      'run nothing; print what would run, the locks that it takes, and the size of the tables',
-    )
-    .option(
-      '--distribute',
-      'spread the tables over the servers of Citus by app_id; cannot be undone, see --plan',
-    )
-    .action(act(runMigrations));
-  program
-    .command('bench [name] [args...]')
-    .description('run a benchmark; without a name, list them')
-    .allowUnknownOption()
-    .action(act((name: string | undefined, args: string[]) => runBench(name, args, isJson())));
-}
+/**
+ * Commands that start processes. Each loads its modules when it runs, so that other commands start
+ * fast.
+ */
+export const processCommands = [
+  command('up', 'start the whole service on this machine (what `npm start` runs)', {
+    takes: {},
+    run: (_values, { isJson }) => startUp(isJson),
+  }),
+  command('api', 'start one api process', {
+    takes: {},
+    run: (_values, { isJson }) => startProcess('api', isJson),
+  }),
+  command('dispatcher', 'start one dispatcher process', {
+    takes: {},
+    run: (_values, { isJson }) => startProcess('dispatcher', isJson),
+  }),
+  command('migrate', 'migrate the database to the current version', {
+    example: 'migrate --plan',
+    takes: {
+      plan: flag(
+        '--plan',
+        'run nothing; print what would run, the locks that it takes, and the size of the tables',
+      ),
+      distribute: flag(
+        '--distribute',
+        'spread the tables over the servers of Citus by app_id; cannot be undone, see --plan',
+      ),
+    },
+    run: runMigrations,
+  }),
+  group('console', 'the web console'),
+  command(
+    'console build',
+    'build the files of the console, for images and read-only disks; otherwise the first start does it',
+    {
+      takes: {},
+      run: runConsoleBuild,
+    },
+  ),
+  command('bench', 'run a benchmark; without a name, list them', {
+    example: 'bench size',
+    takes: { name: optional('[name]'), args: rest('[args...]') },
+    setUp: (bench) => void bench.allowUnknownOption(),
+    run: ({ name, args }, { isJson }) => runBench(name, args, isJson),
+  }),
+];
 
 /** Imports a module by its path when a command needs it. */
 async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infer<T>> {
@@ -80,7 +89,10 @@ async function runBench(name: string | undefined, args: string[], isJson: boolea
   await bench(name, isJson ? [...args, '--json'] : args);
 }
 
-/** Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it runs. */
+/**
+ * Runs or plans the migrations. Needs only the database: DATABASE_URL, or the embedded one while it
+ * runs.
+ */
 async function runMigrations(options: { plan?: boolean; distribute?: boolean }): Promise<Report> {
   const config = readLocalConfig();
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;

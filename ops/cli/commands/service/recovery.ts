@@ -1,35 +1,48 @@
 import { z } from 'zod';
-import { systemClock } from '../../../../shared/clock.ts';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
 import type { HeldWork } from '../../../../shared/db/tables/restorations.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
 import type { holdRestored as HoldRestored, restore as Restore } from '../../../local/recovery/restore.ts';
 import { readRunInfo } from '../../../local/run-info.ts';
-import { CommandFailure, type Report, type Shell, UsageError } from '../../report.ts';
-import { pastTime } from '../../time.ts';
+import { argument, flag, optional, timeBefore } from '../../arguments.ts';
+import { command } from '../../command.ts';
+import { CommandFailure, type Report, UsageError } from '../../report.ts';
 
-/** Adds `carillon backup` and `carillon restore`. */
-export function addRecoveryCommands({ program, act }: Shell): void {
-  program
-    .command('backup <folder>')
-    .description(
-      'copy the embedded database, while it runs, and the secrets into a new folder below this one',
-    )
-    .option('--without-secrets', 'leave the secrets out: without them the copy cannot be read')
-    .action(act(runBackup));
-  program
-    .command('restore [folder]')
-    .description(
-      'put a backup in the place of the embedded database and hold what may have been sent since; without a folder, hold it ' +
-        'in a database that was restored with the tools of its server',
-    )
-    .option(
-      '--as-of <time>',
-      'time of the restored state, such as 2027-01-31T12:00Z (default: the newest backup)',
-    )
-    .action(act(runRestore));
-}
+/** `carillon backup` and `restore`. */
+export const recoveryCommands = [
+  command(
+    'backup',
+    'copy the embedded database, while it runs, and the secrets into a new folder below this one',
+    {
+      example: 'backup ./backups',
+      takes: {
+        folder: argument('<folder>'),
+        withoutSecrets: flag(
+          '--without-secrets',
+          'leave the secrets out: without them the copy cannot be read',
+        ),
+      },
+      run: ({ folder, ...options }) => runBackup(folder, options),
+    },
+  ),
+  command(
+    'restore',
+    'put a backup in the place of the embedded database and hold what may have been sent since; without a folder, hold it ' +
+      'in a database that was restored with the tools of its server',
+    {
+      example: 'restore ./backups/monday --as-of 2025-01-31T12:00Z',
+      takes: {
+        folder: optional('[folder]'),
+        asOf: timeBefore(
+          '--as-of <time>',
+          'time of the restored state, such as 2027-01-31T12:00Z (default: the newest backup)',
+        ),
+      },
+      run: ({ folder, asOf }) => runRestore(folder, asOf === undefined ? undefined : new Date(asOf)),
+    },
+  ),
+];
 
 const isFunction = (value: unknown) => typeof value === 'function';
 const backupModule = z.object({ backUp: z.custom<typeof BackUp>(isFunction) });
@@ -61,9 +74,7 @@ async function runBackup(folder: string, options: { withoutSecrets?: boolean }):
   return { document: backup, text: `${backup.path} (${megabytes} MB)\n${secrets}` };
 }
 
-async function runRestore(folder: string | undefined, options: { asOf?: string }): Promise<Report> {
-  const nowMs = systemClock.now();
-  const asOf = options.asOf === undefined ? undefined : new Date(pastTime('--as-of', options.asOf, nowMs));
+async function runRestore(folder: string | undefined, asOf: Date | undefined): Promise<Report> {
   const { restore, holdRestored } = await load('../../../local/recovery/restore.ts', restoreModule);
   const { dataDir, databaseUrl } = readLocalConfig();
   if (folder !== undefined) {

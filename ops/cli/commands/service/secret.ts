@@ -1,69 +1,52 @@
-import { z } from 'zod';
 import { sleep } from '../../../../shared/clock.ts';
-import { type Report, type Shell, table } from '../../report.ts';
-import { connect, type ServiceClient } from '../../service.ts';
+import type { Call, Reply } from '../../../client/client.ts';
+import { flag } from '../../arguments.ts';
+import { command, group } from '../../command.ts';
+import type { Report } from '../../report.ts';
+import { row } from '../../row.ts';
+import { connect } from '../../service.ts';
+import { table } from '../../table.ts';
 
-const path = '/secret/rotation';
 const pollMs = 1000;
 
-const byColumn = z.record(z.string(), z.number());
-const stateReply = z.looseObject({
-  keys: z.array(
-    z.looseObject({
-      id: z.string(),
-      isFirst: z.boolean(),
-      values: byColumn.nullable(),
-      mayBeRemoved: z.boolean(),
-    }),
+type State = Reply<'getSecretRotation'>;
+
+/** `carillon secret …`: the keys that encrypt at rest. */
+export const secretCommands = [
+  group('secret', 'keys of CARILLON_SECRET, which encrypt at rest'),
+  command(
+    'secret rotate',
+    'encrypt everything at rest under the first key of CARILLON_SECRET; run again, it goes on',
+    {
+      example: 'secret rotate --dry-run',
+      takes: {
+        dryRun: flag('--dry-run', 'change nothing; count the values by column and key'),
+        wait: flag('--no-wait', 'request it and return: dispatchers do it'),
+      },
+      run: rotate,
+    },
   ),
-  other: byColumn.nullable(),
-  left: z.number().nullable(),
-  rotation: z
-    .looseObject({
-      state: z.string(),
-      pass: z.number(),
-      expected: z.number(),
-      changed: z.number(),
-      unreadable: byColumn,
-    })
-    .nullable(),
-  mismatches: z.array(z.object({ kind: z.string(), host: z.string(), pid: z.number(), problem: z.string() })),
-});
-type State = z.infer<typeof stateReply>;
+  row('secret status', 'the state of the last rotation, and which keys may be removed', {
+    operation: 'getSecretRotation',
+    show: describe,
+  }),
+];
 
-/** Adds `carillon secret …`: the keys that encrypt at rest. */
-export function addSecretCommands({ program, act }: Shell): void {
-  const secret = program.command('secret').description('keys of CARILLON_SECRET, which encrypt at rest');
-  secret
-    .command('rotate')
-    .description('encrypt everything at rest under the first key of CARILLON_SECRET; run again, it goes on')
-    .option('--dry-run', 'change nothing; count the values by column and key')
-    .option('--no-wait', 'request it and return: dispatchers do it')
-    .action(act(rotate));
-  secret
-    .command('status')
-    .description('the state of the last rotation, and which keys may be removed')
-    .action(act(status));
-}
-
-async function rotate({ dryRun, wait }: { dryRun?: boolean; wait: boolean }): Promise<Report> {
-  const service = await connect();
-  if (dryRun === true) return reportOf(await service.admin('GET', `${path}?count=1`), 'no');
-  const requested = await service.admin('POST', path);
-  if (!wait) return reportOf(requested, 'no');
-  return reportOf(await untilDone(service), 'whenLeft');
-}
-
-async function status(): Promise<Report> {
-  return reportOf(await (await connect()).admin('GET', path), 'no');
+async function rotate({ dryRun, wait }: { dryRun?: true; wait?: true }): Promise<Report> {
+  const { call } = await connect();
+  if (dryRun) return reportOf(await call('getSecretRotation', { query: { count: '1' } }));
+  const requested = await call('rotateSecret');
+  if (!wait) return reportOf(requested);
+  const done = await untilDone(call);
+  return { ...reportOf(done), isBad: done.left !== 0 };
 }
 
 /** Polls until the rotation is done, and shows its progress on standard error. */
-async function untilDone(service: ServiceClient): Promise<unknown> {
+async function untilDone(call: Call): Promise<State> {
   let shown = '';
   for (;;) {
-    const reply = await service.admin('GET', path);
-    const { rotation } = stateReply.parse(reply);
+    const reply = await call('getSecretRotation');
+    const { rotation } = reply;
     if (rotation?.state !== 'running') return reply;
     const { pass, changed, expected } = rotation;
     const line = pass === 0 ? 'waits for a dispatcher' : `pass ${pass}: ${changed} of ${expected} values`;
@@ -73,10 +56,10 @@ async function untilDone(service: ServiceClient): Promise<unknown> {
   }
 }
 
-function reportOf(document: unknown, bad: 'no' | 'whenLeft'): Report {
-  const state = stateReply.parse(document);
-  const isBad = bad === 'whenLeft' && state.left !== 0;
-  return { document, text: [countsOf(state), ...sentencesOf(state)].join('\n'), isBad };
+const reportOf = (state: State): Report => ({ document: state, text: describe(state) });
+
+function describe(state: State): string {
+  return [countsOf(state), ...sentencesOf(state)].join('\n');
 }
 
 /** Returns the numbers of values, one line for each column and one column for each key. */

@@ -127,7 +127,7 @@ export async function recordCaptchas(calls: ExampleRecorder, service: TestServic
   const { app } = calls;
   calls.app = await service.api.createApp({ captchaForSms: true });
   const { captcha_token } = await calls.send('requestCaptcha', {
-    query: { width: '100', height: '40', ttl: '60' },
+    query: { width: 100, height: 40, ttl: 60 },
   });
   const { code } = await calls.send('revealCaptcha', { path: { token: captcha_token } });
   await calls.send('verifyCaptcha', { body: { captcha_code: code, captcha_token } });

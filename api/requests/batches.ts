@@ -1,0 +1,53 @@
+import { z } from 'zod';
+import { jsonObject } from '../../shared/domain/json-schema.ts';
+import { maxItems } from '../services/batch/items.ts';
+import { partParsedByService, refusedAs } from './checked.ts';
+
+/** Bodies of batches (protocol/objects.md#batches). A fault of one call is the reply to this call. */
+
+const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
+const params = jsonObject
+  .nullish()
+  .describe('Further query parameters; values that are no texts are sent as JSON.');
+
+const call = z.object({
+  method: z.enum(['GET', 'POST', 'PUT', 'DELETE']).optional().describe('`GET` by default.'),
+  path,
+  params,
+  body: jsonObject.optional().describe('Body of the call.'),
+});
+
+/** List of requests. */
+const requestsOf = (item: z.ZodType) =>
+  refusedAs(z.array(partParsedByService(item)).max(maxItems), {
+    invalid: 'malformedJson',
+    tooBig: 'tooLarge',
+    isNamed: true,
+  });
+
+/** Batch of calls. */
+export const batchBody = z.object({
+  requests: requestsOf(call).describe('Calls; replies are in their order.'),
+});
+
+const child = z.object({
+  className: z.string(),
+  cid: z.string().describe('`__internalId` of the object.'),
+  key: z.string().describe('Member that points to the object.'),
+});
+
+const save = call.extend({
+  method: z.enum(['POST', 'PUT']),
+  body: z
+    .looseObject({
+      __internalId: z.string().optional().describe('Id of the object, or one that the client made.'),
+      __children: z.array(child).optional().describe('Members that point to objects of the same batch.'),
+    })
+    .nullish()
+    .describe('Members of the object.'),
+});
+
+/** Batch of objects to save. */
+export const batchSaveBody = z.object({
+  requests: requestsOf(save).describe('Saves; children are saved first.'),
+});

@@ -1,0 +1,166 @@
+import { z } from 'zod';
+import { lastBadge, textForms, textRules } from '../../shared/domain/installations/members.ts';
+import { deviceTypes } from '../../shared/domain/labels.ts';
+import { roleName } from '../../shared/domain/objects/acl.ts';
+import { usernameForm } from '../../shared/domain/users/members.ts';
+import { address, code, phone } from './accounts.ts';
+import { describedBy, openBody, refusedAs } from './checked.ts';
+
+/**
+ * Bodies with users, installations and roles. The services check what concerns several members, and
+ * the results of operations.
+ */
+
+/** Changes of a stored value (protocol/objects.md#operations). */
+const operation = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
+  z.looseObject({ __op: z.enum(names) });
+const deletion = operation('Delete');
+const counterOperation = operation('Increment', 'Decrement', 'Delete', 'Batch');
+const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch').extend({
+  objects: z.array(z.unknown()).optional(),
+});
+
+/** Writes null for a value that removes a member: `Delete`, or an empty text where `isEmpty` is set. */
+const orRemoval = <S extends z.ZodType>(schema: S, { isEmpty = false } = {}) =>
+  z.preprocess(
+    (value) => ((isEmpty && value === '') || deletion.safeParse(value).success ? null : value),
+    schema.nullish(),
+  );
+
+const acl = refusedAs(
+  orRemoval(
+    z.record(z.string(), z.strictObject({ read: z.boolean().optional(), write: z.boolean().optional() })),
+  ),
+  { invalid: 'invalidAcl' },
+).describe('Permissions by user id, `role:<name>`, or `*` for every caller.');
+
+const text = z.string().max(255);
+
+const removable = <S extends z.ZodType>(schema: S) => orRemoval(schema, { isEmpty: true });
+const formed = (form: keyof typeof textForms) =>
+  z.string(`must be ${textRules[form]}`).regex(textForms[form], `must be ${textRules[form]}`);
+const removableText = (form: keyof typeof textForms) => removable(formed(form));
+
+/** A member that names the device: an empty text counts as absent. */
+const lasting = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (value === '' ? null : value), schema.nullish());
+/** The same in a change: its removal is refused with a code of its own. */
+const unchanged = <S extends z.ZodType>(schema: S) =>
+  describedBy(
+    z.preprocess((value) => (value === '' ? null : value), z.union([deletion, schema]).nullish()),
+    lasting(schema),
+  );
+
+const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
+
+const tokenText = 'Token of APNs; required for `ios`.';
+const installationIdText = 'Id that the client made; required for `android`. Never changes.';
+const typeText = 'Type of the device; required for a new installation, and never changes.';
+const deviceType = z.enum([...deviceTypes], `must be one of ${deviceTypes.join(', ')}`);
+const ofToken = { invalid: 'invalidDeviceToken', isNamed: true } as const;
+
+/** Members that name a device, at its registration or in a change. */
+const identity = (member: typeof lasting | typeof unchanged) => ({
+  deviceType: member(deviceType).describe(typeText),
+  deviceToken: refusedAs(member(formed('shortId')), ofToken).describe(tokenText),
+  installationId: member(formed('shortId')).describe(installationIdText),
+});
+
+const device = {
+  registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
+  vendor: removableText('vendor').describe('Vendor of `registrationId`: a wire name or a neutral one.'),
+  deviceProfile: removableText('profileName').describe('Name of the push profile; `_default` by default.'),
+  apnsTopic: removableText('plain').describe('Topic of APNs (bundle id).'),
+  pgwTopic: removableText('plain').describe('Same as `apnsTopic`.'),
+  apnsTeamId: removableText('plain').describe('Team of APNs.'),
+  pgwTeamId: removableText('plain').describe('Same as `apnsTeamId`.'),
+  channels: refusedAs(removable(z.union([z.array(text), listOperation], 'must be a list of texts')), {
+    invalid: 'invalidChannel',
+    isNamed: true,
+  }).describe('Subscribed channels, or an operation that adds or removes some.'),
+  valid: lasting(z.boolean('must be true or false')).describe(
+    '`false`: no pushes are sent to the installation.',
+  ),
+  timeZone: removableText('plain').describe('Time zone of the device.'),
+  badge: removable(
+    z.union(
+      [z.int(badgeRule).min(-lastBadge, badgeRule).max(lastBadge, badgeRule), counterOperation],
+      badgeRule,
+    ),
+  ).describe('Number that `badge: "Increment"` of a push counts up.'),
+};
+
+/** Changes of an installation (protocol/installations.md#registration); other members are custom. */
+export const installationChanges = openBody({ ...identity(unchanged), ...device });
+
+/** Registration of an installation. */
+export const registrationBody = openBody({
+  ...identity(lasting),
+  ...device,
+  objectId: z.string().optional().describe('Id of an installation that exists.'),
+});
+
+const accounts = z.record(
+  z.string(),
+  refusedAs(z.looseObject({}).nullable(), { invalid: 'linkedIdMissing' }),
+);
+/** `Delete` removes all accounts, null none. */
+const authData = describedBy(z.union([accounts, deletion]).nullish(), accounts.nullish()).describe(
+  'Third-party accounts by platform; null unlinks one.',
+);
+
+const user = {
+  username: refusedAs(z.string().regex(usernameForm), {
+    empty: 'usernameMissing',
+    invalid: 'invalidUsername',
+  })
+    .optional()
+    .describe('Unique name; required with `password` at sign-up.'),
+  password: refusedAs(z.string().max(1024), { invalid: 'invalidPassword' }).optional(),
+  email: refusedAs(orRemoval(address), { invalid: 'invalidEmail' }).describe('Unique address.'),
+  mobilePhoneNumber: refusedAs(orRemoval(z.string()), { invalid: 'invalidPhone' }).describe(
+    'Number with a country code; one without it belongs to +86.',
+  ),
+  authData,
+  ACL: acl,
+};
+
+/** Members of a new user, or changes of a user (protocol/users.md#calls-for-users); other members are custom. */
+export const userMembers = openBody(user);
+
+/** Hints for a deletion. */
+export const deletionBody = openBody({
+  __ignore_hooks: z
+    .unknown()
+    .optional()
+    .describe('Hooks to leave out; see protocol/functions.md#ignored-hooks.'),
+});
+
+/** Sign-up or login by a code (protocol/codes.md#phone-accounts). */
+export const phoneLoginBody = openBody({
+  ...user,
+  mobilePhoneNumber: phone.describe('Number that the code was sent to.'),
+  smsCode: code.describe('Code of the general code service.'),
+});
+
+const relation = z
+  .union([
+    operation('AddRelation', 'RemoveRelation', 'Batch'),
+    z.looseObject({ __type: z.literal('Relation') }),
+  ])
+  .optional()
+  .describe('`objects`: at most 1,000 pointers; `Batch` has up to ten operations in `ops`.');
+
+const role = { users: relation, roles: relation, ACL: acl };
+
+/** New role (protocol/roles.md#role-fields); other members are custom. */
+export const roleBody = openBody({
+  name: refusedAs(z.string().regex(roleName), {
+    missing: 'invalidRoleName',
+    invalid: 'invalidRoleName',
+  }).describe('Unique name; never changes.'),
+  ...role,
+});
+
+/** Changes of a role. */
+export const roleChanges = openBody(role);

@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import { flagQuery } from '../../shared/domain/plain-values.ts';
+import { refusedAs } from './checked.ts';
+
+/**
+ * Query parameters of calls that read and write objects (protocol/queries.md#query-parameters). Other
+ * parameters are ignored. The services read the texts: conditions, lists of names, numbers.
+ */
+
+const parameters = <const S extends z.ZodRawShape>(shape: S) =>
+  refusedAs(z.object(shape), { invalid: 'invalidQuery', isNamed: true });
+
+const text = z.string().optional();
+const flag = flagQuery;
+const name = z.string().max(128);
+
+/** Whole number of a query: digits only, since `Number` also reads 0x50 and blanks. */
+export const wholeNumber = <S extends z.ZodType>(schema: S) =>
+  z.preprocess(
+    (value) => (typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value),
+    schema,
+  );
+
+const where = text.describe(
+  'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
+);
+/** Every text is taken: one that is no number from 1 to 1,000 counts as 100. */
+const limit = text.describe(
+  'Number of objects: 1 to 1,000, and 0 with `count=1`; 100 by default and for any other value.',
+);
+const keys = text.describe('Members to return, separated by commas; `-name` leaves a member out.');
+const include = text.describe(
+  'Pointers to replace by their objects, separated by commas; `a.b` leads deeper.',
+);
+const returnAcl = flag.describe('Replies show `ACL`.');
+
+const part = { keys, include };
+
+/** Parameters of a list. */
+const list = {
+  where,
+  limit,
+  skip: wholeNumber(z.union([z.int().min(0), z.literal('')]).optional())
+    .optional()
+    .describe('Number of objects to leave out.'),
+  order: text.describe('Up to ten members, separated by commas; `-name` sorts descending.'),
+  ...part,
+  count: flag.describe('`1`: the reply has the number of all matches.'),
+};
+
+/** List of installations. */
+export const installationListQuery = parameters({ ...list, returnACL: returnAcl });
+/** List of users. */
+export const userListQuery = parameters({ ...list, returnACL: returnAcl });
+/** List of roles. */
+export const roleListQuery = parameters({
+  ...userListQuery.shape,
+  redirectClassNameForKey: z
+    .enum(['users', 'roles'])
+    .optional()
+    .describe('With `$relatedTo` in `where`: lists the members of this relation and names their class.'),
+});
+
+/** Read of one installation. */
+export const installationReadQuery = parameters({ ...part, returnACL: returnAcl });
+/** Read of one user or role. */
+export const objectReadQuery = parameters({ ...part, returnACL: returnAcl });
+
+const fetching = {
+  fetchWhenSave: flag.describe('The reply has the new values.'),
+  new: flag.describe('Same as `fetchWhenSave`.'),
+};
+
+/** Creation of an object. */
+export const createQuery = parameters(fetching);
+/** Update of an object. */
+export const updateQuery = parameters({
+  ...fetching,
+  where: text.describe('Condition as JSON that the object must meet; otherwise 305.'),
+});
+/** Deletion of objects. */
+export const deleteQuery = parameters({ where: updateQuery.shape.where });
+
+/** Sign-up by a third-party account or by a number. */
+export const signUpQuery = parameters({
+  failOnNotExist: flag.describe('An account that does not exist is 211 and is not created.'),
+});
+
+/** Read of the user that a session token belongs to. */
+export const ownUserQuery = parameters({
+  // Two tokens are an unknown one.
+  session_token: z
+    .union([z.string(), z.array(z.string())])
+    .optional()
+    .describe('Session token of clients that send no header.'),
+});
+
+/** Scan of a class. */
+export const scanQuery = parameters({
+  where,
+  limit,
+  keys,
+  scan_key: name
+    .optional()
+    .describe(
+      'Sort order: `objectId` (default), `createdAt`, `updatedAt` or a member; `-name` sorts descending.',
+    ),
+  cursor: text.describe('`cursor` of the page before; valid for 10 minutes.'),
+});
+
+/** CQL statement. */
+export const cqlQuery = parameters({
+  cql: z.string().max(16_384).describe('`select` statement.'),
+  pvalues: text.describe('Values of the placeholders `?`, as a JSON list.'),
+});
+
+/**
+ * Tells whether the reply to a write has the new values (protocol/objects.md#replies-with-values).
+ * The JavaScript SDK sends `new`, the others `fetchWhenSave`.
+ */
+export const isFetching = ({ fetchWhenSave, new: isNew }: z.infer<typeof createQuery>): boolean =>
+  fetchWhenSave === true || isNew === true;

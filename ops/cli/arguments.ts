@@ -1,0 +1,182 @@
+import { Argument, type Command, Option } from 'commander';
+import { systemClock } from '../../shared/clock.ts';
+import type { JsonObject } from '../../shared/domain/json.ts';
+import { type ConnectorId, connectorIds } from '../../shared/domain/labels.ts';
+import { asUnchecked, type Unchecked } from '../client/client.ts';
+import { dictionaryOrFile, wholeNumber } from './input.ts';
+import type { ServiceClient } from './service.ts';
+import { anyTime, futureTime, pastTime } from './time.ts';
+
+/** Argument or option of a command that gives a value of type `T`, if it is used. */
+export interface Source<T> {
+  declared: Argument | Option;
+  /** Reads the value that the text stands for, such as the content of a file. */
+  read?: (text: string) => Promise<T>;
+  /** Replaces the value by another one that the service knows. */
+  resolve?: (service: ServiceClient, appId: string, value: string) => Promise<string>;
+  /** Only for the type check. */
+  readonly value?: T;
+}
+
+/** A source that always gives a value: a required argument or option, or one with a default. */
+export interface SureSource<T> extends Source<T> {
+  isSure: true;
+}
+
+export type Sources = Readonly<Record<string, Source<unknown>>>;
+
+/** Values of the sources, by their names. */
+export type Values<S> = {
+  [M in keyof S]: S[M] extends SureSource<infer T> ? T : S[M] extends Source<infer T> ? T | undefined : never;
+};
+
+/** Reads the values that a command was given, in the order of their declaration. */
+export async function valuesOf<S extends Sources>(command: Command, sources: S): Promise<Values<S>> {
+  const values: Record<string, unknown> = {};
+  for (const [name, source] of Object.entries(sources)) values[name] = await readValue(command, source);
+  return values as Values<S>;
+}
+
+function readValue(command: Command, { declared, read }: Source<unknown>): unknown {
+  const value: unknown =
+    declared instanceof Argument
+      ? command.processedArgs[command.registeredArguments.indexOf(declared)]
+      : // A command and the one above it may have the same option, which the upper one takes.
+        command.optsWithGlobals()[declared.attributeName()];
+  return read && typeof value === 'string' ? read(value) : value;
+}
+
+/** A required argument: `<name>`. */
+export const argument = (name: `<${string}>`, about = ''): SureSource<string> => ({
+  declared: new Argument(name, about),
+  isSure: true,
+});
+
+/** A required argument with a value that `parse` makes of its text; `parse` throws `UsageError`. */
+export const parsedArgument = <T>(
+  name: `<${string}>`,
+  about: string,
+  parse: (text: string) => T,
+): SureSource<T> => ({ declared: new Argument(name, about).argParser(parse), isSure: true });
+
+/** A required argument with one of these values. */
+export const oneOf = <const T extends string>(name: `<${string}>`, values: readonly T[]): SureSource<T> => ({
+  declared: new Argument(name).choices(values),
+  isSure: true,
+});
+
+/** An argument that may be left out: `[name]`. */
+export const optional = (name: `[${string}]`, about = ''): Source<string> => ({
+  declared: new Argument(name, about),
+});
+
+/** The last arguments: `<name...>` or `[name...]`. */
+export const rest = (name: string, about = ''): SureSource<string[]> => ({
+  declared: new Argument(name, about),
+  isSure: true,
+});
+
+/** An option with any text. */
+export const text = (flags: string, about: string): Source<string> => ({
+  declared: new Option(flags, about),
+});
+
+/** An option without a value. */
+export const flag = (flags: string, about: string): Source<true> => ({ declared: new Option(flags, about) });
+
+/** An option without a value that stands for `value`. */
+export const preset = <const T>(flags: string, about: string, value: T): Source<T> => ({
+  declared: new Option(flags, about).preset(value),
+});
+
+/** An option with one of these values. */
+export const choice = <const T extends string>(
+  flags: string,
+  about: string,
+  values: readonly T[],
+): Source<T> => ({ declared: new Option(flags, about).choices(values) });
+
+/** An option with several of these values. */
+export const choices = <const T extends string>(
+  flags: string,
+  about: string,
+  values: readonly T[],
+): Source<T[]> => ({ declared: new Option(flags, about).choices(values) });
+
+/**
+ * An option with a value that `parse` makes of its text; `parse` gets the name of the option and
+ * throws `UsageError`.
+ */
+export function parsed<T>(flags: string, about: string, parse: (name: string, text: string) => T): Source<T> {
+  const option = new Option(flags, about);
+  return { declared: option.argParser((value) => parse(option.long ?? flags, value)) };
+}
+
+/** An option with a whole number. */
+export const whole = (flags: string, about: string, min = 0): Source<number> =>
+  parsed(flags, about, (name, value) => wholeNumber(name, value, min));
+
+/** An option with a time. */
+export const time = (flags: string, about: string): Source<string> => parsed(flags, about, anyTime);
+
+/** An option with a time in the future. */
+export const timeAhead = (flags: string, about: string): Source<string> =>
+  parsed(flags, about, (name, value) => futureTime(name, value, systemClock.now()));
+
+/** An option with a time in the past. */
+export const timeBefore = (flags: string, about: string): Source<string> =>
+  parsed(flags, about, (name, value) => pastTime(name, value, systemClock.now()));
+
+/** An option with several values, given one by one or with commas between them. */
+export const list = (flags: string, about: string): Source<string[]> => ({
+  declared: new Option(flags, about).argParser((value: string, before: string[] = []) => [
+    ...before,
+    ...value.split(','),
+  ]),
+});
+
+/** An option with a JSON object, or with the file of one. */
+export const json = (flags: string, about: string): Source<JsonObject> => ({
+  declared: new Option(flags, about),
+  read: dictionaryOrFile,
+});
+
+/** Makes an option mandatory. */
+export function required<T>(source: Source<T>): SureSource<T> {
+  if (source.declared instanceof Option) source.declared.makeOptionMandatory();
+  return { ...source, isSure: true };
+}
+
+/** Gives an option a default. */
+export function withDefault<T>(source: Source<T>, value: T): SureSource<T> {
+  source.declared.default(value);
+  return { ...source, isSure: true };
+}
+
+/** An argument with a JSON object, or with the file of one. Only the service checks its members. */
+export const members = (name: `<${string}>`, about: string): SureSource<Unchecked> => ({
+  declared: new Argument(name, about),
+  read: async (value) => asUnchecked(await dictionaryOrFile(value)),
+  isSure: true,
+});
+
+/**
+ * An argument that names a device: an objectId, an installationId, a token or a registration id.
+ */
+export const device = (name: `<${string}>`, about = ''): SureSource<string> => ({
+  ...argument(name, about),
+  resolve: (service, appId, id) => service.deviceId(appId, id),
+});
+
+/** The option that names the application. */
+export const app = () => text('--app <appId>', 'the application; not needed when there is only one');
+
+/** The option of commands about the failures of one connector. */
+export const connector = (): Source<ConnectorId> =>
+  choice('--connector <id>', 'only of this connector', connectorIds);
+
+/** Options of a list in pages. */
+export const page = () => ({
+  limit: whole('--limit <n>', 'largest number of results, at most 200', 1),
+  cursor: text('--cursor <next>', '`next` of the page before'),
+});

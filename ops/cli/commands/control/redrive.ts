@@ -1,0 +1,143 @@
+import { displayName } from '../../../../shared/domain/labels.ts';
+import { redrivenOutcomes } from '../../../../shared/domain/pushes/push.ts';
+import type { Input, Reply } from '../../../client/client.ts';
+import {
+  app,
+  choices,
+  connector,
+  flag,
+  optional,
+  text,
+  timeBefore,
+  type Values,
+  whole,
+} from '../../arguments.ts';
+import { command } from '../../command.ts';
+import { ownText, reasonIn, section, sentenceIn } from '../../language.ts';
+import { CommandFailure, type Report, UsageError } from '../../report.ts';
+import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
+import { table } from '../../table.ts';
+import { expiry } from '../send/content.ts';
+
+/** Pushes that one command redrives. */
+const maxPushes = 200;
+
+const options = {
+  id: optional('[objectId]', 'the push'),
+  app: app(),
+  all: flag('--all', 'every such push instead of one, at most 200, newest first'),
+  dryRun: flag('--dry-run', 'send nothing: show how many get it, and the limits that apply'),
+  outcomes: choices('--outcome <outcomes...>', 'only with these outcomes', redrivenOutcomes),
+  connector: connector(),
+  reason: text('--reason <reason>', 'only with this reason, as `carillon failures` shows it'),
+  from: timeBefore('--from <time>', 'only those that ended at this time or later (ISO 8601)'),
+  to: timeBefore('--to <time>', 'only those that ended before this time (ISO 8601)'),
+  includeUnsure: flag(
+    '--include-unsure',
+    'also those whose gateway did not answer: the push may arrive twice',
+  ),
+  expire: expiry(),
+  flow_control: whole('--flow-control <per second>', 'limit of recipients per second, at least 1000', 1),
+  idempotencyKey: text(
+    '--idempotency-key <id>',
+    'id of the request; a repetition within 5 minutes sends nothing',
+  ),
+};
+type Options = Values<typeof options>;
+
+/** `carillon redrive`: sends finished pushes again to those that they did not reach. */
+export const redriveCommand = command(
+  'redrive',
+  'send a finished push again to those who failed, expired or were capped, each at most once',
+  {
+    example: 'redrive Xk3vD9wq0TgTz1aB --outcome failed --dry-run',
+    takes: options,
+    run: redrive,
+  },
+);
+
+interface Redriving {
+  service: ServiceClient;
+  appId: string;
+  body: Input<'redriveAppPush'>['body'];
+  headers: Record<string, string>;
+}
+
+async function redrive(values: Options): Promise<Report> {
+  const { id, app: asked, all, dryRun, expire, idempotencyKey, ...members } = values;
+  if ((id === undefined) === (all === undefined))
+    throw new UsageError('say which push: an objectId, or --all');
+  const service = await connect();
+  const redriving: Redriving = {
+    service,
+    appId: await chooseAppId(service, asked),
+    body: { ...members, ...expire },
+    headers: idempotencyKey === undefined ? {} : { 'Idempotency-Key': idempotencyKey },
+  };
+  if (id === undefined) return redriveAll(redriving, values);
+  if (dryRun) return describeForecast(await explain(redriving, id), members.includeUnsure === true);
+  const document = await send(redriving, id);
+  return { document, text: `Redrive ${document.objectId} is accepted.` };
+}
+
+const explain = ({ service, appId, body, headers }: Redriving, id: string) =>
+  service.call('explainRedrive', { path: { appId, id }, body, headers });
+
+const send = ({ service, appId, body, headers }: Redriving, id: string) =>
+  service.call('redriveAppPush', { path: { appId, id }, body, headers });
+
+function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: boolean): Report {
+  const { devices, failures, causes, texts } = reply;
+  const left = [
+    [failures.redriven, 'redriven'],
+    [isUnsureIncluded ? 0 : failures.unsure, 'unsure'],
+    [failures.gone, 'gone'],
+    [failures.notKept, 'notKept'],
+  ] as const;
+  const text = [
+    ownText('redriveTo', { devices }),
+    ...(isUnsureIncluded && failures.unsure > 0 ? [ownText('mayRepeat', { devices: failures.unsure })] : []),
+    ...section(
+      'leftOut',
+      left.flatMap(([n, why]) => (n > 0 ? [ownText(why, { devices: n })] : [])),
+    ),
+    ...section(
+      'causes',
+      causes.map(
+        ({ n, connector, outcome, reason, meaning }) =>
+          `${n} ${displayName(connector)} ${outcome}: ${reasonIn(reason, meaning)}`,
+      ),
+    ),
+    ...section('limits', texts.limits.map(sentenceIn)),
+    '',
+    sentenceIn(texts.pace),
+  ].join('\n');
+  return { document: reply, text };
+}
+
+/** What became of one push: its redrive, the dry run of it, or the refusal. */
+type Result = { push: string; reply: unknown } | { push: string; refused: string };
+
+/**
+ * Redrives every undelivered push, one after the other; a push that is refused does not stop the
+ * others.
+ */
+async function redriveAll(redriving: Redriving, { connector: only, reason, from, to, dryRun }: Options) {
+  const { service, appId } = redriving;
+  const query = { connector: only, reason, from, to, limit: maxPushes };
+  const undelivered = await service.call('listUndelivered', { path: { appId }, query });
+  const results: Result[] = [];
+  const rows: [string, string | number][] = [];
+  for (const { objectId: push } of undelivered.results)
+    try {
+      const reply = await (dryRun ? explain(redriving, push) : send(redriving, push));
+      results.push({ push, reply });
+      rows.push([push, 'devices' in reply ? reply.devices : reply.objectId]);
+    } catch (error) {
+      if (!(error instanceof CommandFailure) || error.code !== 409) throw error;
+      results.push({ push, refused: error.message });
+      rows.push([push, error.message]);
+    }
+  const text = rows.length > 0 ? table(['push', dryRun ? 'devices' : 'redrive'], rows) : 'Nothing was found.';
+  return { document: { results }, text };
+}

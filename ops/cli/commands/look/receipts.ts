@@ -1,0 +1,57 @@
+import { displayName } from '../../../../shared/domain/labels.ts';
+import { app, connector, flag, page, type Values } from '../../arguments.ts';
+import { command } from '../../command.ts';
+import type { Report } from '../../report.ts';
+import { row } from '../../row.ts';
+import { chooseAppId, connect } from '../../service.ts';
+
+const redriveOptions = {
+  app: app(),
+  connector: connector(),
+  dryRun: flag('--dry-run', 'change nothing: count those that could be processed'),
+};
+
+/** `carillon receipts`: calls of gateways that could not be processed. */
+export const receiptCommands = [
+  row('receipts', 'list calls of gateways with receipts that could not be processed, newest first', {
+    example: 'receipts --connector vendor_a',
+    operation: 'listFailedReceipts',
+    query: { connector: connector(), ...page() },
+    columns: {
+      at: 'at',
+      gateway: (one) => displayName(one.connector),
+      bytes: 'bytes',
+      status: 'status',
+      reason: 'reason',
+    },
+  }),
+  command(
+    'receipts redrive',
+    'process them again with the credentials of now; those that are refused again stay',
+    {
+      example: 'receipts redrive --dry-run',
+      takes: redriveOptions,
+      run: redrive,
+    },
+  ),
+];
+
+async function redrive({
+  app: asked,
+  connector: only,
+  dryRun,
+}: Values<typeof redriveOptions>): Promise<Report> {
+  const service = await connect();
+  const path = { appId: await chooseAppId(service, asked) };
+  const sum = { processed: 0, refused: 0 };
+  for (let cursor: string | undefined, isLast = false; !isLast; ) {
+    const operation = dryRun ? 'explainReceiptRedrive' : 'redriveReceipts';
+    const reply = await service.call(operation, { path, body: { connector: only, cursor } });
+    sum.processed += reply.processed;
+    sum.refused += reply.refused;
+    cursor = reply.next ?? undefined;
+    isLast = reply.next === null;
+  }
+  const done = dryRun ? 'could be processed. Nothing was changed.' : 'were processed.';
+  return { document: sum, text: `${sum.processed} calls ${done} ${sum.refused} are refused again.` };
+}

@@ -1,0 +1,43 @@
+import { displayName } from '../../../../shared/domain/labels.ts';
+import type { Reply } from '../../../client/client.ts';
+import { app, argument, flag, type Values, whole } from '../../arguments.ts';
+import { command } from '../../command.ts';
+import type { Report } from '../../report.ts';
+import { chooseAppId, connect } from '../../service.ts';
+import { table } from '../../table.ts';
+
+const options = {
+  id: argument('<objectId>', 'the push'),
+  app: app(),
+  progress: flag('--progress', 'outcomes, rate and seconds left'),
+  timeline: whole('--timeline <seconds>', 'recipients by connector in steps of so many seconds', 1),
+};
+
+/** `carillon record`: a push with its checked request, its progress, or its course. */
+export const recordCommand = command('record', 'show a push with its request, or how far it is', {
+  example: 'record Xk3vD9wq0TgTz1aB --progress',
+  takes: options,
+  run: show,
+});
+
+async function show({ id, app: asked, progress, timeline: step }: Values<typeof options>): Promise<Report> {
+  const service = await connect();
+  const path = { id, appId: await chooseAppId(service, asked) };
+  if (step !== undefined)
+    return describeTimeline(await service.call('getPushTimeline', { path, query: { step } }));
+  const document = await service.call(progress ? 'getPushProgress' : 'getAppPush', { path });
+  return { document, text: JSON.stringify(document, null, 2) };
+}
+
+function describeTimeline(course: Reply<'getPushTimeline'>): Report {
+  const rows = Object.entries(course.connectors).flatMap(([connector, { sent, other }]) =>
+    sent.map((count, at) => [
+      `+${(at * course.stepMs) / 1000} s`,
+      displayName(connector),
+      count,
+      other[at] ?? 0,
+    ]),
+  );
+  const shown = table(['after', 'connector', 'handed over', 'other outcomes'], rows);
+  return { document: course, text: `From ${course.from}\n\n${shown}` };
+}

@@ -1,0 +1,67 @@
+import { displayName } from '../../../../shared/domain/labels.ts';
+import type { Reply } from '../../../client/client.ts';
+import { text } from '../../arguments.ts';
+import { listed, row } from '../../row.ts';
+import { table } from '../../table.ts';
+
+/** `carillon usage` and `quotas`: usage and cost of an app on a day. */
+export const usageCommands = [
+  row('usage', 'calls, recipients and fees of a day', {
+    example: 'usage --from 2027-01-01 --to 2027-01-31',
+    operation: 'getUsage',
+    query: {
+      day: text('--day <YYYY-MM-DD>', 'the day in UTC; without it, today'),
+      from: text('--from <YYYY-MM-DD>', 'several days in place of one, up to --to'),
+      to: text('--to <YYYY-MM-DD>', 'the last of several days'),
+    },
+    show: (reply) => ('results' in reply ? describeDays(reply.results) : describeDay(reply)),
+  }),
+  row('quotas', 'use of the gateways on a day in China, with a forecast of scheduled pushes', {
+    example: 'quotas --day 2027-01-31',
+    operation: 'getQuotas',
+    query: { day: text('--day <YYYY-MM-DD>', 'the day in China; without it, today') },
+    show: describeQuotas,
+  }),
+];
+
+type Day = Exclude<Reply<'getUsage'>, { results: unknown }>;
+
+function describeDay({ day, calls, peakCallsPerMinute, recipients, fees }: Day): string {
+  return table(
+    ['', day, `fee in ${fees.currency}`],
+    [
+      ['push calls', calls, fees.calls],
+      ['most push calls in a minute', peakCallsPerMinute, ''],
+      ['recipients', recipients, fees.recipients],
+      ['all', '', fees.total],
+    ],
+  );
+}
+
+function describeDays(days: Day[]): string {
+  return listed(days, {
+    day: 'day',
+    'push calls': 'calls',
+    recipients: 'recipients',
+    [`fees in ${days[0]?.fees.currency ?? ''}`]: ({ fees }) => fees.total,
+  });
+}
+
+function describeQuotas({ day, zone, results, app }: Reply<'getQuotas'>): string {
+  const rows = results.map((one) => [
+    displayName(one.connector),
+    one.profile,
+    one.class === '' ? 'all' : one.class,
+    one.used,
+    one.forecast ?? '-',
+    one.closedReason ?? '-',
+  ]);
+  const scheduled = app.forecast ? `, ${app.forecast} scheduled` : '';
+  const headings = ['gateway', 'profile', 'class', 'used', 'scheduled', 'closed'];
+  return [
+    `${day} (${zone})`,
+    table(headings, rows),
+    '',
+    `Daily cap (UTC): ${app.used} of ${app.limit} recipients${scheduled}`,
+  ].join('\n');
+}

@@ -1,0 +1,121 @@
+import type { Reply } from '../../../client/client.ts';
+import {
+  app,
+  argument,
+  json,
+  members,
+  preset,
+  text,
+  type Values,
+  whole,
+  withDefault,
+} from '../../arguments.ts';
+import { command, group } from '../../command.ts';
+import type { Report } from '../../report.ts';
+import { type Columns, type Item, listed, row } from '../../row.ts';
+import { chooseAppId, connect } from '../../service.ts';
+import { table } from '../../table.ts';
+
+type User = Item<'listAppUsers'>;
+
+const columns: Columns<User> = {
+  user: (user) => String(user.objectId),
+  name: ({ username }) => textOf(username),
+  address: ({ email }) => textOf(email),
+  number: ({ mobilePhoneNumber }) => textOf(mobilePhoneNumber),
+  created: ({ createdAt }) => textOf(createdAt),
+};
+
+const user = () => argument('<objectId>', 'the user');
+
+const listOptions = {
+  app: app(),
+  q: text('--q <text>', 'only the users with this objectId, name, address or number'),
+  where: json('--where <json or file>', 'only users that meet these conditions'),
+  limit: withDefault(whole('--limit <number>', 'how many', 1), 100),
+};
+type ListOptions = Values<typeof listOptions>;
+
+/** `carillon user …`: reads, changes and deletes users of an app. */
+export const userCommands = [
+  group('user', 'users of an application'),
+  command('user list', 'users, the newest first', {
+    example: 'user list --q ada@example.com',
+    takes: listOptions,
+    run: listUsers,
+  }),
+  row('user show', 'one user with every member', {
+    example: 'user show 6735d1a2c3f04b0012ab34cd',
+    operation: 'getAppUser',
+    path: { id: user() },
+    show: describe,
+  }),
+  row('user update', 'write members of a user: JSON or a file', {
+    example: `user update 6735d1a2c3f04b0012ab34cd '{"nickname":"Ada"}'`,
+    operation: 'updateAppUser',
+    path: { id: user() },
+    document: members('<members>', 'JSON or a file'),
+  }),
+  row('user verify', 'mark the address of a user as verified', {
+    example: 'user verify 6735d1a2c3f04b0012ab34cd --phone',
+    operation: 'verifyUser',
+    path: { id: user() },
+    body: { contact: preset('--phone', 'the number in place of the address', 'mobilePhoneNumber') },
+    show: (_reply, { id, contact }) => `The ${contact ? 'number' : 'address'} of user ${id} is verified.`,
+  }),
+  row('user logout', 'end the session of a user on all devices', {
+    example: 'user logout 6735d1a2c3f04b0012ab34cd',
+    operation: 'logoutUser',
+    path: { id: user() },
+    show: (_reply, { id }) => `User ${id} is logged out.`,
+  }),
+  row('user unlock', 'end the lock of a user after failed logins', {
+    example: 'user unlock 6735d1a2c3f04b0012ab34cd',
+    operation: 'unlockUser',
+    path: { id: user() },
+    show: (_reply, { id }) => `User ${id} is unlocked.`,
+  }),
+  row('user send-reset', 'mail a link that resets the password', {
+    example: 'user send-reset 6735d1a2c3f04b0012ab34cd',
+    operation: 'sendUserReset',
+    path: { id: user() },
+    show: (_reply, { id }) => `User ${id} gets a mail.`,
+  }),
+  row('user delete', 'delete a user and its sessions', {
+    example: 'user delete 6735d1a2c3f04b0012ab34cd --yes',
+    operation: 'deleteAppUser',
+    path: { id: user() },
+    confirm: ({ id }) => `Delete user ${id} for good?`,
+    show: (_reply, { id }) => `User ${id} is deleted.`,
+  }),
+];
+
+const textOf = (value: unknown): string =>
+  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
+
+function describe({ user, ...account }: Reply<'getAppUser'>): string {
+  const rows = Object.entries({ ...user, ...account }).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? value : JSON.stringify(value),
+  ]);
+  return table(['member', 'value'], rows);
+}
+
+/** Users of one page of the admin API. */
+const pageSize = 200;
+
+/** Lists the newest users, page by page until there are as many as asked for. */
+async function listUsers({ app: asked, q, where, limit }: ListOptions): Promise<Report> {
+  const condition = where === undefined ? undefined : JSON.stringify(where);
+  const service = await connect();
+  const path = { appId: await chooseAppId(service, asked) };
+  const results: User[] = [];
+  for (let cursor: string | undefined, isLast = false; !isLast && results.length < limit; ) {
+    const query = { q, where: condition, cursor, limit: Math.min(pageSize, limit - results.length) };
+    const page = await service.call('listAppUsers', { path, query });
+    results.push(...page.results);
+    cursor = page.next ?? undefined;
+    isLast = page.next === null;
+  }
+  return { document: { results }, text: listed(results, columns, { none: 'There are no such users.' }) };
+}

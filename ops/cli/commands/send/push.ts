@@ -1,0 +1,157 @@
+import { Option } from 'commander';
+import { systemClock } from '../../../../shared/clock.ts';
+import { asUnchecked, type Unchecked } from '../../../client/client.ts';
+import { app, flag, json, type Source, text, type Values, whole } from '../../arguments.ts';
+import { command } from '../../command.ts';
+import { CommandFailure, type Report, UsageError } from '../../report.ts';
+import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
+import { futureTime } from '../../time.ts';
+import { contentOf, contentOptions, expiry } from './content.ts';
+import { describeExplanation } from './explanation.ts';
+import { describeResult, isOpen, recordOf, withWarnings } from './result.ts';
+import { watchPush } from './watch.ts';
+
+/** What `{{name}}` stands for, by the name. */
+type Variables = Record<string, { field: string; default: string }>;
+
+const bodyOptions = {
+  ...contentOptions(),
+  languages: json(
+    '--languages <json or file>',
+    'translations of data by language tag: {"en": {"alert": …}}; each device gets that of its locale',
+  ),
+  variables: variables(),
+  expire: expiry(),
+  at: text('--at <time>', 'time of sending (ISO 8601, or +10m); without it, now'),
+  local: flag(
+    '--local',
+    '--at has no zone (2026-12-01T09:00): each device gets it at that time of its own zone',
+  ),
+  timeZone: text('--time-zone <name>', 'with --local: zone of devices without a known one'),
+  transactional: flag('--transactional', 'limits of pushes per device do not apply to it'),
+  device_cap: whole(
+    '--device-cap <pushes>',
+    "pushes per device and day, in place of the app's; 0 for no limit",
+  ),
+  quiet_hours: text(
+    '--quiet-hours <from-to or off>',
+    "hours such as 22:00-08:00, in place of the app's; off for none",
+  ),
+};
+
+const sendingOptions = {
+  app: app(),
+  reqId: text('--req-id <id>', 'id of the request; a repetition within 5 minutes sends nothing'),
+  dryRun: flag('--dry-run', 'send nothing: show recipients, payloads and the limits that apply'),
+  explained: text(
+    '--explained <digest>',
+    'digest of the dry run: nothing is sent if the audience has moved since',
+  ),
+  undo: whole('--undo <seconds>', 'send so many seconds later, at most 60, until when it can be cancelled'),
+  wait: flag('--no-wait', 'exit as soon as the push is accepted'),
+};
+
+/** `carillon push`: sends a push and shows its progress. */
+export const pushCommand = command('push', 'send a push and show its progress until it is done', {
+  example: `push --alert 'Hello' --where '{"deviceType":"ios"}' --dry-run`,
+  takes: { ...bodyOptions, ...sendingOptions },
+  run: push,
+});
+
+type BodyValues = Values<typeof bodyOptions>;
+type SendingValues = Values<typeof sendingOptions>;
+
+async function push(values: BodyValues & SendingValues, { isJson }: { isJson: boolean }): Promise<Report> {
+  const { app: asked, reqId, dryRun, explained, undo, wait, ...bodyValues } = values;
+  const body = bodyOf(bodyValues);
+  const service = await connect();
+  const appId = await chooseAppId(service, asked);
+  if (dryRun) return describeExplanation(await service.call('explainPush', { path: { appId }, body }));
+  const sent = await send(service, { appId, body, options: { reqId, explained, undo } });
+  const { objectId, createdAt, warnings } = sent;
+  const report = wait
+    ? await follow(service, { path: { appId, id: objectId }, isJson })
+    : { document: { objectId, createdAt }, text: `Push ${objectId} is accepted.` };
+  return withWarnings(report, warnings);
+}
+
+interface Sending {
+  appId: string;
+  body: Unchecked;
+  options: Pick<SendingValues, 'explained' | 'undo' | 'reqId'>;
+}
+
+/**
+ * Sends with the admin token, as the console does: a token of the role sender is enough. Throws
+ * `CommandFailure`.
+ */
+async function send(service: ServiceClient, { appId, body, options }: Sending) {
+  const { explained, undo: undoSeconds, reqId } = options;
+  // The digest is of the body, which a dry run and a push share: the id of the request is a header.
+  const headers: Record<string, string> = {
+    ...(reqId === undefined ? {} : { 'Idempotency-Key': reqId }),
+    ...(explained === undefined ? {} : { 'X-Carillon-Explained': explained }),
+  };
+  try {
+    return await service.call('sendAppPush', { path: { appId }, query: { undoSeconds }, body, headers });
+  } catch (error) {
+    if (!(error instanceof CommandFailure) || error.code !== 409 || explained === undefined) throw error;
+    throw new CommandFailure(`${error.message} Nothing was sent: run it with --dry-run again.`, error.code);
+  }
+}
+
+interface Watched {
+  path: { appId: string; id: string };
+  isJson: boolean;
+}
+
+async function follow(service: ServiceClient, { path, isJson }: Watched): Promise<Report> {
+  const read = async () => recordOf(await service.call('getAppPush', { path }));
+  const first = await read();
+  const { objectId } = first;
+  if (first.status === 'scheduled')
+    return {
+      document: first,
+      text: `Push ${objectId} is accepted and will be sent at ${first['push-time']}.`,
+    };
+  const record = isOpen(first) ? await watchPush(read, { isShown: !isJson, clock: systemClock }) : first;
+  return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
+}
+
+/** Creates the body of `POST …/push`. Throws `UsageError` for invalid options. */
+function bodyOf(values: BodyValues): Unchecked {
+  const { languages, variables, expire, at, local, timeZone, transactional, ...rest } = values;
+  const { device_cap, quiet_hours, ...content } = rest;
+  return asUnchecked({
+    ...contentOf(content),
+    ...{ languages, variables, device_cap, quiet_hours },
+    ...timeOf({ at, local, timeZone }),
+    ...(transactional ? { kind: 'transactional' } : {}),
+    ...expire,
+  });
+}
+
+/** The option of the variables of a push; a default may be empty. */
+function variables(): Source<Variables> {
+  const option = new Option(
+    '--variable <name=field:default...>',
+    'what {{name}} in alert and title stands for: a field of the installation, or the default',
+  );
+  const add = (value: string, before: Variables = {}): Variables => {
+    const [, name = '', field, missing = ''] = /^([^=]+)=([^:]+):(.*)$/s.exec(value) ?? [];
+    if (field === undefined)
+      throw new UsageError('--variable is name=field:default, such as name=profile.name:friend');
+    return { ...before, [name]: { field, default: missing } };
+  };
+  return { declared: option.argParser(add) };
+}
+
+/** Returns the members of a body for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */
+function timeOf({ at, local, timeZone }: Pick<BodyValues, 'at' | 'local' | 'timeZone'>) {
+  if (local) {
+    if (at === undefined) throw new UsageError('--local goes with --at');
+    return { push_time: at, push_time_local: true, default_time_zone: timeZone };
+  }
+  if (timeZone !== undefined) throw new UsageError('--time-zone goes with --local');
+  return at === undefined ? {} : { push_time: futureTime('--at', at, systemClock.now()) };
+}

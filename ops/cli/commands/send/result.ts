@@ -1,0 +1,84 @@
+import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
+import type { Reply } from '../../../client/client.ts';
+import { ownText } from '../../language.ts';
+import type { Report } from '../../report.ts';
+import { table } from '../../table.ts';
+
+/** Push record with every member that this command shows. */
+export type PushRecord = Reply<'getAppPush'> &
+  Required<Pick<Reply<'getAppPush'>, 'quietWaits' | 'languages' | 'variables'>>;
+
+/** Fills in what a record leaves out if there is none of it. */
+export const recordOf = (record: Reply<'getAppPush'>): PushRecord => ({
+  ...record,
+  quietWaits: record.quietWaits ?? 0,
+  languages: record.languages ?? [],
+  variables: record.variables ?? [],
+});
+
+/** Adds the warnings of an accepted push to its report, at the top of the text. */
+export function withWarnings(report: Report, warnings: string[] = []): Report {
+  if (warnings.length === 0) return report;
+  const { document, text } = report;
+  return {
+    ...report,
+    document: typeof document === 'object' ? { ...document, warnings } : document,
+    text: [...warnings.map((warning) => ownText('warning', { warning })), text].join('\n'),
+  };
+}
+
+/**
+ * Checks whether recipients without an outcome remain. Any other status than `done` is then an
+ * error text.
+ */
+export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';
+
+/** Returns the number of recipients with an outcome. */
+export const settledOf = ({ outcomes }: PushRecord): number =>
+  Object.values(outcomes).reduce((sum, count) => sum + count, 0);
+
+const outcomeNames: Record<string, string> = {
+  sent: 'handed over',
+  invalid_token: 'invalid token',
+  failed: 'failed',
+  expired: 'expired',
+  capped: 'over the daily cap',
+  dropped: 'dropped',
+};
+
+/** Describes the recipients of one language. */
+export function describeLanguage(one: PushRecord['languages'][number]): string {
+  if (one.language === null) return `data  ${one.devices} (no translation fits)`;
+  return `${one.language}  ${one.devices}${one.fallback > 0 ? ` (${one.fallback} of a close locale)` : ''}`;
+}
+
+/** Describes what one variable stands for. */
+export const describeVariable = ({ name, devices, fallback }: PushRecord['variables'][number]): string =>
+  `${name}  ${devices - fallback} of the field, ${fallback} of the default`;
+
+/** Describes the successes by connector, then the outcomes of all recipients. */
+export function describeResult(record: PushRecord): string {
+  const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
+  const rows = [...byField].flatMap(([field, connector]) => {
+    const { [field]: count }: Record<string, unknown> = record;
+    return typeof count === 'number' ? [[displayName(connector), count]] : [];
+  });
+  const totals = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
+  return [
+    `Push ${record.objectId}: ${record.status}`,
+    ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
+    '',
+    table(['recipients', 'count'], [...totals, ['all', record.devices]]),
+    ...(record.quietWaits > 0 ? ['', `For the end of quiet hours waited: ${record.quietWaits}`] : []),
+    ...(record.languages.length > 0
+      ? ['', 'Languages:', ...record.languages.map((one) => `  ${describeLanguage(one)}`)]
+      : []),
+    ...(record.variables.length > 0
+      ? ['', 'Variables:', ...record.variables.map((one) => `  ${describeVariable(one)}`)]
+      : []),
+    ...(record.devices === 0 && record.status === 'done'
+      ? ['', 'Nothing was sent: no installation meets the conditions.']
+      : []),
+    ...(record.errors === '' ? [] : ['', `Errors: ${record.errors}`]),
+  ].join('\n');
+}

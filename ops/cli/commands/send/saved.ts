@@ -1,0 +1,84 @@
+import { argument, members } from '../../arguments.ts';
+import { group } from '../../command.ts';
+import type { AddCommand } from '../../report.ts';
+import { type Columns, type Given, row } from '../../row.ts';
+
+interface Saved {
+  name: string;
+  updatedAt: string;
+  updatedBy: string;
+}
+
+const columns: Columns<Saved> = { name: 'name', by: 'updatedBy', at: 'updatedAt' };
+const none = 'Nothing is saved.';
+
+const name = () => ({ name: argument('<name>') });
+const saved = (_reply: object, given: Given) => `${given.name} is saved.`;
+const deleted = (_reply: object, given: Given) => `${given.name} is deleted.`;
+const content = () => members('<content>', 'a JSON object, or the file of one');
+
+/**
+ * `carillon template …`, `saved-audience …` and `test-device …`: items that help to write a push.
+ */
+export const savedCommands: AddCommand[] = [
+  group('template', 'push-templates of an application'),
+  row('template list', 'list them by name', { operation: 'listPushTemplates', columns, none }),
+  row('template show', 'show one', {
+    example: 'template show Sale',
+    operation: 'getPushTemplate',
+    path: name(),
+  }),
+  row('template put', 'save the body of a push: a JSON object, or the file of one', {
+    example: `template put Sale '{"data":{"alert":"Hello"}}'`,
+    operation: 'putPushTemplate',
+    path: name(),
+    body: { body: content() },
+    show: saved,
+  }),
+  row('template delete', 'delete one', {
+    example: 'template delete Sale',
+    operation: 'deletePushTemplate',
+    path: name(),
+    show: deleted,
+  }),
+  group('saved-audience', 'audiences of an application'),
+  row('saved-audience list', 'list them by name', { operation: 'listAudiences', columns, none }),
+  row('saved-audience show', 'show one', {
+    example: 'saved-audience show Readers',
+    operation: 'getAudience',
+    path: name(),
+  }),
+  row('saved-audience put', 'save a condition: a JSON object, or the file of one', {
+    example: `saved-audience put Readers '{"channels":"news"}'`,
+    operation: 'putAudience',
+    path: name(),
+    body: { where: content() },
+    show: saved,
+  }),
+  row('saved-audience delete', 'delete one', {
+    example: 'saved-audience delete Readers',
+    operation: 'deleteAudience',
+    path: name(),
+    show: deleted,
+  }),
+  group('test-device', 'test-devices of an application'),
+  row('test-device list', 'list them by name', { operation: 'listTestDevices', columns, none }),
+  row('test-device show', 'show one', {
+    example: 'test-device show Anna',
+    operation: 'getTestDevice',
+    path: name(),
+  }),
+  row('test-device put', 'save the id of a device', {
+    example: 'test-device put Anna 6735d1a2c3f04b0012ab34cd',
+    operation: 'putTestDevice',
+    path: name(),
+    body: { installation: argument('<content>', 'the id of a device') },
+    show: saved,
+  }),
+  row('test-device delete', 'delete one', {
+    example: 'test-device delete Anna',
+    operation: 'deleteTestDevice',
+    path: name(),
+    show: deleted,
+  }),
+];

@@ -1,0 +1,66 @@
+import { displayName } from '../../../../shared/domain/labels.ts';
+import type { Reply } from '../../../client/client.ts';
+import { argument, choice, whole } from '../../arguments.ts';
+import { row } from '../../row.ts';
+import { table } from '../../table.ts';
+
+/** `carillon meta`, `processes`, `queues` and `jobs`: what runs, and what does not move. */
+export const stateCommands = [
+  row('meta', 'describe the service: version, connectors with their credentials, options', {
+    operation: 'getMeta',
+    show: describe,
+  }),
+  row('processes', 'list the running api and dispatcher processes', {
+    operation: 'listProcesses',
+    columns: {
+      kind: 'kind',
+      host: 'host',
+      pid: 'pid',
+      version: 'version',
+      threads: 'threads',
+      connections: 'connections',
+      started: 'startedAt',
+    },
+  }),
+  row('queues', 'list the queues with their jobs', {
+    operation: 'listQueues',
+    columns: {
+      queue: 'queue',
+      ready: 'ready',
+      waiting: 'waiting',
+      active: 'active',
+      'oldest (s)': ({ oldestSeconds }) => Math.round(oldestSeconds),
+    },
+  }),
+  row('jobs', 'list jobs of a queue that are not done, the oldest first', {
+    example: 'jobs plan --min-tries 3',
+    operation: 'listJobs',
+    path: { queue: argument('<queue>', 'as `queues` shows it') },
+    query: {
+      state: choice('--state <state>', 'only in this state', ['created', 'retry', 'active']),
+      minTries: whole('--min-tries <n>', 'only jobs that were tried so often'),
+      limit: whole('--limit <n>', 'largest number of results, at most 200', 1),
+    },
+    columns: {
+      job: 'id',
+      state: 'state',
+      tries: 'tries',
+      'not before': 'startAfter',
+      push: 'pushId',
+      app: 'appId',
+      created: 'createdAt',
+    },
+    none: 'There are no such jobs.',
+  }),
+];
+
+function describe({ version, publicUrl, connectors }: Reply<'getMeta'>): string {
+  const rows = connectors.map(({ id, wire, credentials }) => [
+    id,
+    displayName(id),
+    wire.join(' '),
+    credentials === null ? '-' : 'yes',
+  ]);
+  const headings = ['connector', 'gateway', 'vendor in installations', 'takes credentials'];
+  return `Carillon ${version} at ${publicUrl}\n\n${table(headings, rows)}`;
+}

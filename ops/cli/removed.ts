@@ -1,0 +1,34 @@
+import { type AddCommand, type Shell, UsageError } from './report.ts';
+
+/**
+ * Names of the release before, and the command that does the same now. They are removed in the next
+ * release.
+ */
+const replacements: Readonly<Record<string, string>> = {
+  schedule: 'scheduled',
+  resend: 'redrive',
+  apps: 'app list --sizes',
+  'user find': 'user list --q',
+};
+
+/** Commands that have another name now: each names the new one and does nothing. */
+export const removedNames: readonly AddCommand[] = Object.entries(replacements).map(
+  ([name, replacement]) =>
+    (shell) =>
+      addRemoved(shell, name.split(' '), replacement),
+);
+
+function addRemoved({ program, act }: Shell, words: string[], replacement: string): void {
+  const [name = '', group] = words.toReversed();
+  const parent = program.commands.find((one) => one.name() === group) ?? program;
+  parent
+    .command(name, { hidden: true })
+    .argument('[args...]')
+    .allowUnknownOption()
+    .helpOption(false)
+    .action(
+      act(async () => {
+        throw new UsageError(`\`carillon ${words.join(' ')}\` was removed: use \`carillon ${replacement}\`.`);
+      }),
+    );
+}

@@ -1,0 +1,3516 @@
+// Generated from the OpenAPI description by `npm run docs`. Do not edit.
+// Types of the admin API: parameters, body and reply of each operation, and its method and path.
+
+export type Acl = {
+  [member: string]: {
+    read?: boolean;
+    write?: boolean;
+  };
+};
+
+export type App = {
+  appId: string;
+  appKey: string;
+  masterKey: string;
+  hookKey: string;
+  name: string;
+  edition: 'home' | 'international';
+  plan: 'commercial' | 'development';
+  options: AppOptions;
+};
+
+export type AppName = {
+  appId: string;
+  name: string;
+};
+
+export type AppOptions = {
+  emailVerification: boolean;
+  forbidUnverifiedEmailLogin: boolean;
+  phoneVerification: boolean;
+  forbidUnverifiedPhoneLogin: boolean;
+  reloginAfterPasswordChange: boolean;
+  generalSms: boolean;
+  captchaForSms: boolean;
+  hybridPush: boolean;
+  forbidClientPush: boolean;
+  allowUserQuery: boolean;
+  allowStrictUserQuery: boolean;
+  strictQueriesPerAddressPerHour: number;
+  allowInstallationQuery: boolean;
+  allowInstallationDelete: boolean;
+  allowRoleCreate: boolean;
+  maxRoles: number;
+  rolesPerAddressPerHour: number;
+  roleBytesPerAddressPerDay: number;
+  roleBytes: number;
+  pushCallsPerMinute: number;
+  dailyRecipientCap: number;
+  approvalAboveDevices: number | null;
+  devicePushesPerDay: number | null;
+  quietHours: string | null;
+  defaultTimeZone: string;
+  installationValidityDays: number;
+  installationsPerAddressPerHour: number;
+  installationBytesPerAddressPerDay: number;
+  installationBytes: number;
+  functionsUrl: string | null;
+  functionsStagingUrl: string | null;
+  functionsMasterKey: boolean;
+  authPlatforms: {
+    [member: string]: {
+      [member: string]: unknown;
+    };
+  };
+  checkedPlatformsOnly: boolean;
+  trustUnverifiedNumbers: boolean;
+  concealUsers: boolean;
+  mailTemplates: {
+    [member: string]: {
+      subject?: string;
+      html?: string;
+      text?: string;
+    };
+  };
+  smsBalance: number;
+  captchasPerAddressPerHour: number;
+  signUpsPerAddressPerHour: number;
+  signUpBytesPerAddressPerDay: number;
+  userBytes: number;
+  smsCountries: string[] | null;
+  smsPerAddressPerHour: number;
+  smsPerAppPerDay: number;
+  receiptUrlGeneration: number;
+  unknownOutcome: 'repeat' | 'fail';
+};
+
+export type AppSummary = {
+  appId: string;
+  name: string;
+  edition: 'home' | 'international';
+  plan: 'commercial' | 'development';
+  createdAt: string;
+  devices: number;
+  pushes7d: number;
+};
+
+export type ApprovedPush = {
+  objectId: string;
+  createdAt: string;
+  updatedAt: string;
+  notificationId: string;
+  msg: {
+    [member: string]: unknown;
+  };
+  where: {
+    [member: string]: unknown;
+  };
+  prod: 'dev' | 'prod';
+  status: string;
+  devices: number;
+  successes: number;
+  iosSuccesses?: number;
+  fcmSuccesses?: number;
+  hmsSuccesses?: number;
+  miSuccesses?: number;
+  meizuSuccesses?: number;
+  oppoSuccesses?: number;
+  vivoSuccesses?: number;
+  honorSuccesses?: number;
+  lcSuccesses?: number;
+  delivered: number;
+  clicked: number;
+  invalidTokens: number;
+  outcomes: OutcomeTotals;
+  repeats: number;
+  displaced: number;
+  quietWaits?: number;
+  keptTokens?: ({
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    answers: number;
+    invalid: number;
+    kept: number;
+    reason: string;
+  })[];
+  errors: string;
+  'from-service': string;
+  'push-time': string;
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+  approval: {
+    above: number | null;
+    firstBy: string | null;
+    firstAt: string | null;
+    givenBy: string | null;
+    givenAt: string | null;
+    missing: number;
+  } | null;
+};
+
+export type Audience = {
+  devices: number;
+  isLeast: boolean;
+  connectors: {
+    [member: string]: number;
+  };
+  problems: {
+    [member: string]: number;
+  };
+  sample: ({
+    [member: string]: unknown;
+  })[];
+  clauses?: ({
+    kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
+    text: string;
+    without: number | null;
+  })[];
+  tookMs: number;
+  warning?: string;
+  warningText?: {
+    code: string;
+    params: {
+      [member: string]: unknown;
+    };
+    text: string;
+    zh: string;
+  };
+};
+
+export type AuditEntry = {
+  id: string;
+  at: string;
+  actor: {
+    name: string;
+    role: 'viewer' | 'sender' | 'operator' | 'owner';
+    token: string | null;
+    address: string;
+  };
+  action: string;
+  appId: string | null;
+  target: string;
+  before: object | null;
+  after: object | null;
+  requestId: string;
+};
+
+export type Breaker = {
+  id: string;
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  appId: string;
+  profile: string;
+  state: 'closed' | 'half-open' | 'open';
+  forced: 'open' | 'closed' | null;
+  since: string;
+  nextProbeAt: string | null;
+  lastFailure: {
+    reason: string;
+    meaning: Meaning;
+    at: string;
+  } | null;
+};
+
+export type CaptchaText = {
+  code: string;
+};
+
+export type ConsoleSession = {
+  id: string;
+  name: string;
+  role: 'viewer' | 'sender' | 'operator' | 'owner';
+  apps: string[] | null;
+  address: string;
+  agent: string;
+  createdAt: string;
+  seenAt: string;
+  expiresAt: string;
+};
+
+export type ConsoleToken = {
+  id: string;
+  name: string;
+  role: 'viewer' | 'sender' | 'operator' | 'owner';
+  apps: string[] | null;
+  createdBy: string;
+  createdAt: string;
+  expiresAt: string | null;
+  usedAt: string | null;
+};
+
+export type CreatedConsoleToken = {
+  id: string;
+  name: string;
+  role: 'viewer' | 'sender' | 'operator' | 'owner';
+  apps: string[] | null;
+  createdBy: string;
+  createdAt: string;
+  expiresAt: string | null;
+  usedAt: string | null;
+  token: string;
+};
+
+export type CurrentOperator = {
+  name: string;
+  role: 'viewer' | 'sender' | 'operator' | 'owner';
+  apps: string[] | null;
+  expiresAt: string | null;
+  csrf: string | null;
+};
+
+export type DeletedCount = {
+  deleted: number;
+};
+
+export type DeviceDetail = {
+  installation: Installation;
+  route: {
+    connector: string;
+    profile: string;
+    problem?: string;
+    problemMeaning?: Meaning;
+  };
+  isValid: boolean;
+  isFresh: boolean;
+  online: {
+    since: string;
+    node: string;
+  } | null;
+  inbox: number;
+  badge: number | null;
+  invalidTokenNotice: {
+    connector: string;
+    at: string;
+    isSure: boolean;
+  } | null;
+};
+
+export type DeviceExplanation = {
+  installation: string;
+  isMatched: boolean;
+  clause: string | null;
+  isValid: boolean | null;
+  isFresh: boolean | null;
+  updatedAt: string | null;
+  route: {
+    connector: string;
+    profile: string;
+    problem?: string;
+    problemMeaning?: Meaning;
+  };
+  batch: {
+    id: number;
+    attempt: number;
+    settled: boolean;
+  } | null;
+  language?: string | null;
+  variables?: ({
+    name: string;
+    field: string;
+    isDefault: boolean;
+  })[];
+  outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped' | null;
+  repeats: number;
+  status: number | string | null;
+  reason: string | null;
+  meaning: Meaning | null;
+  remedy: {
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    en: string;
+    zh: string;
+  } | null;
+  letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
+  gatewayFailure: {
+    reason: string;
+    meaning: Meaning;
+    at: string;
+  } | null;
+  at: string | null;
+  sentence: string;
+  texts: ({
+    code: string;
+    params: {
+      [member: string]: unknown;
+    };
+    en: string;
+    zh: string;
+  })[];
+};
+
+export type DevicePush = {
+  objectId: string;
+  createdAt: string;
+  state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+  isMatched: boolean;
+  outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped' | null;
+  at: string | null;
+  sentence: string;
+  texts: ({
+    code: string;
+    params: {
+      [member: string]: unknown;
+    };
+    en: string;
+    zh: string;
+  })[];
+};
+
+export type DoctorFinding = {
+  level: 'ok' | 'warn' | 'fail';
+  subject: string;
+  sentence: string;
+  remedy: string;
+  code: string | null;
+  params: {
+    [member: string]: string | number;
+  };
+  zh: {
+    subject: string;
+    sentence: string;
+    remedy: string;
+  } | null;
+};
+
+export type Empty = object;
+
+export type FailedReceipt = {
+  id: string;
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  status: number;
+  reason: string;
+  bytes: number;
+  at: string;
+};
+
+export type FailureGroup = {
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
+  status: number;
+  reason: string;
+  meaning: Meaning;
+  n: number;
+  remedy: {
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    en: string;
+    zh: string;
+  };
+};
+
+export type Freeze = {
+  appId: string | null;
+  reason: string;
+  by: string;
+  since: string;
+};
+
+export type GatewayMessage = {
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  messageId: string;
+  devices: number;
+  at: string;
+};
+
+export type Installation = {
+  deviceType: string;
+  deviceToken?: string;
+  installationId?: string;
+  vendor?: string;
+  registrationId?: string;
+  deviceProfile?: string;
+  apnsTopic?: string;
+  pgwTopic?: string;
+  apnsTeamId?: string;
+  pgwTeamId?: string;
+  channels?: string[];
+  valid: boolean;
+  timeZone?: string;
+  badge?: number;
+  objectId: string;
+  createdAt: string;
+  updatedAt: string;
+  [member: string]: unknown;
+};
+
+export type ListedMessage = {
+  kind: 'sms' | 'mail';
+  to: string;
+  text?: string;
+  code?: string;
+  link?: string;
+  type: string;
+  createdAt: string;
+  id: string;
+  state: 'waiting' | 'sent' | 'kept' | 'failed';
+  attempts: number;
+  reason: string | null;
+  meaning?: Meaning;
+  expiresAt: string;
+};
+
+export type ListedPush = {
+  objectId: string;
+  createdAt: string;
+  updatedAt: string;
+  notificationId: string;
+  msg: {
+    [member: string]: unknown;
+  };
+  where: {
+    [member: string]: unknown;
+  };
+  prod: 'dev' | 'prod';
+  status: string;
+  devices: number;
+  successes: number;
+  iosSuccesses?: number;
+  fcmSuccesses?: number;
+  hmsSuccesses?: number;
+  miSuccesses?: number;
+  meizuSuccesses?: number;
+  oppoSuccesses?: number;
+  vivoSuccesses?: number;
+  honorSuccesses?: number;
+  lcSuccesses?: number;
+  delivered: number;
+  clicked: number;
+  invalidTokens: number;
+  outcomes: OutcomeTotals;
+  repeats: number;
+  displaced: number;
+  quietWaits?: number;
+  keptTokens?: ({
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    answers: number;
+    invalid: number;
+    kept: number;
+    reason: string;
+  })[];
+  errors: string;
+  'from-service': string;
+  'push-time': string;
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+  appId: string;
+  state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+  flowControl: number | null;
+  expiresAt: string;
+  firstSentAt: string | null;
+  finishedAt: string | null;
+  createdBy: string | null;
+  localTime: string | null;
+  waitsForApproval: boolean;
+  redriveOf: string | null;
+  redriven: number;
+  recurring: {
+    id: number;
+    name: string;
+  } | null;
+};
+
+export type LoginLink = {
+  code: string;
+  url: string;
+  expiresAt: string;
+};
+
+export type Meaning = {
+  code: string;
+  params: {
+    [member: string]: string;
+  };
+  en: string;
+  zh: string;
+};
+
+export type MessageForecast = {
+  messages: number;
+  expired: number;
+  unreadable: number;
+  next: string | null;
+  causes: ({
+    kind: 'sms' | 'mail';
+    reason: string | null;
+    n: number;
+    meaning?: Meaning;
+  })[];
+};
+
+export type Meta = {
+  version: string;
+  build: string | null;
+  publicUrl: string;
+  address: string;
+  now: string;
+  connectors: ({
+    id: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    wire: string[];
+    title: {
+      en: string;
+      zh: string;
+    };
+    dataKeys: string[];
+    credentials: unknown;
+    help: {
+      source: string;
+      members: {
+        [member: string]: string;
+      };
+      example: unknown;
+    } | null;
+    limits: {
+      [member: string]: number;
+    };
+    can: {
+      [member: string]: boolean;
+    };
+    tokenField: string;
+  })[];
+  options: unknown;
+  defaults: {
+    commercial: unknown;
+    development: unknown;
+  };
+  ownerOptions: string[];
+  push: unknown;
+  dataKeys: string[];
+  roles: string[];
+  outcomes: string[];
+  states: string[];
+};
+
+export type MoveInState = {
+  devices: {
+    imported: number;
+    seen: number;
+    registered: number;
+  };
+  users: number;
+  countsAreLeast: boolean;
+  days: ({
+    day: string;
+    moved: number;
+    registered: number;
+  })[];
+  gateways: ({
+    connector: string;
+    profile: string;
+    devices: number;
+    problem: string | null;
+  })[];
+  gatewaysAreLeast: boolean;
+  lastImport: {
+    classes: {
+      [member: string]: {
+        read: number;
+        imported: number;
+        alreadyThere: number;
+        newerInFile: number;
+        refused: number;
+      };
+    };
+    refused: number;
+    seconds: number;
+    isFinished: boolean;
+    at: string;
+  } | null;
+  steps: ({
+    id: string;
+    state: 'done' | 'todo' | 'check';
+    code: string;
+    params: {
+      [member: string]: string | number;
+    };
+    en: string;
+    zh: string;
+  })[];
+};
+
+export type OutboxMessage = {
+  kind: 'sms' | 'mail';
+  to: string;
+  text: string;
+  code?: string;
+  link?: string;
+  type: string;
+  createdAt: string;
+};
+
+export type OutcomeTotals = {
+  [member: string]: number;
+};
+
+export type Overview = {
+  running: ListedPush[];
+  scheduled: number;
+  today: {
+    day: string;
+    recipients: number;
+    cap: number | null;
+    calls: number;
+    peakCallsPerMinute: number;
+  };
+  waitingApproval: ListedPush[];
+  outcomes24h: OutcomeTotals;
+  unacknowledged24h: number;
+  outcomesAreLeast: boolean;
+  breakersOpen: Breaker[];
+  queues: QueueState[];
+  profilesExpiring: ({
+    appId: string;
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    expiresAt: string | null;
+    problems: string[];
+    meanings: Meaning[];
+  })[];
+  findings: ({
+    appId: string;
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    expiresAt: string | null;
+    problems: string[];
+    meanings: Meaning[];
+  })[];
+  setup: {
+    hasProfile: boolean;
+    hasDevice: boolean;
+    hasPush: boolean;
+  } | null;
+};
+
+export type ProfileCheck = {
+  ok: boolean;
+  gave: 'token' | 'connection' | null;
+  tookMs: number;
+  reason: string | null;
+  meaning: Meaning | null;
+  sentence: string;
+  remedy: {
+    code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
+    en: string;
+    zh: string;
+  } | null;
+};
+
+export type ProfileDetail = {
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  name: string;
+  createdAt: string;
+  updatedAt: string;
+  kind: string;
+  members: {
+    [member: string]: unknown;
+  };
+  secrets: {
+    [member: string]: {
+      sha256: string;
+    };
+  };
+  notAfter: string | null;
+  devices: number;
+  devicesAreLeast?: boolean;
+  findings: string[];
+  meanings: Meaning[];
+  rotation: 'staged' | 'checked' | 'canary' | 'promoted' | 'rolled_back' | null;
+};
+
+export type ProfileRotation = {
+  connector: string;
+  name: string;
+  state: 'staged' | 'checked' | 'canary' | 'promoted' | 'rolled_back';
+  stagedAt: string;
+  changedAt: string;
+  reason: string | null;
+  detail: string | null;
+  mayRollBack: boolean;
+  batches: number;
+  batchesSeen: number;
+  asked: number;
+  accepted: number;
+  refused: number;
+  worse: number;
+  enough: number;
+};
+
+export type PushDetail = {
+  objectId: string;
+  createdAt: string;
+  updatedAt: string;
+  notificationId: string;
+  msg: {
+    [member: string]: unknown;
+  };
+  where: {
+    [member: string]: unknown;
+  };
+  prod: 'dev' | 'prod';
+  status: string;
+  devices: number;
+  successes: number;
+  iosSuccesses?: number;
+  fcmSuccesses?: number;
+  hmsSuccesses?: number;
+  miSuccesses?: number;
+  meizuSuccesses?: number;
+  oppoSuccesses?: number;
+  vivoSuccesses?: number;
+  honorSuccesses?: number;
+  lcSuccesses?: number;
+  delivered: number;
+  clicked: number;
+  invalidTokens: number;
+  outcomes: OutcomeTotals;
+  repeats: number;
+  displaced: number;
+  quietWaits?: number;
+  keptTokens?: ({
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    answers: number;
+    invalid: number;
+    kept: number;
+    reason: string;
+  })[];
+  errors: string;
+  'from-service': string;
+  'push-time': string;
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+  appId: string;
+  state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+  flowControl: number | null;
+  expiresAt: string;
+  firstSentAt: string | null;
+  finishedAt: string | null;
+  createdBy: string | null;
+  localTime: string | null;
+  waitsForApproval: boolean;
+  redriveOf: string | null;
+  redriven: number;
+  recurring: {
+    id: number;
+    name: string;
+  } | null;
+  isPlanned: boolean;
+  acked: number;
+  request: {
+    [member: string]: unknown;
+  };
+  halts: {
+    [member: string]: string;
+  };
+  approval: {
+    above: number | null;
+    firstBy: string | null;
+    firstAt: string | null;
+    givenBy: string | null;
+    givenAt: string | null;
+    missing: number;
+  } | null;
+  nextStart: string | null;
+  redrives: string[];
+  groupOf: string[];
+};
+
+export type PushFailure = {
+  objectId: string | null;
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  outcome: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
+  status: number;
+  reason: string;
+  meaning: Meaning;
+  at: string;
+};
+
+export type PushForecast = {
+  devices: number;
+  connectors: {
+    [member: string]: {
+      devices: number;
+      profiles: {
+        [member: string]: number;
+      };
+      payload: unknown;
+      payloadBytes: number | null;
+      languages?: {
+        [member: string]: {
+          payload: unknown;
+          payloadBytes: number | null;
+        };
+      };
+      problem?: string;
+      problems?: ({
+        code: string;
+        params: {
+          [member: string]: unknown;
+        };
+        text: string;
+        zh: string;
+      })[];
+    };
+  };
+  limits: string[];
+  estimatedSeconds: number | null;
+  starts?: ({
+    at: string;
+    devices: number;
+    isLate: boolean;
+  })[];
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  quietHours?: {
+    hours: string;
+    waiting: number;
+    expired: number;
+    ends: ({
+      at: string;
+      devices: number;
+    })[];
+  };
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+  pace: string;
+  plan: string[];
+  warning?: string;
+  warnings?: string[];
+  texts: {
+    limits: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    })[];
+    pace: {
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    };
+    warning: {
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    } | null;
+    warnings?: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    })[];
+  };
+  forecast: {
+    scheduledPushes: number;
+    scheduledIsLeast: boolean;
+    cap: {
+      day: string;
+      zone: 'UTC';
+      used: number;
+      scheduled: number;
+      draft: number;
+      limit: number;
+      over: number;
+    };
+    quotas: {
+      day: string;
+      zone: 'Asia/Shanghai';
+      results: ({
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        profile: string;
+        used: number;
+        scheduled: number;
+        draft: number;
+        closedReason: string | null;
+        closedMeaning: Meaning | null;
+      })[];
+    };
+  };
+  digest: string;
+};
+
+export type PushProfile = {
+  connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+  name: string;
+  createdAt: string;
+  updatedAt: string;
+};
+
+export type PushProgress = {
+  status: string;
+  devices: number;
+  planned: boolean;
+  outcomes: OutcomeTotals;
+  connectors: {
+    [member: string]: OutcomeTotals;
+  };
+  open: {
+    [member: string]: number;
+  };
+  repeats: number;
+  delivered: number;
+  clicked: number;
+  acked: number;
+  perSecond: number;
+  secondsLeft: number | null;
+};
+
+export type PushRecord = {
+  objectId: string;
+  createdAt: string;
+  updatedAt: string;
+  notificationId: string;
+  msg: {
+    [member: string]: unknown;
+  };
+  where: {
+    [member: string]: unknown;
+  };
+  prod: 'dev' | 'prod';
+  status: string;
+  devices: number;
+  successes: number;
+  iosSuccesses?: number;
+  fcmSuccesses?: number;
+  hmsSuccesses?: number;
+  miSuccesses?: number;
+  meizuSuccesses?: number;
+  oppoSuccesses?: number;
+  vivoSuccesses?: number;
+  honorSuccesses?: number;
+  lcSuccesses?: number;
+  delivered: number;
+  clicked: number;
+  invalidTokens: number;
+  outcomes: OutcomeTotals;
+  repeats: number;
+  displaced: number;
+  quietWaits?: number;
+  keptTokens?: ({
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    answers: number;
+    invalid: number;
+    kept: number;
+    reason: string;
+  })[];
+  errors: string;
+  'from-service': string;
+  'push-time': string;
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+};
+
+export type PushTemplate = {
+  name: string;
+  updatedAt: string;
+  updatedBy: string;
+  body: {
+    [member: string]: unknown;
+  };
+};
+
+export type PushTimeline = {
+  from: string;
+  stepMs: number;
+  connectors: {
+    [member: string]: {
+      sent: number[];
+      other: number[];
+    };
+  };
+};
+
+export type QueueState = {
+  queue: string;
+  ready: number;
+  waiting: number;
+  active: number;
+  oldestSeconds: number;
+};
+
+export type Quotas = {
+  day: string;
+  zone: 'Asia/Shanghai';
+  results: ({
+    connector: string;
+    profile: string;
+    class: string;
+    used: number;
+    requests: number;
+    limit: number | null;
+    closedReason: string | null;
+    closedMeaning: Meaning | null;
+    rate: {
+      perSecond: number;
+      counts: 'recipients' | 'requests';
+    } | null;
+    forecast: number | null;
+  })[];
+  app: {
+    day: string;
+    zone: 'UTC';
+    used: number;
+    limit: number;
+    forecast: number | null;
+  };
+  scheduled: {
+    pushes: number;
+    counted: number;
+  } | null;
+};
+
+export type RecurringPush = {
+  id: number;
+  name: string;
+  expression: string;
+  timeZone: string;
+  startsAt: string | null;
+  endsAt: string | null;
+  isEnabled: boolean;
+  body: {
+    [member: string]: unknown;
+  };
+  nextAt: string | null;
+  lastAt: string | null;
+  lastPush: string | null;
+  starts: number;
+  missed: number;
+  heldBack: number;
+  createdBy: string;
+  createdAt: string;
+  changedBy: string;
+  changedAt: string;
+};
+
+export type RecurringTimes = {
+  times: ({
+    at: string;
+    local: string;
+  })[];
+};
+
+export type RedriveForecast = {
+  devices: number;
+  failures: {
+    selected: number;
+    redriven: number;
+    unsure: number;
+    gone: number;
+    notKept: number;
+  };
+  causes: ({
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    outcome: 'failed' | 'expired' | 'capped';
+    status: number;
+    reason: string;
+    n: number;
+    meaning: Meaning;
+  })[];
+  connectors: {
+    [member: string]: {
+      devices: number;
+      profiles: {
+        [member: string]: number;
+      };
+      payload: unknown;
+      payloadBytes: number | null;
+      languages?: {
+        [member: string]: {
+          payload: unknown;
+          payloadBytes: number | null;
+        };
+      };
+      problem?: string;
+      problems?: ({
+        code: string;
+        params: {
+          [member: string]: unknown;
+        };
+        text: string;
+        zh: string;
+      })[];
+    };
+  };
+  limits: string[];
+  estimatedSeconds: number | null;
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  quietHours?: {
+    hours: string;
+    waiting: number;
+    expired: number;
+    ends: ({
+      at: string;
+      devices: number;
+    })[];
+  };
+  pace: string;
+  texts: {
+    limits: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    })[];
+    pace: {
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    };
+  };
+  forecast: {
+    scheduledPushes: number;
+    scheduledIsLeast: boolean;
+    cap: {
+      day: string;
+      zone: 'UTC';
+      used: number;
+      scheduled: number;
+      draft: number;
+      limit: number;
+      over: number;
+    };
+    quotas: {
+      day: string;
+      zone: 'Asia/Shanghai';
+      results: ({
+        connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        profile: string;
+        used: number;
+        scheduled: number;
+        draft: number;
+        closedReason: string | null;
+        closedMeaning: Meaning | null;
+      })[];
+    };
+  };
+};
+
+export type RedrivenMessages = {
+  messages: number;
+  expired: number;
+  unreadable: number;
+  next: string | null;
+};
+
+export type RedrivenReceipts = {
+  processed: number;
+  refused: number;
+  next: string | null;
+};
+
+export type RotatedKey = {
+  key: 'appKey' | 'masterKey' | 'hookKey';
+  value: string;
+  oldValidUntil: string | null;
+};
+
+export type SampledField = {
+  name: string;
+  types: string[];
+  values: ({
+    value: string | number | boolean;
+    share: number;
+  })[];
+  isIndexed: boolean;
+};
+
+export type SavedAudience = {
+  name: string;
+  updatedAt: string;
+  updatedBy: string;
+  where: unknown;
+};
+
+export type ScheduledEntry = {
+  objectId: string;
+  createdAt: string;
+  updatedAt: string;
+  notificationId: string;
+  msg: {
+    [member: string]: unknown;
+  };
+  where: {
+    [member: string]: unknown;
+  };
+  prod: 'dev' | 'prod';
+  status: string;
+  devices: number;
+  successes: number;
+  iosSuccesses?: number;
+  fcmSuccesses?: number;
+  hmsSuccesses?: number;
+  miSuccesses?: number;
+  meizuSuccesses?: number;
+  oppoSuccesses?: number;
+  vivoSuccesses?: number;
+  honorSuccesses?: number;
+  lcSuccesses?: number;
+  delivered: number;
+  clicked: number;
+  invalidTokens: number;
+  outcomes: OutcomeTotals;
+  repeats: number;
+  displaced: number;
+  quietWaits?: number;
+  keptTokens?: ({
+    connector: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+    profile: string;
+    answers: number;
+    invalid: number;
+    kept: number;
+    reason: string;
+  })[];
+  errors: string;
+  'from-service': string;
+  'push-time': string;
+  languages?: ({
+    language: string | null;
+    devices: number;
+    fallback: number;
+  })[];
+  variables?: ({
+    name: string;
+    devices: number;
+    fallback: number;
+  })[];
+  appId: string;
+  state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+  flowControl: number | null;
+  expiresAt: string;
+  firstSentAt: string | null;
+  finishedAt: string | null;
+  createdBy: string | null;
+  localTime: string | null;
+  waitsForApproval: boolean;
+  redriveOf: string | null;
+  redriven: number;
+  recurring: {
+    id: number;
+    name: string;
+  } | null;
+  id: number;
+};
+
+export type SearchHit = {
+  kind: 'app' | 'push' | 'installation' | 'user';
+  appId: string;
+  id: string;
+  title: string;
+};
+
+export type SecretState = {
+  keys: ({
+    id: string;
+    isFirst: boolean;
+    values: {
+      [member: string]: number;
+    } | null;
+    mayBeRemoved: boolean;
+  })[];
+  other: {
+    [member: string]: number;
+  } | null;
+  countedAt: string | null;
+  left: number | null;
+  rotation: {
+    state: 'running' | 'done';
+    requestedAt: string;
+    finishedAt: string | null;
+    pass: number;
+    expected: number;
+    changed: number;
+    unreadable: {
+      [member: string]: number;
+    };
+  } | null;
+  mismatches: ({
+    kind: 'api' | 'dispatcher';
+    host: string;
+    pid: number;
+    problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
+  })[];
+};
+
+export type SeenProcess = {
+  id: string;
+  kind: 'api' | 'dispatcher';
+  host: string;
+  pid: number;
+  version: string;
+  threads: number;
+  connections: number;
+  startedAt: string;
+  seenAt: string;
+};
+
+export type SentPush = {
+  objectId: string;
+  createdAt: string;
+  warnings?: string[];
+  status: string;
+};
+
+export type ShownApp = {
+  appId: string;
+  appKey?: string;
+  masterKey?: string;
+  hookKey?: string;
+  name: string;
+  edition: 'home' | 'international';
+  plan: 'commercial' | 'development';
+  options: AppOptions;
+};
+
+export type ShownKey = {
+  key: 'appKey' | 'masterKey' | 'hookKey';
+  value: string;
+};
+
+export type SmsSignature = {
+  name: string;
+  status: 'approved' | 'pending';
+  createdAt: string;
+  updatedAt: string;
+};
+
+export type SmsState = {
+  balance: number;
+  free: {
+    used: number;
+    limit: number;
+  };
+  day: {
+    used: number;
+    limit: number;
+  };
+  suspended: ({
+    prefix: string;
+    openedAt: string;
+    openUntil: string;
+  })[];
+  conversion: ({
+    prefix: string;
+    sent: number;
+    used: number;
+  })[];
+};
+
+export type SmsTemplate = {
+  name: string;
+  status: 'approved' | 'pending';
+  createdAt: string;
+  updatedAt: string;
+  type: 'verification' | 'notification';
+  text: string;
+  active: {
+    type: 'verification' | 'notification';
+    text: string;
+  } | null;
+};
+
+export type TestDevice = {
+  name: string;
+  updatedAt: string;
+  updatedBy: string;
+  installation: string;
+};
+
+export type UndeliveredPush = {
+  objectId: string;
+  state: 'scheduled' | 'queued' | 'sending' | 'paused' | 'done' | 'failed' | 'cancelled';
+  msg: {
+    [member: string]: unknown;
+  };
+  pushTime: string;
+  finishedAt: string | null;
+  failed: number;
+  expired: number;
+  capped: number;
+  redriven: number;
+};
+
+export type UsageReport = {
+  day: string;
+  calls: number;
+  peakCallsPerMinute: number;
+  recipients: number;
+  fees: {
+    calls: number;
+    recipients: number;
+    total: number;
+    currency: 'CNY' | 'USD';
+  };
+};
+
+export type UserDetail = {
+  user: UserPart;
+  identities: ({
+    platform: string;
+    uid: string;
+  })[];
+  hasPassword: boolean;
+  lock: {
+    failures: number;
+    lockedUntil: string | null;
+  };
+};
+
+export type UserPart = {
+  username?: string;
+  email?: string;
+  emailVerified?: boolean | null;
+  mobilePhoneNumber?: string;
+  mobilePhoneVerified?: boolean;
+  authData?: {
+    [member: string]: unknown;
+  };
+  ACL?: Acl;
+  objectId?: string;
+  createdAt?: string;
+  updatedAt?: string;
+  [member: string]: unknown;
+};
+
+export type WaitingJob = {
+  id: string;
+  state: 'created' | 'retry' | 'active';
+  tries: number;
+  appId: string | null;
+  pushId: string | null;
+  batchId: string | null;
+  messageId: string | null;
+  createdAt: string;
+  startAfter: string;
+  startedAt: string | null;
+};
+
+export interface Operations {
+  /** Returns the characters of a captcha, in tests only (`NODE_ENV=test`). */
+  revealCaptcha: {
+    input: {
+      path: {
+        appId: string;
+        token: string;
+      };
+    };
+    reply: CaptchaText;
+  };
+  /** Creates an app, or takes over one with its id and keys; 409 where the id exists. */
+  createApp: {
+    input: {
+      body: {
+        name: string;
+        edition?: 'home' | 'international';
+        plan?: 'commercial' | 'development';
+        options?: {
+          emailVerification?: boolean;
+          forbidUnverifiedEmailLogin?: boolean;
+          phoneVerification?: boolean;
+          forbidUnverifiedPhoneLogin?: boolean;
+          reloginAfterPasswordChange?: boolean;
+          generalSms?: boolean;
+          captchaForSms?: boolean;
+          hybridPush?: boolean;
+          forbidClientPush?: boolean;
+          allowUserQuery?: boolean;
+          allowStrictUserQuery?: boolean;
+          strictQueriesPerAddressPerHour?: number;
+          allowInstallationQuery?: boolean;
+          allowInstallationDelete?: boolean;
+          allowRoleCreate?: boolean;
+          maxRoles?: number;
+          rolesPerAddressPerHour?: number;
+          roleBytesPerAddressPerDay?: number;
+          roleBytes?: number;
+          pushCallsPerMinute?: number;
+          dailyRecipientCap?: number;
+          approvalAboveDevices?: number | null;
+          devicePushesPerDay?: number | null;
+          quietHours?: string | null;
+          defaultTimeZone?: string;
+          installationValidityDays?: number;
+          installationsPerAddressPerHour?: number;
+          installationBytesPerAddressPerDay?: number;
+          installationBytes?: number;
+          functionsUrl?: string | null;
+          functionsStagingUrl?: string | null;
+          functionsMasterKey?: boolean;
+          authPlatforms?: {
+            [member: string]: {
+              [member: string]: unknown;
+            };
+          };
+          checkedPlatformsOnly?: boolean;
+          trustUnverifiedNumbers?: boolean;
+          concealUsers?: boolean;
+          mailTemplates?: {
+            [member: string]: {
+              subject?: string;
+              html?: string;
+              text?: string;
+            };
+          };
+          smsBalance?: number;
+          captchasPerAddressPerHour?: number;
+          signUpsPerAddressPerHour?: number;
+          signUpBytesPerAddressPerDay?: number;
+          userBytes?: number;
+          smsCountries?: string[] | null;
+          smsPerAddressPerHour?: number;
+          smsPerAppPerDay?: number;
+          receiptUrlGeneration?: number;
+          unknownOutcome?: 'repeat' | 'fail';
+        };
+        appId?: string;
+        appKey?: string;
+        masterKey?: string;
+        hookKey?: string;
+      };
+    };
+    reply: App;
+  };
+  /** Lists the apps with their options, and with their keys for owners; with a `view` in pages, without keys and options. */
+  listApps: {
+    input: {
+      query?: {
+        view?: 'list' | 'names';
+        q?: string;
+        ids?: string;
+        sort?: 'id' | 'name';
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ShownApp[];
+    } | {
+      results: AppSummary[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    } | {
+      results: AppName[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns one app with its options, and with its keys for owners; with `view=options` without keys. */
+  getApp: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        view?: 'options';
+      };
+    };
+    reply: ShownApp;
+  };
+  /** Changes the name or options of an app. */
+  updateApp: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        view?: 'options';
+      };
+      body?: {
+        name?: string;
+        options?: {
+          emailVerification?: boolean;
+          forbidUnverifiedEmailLogin?: boolean;
+          phoneVerification?: boolean;
+          forbidUnverifiedPhoneLogin?: boolean;
+          reloginAfterPasswordChange?: boolean;
+          generalSms?: boolean;
+          captchaForSms?: boolean;
+          hybridPush?: boolean;
+          forbidClientPush?: boolean;
+          allowUserQuery?: boolean;
+          allowStrictUserQuery?: boolean;
+          strictQueriesPerAddressPerHour?: number;
+          allowInstallationQuery?: boolean;
+          allowInstallationDelete?: boolean;
+          allowRoleCreate?: boolean;
+          maxRoles?: number;
+          rolesPerAddressPerHour?: number;
+          roleBytesPerAddressPerDay?: number;
+          roleBytes?: number;
+          pushCallsPerMinute?: number;
+          dailyRecipientCap?: number;
+          approvalAboveDevices?: number | null;
+          devicePushesPerDay?: number | null;
+          quietHours?: string | null;
+          defaultTimeZone?: string;
+          installationValidityDays?: number;
+          installationsPerAddressPerHour?: number;
+          installationBytesPerAddressPerDay?: number;
+          installationBytes?: number;
+          functionsUrl?: string | null;
+          functionsStagingUrl?: string | null;
+          functionsMasterKey?: boolean;
+          authPlatforms?: {
+            [member: string]: {
+              [member: string]: unknown;
+            };
+          };
+          checkedPlatformsOnly?: boolean;
+          trustUnverifiedNumbers?: boolean;
+          concealUsers?: boolean;
+          mailTemplates?: {
+            [member: string]: {
+              subject?: string;
+              html?: string;
+              text?: string;
+            };
+          };
+          smsBalance?: number;
+          captchasPerAddressPerHour?: number;
+          signUpsPerAddressPerHour?: number;
+          signUpBytesPerAddressPerDay?: number;
+          userBytes?: number;
+          smsCountries?: string[] | null;
+          smsPerAddressPerHour?: number;
+          smsPerAppPerDay?: number;
+          receiptUrlGeneration?: number;
+          unknownOutcome?: 'repeat' | 'fail';
+        };
+      };
+    };
+    reply: ShownApp;
+  };
+  /** Deletes an app with all its data; `appId` is its id once more. */
+  deleteApp: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        appId: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Creates or replaces a push profile; the body holds the credentials of the connector. The reply holds no secret. */
+  putProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+      body?: {
+        [member: string]: unknown;
+      };
+    };
+    reply: PushProfile;
+  };
+  /** Deletes a push profile. */
+  deleteProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Returns a push profile with its ids and settings, fingerprints of its secrets and its problems. */
+  getProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileDetail;
+  };
+  /** Lists the push profiles of an app without secrets; for operators with `view=details`. */
+  listProfiles: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        view?: 'details';
+      };
+    };
+    reply: {
+      results: PushProfile[];
+    } | {
+      results: ProfileDetail[];
+    };
+  };
+  /** Lists the circuit breakers of all dispatchers with their state and last failure. */
+  listBreakers: {
+    input: {};
+    reply: {
+      results: Breaker[];
+    };
+  };
+  /** Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released. */
+  openBreaker: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Breaker;
+  };
+  /** Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers. */
+  closeBreaker: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Breaker;
+  };
+  /** Ends a forced state: the breaker follows the responses of the gateway again. */
+  releaseBreaker: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Breaker;
+  };
+  /** Lists the changes that callers of the admin API made, newest first. */
+  listAudit: {
+    input: {
+      query?: {
+        limit?: number;
+        cursor?: string;
+        app?: string;
+        actor?: string;
+        action?: string;
+        target?: string;
+        from?: string;
+        to?: string;
+      };
+    };
+    reply: {
+      results: AuditEntry[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Lists the installations of an app by an id or a condition, newest first; tokens are whole from the role operator on. */
+  listAppInstallations: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        q?: string;
+        where?: string;
+        count?: 'all' | '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: {
+      results: Installation[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns an installation with its route, its session and its waiting messages. */
+  getAppInstallation: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: DeviceDetail;
+  };
+  /** Changes members of an installation, as `PUT /1.1/installations/:objectId` does with the master key. */
+  updateAppInstallation: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        deviceType?: 'ios' | 'macos' | 'tvos' | 'watchos' | 'visionos' | 'android' | 'harmony' | 'harmonyos' | 'ohos' | 'openharmony' | 'wp' | 'web' | null;
+        deviceToken?: string | null;
+        installationId?: string | null;
+        registrationId?: string | null;
+        vendor?: string | null;
+        deviceProfile?: string | null;
+        apnsTopic?: string | null;
+        pgwTopic?: string | null;
+        apnsTeamId?: string | null;
+        pgwTeamId?: string | null;
+        channels?: string[] | {
+          __op: 'Add' | 'AddUnique' | 'Remove' | 'Delete' | 'Batch';
+          objects?: unknown[];
+          [member: string]: unknown;
+        } | null;
+        valid?: boolean | null;
+        timeZone?: string | null;
+        badge?: number | {
+          __op: 'Increment' | 'Decrement' | 'Delete' | 'Batch';
+          [member: string]: unknown;
+        } | null;
+        [member: string]: unknown;
+      };
+    };
+    reply: Installation;
+  };
+  /** Deletes an installation. */
+  deleteAppInstallation: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Tells what became of the newest pushes of the app at one installation. */
+  listInstallationPushes: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+      };
+    };
+    reply: {
+      results: DevicePush[];
+    };
+  };
+  /** Finds apps, pushes, installations and users by an id, a token, a name, an address or a number. */
+  search: {
+    input: {
+      query: {
+        q: string;
+        app?: string;
+      };
+    };
+    reply: {
+      results: SearchHit[];
+    };
+  };
+  /** Lists the recipients that a push did not reach, with the reason of each. */
+  listPushFailures: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
+        reason?: string;
+      };
+    };
+    reply: {
+      results: PushFailure[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Counts the failures of a push by cause, most frequent first, each with a remedy in English and Chinese. */
+  summarizePushFailures: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: {
+      results: FailureGroup[];
+    };
+  };
+  /** Lists the ids that gateways gave to the messages of a push, oldest first, for questions to their support. */
+  listGatewayMessages: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: GatewayMessage[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns how many recipients were settled in each step of a push, by connector. */
+  getPushTimeline: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        step?: number;
+      };
+    };
+    reply: PushTimeline;
+  };
+  /** Describes the service: version, connectors with their credentials, options and the body of a push. */
+  getMeta: {
+    input: {};
+    reply: Meta;
+  };
+  /** Returns the state of one app, or of all: running pushes, today, open breakers, credentials that expire. */
+  getOverview: {
+    input: {
+      query?: {
+        app?: string;
+      };
+    };
+    reply: Overview;
+  };
+  /** Tells how far the move of an app is: steps, devices by day, gateways, the last import. */
+  getMoveIn: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: MoveInState;
+  };
+  /** Lists the queues of the dispatchers with their jobs. */
+  listQueues: {
+    input: {};
+    reply: {
+      results: QueueState[];
+    };
+  };
+  /** Lists the pushes of an app, cancelled ones included, newest first. */
+  listAppPushes: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        status?: string;
+        recurring?: number;
+        source?: string;
+        text?: string;
+        from?: string;
+        to?: string;
+        count?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: {
+      results: ListedPush[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns the record of a push with its request and the profiles that it stopped using. */
+  getAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushDetail;
+  };
+  /** Starts a session of the console and sets its cookie, for a token or the code of a login link. */
+  startConsoleSession: {
+    input: {
+      body: {
+        token: string;
+      } | {
+        code: string;
+        replace?: boolean;
+      };
+    };
+    reply: CurrentOperator;
+  };
+  /** Returns who calls, and when the session ends. */
+  getConsoleSession: {
+    input: {};
+    reply: CurrentOperator;
+  };
+  /** Ends the session of the call. */
+  endConsoleSession: {
+    input: {};
+    reply: Empty;
+  };
+  /** Returns a link that logs in once within 15 minutes, with the permissions of the caller. */
+  createLoginLink: {
+    input: {};
+    reply: LoginLink;
+  };
+  /** Lists the sessions of the console, newest first. */
+  listConsoleSessions: {
+    input: {
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ConsoleSession[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Ends a session of the console. */
+  deleteConsoleSession: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Creates a token for a person or a machine. Only this reply holds the token itself. */
+  createConsoleToken: {
+    input: {
+      body: {
+        name: string;
+        role: 'viewer' | 'sender' | 'operator' | 'owner';
+        apps?: string[] | null;
+        expiresAt?: string | null;
+      };
+    };
+    reply: CreatedConsoleToken;
+  };
+  /** Lists the tokens without their secrets, newest first. */
+  listConsoleTokens: {
+    input: {
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ConsoleToken[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Deletes a token; its sessions end at once. */
+  deleteConsoleToken: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Cancels a push that is not done and returns its record. */
+  cancelPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushRecord;
+  };
+  /** Pauses a push that is being sent and returns its record. */
+  pausePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushRecord;
+  };
+  /** Resumes a paused push, with another `flow_control` if the body has one, and returns its record. */
+  resumePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        flow_control?: number | null;
+      };
+    };
+    reply: PushRecord;
+  };
+  /** Approves a push to many devices that another person or the app sent, and returns its record with what is still missing. */
+  approvePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: ApprovedPush;
+  };
+  /** Deletes the devices whose tokens a finished push found invalid, also those that it kept because most tokens of a profile were called invalid. Devices that were saved since stay. */
+  deleteInvalidDevices: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: {
+      deleted: number;
+    };
+  };
+  /** Changes the recipients per second of a push that is not done, null for no limit; returns its record. */
+  pacePush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body: {
+        flow_control: number | null;
+      };
+    };
+    reply: PushRecord;
+  };
+  /** Explains why a device did or did not get a push. */
+  explainDevice: {
+    input: {
+      path: {
+        appId: string;
+        objectId: string;
+        installation: string;
+      };
+    };
+    reply: DeviceExplanation;
+  };
+  /** Tells what a push would do, and sends nothing: audience, payloads, limits and time. The body is that of `POST /1.1/push`. */
+  explainPush: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        data: {
+          [member: string]: unknown;
+        };
+        languages?: {
+          [member: string]: {
+            [member: string]: unknown;
+          };
+        } | null;
+        variables?: {
+          [member: string]: {
+            field: string;
+            default: string;
+          };
+        } | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        kind?: 'marketing' | 'transactional' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+        _notificationChannel?: string | null;
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        push_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        push_time_local?: boolean | null;
+        default_time_zone?: string | null;
+        flow_control?: number | null;
+      };
+    };
+    reply: PushForecast;
+  };
+  /** Lists the freezes: apps whose pushes are held, and the whole service. */
+  listFreezes: {
+    input: {};
+    reply: {
+      results: Freeze[];
+    };
+  };
+  /** Freezes the service: pushes are accepted and held until it is released; those being sent stop within a second. */
+  freezeService: {
+    input: {
+      body?: {
+        reason?: string;
+      };
+    };
+    reply: Freeze;
+  };
+  /** Ends the freeze of the service; the held pushes go on in their order. Returns the freeze. */
+  releaseService: {
+    input: {};
+    reply: Freeze;
+  };
+  /** Freezes an app: its pushes are accepted and held until it is released; those being sent stop within a second. */
+  freezeApp: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        reason?: string;
+      };
+    };
+    reply: Freeze;
+  };
+  /** Ends the freeze of an app; its held pushes go on in their order. Returns the freeze. */
+  releaseApp: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: Freeze;
+  };
+  /** Deletes the installations that meet a condition if there are as many as expected, else 409. */
+  deleteMatchingInstallations: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        where: {
+          [member: string]: unknown;
+        };
+        expected: number;
+      };
+    };
+    reply: DeletedCount;
+  };
+  /** Returns one key of an app (`appKey`, `masterKey`, `hookKey`). */
+  getKey: {
+    input: {
+      path: {
+        appId: string;
+        key: 'appKey' | 'masterKey' | 'hookKey';
+      };
+    };
+    reply: ShownKey;
+  };
+  /** Replaces a key of an app (`appKey`, `masterKey`, `hookKey`); the old one stays valid for some time. */
+  rotateKey: {
+    input: {
+      path: {
+        appId: string;
+        key: 'appKey' | 'masterKey' | 'hookKey';
+      };
+      body?: {
+        graceSeconds?: number;
+      };
+    };
+    reply: RotatedKey;
+  };
+  /** Lists messages by mail and SMS, newest first; those that no provider could send are included. In pages with `state`, `limit` or `cursor`, and for operators, who get no texts. */
+  listOutbox: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        kind?: 'sms' | 'mail';
+        to?: string;
+        state?: 'waiting' | 'sent' | 'kept' | 'failed';
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: OutboxMessage[];
+    } | {
+      results: ListedMessage[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Sends a message again that failed or found no provider. */
+  retryMessage: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Counts the messages that a redrive of the outbox would send again, by cause; sends nothing. */
+  explainMessageRedrive: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        kind?: 'sms' | 'mail';
+        state?: 'failed' | 'kept';
+        reason?: string;
+        from?: string;
+        to?: string;
+        cursor?: string;
+      };
+    };
+    reply: MessageForecast;
+  };
+  /** Sends messages again that failed or found no provider, the oldest first, at most 1000; leaves out codes that have expired. */
+  redriveMessages: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        kind?: 'sms' | 'mail';
+        state?: 'failed' | 'kept';
+        reason?: string;
+        from?: string;
+        to?: string;
+        cursor?: string;
+      };
+    };
+    reply: RedrivenMessages;
+  };
+  /** Returns the balance, budgets and suspended countries of the SMS of an app. */
+  getSmsState: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: SmsState;
+  };
+  /** Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of the batches of pushes. */
+  stageProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+      query?: {
+        hold?: '0' | '1' | 'true' | 'false' | '';
+      };
+      body?: {
+        [member: string]: unknown;
+      };
+    };
+    reply: ProfileRotation;
+  };
+  /** Shows the last rotation of the credentials of a profile, without credentials. */
+  getProfileRotation: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileRotation;
+  };
+  /** Makes the checked candidate the current version now; the replaced one is kept for 7 days. */
+  promoteProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileRotation;
+  };
+  /** Drops the candidate, or brings the version before the last promotion back. */
+  rollBackProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileRotation;
+  };
+  /** Asks the gateway for an access token or a connection, within 8 s; sends nothing. */
+  checkProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileCheck;
+  };
+  /** Lists calls of gateways with receipts that could not be processed, newest first, with the reason. */
+  listFailedReceipts: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+      };
+    };
+    reply: {
+      results: FailedReceipt[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Counts the calls that could be processed with the credentials of now; changes nothing. */
+  explainReceiptRedrive: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        cursor?: string;
+      };
+    };
+    reply: RedrivenReceipts;
+  };
+  /** Processes calls again with the credentials of now, the oldest first, at most 50; those that are refused again stay. */
+  redriveReceipts: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        cursor?: string;
+      };
+    };
+    reply: RedrivenReceipts;
+  };
+  /** Shows the keys of CARILLON_SECRET by their ids, what is encrypted under each, and the rotation. */
+  getSecretRotation: {
+    input: {
+      query?: {
+        count?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: SecretState;
+  };
+  /** Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET. */
+  rotateSecret: {
+    input: {};
+    reply: SecretState;
+  };
+  /** Lists the running api and dispatcher processes; each renews its entry every 5 s. */
+  listProcesses: {
+    input: {};
+    reply: {
+      results: SeenProcess[];
+    };
+  };
+  /** Runs the checks of `carillon doctor` that need the database only. */
+  runDoctor: {
+    input: {};
+    reply: {
+      results: DoctorFinding[];
+    };
+  };
+  /** Lists the jobs of a queue that are not done, the oldest first. */
+  listJobs: {
+    input: {
+      path: {
+        queue: string;
+      };
+      query?: {
+        limit?: number;
+        state?: 'created' | 'retry' | 'active';
+        minTries?: number;
+      };
+    };
+    reply: {
+      results: WaitingJob[];
+    };
+  };
+  /** Lists the users of an app by an id or a condition, newest first; below operator shortened. */
+  listAppUsers: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        q?: string;
+        where?: string;
+        count?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: {
+      results: UserPart[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns a user with its accounts on other platforms and the state of its lock. */
+  getAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: UserDetail;
+  };
+  /** Changes members of a user, as `PUT /1.1/users/:objectId` does with the master key, hooks included. */
+  updateAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        username?: string;
+        password?: string;
+        email?: string | null;
+        mobilePhoneNumber?: string | null;
+        authData?: {
+          [member: string]: {
+            [member: string]: unknown;
+          } | null;
+        } | null;
+        ACL?: {
+          [member: string]: {
+            read?: boolean;
+            write?: boolean;
+          };
+        } | null;
+        [member: string]: unknown;
+      };
+    };
+    reply: UserDetail;
+  };
+  /** Deletes a user, hooks included. */
+  deleteAppUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Ends the session of a user on all devices. */
+  logoutUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Ends the lock of a user after failed logins. */
+  unlockUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Mails a link to a user that resets the password. */
+  sendUserReset: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Marks the address or number of a user as verified, without a message. */
+  verifyUser: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        contact?: 'email' | 'mobilePhoneNumber';
+      };
+    };
+    reply: Empty;
+  };
+  /** Counts the devices that a push with this target would go to, by connector. */
+  countAudience: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        device_ids?: string[];
+        device_type?: 'android' | 'ios';
+        device_profile?: string | null;
+        vendor?: string | null;
+        sample?: number;
+        clauses?: boolean;
+      };
+    };
+    reply: Audience;
+  };
+  /** Sends a push; the body is that of `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 where the audience moved by more than 5 %. */
+  sendAppPush: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        undoSeconds?: number;
+      };
+      body: {
+        data: {
+          [member: string]: unknown;
+        };
+        languages?: {
+          [member: string]: {
+            [member: string]: unknown;
+          };
+        } | null;
+        variables?: {
+          [member: string]: {
+            field: string;
+            default: string;
+          };
+        } | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        kind?: 'marketing' | 'transactional' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+        _notificationChannel?: string | null;
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        push_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        push_time_local?: boolean | null;
+        default_time_zone?: string | null;
+        flow_control?: number | null;
+      } | {
+        data: {
+          [member: string]: unknown;
+        };
+        languages?: {
+          [member: string]: {
+            [member: string]: unknown;
+          };
+        } | null;
+        variables?: {
+          [member: string]: {
+            field: string;
+            default: string;
+          };
+        } | null;
+        notification_id?: string | null;
+        req_id?: string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        pgw_team_id?: string | null;
+        apns_team_id?: string | null;
+        kind?: 'marketing' | 'transactional' | null;
+        device_cap?: number | null;
+        quiet_hours?: string | null;
+        lastActiveDeviceOnly?: boolean | null;
+        _notificationChannel?: string | null;
+        device_type: 'android' | 'ios';
+        device_ids: string[];
+        device_profile?: string | null;
+        channel?: string | null;
+        vendor?: string | null;
+      };
+    };
+    reply: SentPush;
+  };
+  /** Lists the recurring pushes of an app, newest first. */
+  listRecurringPushes: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: RecurringPush[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Creates a recurring push: a push is made at each time of its cron expression. */
+  createRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        name: string;
+        expression: string;
+        timeZone: string;
+        startsAt?: string | null;
+        endsAt?: string | null;
+        body: {
+          [member: string]: unknown;
+        };
+        isEnabled?: boolean;
+      };
+    };
+    reply: RecurringPush;
+  };
+  /** Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing. */
+  previewRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body: {
+        expression: string;
+        timeZone: string;
+        startsAt?: string | null;
+        endsAt?: string | null;
+        count?: number;
+      };
+    };
+    reply: RecurringTimes;
+  };
+  /** Returns a recurring push. */
+  getRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: RecurringPush;
+  };
+  /** Changes members of a recurring push, enables or disables it. Its times count from now on. */
+  changeRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body: {
+        name?: string;
+        expression?: string;
+        timeZone?: string;
+        startsAt?: string | null;
+        endsAt?: string | null;
+        body?: {
+          [member: string]: unknown;
+        };
+        isEnabled?: boolean;
+      };
+    };
+    reply: RecurringPush;
+  };
+  /** Deletes a recurring push; the pushes that were made stay. */
+  deleteRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Makes a push from a recurring push now; its times stay. `Idempotency-Key` is the `req_id` of the push. */
+  startRecurringPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: SentPush;
+  };
+  /** Lists finished pushes with recipients that failed, expired or were capped, newest first, and how many were sent to again. */
+  listUndelivered: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        reason?: string;
+        from?: string;
+        to?: string;
+      };
+    };
+    reply: {
+      results: UndeliveredPush[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Tells how many recipients a redrive has and which limits it meets, and sends nothing. The body is that of the redrive. */
+  explainRedrive: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        outcomes?: ('failed' | 'expired' | 'capped')[];
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        reason?: string;
+        from?: string;
+        to?: string;
+        includeUnsure?: boolean;
+        expiration_interval?: number | string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        flow_control?: number | null;
+      };
+    };
+    reply: RedriveForecast;
+  };
+  /** Sends a finished push again to the selected recipients that it certainly did not reach, each at most once. `Idempotency-Key` is the `req_id` of the redrive. */
+  redriveAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body?: {
+        outcomes?: ('failed' | 'expired' | 'capped')[];
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        reason?: string;
+        from?: string;
+        to?: string;
+        includeUnsure?: boolean;
+        expiration_interval?: number | string | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        flow_control?: number | null;
+      };
+    };
+    reply: SentPush;
+  };
+  /** As `redrive`, with outcomes only. */
+  resendAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body: {
+        outcomes: ('failed' | 'expired' | 'capped')[];
+      };
+    };
+    reply: SentPush;
+  };
+  /** Lists the push templates of an app by name. */
+  listPushTemplates: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: PushTemplate[];
+    };
+  };
+  /** Returns a push template. */
+  getPushTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: PushTemplate;
+  };
+  /** Creates or replaces a push template. */
+  putPushTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body: {
+        body: {
+          [member: string]: unknown;
+        };
+      };
+    };
+    reply: PushTemplate;
+  };
+  /** Deletes a push template. */
+  deletePushTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Lists the saved audiences of an app by name. */
+  listAudiences: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: SavedAudience[];
+    };
+  };
+  /** Returns a saved audience. */
+  getAudience: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: SavedAudience;
+  };
+  /** Creates or replaces a saved audience. */
+  putAudience: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body: {
+        where: object | object[];
+      };
+    };
+    reply: SavedAudience;
+  };
+  /** Deletes a saved audience. */
+  deleteAudience: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Lists the test devices of an app by name. */
+  listTestDevices: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: TestDevice[];
+    };
+  };
+  /** Returns a test device. */
+  getTestDevice: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: TestDevice;
+  };
+  /** Creates or replaces a test device. */
+  putTestDevice: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body: {
+        installation: string;
+      };
+    };
+    reply: TestDevice;
+  };
+  /** Deletes a test device. */
+  deleteTestDevice: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Lists the pushes of an app that wait for their time, the next one first. */
+  listScheduledAppPushes: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ScheduledEntry[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it. */
+  moveScheduledAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body: {
+        push_time: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+      };
+    };
+    reply: ScheduledEntry;
+  };
+  /** Cancels a push that waits for its time. */
+  cancelScheduledAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Lists members of the newest 2000 installations with their most frequent values. */
+  suggestFields: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prefix?: string;
+      };
+    };
+    reply: {
+      results: SampledField[];
+    };
+  };
+  /** Lists channels of the newest 2000 installations, the most frequent first. */
+  suggestChannels: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prefix?: string;
+      };
+    };
+    reply: {
+      results: ({
+        value: string | number | boolean;
+        share: number;
+      })[];
+    };
+  };
+  /** Creates or replaces an SMS template. */
+  putSmsTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body: {
+        type: 'verification' | 'notification';
+        text: string;
+      };
+    };
+    reply: SmsTemplate;
+  };
+  /** Returns an SMS template. */
+  getSmsTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: SmsTemplate;
+  };
+  /** Deletes an SMS template. */
+  deleteSmsTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Lists the SMS templates of an app. */
+  listSmsTemplates: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: SmsTemplate[];
+    };
+  };
+  /** Approves an SMS template. */
+  approveSmsTemplate: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: SmsTemplate;
+  };
+  /** Creates an SMS signature. */
+  putSmsSignature: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+      body?: object;
+    };
+    reply: SmsSignature;
+  };
+  /** Returns an SMS signature. */
+  getSmsSignature: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: SmsSignature;
+  };
+  /** Deletes an SMS signature. */
+  deleteSmsSignature: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Lists the SMS signatures of an app. */
+  listSmsSignatures: {
+    input: {
+      path: {
+        appId: string;
+      };
+    };
+    reply: {
+      results: SmsSignature[];
+    };
+  };
+  /** Approves an SMS signature. */
+  approveSmsSignature: {
+    input: {
+      path: {
+        appId: string;
+        name: string;
+      };
+    };
+    reply: SmsSignature;
+  };
+  /** Returns what an app used on a day (UTC) or on several, and what it costs. */
+  getUsage: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        day?: string;
+        from?: string;
+        to?: string;
+      };
+    };
+    reply: UsageReport | {
+      results: UsageReport[];
+    };
+  };
+  /** Returns what an app used of its gateways on a day in China, with a forecast of its scheduled pushes. */
+  getQuotas: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        day?: string;
+      };
+    };
+    reply: Quotas;
+  };
+  /** Returns how far a push is: outcomes by connector, rate and time left. */
+  getPushProgress: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: PushProgress;
+  };
+}
+
+export type Operation = keyof Operations;
+
+/** Method and path of each operation. */
+export const operations: Readonly<Record<Operation, readonly [method: string, path: string]>> = {
+  revealCaptcha: ['GET', '/apps/{appId}/captchas/{token}'],
+  createApp: ['POST', '/apps'],
+  listApps: ['GET', '/apps'],
+  getApp: ['GET', '/apps/{appId}'],
+  updateApp: ['PATCH', '/apps/{appId}'],
+  deleteApp: ['DELETE', '/apps/{appId}'],
+  putProfile: ['PUT', '/apps/{appId}/profiles/{connector}/{name}'],
+  deleteProfile: ['DELETE', '/apps/{appId}/profiles/{connector}/{name}'],
+  getProfile: ['GET', '/apps/{appId}/profiles/{connector}/{name}'],
+  listProfiles: ['GET', '/apps/{appId}/profiles'],
+  listBreakers: ['GET', '/breakers'],
+  openBreaker: ['POST', '/breakers/{id}/open'],
+  closeBreaker: ['POST', '/breakers/{id}/close'],
+  releaseBreaker: ['POST', '/breakers/{id}/release'],
+  listAudit: ['GET', '/audit'],
+  listAppInstallations: ['GET', '/apps/{appId}/installations'],
+  getAppInstallation: ['GET', '/apps/{appId}/installations/{id}'],
+  updateAppInstallation: ['PUT', '/apps/{appId}/installations/{id}'],
+  deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
+  listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
+  search: ['GET', '/search'],
+  listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
+  summarizePushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures/summary'],
+  listGatewayMessages: ['GET', '/apps/{appId}/notifications/{id}/messages'],
+  getPushTimeline: ['GET', '/apps/{appId}/notifications/{id}/timeline'],
+  getMeta: ['GET', '/meta'],
+  getOverview: ['GET', '/overview'],
+  getMoveIn: ['GET', '/apps/{appId}/move-in'],
+  listQueues: ['GET', '/queues'],
+  listAppPushes: ['GET', '/apps/{appId}/notifications'],
+  getAppPush: ['GET', '/apps/{appId}/notifications/{id}'],
+  startConsoleSession: ['POST', '/session'],
+  getConsoleSession: ['GET', '/session'],
+  endConsoleSession: ['DELETE', '/session'],
+  createLoginLink: ['POST', '/login-links'],
+  listConsoleSessions: ['GET', '/sessions'],
+  deleteConsoleSession: ['DELETE', '/sessions/{id}'],
+  createConsoleToken: ['POST', '/tokens'],
+  listConsoleTokens: ['GET', '/tokens'],
+  deleteConsoleToken: ['DELETE', '/tokens/{id}'],
+  cancelPush: ['POST', '/apps/{appId}/notifications/{id}/cancel'],
+  pausePush: ['POST', '/apps/{appId}/notifications/{id}/pause'],
+  resumePush: ['POST', '/apps/{appId}/notifications/{id}/resume'],
+  approvePush: ['POST', '/apps/{appId}/notifications/{id}/approve'],
+  deleteInvalidDevices: ['POST', '/apps/{appId}/notifications/{id}/delete-invalid'],
+  pacePush: ['POST', '/apps/{appId}/notifications/{id}/pace'],
+  explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
+  explainPush: ['POST', '/apps/{appId}/push/explain'],
+  listFreezes: ['GET', '/freezes'],
+  freezeService: ['PUT', '/freeze'],
+  releaseService: ['DELETE', '/freeze'],
+  freezeApp: ['PUT', '/apps/{appId}/freeze'],
+  releaseApp: ['DELETE', '/apps/{appId}/freeze'],
+  deleteMatchingInstallations: ['POST', '/apps/{appId}/installations/delete'],
+  getKey: ['GET', '/apps/{appId}/keys/{key}'],
+  rotateKey: ['POST', '/apps/{appId}/keys/{key}/rotate'],
+  listOutbox: ['GET', '/apps/{appId}/outbox'],
+  retryMessage: ['POST', '/apps/{appId}/outbox/{id}/retry'],
+  explainMessageRedrive: ['POST', '/apps/{appId}/outbox/redrive/explain'],
+  redriveMessages: ['POST', '/apps/{appId}/outbox/redrive'],
+  getSmsState: ['GET', '/apps/{appId}/sms-state'],
+  stageProfile: ['PUT', '/apps/{appId}/profiles/{connector}/{name}/candidate'],
+  getProfileRotation: ['GET', '/apps/{appId}/profiles/{connector}/{name}/candidate'],
+  promoteProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/candidate/promote'],
+  rollBackProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/candidate/rollback'],
+  checkProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/check'],
+  listFailedReceipts: ['GET', '/apps/{appId}/failed-receipts'],
+  explainReceiptRedrive: ['POST', '/apps/{appId}/failed-receipts/redrive/explain'],
+  redriveReceipts: ['POST', '/apps/{appId}/failed-receipts/redrive'],
+  getSecretRotation: ['GET', '/secret/rotation'],
+  rotateSecret: ['POST', '/secret/rotation'],
+  listProcesses: ['GET', '/processes'],
+  runDoctor: ['GET', '/doctor'],
+  listJobs: ['GET', '/queues/{queue}/jobs'],
+  listAppUsers: ['GET', '/apps/{appId}/users'],
+  getAppUser: ['GET', '/apps/{appId}/users/{id}'],
+  updateAppUser: ['PUT', '/apps/{appId}/users/{id}'],
+  deleteAppUser: ['DELETE', '/apps/{appId}/users/{id}'],
+  logoutUser: ['POST', '/apps/{appId}/users/{id}/logout'],
+  unlockUser: ['POST', '/apps/{appId}/users/{id}/unlock'],
+  sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],
+  verifyUser: ['POST', '/apps/{appId}/users/{id}/verify'],
+  countAudience: ['POST', '/apps/{appId}/audience'],
+  sendAppPush: ['POST', '/apps/{appId}/push'],
+  listRecurringPushes: ['GET', '/apps/{appId}/recurring-pushes'],
+  createRecurringPush: ['POST', '/apps/{appId}/recurring-pushes'],
+  previewRecurringPush: ['POST', '/apps/{appId}/recurring-pushes/preview'],
+  getRecurringPush: ['GET', '/apps/{appId}/recurring-pushes/{id}'],
+  changeRecurringPush: ['PATCH', '/apps/{appId}/recurring-pushes/{id}'],
+  deleteRecurringPush: ['DELETE', '/apps/{appId}/recurring-pushes/{id}'],
+  startRecurringPush: ['POST', '/apps/{appId}/recurring-pushes/{id}/start'],
+  listUndelivered: ['GET', '/apps/{appId}/undelivered'],
+  explainRedrive: ['POST', '/apps/{appId}/notifications/{id}/redrive/explain'],
+  redriveAppPush: ['POST', '/apps/{appId}/notifications/{id}/redrive'],
+  resendAppPush: ['POST', '/apps/{appId}/notifications/{id}/resend'],
+  listPushTemplates: ['GET', '/apps/{appId}/push-templates'],
+  getPushTemplate: ['GET', '/apps/{appId}/push-templates/{name}'],
+  putPushTemplate: ['PUT', '/apps/{appId}/push-templates/{name}'],
+  deletePushTemplate: ['DELETE', '/apps/{appId}/push-templates/{name}'],
+  listAudiences: ['GET', '/apps/{appId}/audiences'],
+  getAudience: ['GET', '/apps/{appId}/audiences/{name}'],
+  putAudience: ['PUT', '/apps/{appId}/audiences/{name}'],
+  deleteAudience: ['DELETE', '/apps/{appId}/audiences/{name}'],
+  listTestDevices: ['GET', '/apps/{appId}/test-devices'],
+  getTestDevice: ['GET', '/apps/{appId}/test-devices/{name}'],
+  putTestDevice: ['PUT', '/apps/{appId}/test-devices/{name}'],
+  deleteTestDevice: ['DELETE', '/apps/{appId}/test-devices/{name}'],
+  listScheduledAppPushes: ['GET', '/apps/{appId}/scheduled'],
+  moveScheduledAppPush: ['PATCH', '/apps/{appId}/scheduled/{id}'],
+  cancelScheduledAppPush: ['DELETE', '/apps/{appId}/scheduled/{id}'],
+  suggestFields: ['GET', '/apps/{appId}/fields'],
+  suggestChannels: ['GET', '/apps/{appId}/channels'],
+  putSmsTemplate: ['PUT', '/apps/{appId}/sms-templates/{name}'],
+  getSmsTemplate: ['GET', '/apps/{appId}/sms-templates/{name}'],
+  deleteSmsTemplate: ['DELETE', '/apps/{appId}/sms-templates/{name}'],
+  listSmsTemplates: ['GET', '/apps/{appId}/sms-templates'],
+  approveSmsTemplate: ['POST', '/apps/{appId}/sms-templates/{name}/approve'],
+  putSmsSignature: ['PUT', '/apps/{appId}/sms-signatures/{name}'],
+  getSmsSignature: ['GET', '/apps/{appId}/sms-signatures/{name}'],
+  deleteSmsSignature: ['DELETE', '/apps/{appId}/sms-signatures/{name}'],
+  listSmsSignatures: ['GET', '/apps/{appId}/sms-signatures'],
+  approveSmsSignature: ['POST', '/apps/{appId}/sms-signatures/{name}/approve'],
+  getUsage: ['GET', '/apps/{appId}/usage'],
+  getQuotas: ['GET', '/apps/{appId}/quotas'],
+  getPushProgress: ['GET', '/apps/{appId}/notifications/{id}/progress'],
+};

@@ -1,0 +1,74 @@
+import type { Command } from 'commander';
+import { expect, test } from 'vitest';
+import { exampleOf, visibleCommands } from '../../../ops/cli/help.ts';
+import { program } from '../../../ops/cli/program.ts';
+import { carillon } from '../../support/cli.ts';
+
+interface Named {
+  words: string[];
+  command: Command;
+}
+
+const all = (command: Command, words: string[] = []): Named[] =>
+  visibleCommands(command).flatMap((one) => {
+    const own = [...words, one.name()];
+    return [{ words: own, command: one }, ...all(one, own)];
+  });
+
+/** Commands that do something; the others only group commands. */
+const commands = all(program).filter(
+  ({ command }) => exampleOf(command) !== undefined || visibleCommands(command).length === 0,
+);
+
+/** Splits a line as a shell does: words in single quotes stay together. */
+const shellWords = (line: string): string[] =>
+  [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+
+test.each(commands.map(({ words, command }) => [words.join(' '), words, command] as const))(
+  'carillon %s has an example that it accepts',
+  (_name, words, command) => {
+    const given = shellWords(exampleOf(command) ?? '');
+    expect(given.slice(0, words.length)).toEqual(words);
+    const { operands, unknown } = command.parseOptions(given.slice(words.length));
+    expect(unknown).toEqual([]);
+    const { registeredArguments } = command;
+    expect(operands.length).toBeGreaterThanOrEqual(registeredArguments.filter((one) => one.required).length);
+    if (!registeredArguments.some((one) => one.variadic))
+      expect(operands.length).toBeLessThanOrEqual(registeredArguments.length);
+    const missing = command.options.filter(
+      (option) => option.mandatory && command.opts()[option.attributeName()] === undefined,
+    );
+    expect(missing).toEqual([]);
+  },
+);
+
+test('the help of every command fits into 80 columns', () => {
+  const lines = [program, ...all(program).map(({ command }) => command)].flatMap((command) =>
+    command.helpInformation().split('\n'),
+  );
+  expect(lines.length).toBeGreaterThan(1000);
+  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+});
+
+test('--help lists the commands by task', async () => {
+  const { code, stdout } = await carillon(['--help']);
+  expect(code).toBe(0);
+  const headings = stdout.split('\n').filter((line) => /^\S.*:$/.test(line));
+  expect(headings.slice(1, -1)).toEqual(['Send:', 'Look:', 'Control:', 'People:', 'Set up:', 'Operate:']);
+});
+
+test('the help of a command ends with its example', async () => {
+  const { stdout } = await carillon(['breakers', 'open', '--help']);
+  expect(stdout).toMatch(/Example:\n {2}carillon breakers open apns:\w+:_default\n$/);
+});
+
+test.each([
+  [['schedule', 'list', '--app', 'x'], 'schedule', 'scheduled'],
+  [['resend', 'x', '--app', 'x'], 'resend', 'redrive'],
+  [['apps', '--q', 'shop'], 'apps', 'app list --sizes'],
+  [['user', 'find', 'ada@example.com'], 'user find', 'user list --q'],
+])('%j names the command that took its place', async (args, old, replacement) => {
+  const sentence = `\`carillon ${old}\` was removed: use \`carillon ${replacement}\`.`;
+  expect(await carillon(args)).toMatchObject({ code: 2, stdout: '', stderr: `carillon: ${sentence}\n` });
+  expect((await carillon([...args, '--json'])).json()).toEqual({ error: sentence });
+});

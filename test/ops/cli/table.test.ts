@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest';
+import { table } from '../../../ops/cli/table.ts';
+
+const id = 'wHx47FrDSrY1GzAzkZtSHtOx';
+const at = '2027-01-31T12:34:56.789Z';
+const lines = (text: string) => text.split('\n');
+
+describe('a table', () => {
+  test('aligns numbers to the right, and texts to the left', () => {
+    expect(
+      lines(
+        table(
+          ['push', 'devices'],
+          [
+            ['a', 5],
+            ['bc', 12345],
+          ],
+          80,
+        ),
+      ),
+    ).toEqual(['push  devices', '----  -------', 'a           5', 'bc      12345']);
+  });
+
+  test('keeps every character if its output is no terminal', () => {
+    const text = table(['id', 'at', 'text'], [[id, at, 'x '.repeat(100)]]);
+    expect(text).toContain(at);
+    expect(text).toContain('x '.repeat(100).trimEnd());
+  });
+
+  test('cuts seconds off times before it shortens other cells', () => {
+    const text = table(['id', 'at', 'text'], [[id, at, 'a text with words']], 66);
+    expect(lines(text)[2]).toBe(`${id}  2027-01-31T12:34:56Z  a text with words`);
+    expect(lines(table(['id', 'at'], [[id, at]], 43))[2]).toBe(`${id}  2027-01-31T12:34Z`);
+  });
+
+  test('shortens texts, and never an id', () => {
+    const [, , row = ''] = lines(table(['id', 'text'], [[id, 'a sentence '.repeat(20)]], 80));
+    expect(row).toHaveLength(80);
+    expect(row).toMatch(new RegExp(`^${id}  a sentence .*…$`));
+    expect(table(['id', 'text'], [[id, id]], 40)).toContain(id);
+  });
+
+  test('drops the last columns that have no room', () => {
+    const text = table(['id', 'state', 'other'], [[id, 'sending', id]], 40);
+    expect(lines(text)[0]).toBe('id                        state');
+    expect(text).not.toContain('other');
+  });
+
+  test.each([40, 60, 80, 120])('fits into %i columns', (width) => {
+    const row = [id, 'APNs', at, at, 'a reason of the gateway '.repeat(4), 12345];
+    const text = table(['app', 'gateway', 'since', 'until', 'reason', 'devices'], [row], width);
+    for (const line of lines(text)) expect(line.length).toBeLessThanOrEqual(width);
+    expect(text).toContain(id);
+  });
+});
