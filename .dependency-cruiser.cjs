@@ -178,7 +178,7 @@ module.exports = {
       to: { path: '^ops/(bench|check|deploy|docs|monitoring)/' },
     },
     {
-      name: 'the console may import only itself, the client of the admin API, domain names, exact numbers, guides to credentials, types of replies and its packages',
+      name: 'the console may import only itself, the client of the admin API, domain names, texts, exact numbers, guides to credentials, types of replies and its packages',
       severity: 'error',
       from: { path: '^ops/console/src/' },
       to: {
@@ -187,6 +187,7 @@ module.exports = {
           '^ops/console/src/',
           '^ops/client/',
           '^shared/domain/(labels|exact-numbers)\\.ts$',
+          '^shared/domain/texts/zh\\.json$',
           '^connectors/guides\\.ts$',
           '^api/replies/admin/types\\.ts$',
         ],

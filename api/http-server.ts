@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { errorTable } from '../shared/domain/errors/errors.ts';
+import { errorText } from '../shared/domain/errors/errors.ts';
 import { isChannelUpgrade } from './channel/websocket/handshake.ts';
 
 /**
@@ -96,7 +96,7 @@ function checkHead(handle: RequestListener): RequestListener {
     const bytes = request.rawHeaders.reduce((sum, text) => sum + text.length + 2, 0);
     const isHostMissing = request.headers.host === undefined && request.httpVersion === '1.1';
     if (bytes <= maxHeaderBytes && !isHostMissing) return handle(request, response);
-    const { status, text } = bytes > maxHeaderBytes ? errorTable.headersTooLarge : hostMissing;
+    const { status, text } = bytes > maxHeaderBytes ? headersTooLarge : hostMissing;
     response.statusCode = status;
     response.setHeader('Content-Type', 'application/json; charset=utf-8');
     response.setHeader('Connection', 'close');
@@ -104,6 +104,7 @@ function checkHead(handle: RequestListener): RequestListener {
   };
 }
 
+const headersTooLarge = { status: 431, text: errorText('headersTooLarge') };
 const hostMissing = { status: 400, text: 'The header Host is missing.' };
 
 /**

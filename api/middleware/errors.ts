@@ -7,9 +7,8 @@ import {
   isUndefinedTable,
 } from '../../shared/db/limits/database-errors.ts';
 import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
-import { detailOf } from '../../shared/domain/errors/details.ts';
-import { Refusal } from '../../shared/domain/errors/errors.ts';
-import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
+import { messageIn, operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
+import { detail, shownDetail } from '../../shared/domain/texts/texts.ts';
 import { QueueFull } from '../../shared/semaphore.ts';
 import { languageOf } from './language.ts';
 
@@ -41,19 +40,20 @@ export const errors: Middleware = async (ctx, next) => {
 
 function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.status = refusal.status;
-  ctx.body = { code: refusal.code, error: messageIn(languageOf(ctx), refusal) };
+  const isOfAdmin = ctx.path.startsWith(adminApi);
+  const textOf = isOfAdmin ? operatorMessage : messageIn;
+  ctx.body = { code: refusal.code, error: textOf(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
-  if (ctx.path.startsWith(adminApi)) nameRefusal(ctx, refusal);
+  if (isOfAdmin) nameRefusal(ctx, refusal);
   // Do not wait for the rest of the body.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
 }
 
 /** Names a refusal in headers, and the text of its own as a code with members: a header has ASCII only. */
-function nameRefusal(ctx: Context, { kind, hasOwnText, message }: Refusal): void {
+function nameRefusal(ctx: Context, { kind, detail }: Refusal): void {
   ctx.set(refusalHeader, kind);
-  const detail = hasOwnText ? detailOf(message) : undefined;
-  const encoded = detail && encodeURIComponent(JSON.stringify(detail));
+  const encoded = detail && encodeURIComponent(JSON.stringify(shownDetail(detail)));
   if (encoded && encoded.length <= maxDetailLength) ctx.set(detailHeader, encoded);
 }
 
@@ -67,7 +67,7 @@ export function toRefusal(error: unknown): Refusal {
     });
   if (error instanceof ResultTooLarge)
     return new Refusal('tooLarge', {
-      text: 'The reply would be too large: ask for fewer rows, or include fewer names.',
+      text: detail('replyTooLarge'),
       cause: error,
     });
   if (error instanceof SealError || isUndefinedTable(error))
@@ -76,6 +76,6 @@ export function toRefusal(error: unknown): Refusal {
   if (isInvalidValue(error)) return new Refusal('incorrectType', { cause: error });
   if (isConnectionFailure(error)) return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
   if (error instanceof URIError)
-    return new Refusal('invalidParameter', { text: 'Malformed URL.', cause: error });
+    return new Refusal('invalidParameter', { text: detail('malformedUrl'), cause: error });
   return new Refusal('internal', { cause: error });
 }

@@ -4,6 +4,7 @@ import type { Config } from '../../shared/config/config.ts';
 import { hasRole, mayUseApp, type Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../shared/domain/ip-address.ts';
+import { detail } from '../../shared/domain/texts/texts.ts';
 import type { Route } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
@@ -106,23 +107,21 @@ function beginReply(ctx: Context): void {
   ctx.set({ ...replyHeaders, 'X-Request-Id': ctx.state.requestId });
 }
 
-const otherOrigin = (): Refusal =>
-  refuse('forbidden', 'A session of the console counts for requests of the console only.');
+const otherOrigin = (): Refusal => refuse('forbidden', detail('sessionElsewhere'));
 
 const isReading = ({ method }: Context): boolean => method === 'GET' || method === 'HEAD';
 
 function requireJson(ctx: Context): void {
   const [type = ''] = ctx.get('content-type').split(';');
   if (type.trim().toLowerCase() !== 'application/json')
-    throw refuse('unsupportedMediaType', 'The admin API takes bodies of the content type application/json.');
+    throw refuse('unsupportedMediaType', detail('jsonBodies'));
 }
 
 const hasBody = (ctx: Context): boolean =>
   Number(ctx.get('content-length')) > 0 || ctx.get('transfer-encoding') !== '';
 
 function requireRole({ role }: Operator, { role: needed = 'owner' }: Pick<Route, 'role'>): void {
-  if (!hasRole(role, needed))
-    throw refuse('forbidden', `This call needs the role ${needed}; this token has the role ${role}.`);
+  if (!hasRole(role, needed)) throw refuse('forbidden', detail('roleNeeded', { needed, role }));
 }
 
 /** A path without an app concerns all apps, unless its service leaves out what is of others. */
@@ -132,5 +131,5 @@ function requireApp(
   appId: string | undefined,
 ): void {
   const isAllowed = appId === undefined ? operator.apps === null || isFiltered : mayUseApp(operator, appId);
-  if (!isAllowed) throw refuse('forbidden', 'This token is for other apps.');
+  if (!isAllowed) throw refuse('forbidden', detail('otherApps'));
 }

@@ -1,6 +1,7 @@
 import type { Middleware } from 'koa';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPlainPath } from '../../shared/domain/path.ts';
+import { detail } from '../../shared/domain/texts/texts.ts';
 import type { Route } from '../route.ts';
 import { brokenLinkPage } from '../services/verification/pages.ts';
 import { languageOf } from './language.ts';
@@ -12,10 +13,7 @@ import { showPage } from './pages/html-pages.ts';
  */
 export function requirePlainPath(path: string): void {
   if (isPlainPath(path)) return;
-  throw refuse(
-    'invalidParameter',
-    'A part of the path is "." or "..", or contains a backslash or an encoded slash.',
-  );
+  throw refuse('invalidParameter', detail('ambiguousPath'));
 }
 
 /**

@@ -4,6 +4,7 @@ import { systemClock } from '../../shared/clock.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../shared/domain/ip-address.ts';
 import { measureJson } from '../../shared/domain/json.ts';
+import { detail } from '../../shared/domain/texts/texts.ts';
 import { BodyBudget, type BodyReservation } from '../../shared/http/body/budget.ts';
 import {
   declaredBytes,
@@ -132,8 +133,7 @@ export class RequestBody {
   /** Charges the values of a long text. Throws 107 when the JSON is too deep or has too many values, 429, 503. */
   chargeValues(text: string): void {
     const values = measureJson(text);
-    if (values === undefined)
-      throw new Refusal('malformedJson', { text: 'The JSON is nested too deeply or has too many values.' });
+    if (values === undefined) throw new Refusal('malformedJson', { text: detail('tooDeep') });
     if (text.length >= chargedLength) this.#account?.take(values * valueBytes);
   }
 
@@ -170,7 +170,7 @@ export function bodyTooLarge({
   isObject: boolean;
 }): Refusal {
   if (!isObject || bytes >= maxBodyBytes) return new Refusal('payloadTooLarge');
-  return new Refusal('tooLarge', { text: `The body must be under ${limit} bytes.` });
+  return new Refusal('tooLarge', { text: detail('bodyBelow', { limit }) });
 }
 
 /** Attaches a `RequestBody` to each request, and frees its memory when the request ends. */

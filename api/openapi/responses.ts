@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { type ErrorName, errorTable } from '../../shared/domain/errors/errors.ts';
+import { type ErrorName, errorTable, errorText } from '../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { ReplyBody, Route } from '../route.ts';
@@ -98,6 +98,6 @@ function errorSchema(names: readonly ErrorName[], schemas: ReplySchemas): JsonOb
 
 /** Lists code and text of each refusal. */
 function describe(status: number, names: readonly ErrorName[]): string {
-  const lines = names.map((name) => `- ${errorTable[name].code} \`${name}\`: ${errorTable[name].text}`);
+  const lines = names.map((name) => `- ${errorTable[name].code} \`${name}\`: ${errorText(name)}`);
   return [reasonOf(status), '', ...lines].join('\n');
 }

@@ -24,7 +24,11 @@ export function attemptResult(
   retryAfterMs: number | null,
   isOnlyTopic: boolean,
 ): AttemptResult {
-  const { status, reason, hint = `APNs answered ${status} ${reasonText(reason)}.` } = answer;
+  const {
+    status,
+    reason,
+    hint = { code: 'apnsAnswered', params: { status, reason: reasonText(reason) } },
+  } = answer;
   switch (answer.reaction) {
     case 'dead_token':
       return {
@@ -60,14 +64,7 @@ export function unansweredResult(
 ): AttemptResult {
   if (reply.kind === 'unknown') return { kind: 'unknown', reason: reply.reason, isRepeatHidden };
   if (reply.reason === 'certificate_refused')
-    return withCause(
-      profileError(
-        0,
-        reply.reason,
-        'The gateway refuses the client certificate: it may be expired or revoked.',
-      ),
-      reply.cause,
-    );
+    return withCause(profileError(0, reply.reason, 'certificateRefused'), reply.cause);
   if (reply.reason === 'address_refused')
     return withCause(profileError(0, reply.reason, refusedAddressHint), reply.cause);
   return withCause(notProcessed(reply.reason, reply.afterMs), reply.cause);

@@ -136,8 +136,7 @@ class ApnsSender implements Sender {
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs)
       return { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
-    if (this.#certificateEndMs <= nowMs)
-      return profileError(0, 'certificate_expired', 'The certificate has expired: upload a new one.');
+    if (this.#certificateEndMs <= nowMs) return profileError(0, 'certificate_expired', 'certificateExpired');
     if (this.#pausedUntilMs > nowMs)
       return retry(0, 'TooManyProviderTokenUpdates', this.#pausedUntilMs - nowMs);
     return undefined;

@@ -4,7 +4,7 @@
  * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"), unless a rule names
  * another section.
  */
-import { httpReason } from '../../shared/domain/reasons.ts';
+import { type Hint, httpReason } from '../../shared/domain/reasons.ts';
 import { isTemporaryStatus } from '../../shared/http/result.ts';
 import type { RequestResult } from '../http2/transport.ts';
 import { parseObject } from '../kit/json.ts';
@@ -36,16 +36,13 @@ export interface ResponseRule {
   reason: string;
   reaction: Reaction;
   /** Hint to the operator. */
-  hint?: string;
+  hint?: Hint;
   /**
    * `dead_token`: with a timestamp the answer proves the end of the token
    * (protocol/delivery.md#promise-7).
    */
   isProof?: true;
 }
-
-const ourMistake = 'APNs found the request malformed; this is a defect of the connector.';
-const wrongEnvironment = 'The key belongs to the other APNs environment: set "environment" to match it.';
 
 export const responseRules: readonly ResponseRule[] = [
   { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
@@ -54,53 +51,58 @@ export const responseRules: readonly ResponseRule[] = [
   { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
   { status: 400, reason: 'BadMessageId', reaction: 'fail' },
   { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
-  { status: 400, reason: 'BadTopic', reaction: 'fail_topic', hint: 'APNs does not take the topic.' },
+  { status: 400, reason: 'BadTopic', reaction: 'fail_topic', hint: 'apnsTopicRefused' },
   // The token belongs to another app and stays valid (protocol/apns.md#answers, Apple DTS forum 807380).
   { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
   { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
   { status: 400, reason: 'IdleTimeout', reaction: 'retry_elsewhere' },
   { status: 400, reason: 'InvalidPushType', reaction: 'fail_push' },
   { status: 400, reason: 'MissingDeviceToken', reaction: 'fail' },
-  { status: 400, reason: 'MissingTopic', reaction: 'fail_topic', hint: 'APNs wants a topic.' },
+  { status: 400, reason: 'MissingTopic', reaction: 'fail_topic', hint: 'apnsTopicMissing' },
   { status: 400, reason: 'PayloadEmpty', reaction: 'fail_push' },
   {
     status: 400,
     reason: 'TopicDisallowed',
     reaction: 'fail_topic',
-    hint: 'The credentials do not allow the topic: check the list of topics.',
+    hint: 'apnsTopicForbidden',
   },
-  { status: 403, reason: 'BadCertificate', reaction: 'profile_error', hint: 'APNs refuses the certificate.' },
+  { status: 403, reason: 'BadCertificate', reaction: 'profile_error', hint: 'apnsCertificateRefused' },
   {
     status: 403,
     reason: 'BadCertificateEnvironment',
     reaction: 'profile_error',
-    hint: 'The certificate belongs to the other APNs environment: set "environment" to match it.',
+    hint: 'apnsCertificateEnvironment',
   },
   {
     status: 403,
     reason: 'ExpiredProviderToken',
     reaction: 'renew_token',
-    hint: 'APNs finds a fresh provider token expired: check the clock of this machine.',
+    hint: 'apnsTokenExpired',
   },
-  { status: 403, reason: 'Forbidden', reaction: 'profile_error', hint: 'APNs forbids the action.' },
+  { status: 403, reason: 'Forbidden', reaction: 'profile_error', hint: 'apnsForbidden' },
   {
     status: 403,
     reason: 'InvalidProviderToken',
     reaction: 'renew_token',
-    hint: 'APNs refuses the provider token: check teamId, keyId, privateKey and the clock of this machine.',
+    hint: 'apnsTokenRefused',
   },
   {
     status: 403,
     reason: 'MissingProviderToken',
     reaction: 'profile_error',
-    hint: 'APNs wants a provider token.',
+    hint: 'apnsTokenMissing',
   },
   { status: 403, reason: 'UnrelatedKeyIdInToken', reaction: 'renew_connection' },
-  { status: 403, reason: 'BadEnvironmentKeyIdInToken', reaction: 'profile_error', hint: wrongEnvironment },
+  {
+    status: 403,
+    reason: 'BadEnvironmentKeyIdInToken',
+    reaction: 'profile_error',
+    hint: 'apnsKeyEnvironment',
+  },
   // Live servers spell it this way.
-  { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'profile_error', hint: wrongEnvironment },
+  { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'profile_error', hint: 'apnsKeyEnvironment' },
   { status: 404, reason: 'BadPath', reaction: 'fail' },
-  { status: 405, reason: 'MethodNotAllowed', reaction: 'profile_error', hint: ourMistake },
+  { status: 405, reason: 'MethodNotAllowed', reaction: 'profile_error', hint: 'apnsMalformed' },
   // The timestamp tells since when APNs knows that the token is dead.
   { status: 410, reason: 'Unregistered', reaction: 'dead_token', isProof: true },
   { status: 410, reason: 'ExpiredToken', reaction: 'dead_token', isProof: true },
@@ -134,13 +136,13 @@ export function parseError(reply: Extract<RequestResult, { kind: 'response' }>):
   return { status, reason: httpReason(status), ...byStatus(status, error !== undefined) };
 }
 
-function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hint?: string } {
+function byStatus(status: number, hasOwnBody: boolean): { reaction: Reaction; hint?: Hint } {
   // The page of a proxy or a firewall says nothing about the device or the credentials.
   if (isTemporaryStatus(status) || !hasOwnBody) return { reaction: 'retry' };
   if (status === 401 || status === 403)
     return {
       reaction: 'profile_error',
-      hint: `The gateway refuses the credentials with status ${status}.`,
+      hint: { code: 'credentialsStatus', params: { status } },
     };
   return { reaction: 'fail' };
 }

@@ -1,3 +1,4 @@
+import type { Hint } from '../../shared/domain/reasons.ts';
 /**
  * Result of one attempt for one recipient: plain data, since it crosses threads. `reason` is a
  * stored reason. `cause` is the code of a connection that failed (`ENOTFOUND`, `CERT_HAS_EXPIRED`),
@@ -37,7 +38,7 @@ export type AttemptResult =
    * Credentials or configuration are wrong: all recipients of the profile would end alike. `hint` tells the operator
    * what to fix.
    */
-  | { kind: 'profile_error'; status: number; reason: string; hint: string; cause?: string | undefined };
+  | { kind: 'profile_error'; status: number; reason: string; hint: Hint; cause?: string | undefined };
 
 /** Form of a token that both APIs of a gateway refused. */
 export const bothForms = 'v1+v3';

@@ -190,7 +190,8 @@ export class Delivery {
   #reportLater(unclear: Unclear): ResponseDecision {
     this.#unclear.push(unclear);
     const { rule, status } = unclear;
-    if (this.#isWrongProject()) this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? '');
+    if (this.#isWrongProject())
+      this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? 'fcmProject');
     return this.#ending ? 'stop' : undefined;
   }
 
@@ -204,7 +205,7 @@ export class Delivery {
     const isWrong = this.#isWrongProject();
     for (const { recipient, form, rule, status } of this.#unclear) {
       const attempt = isWrong
-        ? profileError(status, rule.reason, rule.projectHint ?? '')
+        ? profileError(status, rule.reason, rule.projectHint ?? 'fcmProject')
         : withForm(attemptResult(rule, status), form);
       this.#options.request.report(recipient.index, attempt);
     }
@@ -243,11 +244,7 @@ const isWellFormed = ({ deviceToken }: Recipient): boolean =>
 
 /** Returns the result of a request that was not processed: never written, refused by the peer, or taken back. */
 function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_sent' }>): AttemptResult {
-  if (reason === 'certificate_refused')
-    return withCause(
-      profileError(0, reason, 'The gateway asks for a client certificate: check the endpoint.'),
-      cause,
-    );
+  if (reason === 'certificate_refused') return withCause(profileError(0, reason, 'certificateWanted'), cause);
   return withCause(notProcessed(reason, afterMs), cause);
 }
 

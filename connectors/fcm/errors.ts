@@ -4,6 +4,7 @@
  */
 import { dayMs } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import type { Hint } from '../../shared/domain/reasons.ts';
 import { parseObject } from '../kit/json.ts';
 import {
   type ResponseRule,
@@ -16,16 +17,13 @@ import type { TargetForm } from './payload.ts';
 
 export interface FcmRule extends ResponseRule {
   /** Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of a send. */
-  projectHint?: string;
+  projectHint?: Hint;
 }
 
 /** Shortest retry delay of Google's scaling guide (protocol/fcm.md#answers). */
 const soonestMs = 10_000;
 /** Waits of 429: Google's number, else a minute (protocol/fcm.md#answers). */
 const quota = { afterMs: soonestMs, unaskedMs: 60_000 };
-
-const wrongProject =
-  'FCM knows none of the devices: check that the service account is of the project whose app they use.';
 
 export const responseRules: readonly FcmRule[] = [
   // One code, several meanings: an invalid token, a malformed token, an invalid or too large
@@ -42,25 +40,25 @@ export const responseRules: readonly FcmRule[] = [
   // (protocol/fcm.md#targets).
   { code: '404 UNREGISTERED fid', reason: 'fid_unregistered', reaction: 'dead_token', keepForMs: dayMs },
   // A plain 404 means UNREGISTERED for one token, a wrong project for all.
-  { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: wrongProject },
+  { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: 'fcmProject' },
   // The token belongs to another project; for all tokens, the credentials do.
   {
     code: '403 SENDER_ID_MISMATCH',
     reason: 'sender_id_mismatch',
     reaction: 'dead_token',
-    projectHint: wrongProject,
+    projectHint: 'fcmProject',
   },
   {
     code: '403 PERMISSION_DENIED',
     reason: 'permission_denied',
     reaction: 'profile_error',
-    hint: 'The service account may not send: give it the role, and switch the FCM API on.',
+    hint: 'fcmRole',
   },
   {
     code: '401 UNAUTHENTICATED',
     reason: 'unauthenticated',
     reaction: 'renew_token',
-    hint: 'FCM refuses a fresh access token: check the service account and the clock of this machine.',
+    hint: 'fcmTokenRefused',
   },
   // The Firebase project has no APNs or web push key: neither credentials nor token are invalid.
   { code: '401 THIRD_PARTY_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },

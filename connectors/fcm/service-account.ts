@@ -49,10 +49,8 @@ async function fetchToken(
   const assertion = await sign(credentials, Math.floor(clock.now() / 1000));
   const { path } = tokenAddress(credentials);
   const reply = await client.request(formPost(path, { grant_type: grantType, assertion }));
-  return tokenFromReply(reply, oauthGrant, refused);
+  return tokenFromReply(reply, oauthGrant, 'googleToken');
 }
-
-const refused = 'Google issues no access token: check the service account and the clock of this machine.';
 
 function sign({ serviceAccount }: FcmCredentials, nowS: number): Promise<string> {
   const { client_email, private_key, private_key_id, token_uri } = serviceAccount;

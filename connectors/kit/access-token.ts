@@ -5,6 +5,7 @@
 import { retryMs } from '../../shared/backoff.ts';
 import { type Clock, dayMs, minuteMs, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import type { Hint } from '../../shared/domain/reasons.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
 import { parseObject } from './json.ts';
@@ -179,7 +180,7 @@ const renewAtMs = ({ madeAtMs, expiresAtMs }: StoredToken): number =>
 export function tokenFromReply(
   reply: HttpResult,
   read: (body: JsonObject, status: number) => TokenGrant | AttemptResult | null,
-  hint?: string,
+  hint?: Hint,
 ): TokenFetch {
   // A token call is idempotent: without a response it can always be repeated.
   if (reply.kind !== 'response')
@@ -195,8 +196,7 @@ export function tokenFromReply(
   return { ok: false, attempt: retry(status, reason, retryAfterMs) };
 }
 
-const refusalHint = (status: number): string =>
-  `The gateway refuses the credentials with status ${status}: check them and the clock of this machine.`;
+const refusalHint = (status: number): Hint => ({ code: 'credentialsRefused', params: { status } });
 
 /** Whether a value is a text of visible characters, as a header requires. */
 export const isToken = (value: Json | undefined): value is string =>
@@ -226,7 +226,7 @@ function isOAuthError({ error }: JsonObject): boolean {
  * Returns the result of a refusal by its row in the table of a gateway; null for an unknown code,
  * which proves nothing.
  */
-export function tokenRefusal(rule: ResponseRule, status: number, hint: string): AttemptResult | null {
+export function tokenRefusal(rule: ResponseRule, status: number, hint: Hint): AttemptResult | null {
   if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
   if (waits.has(rule.reaction)) return retry(status, rule.reason, rule.afterMs);
   return profileError(status, rule.reason, rule.hint ?? hint);

@@ -3,7 +3,7 @@
  * code that is not in it never deletes a token.
  */
 import { longerWait } from '../../shared/backoff.ts';
-import { httpReason, reason as reasonOf, reasonText } from '../../shared/domain/reasons.ts';
+import { type Hint, httpReason, reason as reasonOf, reasonText } from '../../shared/domain/reasons.ts';
 import { type HttpFailure, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, SendRequest } from '../contract/connector.ts';
 
@@ -54,7 +54,7 @@ export interface ResponseRule {
    */
   isOfDevice?: true;
   /** Hint to the operator (`profile_error`, `renew_token`). */
-  hint?: string;
+  hint?: Hint;
   /** `retry` and `throttle`: our own floor of the wait, which the gateway cannot lower. */
   afterMs?: number;
   /** `retry` and `throttle`: the wait where the gateway asks for none. */
@@ -74,7 +74,7 @@ export const invalidMessage = (code: string, reason: string): ResponseRule => ({
   reason,
   reaction: 'fail_push',
 });
-export const configError = (code: string, reason: string, hint: string): ResponseRule => ({
+export const configError = (code: string, reason: string, hint: Hint): ResponseRule => ({
   code,
   reason,
   reaction: 'profile_error',
@@ -145,8 +145,12 @@ export function ruleForReply(status: number, rule: ResponseRule): ResponseRule {
   return status >= 300 && rule.reaction === 'sent' ? ruleForPage(status) : rule;
 }
 
-const refusalHint = (status: number): string =>
-  `The gateway answers with status ${status}: check the credentials, the endpoint and the app's rights there.`;
+const refusalHint = (status: number): Hint => ({ code: 'statusRefused', params: { status } });
+
+const answered = ({ reason, code }: ResponseRule): Hint => ({
+  code: 'answered',
+  params: { reason: reasonText(reason), code },
+});
 
 /** Returns the final result of a rule. `status`: the HTTP status. */
 export function attemptResult(
@@ -154,7 +158,7 @@ export function attemptResult(
   status: number,
   details: { retryAfterMs?: number | null; isSingle?: boolean } = {},
 ): AttemptResult {
-  const { reaction, reason, hint = `The gateway answered ${reasonText(reason)} (${rule.code}).` } = rule;
+  const { reaction, reason, hint = answered(rule) } = rule;
   switch (reaction) {
     case 'sent':
       return sent;
@@ -259,7 +263,7 @@ export const stopping: AttemptResult = retryAtOnce(0, 'stopping');
 export const notProcessed = (reason: string, wantedMs: number | null = null): Retry =>
   reason === 'aborted' || reason === 'closed' ? retryAtOnce(0, reason) : retry(0, reason, wantedMs);
 
-export const profileError = (status: number, reason: string, hint: string): ProfileError => ({
+export const profileError = (status: number, reason: string, hint: Hint): ProfileError => ({
   kind: 'profile_error',
   status,
   reason,
@@ -282,13 +286,10 @@ export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden:
 /**
  * Hint about a profile whose URL leads to a private address (shared/http/outbound-addresses.ts).
  */
-export const refusedAddressHint =
-  'The profile names a private address: list it in CARILLON_PRIVATE_HOSTS, or correct endpoint, authEndpoint or proxy.';
+export const refusedAddressHint = 'privateAddress' satisfies Hint;
 
-const untrustedHint = (cause: string | undefined): string => {
-  const code = cause === undefined ? '' : ` (${cause})`;
-  return `The certificate of the gateway is not trusted${code}: check endpoint and ca.`;
-};
+const untrustedHint = (cause: string | undefined): Hint =>
+  cause === undefined ? 'untrusted' : { code: 'untrusted', params: { cause } };
 
 /** Adds the code of the failed connection, if known. */
 export function withCause(

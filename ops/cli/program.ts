@@ -1,4 +1,5 @@
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, Option } from 'commander';
+import { currentEnvironment } from '../../shared/config/config.ts';
 import { packageVersion } from '../../shared/process/version.ts';
 import { WrongPathPart } from '../client/client.ts';
 import { breakerCommands } from './commands/control/breakers.ts';
@@ -32,6 +33,7 @@ import { importCommands } from './commands/setup/import.ts';
 import { profileCommands } from './commands/setup/profiles.ts';
 import { smsTextCommands } from './commands/setup/sms-texts.ts';
 import { argumentText } from './help.ts';
+import { chooseLanguage, languageOf } from './language.ts';
 import { removedNames } from './removed.ts';
 import {
   type AddCommand,
@@ -55,10 +57,21 @@ export const program = new Command('carillon')
   .description('Self-hosted push delivery')
   .version(packageVersion(), '--version', 'print the version')
   .option('--json', 'print one JSON document on standard output and nothing else there')
+  .addOption(
+    new Option(
+      '--lang <language>',
+      'print reasons, remedies, findings, forecasts and refusals in English or Chinese',
+    ).choices(['en', 'zh']),
+  )
   .helpCommand('help [command]', 'show what a command takes')
   .configureHelp({ subcommandTerm })
   .showHelpAfterError('(add --help for what the command takes)')
-  .exitOverride();
+  .exitOverride()
+  .hook('preAction', () => {
+    const { lang } = program.opts();
+    const asked = lang === 'en' || lang === 'zh' ? lang : languageOf(currentEnvironment());
+    chooseLanguage(isJson() ? 'en' : asked);
+  });
 
 /** Checks whether the option `--json` is set. */
 export const isJson = () => program.opts().json === true;

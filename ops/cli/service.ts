@@ -14,6 +14,7 @@ import {
 } from '../client/client.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
+import { language } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Timeout longer than the slowest call of the api (which ends a query after 30 s). */
@@ -83,6 +84,7 @@ export class ServiceClient {
     const response = await fetch(`${url}${adminBase}${path}`, {
       method,
       headers: {
+        'Accept-Language': language(),
         ...headers,
         Authorization: `Bearer ${adminToken}`,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),

@@ -1,6 +1,16 @@
 /** Value of a cell; numbers are right-aligned. */
 export type Cell = string | number;
 
+/** Chinese characters and punctuation take two columns of a terminal. */
+const wide = /[\p{Script=Han}\u3000-\u303f\uff01-\uff60]/gu;
+
+/** Returns the columns that a text takes. */
+export const widthOf = (text: string): number => text.length + (text.match(wide)?.length ?? 0);
+
+/** Returns a text with blanks behind it, so that it takes a number of columns. */
+export const padded = (text: string, columns: number): string =>
+  text + ' '.repeat(Math.max(columns - widthOf(text), 0));
+
 const gap = '  ';
 /** Fewest characters that a shortened text keeps. */
 const leastText = 12;
@@ -41,7 +51,7 @@ export function table(headings: readonly string[], rows: readonly Cell[][], widt
     cells
       .map((cell, at) => {
         const room = columns[at]?.width ?? 0;
-        return typeof cell === 'number' ? String(cell).padStart(room) : cell.padEnd(room);
+        return typeof cell === 'number' ? String(cell).padStart(room) : padded(cell, room);
       })
       .join(gap)
       .trimEnd();
@@ -53,14 +63,14 @@ export function table(headings: readonly string[], rows: readonly Cell[][], widt
 }
 
 function columnOf(heading: string, cells: Cell[]): Column {
-  const widest = (lengthOf: (cell: Cell) => number) => Math.max(heading.length, ...cells.map(lengthOf));
-  return { heading, cells, width: widest((cell) => String(cell).length), least: widest(leastLength) };
+  const widest = (lengthOf: (cell: Cell) => number) => Math.max(widthOf(heading), ...cells.map(lengthOf));
+  return { heading, cells, width: widest((cell) => widthOf(String(cell))), least: widest(leastLength) };
 }
 
 function leastLength(cell: Cell): number {
   const text = String(cell);
   if (timePattern.test(text)) return minuteLength;
-  return isProse(text) ? Math.min(text.length, leastText) : text.length;
+  return isProse(text) ? Math.min(widthOf(text), leastText) : widthOf(text);
 }
 
 /** Tells whether a shortened text still says something, unlike half of an id. */
@@ -91,8 +101,15 @@ function narrow(columns: Column[], width: number): Column[] {
 }
 
 function shortened(cell: Cell, width: number): Cell {
-  if (typeof cell === 'number' || cell.length <= width) return cell;
+  if (typeof cell === 'number' || widthOf(cell) <= width) return cell;
   const [, minute, second] = timePattern.exec(cell) ?? [];
   if (minute !== undefined) return width >= secondLength ? `${minute}${second}Z` : `${minute}Z`;
-  return isProse(cell) ? `${cell.slice(0, Math.max(width - 1, 0))}…` : cell;
+  return isProse(cell) ? `${startOf(cell, width - 1)}…` : cell;
+}
+
+/** Returns the start of a text that takes a number of columns at most. */
+function startOf(text: string, columns: number): string {
+  let start = text.slice(0, Math.max(columns, 0));
+  while (widthOf(start) > Math.max(columns, 0)) start = start.slice(0, -1);
+  return start;
 }

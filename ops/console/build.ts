@@ -162,7 +162,9 @@ async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');
   const own = (await filesIn(sources)).filter((file) => !relative(sources, file).startsWith('dist'));
   const guides = (await filesIn(join(root, 'connectors'))).filter(isShared);
-  const others = [join(root, 'shared', 'domain', 'labels.ts'), join(root, 'package-lock.json')];
+  const domain = join(root, 'shared', 'domain');
+  const texts = join(domain, 'texts', 'zh.json');
+  const others = [join(domain, 'labels.ts'), texts, join(root, 'package-lock.json')];
   for (const file of [...own.sort(), ...guides.sort(), ...others]) {
     const bytes = await readFile(file).catch(() => Buffer.alloc(0));
     hash.update(`${relative(root, file)}\n${bytes.length}\n`).update(bytes);

@@ -5,7 +5,10 @@ import { code, fenced, page, table } from './markdown.ts';
 
 const intro = `\`npx carillon <command>\` speaks to the admin API of a running service. It finds the service by \`PUBLIC_URL\`, else \`PORT\`, else the
 file that \`npm start\` leaves in \`CARILLON_DATA_DIR\`; the admin token by \`CARILLON_ADMIN_TOKEN\`, else a file there. Exit codes: 0 done, 1 refused or
-failed, 2 wrong usage. Every command takes \`--help\`.`;
+failed, 2 wrong usage. Every command takes \`--help\`.
+
+Reasons, remedies, findings of the doctor, forecasts and refusals are in English or Chinese. \`--lang en\` or \`--lang zh\` chooses. Without it,
+the first of \`LC_ALL\`, \`LC_MESSAGES\` and \`LANG\` that is set decides: Chinese if it begins with \`zh\`. With \`--json\` they are English.`;
 
 /** Renders every command with its arguments, options and example, by task. */
 export function commandLinePage(): string {

@@ -1,21 +1,21 @@
-import { errorTable, Refusal } from '../../shared/domain/errors/errors.ts';
-import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
+import { errorTable, errorText } from '../../shared/domain/errors/errors.ts';
+import { isCode } from '../../shared/domain/texts/catalogue.ts';
 import { code, fenced, page, table } from './markdown.ts';
 
 const intro = `Every refusal is JSON with a code and a message. \`error\` may be more specific than the message of the table, such as
-the name of the invalid member. Messages for people are in Chinese where \`Accept-Language\` asks for it. Replies 429 and 503 have the
+the name of the invalid member. Operators get messages in Chinese where \`Accept-Language\` asks for
+it; apps get those that their users may read. Replies 429 and 503 have the
 header \`Retry-After\` (seconds) where the time is known. Errors of gateways are not in this table: they are \`reason\` in the record of a push.`;
 
 /** Renders every refusal, sorted by code, then status, then name. */
 export function errorsPage(): string {
   const rows = Object.entries(errorTable)
     .toSorted(([a, one], [b, other]) => one.code - other.code || one.status - other.status || compare(a, b))
-    .map(([name, { code: number, status, text }]) => [
+    .map(([name, { code: number, status }]) => [
       String(number),
       String(status),
       code(name),
-      text,
-      chineseOf(name, text),
+      ...(isCode('errors', name) ? [errorText(name), errorText(name, 'zh')] : []),
     ]);
   return page(
     'Error codes',
@@ -28,11 +28,3 @@ export function errorsPage(): string {
 function compare(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
-
-function chineseOf(name: string, text: string): string {
-  const kind = errorNames.find((known) => known === name);
-  const translated = kind === undefined ? text : messageIn('zh', new Refusal(kind));
-  return translated === text ? '' : translated;
-}
-
-const errorNames = Object.keys(errorTable) as (keyof typeof errorTable)[];

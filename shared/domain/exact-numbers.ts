@@ -19,7 +19,15 @@ Object.assign(BigInt.prototype, {
  * A number that cannot be kept. The message begins with the path of its member, and does not quote
  * it.
  */
-export class InexactNumber extends Error {}
+export class InexactNumber extends Error {
+  /** Path of the number; null for a text that is a number. */
+  readonly path: string | null;
+
+  constructor(path: string | null) {
+    super(`${path === null ? '' : `${path}: `}this number cannot be kept exactly; send it as a text.`);
+    this.path = path;
+  }
+}
 
 /**
  * Text that may hold a number of 16 digits or with an exponent; most text holds none, and takes the
@@ -47,7 +55,7 @@ export function parseExactly(text: string): ReturnType<typeof JSON.parse> {
   );
   if (!lost) return value;
   const path = lost.path.filter((name) => name !== '').join('.');
-  throw new InexactNumber(`${path && `${path}: `}this number cannot be kept exactly; send it as a text.`);
+  throw new InexactNumber(path === '' ? null : path);
 }
 
 /**

@@ -1,5 +1,6 @@
 import { refuse } from './errors/errors.ts';
 import { InexactNumber, parseExactly as parseExactNumbers } from './exact-numbers.ts';
+import { detail } from './texts/texts.ts';
 
 /**
  * JSON value of a body or a jsonb column. An integer that a double cannot hold is a bigint
@@ -94,7 +95,9 @@ export function parseExactly(text: string): Json {
   try {
     return parseExactNumbers(text);
   } catch (error) {
-    throw error instanceof InexactNumber ? refuse('incorrectType', error.message) : error;
+    throw error instanceof InexactNumber
+      ? refuse('incorrectType', detail('inexactNumber', { member: error.path }))
+      : error;
   }
 }
 

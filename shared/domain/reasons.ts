@@ -1,5 +1,7 @@
-import type { ReasonCode } from './admin/reasons/texts.ts';
-import { isJsonObject, parseJson } from './json.ts';
+import { type Code, isCode, type Language, textIn } from './texts/catalogue.ts';
+
+/** Code of a reason of the catalogue. */
+export type ReasonCode = Code<'reasons'>;
 
 /**
  * Texts of reasons that are sentences or have values (`{name}`), by code. Any other code of the
@@ -122,13 +124,9 @@ export function readReason(stored: string): ReadReason {
   const [text, key] = [stored.slice(0, end), stored.slice(end + 1)];
   const codeEnd = key.indexOf(' ');
   if (codeEnd < 0) return { text, code: key, params: {} };
-  const values = parseJson(key.slice(codeEnd + 1));
-  const params = isJsonObject(values) ? values : {};
-  return {
-    text,
-    code: key.slice(0, codeEnd),
-    params: Object.fromEntries(Object.entries(params).map(([name, value]) => [name, String(value)])),
-  };
+  const values: unknown = JSON.parse(key.slice(codeEnd + 1));
+  const params = Object.entries(values ?? {}).map(([name, value]) => [name, String(value)]);
+  return { text, code: key.slice(0, codeEnd), params: Object.fromEntries(params) };
 }
 
 /** Returns the text of a stored reason. */
@@ -159,13 +157,34 @@ export function withStatus(status: number, stored: string): string {
   return reasonAs(`${status} ${text}`, code, { ...params, status });
 }
 
+/** What the operator has to check after a reason: a code of the catalogue, with the values of its text. */
+export type Hint = HintCode | { code: HintCode; params: Values };
+export type HintCode = Code<'hints'>;
+
+/** Returns the text of a hint. */
+export function hintText(hint: Hint, language: Language = 'en'): string {
+  const { code, params }: { code: HintCode; params: Values } =
+    typeof hint === 'string' ? { code: hint, params: {} } : hint;
+  return textIn(language, 'hints', code, (name) => {
+    const value = params[name];
+    return value === undefined ? null : String(value);
+  });
+}
+
 /**
  * Puts the hint for the operator behind a reason: `auth_failed: Meizu refuses the signature: check
- * appSecret.`
+ * appSecret.` The value `hint` is a stored reason itself, without its text.
  */
-export function withHint(stored: string, hint: string): string {
+export function withHint(stored: string, hint: Hint): string {
   const { text, code, params } = readReason(stored);
-  return reasonAs(`${text}: ${hint}`, code, { ...params, hint });
+  const key = typeof hint === 'string' ? reasonAs('', hint) : reasonAs('', hint.code, hint.params);
+  return reasonAs(`${text}: ${hintText(hint)}`, code, { ...params, hint: key });
+}
+
+/** Reads the value `hint`; undefined for a text, as versions before stored it. */
+export function readHint(stored: string): Hint | undefined {
+  const { code, params } = readReason(stored);
+  return isCode('hints', code) ? { code, params } : undefined;
 }
 
 /**

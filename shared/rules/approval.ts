@@ -1,5 +1,5 @@
 import { askForApproval, findApproval } from '../db/tables/scheduled-pushes.ts';
-import { textOf } from '../domain/admin/forecast-texts.ts';
+import { forecast } from '../domain/texts/texts.ts';
 import type { PushRule, TargetPage } from './rule.ts';
 
 /**
@@ -21,7 +21,7 @@ export const approval: PushRule = {
       },
 
       forecast: ({ devices }) => ({
-        limits: devices > above ? [textOf('needsApproval', { above })] : [],
+        limits: devices > above ? [forecast('needsApproval', { above })] : [],
       }),
     };
   },

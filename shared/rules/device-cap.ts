@@ -1,7 +1,7 @@
 import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/recipients.ts';
-import { textOf } from '../domain/admin/forecast-texts.ts';
 import { deviceCapOf } from '../domain/pushes/push-class.ts';
 import { reason } from '../domain/reasons.ts';
+import { forecast } from '../domain/texts/texts.ts';
 import { endUnsent, type PageOfBatches, type PushRule, recipientsOf } from './rule.ts';
 
 /**
@@ -33,7 +33,7 @@ export const deviceCap: PushRule = {
       async forecast({ tx, targets, pushTime }) {
         if (pushTime !== null && dayOf(pushTime) !== dayOf(new Date(nowMs))) return {};
         const over = await countCappedDevices(tx, targets, { appId, cap });
-        return { limits: over === 0 ? [] : [textOf('deviceCap', { over, cap })] };
+        return { limits: over === 0 ? [] : [forecast('deviceCap', { over, cap })] };
       },
 
       async explain({ db, device, isAhead }) {

@@ -1,9 +1,9 @@
 import type { Database } from '../db/pool.ts';
 import { countZones, type SqlCondition, type ZoneGroup } from '../db/tables/audience.ts';
 import { advanceLocalPlanning, findPlanned, readLocalProgress } from '../db/tables/scheduled-pushes.ts';
-import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, nextStartMs, startsOf, wallMsOf } from '../domain/pushes/local-time.ts';
 import { reason } from '../domain/reasons.ts';
+import { forecast } from '../domain/texts/texts.ts';
 import {
   endUnsent,
   idsOf,
@@ -144,7 +144,7 @@ class LocalTimeRule implements Rule {
       .map(([ms, n]) => ({ at: new Date(ms).toISOString(), devices: n, isLate: ms <= nowMs - lateMs }));
     const late = shown.reduce((sum, start) => sum + (start.isLate ? start.devices : 0), 0);
     return {
-      limits: late === 0 ? [] : [textOf('localTimePassed', { devices: late })],
+      limits: late === 0 ? [] : [forecast('localTimePassed', { devices: late })],
       members: { starts: shown },
     };
   };

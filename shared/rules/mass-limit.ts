@@ -1,8 +1,8 @@
 import { parseTraits } from '../db/tables/audience.ts';
 import { failPush } from '../db/tables/push-progress.ts';
-import { textOf } from '../domain/admin/forecast-texts.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import type { ConnectorTotals } from '../domain/pushes/record.ts';
+import { forecast } from '../domain/texts/texts.ts';
 import type { PushRule, Routing, TargetPage } from './rule.ts';
 
 /** Devices of a push, counted before it is sent. */
@@ -49,7 +49,7 @@ export const massLimit: PushRule = {
 
       forecast: ({ byProfile }) => ({
         limits: beyond(byProfile).map(({ connector, profile, devices, error }) =>
-          textOf('profileLimit', { profile, id: connector, devices, why: error }),
+          forecast('profileLimit', { profile, id: connector, devices, why: error }),
         ),
       }),
     };

@@ -1,11 +1,11 @@
 import { dayMs } from '../clock.ts';
 import { countZones, zoneOfTraits } from '../db/tables/audience.ts';
 import { addQuietWaits } from '../db/tables/push-reports.ts';
-import { textOf } from '../domain/admin/forecast-texts.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';
 import { quietEndMs, quietRule, quietRuleOf } from '../domain/pushes/quiet-hours.ts';
 import { reason } from '../domain/reasons.ts';
+import { forecast as textOf } from '../domain/texts/texts.ts';
 import {
   endUnsent,
   type ForecastScope,

@@ -3,8 +3,6 @@ import type { SqlCondition } from '../db/tables/audience.ts';
 import type { NewBatch } from '../db/tables/batches.ts';
 import type { RecipientFailure } from '../db/tables/push-failures.ts';
 import type { TracedBatch, TracedDevice } from '../db/tables/push-reports.ts';
-import type { ForecastText } from '../domain/admin/forecast-texts.ts';
-import type { Text } from '../domain/admin/trace-texts.ts';
 import type { App } from '../domain/apps/app.ts';
 import type { DeviceTraits } from '../domain/installations/installation.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -12,6 +10,7 @@ import type { ConnectorId } from '../domain/labels.ts';
 import { type Outcome, outcomeCode } from '../domain/outcome.ts';
 import type { PushOrder } from '../domain/pushes/push.ts';
 import type { Push } from '../domain/pushes/record.ts';
+import type { ForecastText, TraceText } from '../domain/texts/texts.ts';
 
 /** A push as far as its rules depend on it: also one that is explained and not sent. */
 export interface RuledPush {
@@ -244,7 +243,7 @@ export interface RuleTrace {
 }
 
 export interface RuleExplanation {
-  texts: Text[];
+  texts: TraceText[];
   /** Members of the reply. */
   members?: JsonObject;
 }

@@ -2,8 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { program } from '../../ops/cli/program.ts';
-import { type ErrorName, errorTable, Refusal } from '../../shared/domain/errors/errors.ts';
-import { messageIn } from '../../shared/domain/errors/errors-zh.ts';
 
 const folder = join(import.meta.dirname, '../../ops/console/src');
 const read = (file: string): unknown => JSON.parse(readFileSync(join(folder, 'text', file), 'utf8'));
@@ -21,7 +19,6 @@ function flat(value: unknown, path = ''): [string, string][] {
 
 const english = new Map(flat(read('en.json')));
 const chinese = new Map(flat(read('zh.json')));
-const isErrorName = (name: string): name is ErrorName => name in errorTable;
 const placeholders = (text = '') => [...text.matchAll(/\{\{(\w+)\}\}/g)].map(([, name]) => name).sort();
 
 test('both languages have the same texts with the same placeholders', () => {
@@ -36,16 +33,6 @@ test('Chinese texts are Chinese', () => {
   const allowed = new Set(['shell.person', 'apps.id', 'push.id', 'devices.id', 'overview.of']);
   const others = [...chinese].filter(([key, text]) => !/\p{Script=Han}/u.test(text) && !allowed.has(key));
   expect(others).toEqual([]);
-});
-
-test('every refusal has a Chinese text, that of the API where it has one', () => {
-  const refusals = new Map(flat(read('refusals.zh.json')));
-  expect([...refusals.keys()].toSorted()).toEqual(Object.keys(errorTable).toSorted());
-  for (const name of Object.keys(errorTable).filter(isErrorName)) {
-    const ofApi = messageIn('zh', new Refusal(name));
-    expect(refusals.get(name), name).toMatch(/\p{Script=Han}/u);
-    if (/\p{Script=Han}/u.test(ofApi)) expect(refusals.get(name)).toBe(ofApi);
-  }
 });
 
 test('every text that a page names exists', () => {

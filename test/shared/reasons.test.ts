@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { meaningOf } from '../../shared/domain/admin/reasons/meaning.ts';
-import { isReasonCode } from '../../shared/domain/admin/reasons/texts.ts';
 import {
   readReason,
   reason,
@@ -12,6 +11,7 @@ import {
   withHint,
   withStatus,
 } from '../../shared/domain/reasons.ts';
+import { isCode } from '../../shared/domain/texts/catalogue.ts';
 
 const templates = Object.entries(reasonTemplates);
 const awkward = ['a b', 'a "b"', "it's", '{cap}', '}{', 'a\nb', 'a\\b', '中文', '', '{"why":"x"}'];
@@ -28,7 +28,7 @@ test('a stored reason of every template gives back its text, its code and its va
     const stored = String(Reflect.apply(reason, undefined, [code, params]));
     expect(readReason(stored)).toEqual({ text: withoutTabs(text), code, params });
     expect(reasonText(stored)).toBe(withoutTabs(text));
-    expect(isReasonCode(code)).toBe(true);
+    expect(isCode('reasons', code)).toBe(true);
   });
   fc.assert(property);
 });
@@ -62,7 +62,7 @@ test('a text of a version before has no meaning and stays as it is', () => {
 });
 
 test('a shortened reason is readable', () => {
-  const stored = withHint('auth_failed', 'x'.repeat(300));
+  const stored = withHint('auth_failed', { code: 'untrusted', params: { cause: 'x'.repeat(300) } });
   const short = shortenReason(stored, 200);
   expect(short).toHaveLength(200);
   expect(readReason(short).text).toBe(short);

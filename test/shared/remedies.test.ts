@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { reasonsByRemedy } from '../../shared/domain/admin/reasons/remedy-codes.ts';
-import { reasonTexts } from '../../shared/domain/admin/reasons/texts.ts';
 import { remedyCodes, remedyOf } from '../../shared/domain/admin/remedies.ts';
 import { type Outcome, outcomes } from '../../shared/domain/outcome.ts';
 import {
@@ -11,11 +10,12 @@ import {
   withHint,
   withStatus,
 } from '../../shared/domain/reasons.ts';
+import { codesOf } from '../../shared/domain/texts/catalogue.ts';
 
 const listed: string[] = Object.values(reasonsByRemedy).flat();
 
 test('every reason of the catalogue has exactly one remedy', () => {
-  expect(listed.toSorted()).toEqual(Object.keys(reasonTexts.en).toSorted());
+  expect(listed.toSorted()).toEqual(codesOf('reasons').toSorted());
 });
 
 test('every remedy is of some cause, in both languages', () => {
@@ -38,7 +38,7 @@ test.for<[Outcome, string, string]>([
   ['failed', 'jwt_expired', 'clock'],
   ['failed', 'app_penalised', 'barred'],
   ['failed', 'auth_failed', 'credentials'],
-  ['failed', withHint('auth_failed', 'Meizu refuses the signature: check appSecret.'), 'credentials'],
+  ['failed', withHint('auth_failed', 'meizuSignature'), 'credentials'],
   ['failed', httpReason(401), 'credentials'],
   ['failed', httpReason(413), 'tooLarge'],
   ['failed', httpReason(404), 'request'],

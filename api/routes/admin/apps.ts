@@ -5,6 +5,7 @@ import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { appSummary, appName as namedApp } from '../../replies/admin/devices.ts';
 import { profileDetail } from '../../replies/admin/gateways.ts';
@@ -186,8 +187,7 @@ export default [
     reply: empty,
     refusals: ['notFound'],
     handle: async (call, { apps }) => {
-      if (call.body.appId !== appIdOf(call))
-        throw refuse('invalidParameter', 'appId: expected the id of the app that the path names.');
+      if (call.body.appId !== appIdOf(call)) throw refuse('invalidParameter', detail('appIdTwice'));
       await apps.delete(appIdOf(call));
       return json({});
     },
@@ -223,8 +223,7 @@ export default [
     handle: async (call, { profiles, profileDetails }) => {
       const appId = appIdOf(call);
       if (call.query.view === undefined) return json({ results: await profiles.list(appId) });
-      if (!hasRole(call.operator.role, 'operator'))
-        throw refuse('forbidden', 'The details of profiles need the role operator.');
+      if (!hasRole(call.operator.role, 'operator')) throw refuse('forbidden', detail('profileDetails'));
       return json({ results: await profileDetails.list(appId) });
     },
   }),

@@ -1,5 +1,6 @@
 import { devicesBody, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { pushBodyBytesBelow } from '../../../shared/domain/pushes/push.ts';
+import { warningsIn } from '../../../shared/domain/texts/texts.ts';
 import { acceptedPush } from '../../replies/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
 import { parsedByService } from '../../requests/checked.ts';
@@ -11,7 +12,7 @@ const devicesBodyBytesBelow = 512 * 1024;
 
 /** Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings if there are any. */
 const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
-  json({ objectId, createdAt: createdAt.toISOString(), ...(warnings.length > 0 ? { warnings } : {}) });
+  json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
 
 export default [
   route({

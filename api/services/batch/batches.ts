@@ -1,5 +1,4 @@
-import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import { messageIn } from '../../../shared/domain/errors/errors-zh.ts';
+import { messageIn, Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { ApiDeps } from '../deps.ts';
 import {

@@ -2,6 +2,7 @@ import { hasRole, type OperatorRole } from '../../../shared/domain/admin/operato
 import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import { isRefusedUrl } from '../../../shared/http/outbound-addresses.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -27,15 +28,11 @@ export async function requireMaySetAddresses(
   const known = addressesIn(isJsonObject(stored) ? stored : {});
   for (const [member, url] of addresses)
     if (known.get(member) !== url && !(member.endsWith('token_uri') && googleHost.test(new URL(url).origin)))
-      throw refuse('forbidden', `${member}: only an owner changes it.`);
+      throw refuse('forbidden', detail('ownerOption', { option: member }));
 }
 
 /** Throws 400 for a URL with a private address that CARILLON_PRIVATE_HOSTS does not list. */
 export function requirePublicAddresses(addresses: ReadonlyMap<string, string>): void {
   for (const [member, url] of addresses)
-    if (isRefusedUrl(url))
-      throw refuse(
-        'invalidParameter',
-        `${member}: the address is private, and CARILLON_PRIVATE_HOSTS of the service does not list it.`,
-      );
+    if (isRefusedUrl(url)) throw refuse('invalidParameter', detail('privateAddress', { member }));
 }

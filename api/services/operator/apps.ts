@@ -30,6 +30,7 @@ import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
@@ -89,7 +90,7 @@ export class AppService {
       if (inserted) await recordChange(tx, { action: 'app.create', appId, target: appId, after });
       return inserted;
     });
-    if (!created) throw refuse('conflict', 'There is an app with this id already.');
+    if (!created) throw refuse('conflict', detail('appExists'));
     appCache.forget(appId);
     return created;
   }
@@ -200,7 +201,7 @@ function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatc
     if (operatorOptions.has(name)) return true;
     const isMasked = name === 'authPlatforms' && isDeepStrictEqual(value, masked(options.authPlatforms));
     if (isMasked || isDeepStrictEqual(value, current.get(name))) return false;
-    throw refuse('forbidden', `${name}: only an owner changes it.`);
+    throw refuse('forbidden', detail('ownerOption', { option: name }));
   });
   return { ...patch, options: Object.fromEntries(kept) };
 }
@@ -216,8 +217,7 @@ function shownMembers(app: App, patch: AppPatch): JsonObject {
 
 /** Returns the keys of a request, and generates the others. Throws 400 for equal keys. */
 function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
-  if (!areDistinct({ appKey, masterKey, hookKey }))
-    throw refuse('invalidParameter', 'appKey, masterKey and hookKey must differ from each other.');
+  if (!areDistinct({ appKey, masterKey, hookKey })) throw refuse('invalidParameter', detail('keysDiffer'));
   return { appKey: appKey ?? newKey(), masterKey: masterKey ?? newKey(), hookKey: hookKey ?? newKey() };
 }
 
@@ -230,5 +230,5 @@ export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise
 }
 
 export function noSuchApp(): never {
-  throw refuse('notFound', 'There is no such app.');
+  throw refuse('notFound', detail('noApp'));
 }

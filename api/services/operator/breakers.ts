@@ -11,6 +11,7 @@ import {
 } from '../../../shared/domain/breaker.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 import { recordChange } from './audit/actor.ts';
 
@@ -46,7 +47,7 @@ export class BreakerService {
   /** Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker. */
   async force(operator: Operator, id: string, forced: OverrideState | null): Promise<ShownBreaker> {
     const key = parseBreakerId(id);
-    if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', 'This token is for other apps.');
+    if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', detail('otherApps'));
     const isKnown = key && (await this.#override(key, forced));
     if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);
@@ -66,4 +67,4 @@ export class BreakerService {
   }
 }
 
-const noSuchBreaker = 'There is no such breaker: its id is <connector>:<appId>:<profile> of a push profile.';
+const noSuchBreaker = detail('noBreaker');

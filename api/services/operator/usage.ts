@@ -2,6 +2,7 @@ import { dayMs } from '../../../shared/clock.ts';
 import { listUsage, readUsage } from '../../../shared/db/tables/usage.ts';
 import { type Fees, feesOf, type Usage } from '../../../shared/domain/apps/usage.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from './apps.ts';
 
@@ -35,8 +36,7 @@ export class UsageService {
   async range(appId: string, { from, to }: { from: string; to: string }): Promise<DayReport[]> {
     const app = await requireApp(this.#deps, appId);
     const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
-    if (days < 1 || days > maxDays)
-      throw refuse('invalidParameter', `\`to\` must be after \`from\`, by less than ${maxDays} days.`);
+    if (days < 1 || days > maxDays) throw refuse('invalidParameter', detail('dayRange', { n: maxDays }));
     const rows = await listUsage(this.#deps.db, appId, { from, to });
     const known = new Map(rows.map((row) => [row.day, row]));
     return Array.from({ length: days }, (_, i) => {

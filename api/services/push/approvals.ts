@@ -10,6 +10,7 @@ import { isSameName } from '../../../shared/domain/admin/names.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
@@ -18,10 +19,8 @@ type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
  */
 export function requireOther({ name, tokenId }: Operator, { createdBy, createdToken }: ApprovedPush): void {
   if (createdBy === null) return;
-  if (createdToken === tokenId)
-    throw refuse('forbidden', 'A second person approves a push: this token sent it.');
-  if (isSameName(createdBy, name))
-    throw refuse('forbidden', 'A second person approves a push: a token of the same name sent it.');
+  if (createdToken === tokenId) throw refuse('forbidden', detail('secondPerson'));
+  if (isSameName(createdBy, name)) throw refuse('forbidden', detail('secondName'));
 }
 
 /**
@@ -46,7 +45,7 @@ export async function approve(
     return 'first';
   }
   if (needsTwo && firstBy !== null && isSameName(firstBy, by))
-    throw refuse('forbidden', 'An owner or an operator of another name gives the second approval.');
+    throw refuse('forbidden', detail('secondApproval'));
   return giveApproval(tx, push, { by, isPaused: open.isPaused });
 }
 

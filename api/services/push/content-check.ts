@@ -15,7 +15,7 @@ import {
 import { orderIn } from '../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../shared/domain/pushes/variables.ts';
-import { reasonText } from '../../../shared/domain/reasons.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 
 /** Connector, and the device type that it renders a message for. */
 interface RenderTarget {
@@ -38,11 +38,11 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
   if (push.pushOrder.redrive) return;
   const order = filledWithDefaults(push.pushOrder);
   const reason = await rejectionOf(db, app, { ...push, pushOrder: order });
-  if (reason !== null) throw refuse('invalidParameter', `data: ${reasonText(reason)}`);
+  if (reason !== null) throw refuse('invalidParameter', detail('dataRefused', { why: reason }));
   for (const language of Object.keys(order.languages ?? {})) {
     const pushOrder = orderIn(order, language);
     const why = await rejectionOf(db, app, { ...push, pushOrder });
-    if (why !== null) throw refuse('invalidParameter', `languages.${language}: ${reasonText(why)}`);
+    if (why !== null) throw refuse('invalidParameter', detail('translationRefused', { language, why }));
   }
 }
 
@@ -110,8 +110,7 @@ function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderT
   }
   if (target.deviceType === 'ios') return [ios];
   const vendor = target.vendor === null ? undefined : vendorConnector(target.vendor);
-  if (target.vendor !== null && !vendor)
-    throw refuse('invalidParameter', 'vendor: not a vendor that this service knows.');
+  if (target.vendor !== null && !vendor) throw refuse('invalidParameter', detail('unknownVendor'));
   return [vendor ? { connector: vendor, deviceType: 'android' } : android];
 }
 

@@ -13,7 +13,8 @@ import {
   vendorIds,
 } from '../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
-import { readReason, reasonText } from '../../../shared/domain/reasons.ts';
+import { readReason } from '../../../shared/domain/reasons.ts';
+import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 import { UnservedDevices, type UnservedGroup } from './unserved-devices.ts';
 
@@ -34,7 +35,7 @@ export class MissingProfiles {
    * Returns the message of the refusal when a device of the push needs a profile that is missing, else undefined. Devices of
    * a redrive without a profile fail again, each with the reason.
    */
-  async find(app: App, pushOrder: PushOrder): Promise<string | undefined> {
+  async find(app: App, pushOrder: PushOrder): Promise<Detail | undefined> {
     if (pushOrder.redrive) return undefined;
     const profiles = await this.#deps.appCache.profiles(app.appId);
     const missing = missingForDevices(profiles, pushOrder);
@@ -54,7 +55,7 @@ function missingApnsProfile(
   profiles: StoredProfile[],
   pushOrder: PushOrder,
   deviceProfile: string,
-): string | undefined {
+): Detail | undefined {
   const apns = connectors.get('apns');
   const message = toPushMessage({ objectId: '', pushOrder, expiresAt: new Date(0), createdAt: new Date(0) });
   const traits = { deviceProfile, topic: null, teamId: null };
@@ -62,10 +63,10 @@ function missingApnsProfile(
   const choice = apns?.choose?.(candidates, traits, message);
   // With several teams, each installation stores its own: an ambiguous team is no missing profile.
   if (!choice || choice.ok || readReason(choice.error).code === 'severalTeams') return undefined;
-  return `The iOS certificate file is expired or disabled: ${reasonText(choice.error)}.`;
+  return detail('apnsCertificate', { why: choice.error });
 }
 
-function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): string | undefined {
+function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): Detail | undefined {
   if (pushOrder.target.kind !== 'devices') return undefined;
   const { deviceType, vendor, deviceProfile } = pushOrder.target;
   if (deviceType === 'ios') return missingApnsProfile(profiles, pushOrder, deviceProfile ?? '');
@@ -74,7 +75,7 @@ function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): str
   const name = deviceProfile || '_default';
   return hasProfile(profiles, connector, name)
     ? undefined
-    : `There is no ${displayName(connector)} profile named ${name}.`;
+    : detail('noNamedProfile', { vendor: displayName(connector), name });
 }
 
 /** Tells whether the app has a profile of that name under one of the connector's labels. */
@@ -101,7 +102,7 @@ function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrde
     ...missing.map((vendor) => ({
       kinds: [{ deviceType: 'android', vendor }, ...(vendor === 'vendor_a' ? harmonyKinds : [])],
       condition: usesVendor,
-      message: `There is no ${displayName(vendor)} profile named _default, and devices of that vendor need it.`,
+      message: detail('noVendorProfile', { vendor: displayName(vendor) }),
     })),
   ];
 }

@@ -18,6 +18,7 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
 import { operatorStatus, type Push } from '../../../shared/domain/pushes/record.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import { continuePushes, startVoidSlots, startWaitingBatches } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/actor.ts';
@@ -61,7 +62,7 @@ export function requireControl(
   { createdToken }: Pick<Push, 'createdToken'>,
 ): void {
   if (hasRole(role, 'operator') || (tokenId !== null && tokenId === createdToken)) return;
-  throw refuse('forbidden', 'The role sender controls the pushes of its own token; others need operator.');
+  throw refuse('forbidden', detail('ownPushes'));
 }
 
 /** Returns the change for the audit. */
@@ -113,8 +114,7 @@ export class PushControlService {
   resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'resumed', flowControl }, async (tx, app, id, record) => {
       const approval = await findApproval(tx, { appId: app, id });
-      if (isWaiting(approval))
-        throw refuse('conflict', 'The push waits for the approval of a second person.');
+      if (isWaiting(approval)) throw refuse('conflict', detail('needsApproval'));
       if (!(await markPushResumed(tx, app, id))) return false;
       const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
       // Also with an unchanged rate: slots reserved before the pause are void.
@@ -161,7 +161,7 @@ export class PushControlService {
   async deleteInvalid({ appId, publicId }: PushName): Promise<{ deleted: number }> {
     const record = await this.#records.find(appId, publicId);
     if (record.totals === null)
-      throw refuse('conflict', `The push is ${operatorStatus(record)}: some of its recipients are open.`);
+      throw refuse('conflict', detail('stillOpen', { state: operatorStatus(record) }));
     let deleted = 0;
     let after: number | null = 0;
     while (after !== null) {
@@ -201,7 +201,7 @@ export class PushControlService {
     });
     if (!isChanged) {
       const { state } = await this.#records.find(push.appId, push.publicId);
-      throw refuse('conflict', `The push is ${state} and cannot be ${push.verb}.`);
+      throw refuse('conflict', detail('wrongState', { state, verb: push.verb }));
     }
     return this.#records.getForOperator(push.appId, record.objectId);
   }

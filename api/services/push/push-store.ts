@@ -11,6 +11,7 @@ import {
 import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/scheduled-pushes.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import { planJob } from '../../../shared/queue/jobs.ts';
 import { insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -162,5 +163,5 @@ function repeatedBy({ reqId, push }: UnstoredPush, claims: Claims): RequestClaim
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];
   if ((await countScheduledLocked(tx, appId)) >= pending)
-    throw refuse('thresholdExceeded', `At most ${pending} scheduled pushes may be pending on a ${plan} app.`);
+    throw refuse('thresholdExceeded', detail('scheduledLimit', { n: pending, plan }));
 }

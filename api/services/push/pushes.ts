@@ -15,6 +15,7 @@ import {
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
 import type { PushCreator } from '../../../shared/domain/pushes/record.ts';
+import type { Detail } from '../../../shared/domain/texts/texts.ts';
 import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
@@ -29,7 +30,7 @@ export interface AcceptedPush {
   objectId: string;
   createdAt: Date;
   /** One for each member of the body that was ignored. */
-  warnings: string[];
+  warnings: Detail[];
 }
 
 /** App that sends a push, with the key that it used. */
@@ -138,7 +139,11 @@ export class PushService {
       });
     });
     if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
-    return { objectId: stored.objectId, createdAt: stored.createdAt, warnings };
+    return {
+      objectId: stored.objectId,
+      createdAt: stored.createdAt,
+      warnings,
+    };
   }
 
   async #check(sender: PushSender, push: TimedPush): Promise<void> {

@@ -3,6 +3,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { toScheduledEntry } from '../../../shared/domain/pushes/schedule.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Largest id of an entry: the column is an integer. */
@@ -29,10 +30,10 @@ export class ScheduleService {
 /** Parses the id of an entry. Throws 1 for another text. */
 export function entryIdOf(text: string): number {
   if (!/^\d{1,10}$/.test(text) || Number(text) > maxEntryId)
-    throw refuse('invalidParameter', 'The id of a scheduled push is the integer that its entry shows.');
+    throw refuse('invalidParameter', detail('scheduledId'));
   return Number(text);
 }
 
 export function noSuchEntry(): never {
-  throw refuse('objectNotFound', 'No push is scheduled under this id: it was sent, cancelled, or never was.');
+  throw refuse('objectNotFound', detail('notScheduled'));
 }

@@ -5,6 +5,7 @@ import type { Handle } from '../../../shared/db/pool.ts';
 import { type DeviceKind, haveDevices } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
+import type { Detail } from '../../../shared/domain/texts/texts.ts';
 import { isUnselective } from '../../../shared/query/targets/cost.ts';
 import { pointTarget } from '../../../shared/query/targets/point.ts';
 import { Params, targetCondition } from '../../../shared/query/targets/targets.ts';
@@ -28,7 +29,7 @@ export interface UnservedGroup {
   kinds: { deviceType: string; vendor: string | null }[];
   /** SQL that selects them among the installations of these kinds. */
   condition: string;
-  message: string;
+  message: Detail;
 }
 
 /** Groups of one app. */

@@ -1,5 +1,6 @@
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/channel.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**
@@ -39,6 +40,6 @@ export class AppRouterService {
   }
 
   async #requireApp(appId: string): Promise<void> {
-    if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound', 'There is no such app.');
+    if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound', detail('noApp'));
   }
 }

@@ -102,8 +102,6 @@ function accessTokens({ authClient, context, credentials }: SenderDeps): AccessT
     clock: context.clock,
     credential: JSON.stringify([authEndpoint, clientId, clientSecret]),
     fetch: async () =>
-      tokenFromReply(await authClient.request(formPost('/auth/token', form)), oauthGrant, refused),
+      tokenFromReply(await authClient.request(formPost('/auth/token', form)), oauthGrant, 'honorToken'),
   });
 }
-
-const refused = 'Honor issues no access token: check clientId and clientSecret.';

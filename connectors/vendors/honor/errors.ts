@@ -5,12 +5,10 @@
 import { isTemporaryStatus } from '../../../shared/http/result.ts';
 import { type ResponseRule, responseTable, ruleForPage, ruleForStatus } from '../../kit/response-rules.ts';
 
-const renew = 'Honor refuses a fresh access token: check appId, clientId and clientSecret.';
-
 /** Rules for codes of the body, which equal HTTP statuses, and for the HTTP status itself. */
 export const responseRules: readonly ResponseRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
-  { code: '401', reason: 'auth_failed', reaction: 'renew_token', hint: renew },
+  { code: '401', reason: 'auth_failed', reaction: 'renew_token', hint: 'honorTokenRefused' },
   { code: '429', reason: 'too_fast', reaction: 'throttle' },
   { code: '500', reason: 'internal', reaction: 'retry' },
   { code: '502', reason: 'bad_gateway', reaction: 'retry' },
@@ -23,7 +21,7 @@ const authMessage: ResponseRule = {
   code: 'message',
   reason: 'auth_message',
   reaction: 'renew_token',
-  hint: renew,
+  hint: 'honorTokenRefused',
 };
 
 /** Rule for the same error with a good access token: a device token is invalid, and halving finds it. */

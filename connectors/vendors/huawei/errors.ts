@@ -10,8 +10,6 @@ import {
   ruleForStatus,
 } from '../../kit/response-rules.ts';
 
-const askAgain = 'check appId, appSecret and, for newer devices, serviceAccount.';
-
 export const responseRules: readonly ResponseRule[] = [
   { code: '80000000', reason: 'ok', reaction: 'sent' },
   // The response names the refused tokens; the others were sent to. Never repeated.
@@ -29,25 +27,25 @@ export const responseRules: readonly ResponseRule[] = [
     code: '80200001',
     reason: 'auth_failed',
     reaction: 'renew_token',
-    hint: `Huawei does not accept this app's access token (80200001): ${askAgain}`,
+    hint: 'huaweiTokenRefused',
   },
   {
     code: '80200003',
     reason: 'token_expired',
     reaction: 'renew_token',
-    hint: `Huawei calls a fresh access token expired (80200003): ${askAgain}`,
+    hint: 'huaweiTokenExpired',
   },
   {
     code: '80200005',
     reason: 'jwt_expired',
     reaction: 'renew_token',
-    hint: 'Huawei calls a fresh JWT expired (80200005): check the clock of this machine.',
+    hint: 'huaweiJwtExpired',
   },
   {
     code: '80300002',
     reason: 'no_permission',
     reaction: 'profile_error',
-    hint: 'Huawei lets this app send no messages (80300002): switch Push Kit on in AppGallery Connect, and check that the devices are of this app and, outside China, that it has the right to push overseas.',
+    hint: 'huaweiForbidden',
   },
   // In v1 every token of the request is invalid; `parseAllInvalid` makes the exceptions.
   { code: '80300007', reason: 'all_tokens_invalid', reaction: 'fail' },
@@ -58,13 +56,13 @@ export const responseRules: readonly ResponseRule[] = [
     code: '80300011',
     reason: 'no_high_priority',
     reaction: 'profile_error',
-    hint: 'Huawei refuses high priority (80300011): the app has no right to it; leave urgency and importance at NORMAL.',
+    hint: 'huaweiPriority',
   },
   {
     code: '80300013',
     reason: 'bad_receipt_id',
     reaction: 'profile_error',
-    hint: 'Huawei does not know the receipt address (80300013): check receipt_id in AppGallery Connect.',
+    hint: 'huaweiReceipt',
   },
   { code: '80300029', reason: 'test_rate', reaction: 'throttle' },
   { code: '80300030', reason: 'test_token_count', reaction: 'ambiguous', singleTarget: 'fail' },
@@ -72,13 +70,13 @@ export const responseRules: readonly ResponseRule[] = [
     code: '80300036',
     reason: 'jwt_too_long',
     reaction: 'profile_error',
-    hint: 'Huawei finds the JWT valid for too long (80300036): check the clock of this machine.',
+    hint: 'huaweiJwtLifetime',
   },
   {
     code: '80300037',
     reason: 'app_penalised',
     reaction: 'profile_error',
-    hint: 'Huawei has barred this app from sending (80300037): settle the violation in AppGallery Connect.',
+    hint: 'huaweiBarred',
   },
   { code: '80600003', reason: 'auth_service_failed', reaction: 'retry' },
   { code: '81000001', reason: 'internal', reaction: 'retry' },

@@ -32,11 +32,10 @@ export function accessTokens({ credentials, store, clock, client }: TokenDeps): 
     store,
     clock,
     credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
-    fetch: async () => tokenFromReply(await client.request(formPost(tokenPath, form)), oauthGrant, refused),
+    fetch: async () =>
+      tokenFromReply(await client.request(formPost(tokenPath, form)), oauthGrant, 'huaweiToken'),
   });
 }
-
-const refused = 'Huawei issues no access token: check appId and appSecret.';
 
 /** Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared by all senders. */
 export function signedTokens(

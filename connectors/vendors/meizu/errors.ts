@@ -4,8 +4,6 @@
  */
 import { configError, type ResponseRule, responseTable } from '../../kit/response-rules.ts';
 
-const refusedApp = 'Meizu does not accept the credentials: check appId and appSecret.';
-
 /** Rules for a whole call. */
 export const callRules: readonly ResponseRule[] = [
   { code: '200', reason: 'ok', reaction: 'sent' },
@@ -15,12 +13,12 @@ export const callRules: readonly ResponseRule[] = [
   { code: '1005', reason: 'bad_parameter', reaction: 'fail_push' },
   { code: '110004', reason: 'parameter_missing', reaction: 'fail_push' },
   { code: '110053', reason: 'pass_through_refused', reaction: 'fail_push' },
-  configError('1006', 'signature_refused', 'Meizu refuses the signature: check appSecret.'),
-  configError('110000', 'bad_app_id', refusedApp),
-  configError('110001', 'bad_app_key', refusedApp),
-  configError('110031', 'bad_package_name', 'Meizu does not know the package name: see its console.'),
-  configError('110033', 'bad_app_secret', refusedApp),
-  configError('110009', 'app_blacklisted', 'Meizu has put the app on its blacklist: see its console.'),
+  configError('1006', 'signature_refused', 'meizuSignature'),
+  configError('110000', 'bad_app_id', 'meizuCredentials'),
+  configError('110001', 'bad_app_key', 'meizuCredentials'),
+  configError('110031', 'bad_package_name', 'meizuPackage'),
+  configError('110033', 'bad_app_secret', 'meizuCredentials'),
+  configError('110009', 'app_blacklisted', 'meizuBlacklist'),
   // For a call: the rate. For a device: notifications are off.
   { code: '110010', reason: 'rate_exceeded', reaction: 'throttle' },
   { code: '110019', reason: 'day_quota_exceeded', reaction: 'cap' },

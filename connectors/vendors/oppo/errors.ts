@@ -10,11 +10,6 @@ import {
   responseTable,
 } from '../../kit/response-rules.ts';
 
-const refusedKey = 'OPPO refuses the credentials: check appKey and masterSecret.';
-const refusedTime = 'OPPO refuses the time of the call: check the clock of this machine.';
-const refusedToken = 'OPPO refuses a fresh access token: check appKey and masterSecret.';
-const forbidden = 'OPPO does not let this app send: see its console.';
-
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   { code: '-1', reason: 'unavailable', reaction: 'retry' },
@@ -23,18 +18,18 @@ export const responseRules: readonly ResponseRule[] = [
   rateLimited('-2', 'flow_control'),
   rateLimited('13', 'app_call_limited'),
   rateLimited('55', 'app_call_frequency'),
-  { code: '11', reason: 'auth_token_invalid', reaction: 'renew_token', hint: refusedToken },
-  { code: '29', reason: 'auth_token_missing', reaction: 'renew_token', hint: refusedToken },
-  configError('14', 'app_key_invalid', refusedKey),
-  configError('15', 'app_key_missing', refusedKey),
-  configError('16', 'signature_invalid', refusedKey),
-  configError('17', 'signature_missing', refusedKey),
-  configError('18', 'timestamp_missing', refusedTime),
-  configError('19', 'timestamp_invalid', refusedTime),
-  configError('26', 'ip_blacklisted', 'OPPO has this machine’s address on its blacklist: see its console.'),
-  configError('27', 'access_denied', forbidden),
-  configError('28', 'app_disabled', forbidden),
-  configError('30', 'api_permission_denied', forbidden),
+  { code: '11', reason: 'auth_token_invalid', reaction: 'renew_token', hint: 'oppoTokenRefused' },
+  { code: '29', reason: 'auth_token_missing', reaction: 'renew_token', hint: 'oppoTokenRefused' },
+  configError('14', 'app_key_invalid', 'oppoCredentials'),
+  configError('15', 'app_key_missing', 'oppoCredentials'),
+  configError('16', 'signature_invalid', 'oppoCredentials'),
+  configError('17', 'signature_missing', 'oppoCredentials'),
+  configError('18', 'timestamp_missing', 'oppoTime'),
+  configError('19', 'timestamp_invalid', 'oppoTime'),
+  configError('26', 'ip_blacklisted', 'oppoAddress'),
+  configError('27', 'access_denied', 'oppoForbidden'),
+  configError('28', 'app_disabled', 'oppoForbidden'),
+  configError('30', 'api_permission_denied', 'oppoForbidden'),
   invalidMessage('12', 'http_action_not_allowed'),
   invalidMessage('20', 'method_invalid'),
   invalidMessage('21', 'method_missing'),
@@ -58,17 +53,9 @@ export const responseRules: readonly ResponseRule[] = [
   invalidMessage('34', 'day_quota_of_pictures_exceeded'),
   invalidMessage('51', 'picture_invalid'),
   invalidMessage('59', 'backup_url_not_permitted'),
-  configError(
-    '54',
-    'template_invalid',
-    'OPPO wants a template for this category, or another one: see private_msg_template_id and its console.',
-  ),
-  configError(
-    '67',
-    'category_not_permitted',
-    'OPPO does not accept category or notify_level: see its console.',
-  ),
-  configError('69', 'global_limit', 'OPPO limits this app altogether: ask its support.'),
+  configError('54', 'template_invalid', 'oppoTemplate'),
+  configError('67', 'category_not_permitted', 'oppoCategory'),
+  configError('69', 'global_limit', 'oppoLimit'),
 ];
 
 export const ruleFor = responseTable(responseRules);

@@ -36,7 +36,7 @@ export function accessTokens(
         const { code } = body;
         if (typeof code !== 'number' && typeof code !== 'string') return null;
         const rule = ruleFor(code);
-        if (rule.code !== '0') return tokenRefusal(rule, status, refused);
+        if (rule.code !== '0') return tokenRefusal(rule, status, 'oppoToken');
         const data = dataOf(body.data);
         const value = isJsonObject(data) ? data.auth_token : undefined;
         return isToken(value) ? { value, lifetimeMs } : null;
@@ -44,5 +44,3 @@ export function accessTokens(
     },
   });
 }
-
-const refused = 'OPPO issues no access token: check appKey and masterSecret.';

@@ -8,9 +8,6 @@ const badField = (code: string): ResponseRule => ({
   reaction: 'fail_push',
 });
 
-const refused = 'The credentials are refused by vivo: check appId, appKey and appSecret.';
-const wrongClass = 'The classification or category is not accepted by vivo: see its list of categories.';
-
 /** Day quota of lists: single messages are not affected. */
 export const listQuotaCode = '10252';
 /** vivo accepts operation messages only from 07:00 to 23:00 in China. */
@@ -24,35 +21,23 @@ export const responseRules: readonly ResponseRule[] = [
     code: '10000',
     reason: 'auth_failed',
     reaction: 'renew_token',
-    hint: 'A fresh access token is refused by vivo: check appId, appKey and appSecret.',
+    hint: 'vivoTokenRefused',
   },
-  configError('10094', 'token_of_another_app', 'The access token is of another app, says vivo: check appId.'),
-  configError('10200', 'app_id_missing', refused),
-  configError('10201', 'app_id_invalid', refused),
-  configError('10202', 'app_key_missing', refused),
-  configError('10203', 'app_key_invalid', refused),
-  configError('10204', 'timestamp_missing', refused),
-  configError('10205', 'sign_missing', refused),
-  configError('10206', 'sign_invalid', refused),
-  configError(
-    '10207',
-    'timestamp_invalid',
-    'The time of the call is refused by vivo: check the clock of this machine.',
-  ),
-  configError('10043', 'push_closed', 'Push is closed for this app at vivo: see its console.'),
-  configError(
-    '10045',
-    'app_in_review',
-    'The app is still in review at vivo: until then only test messages go, with pushMode 1.',
-  ),
-  configError(
-    '10082',
-    'system_messages_off',
-    'System messages are not switched on for this app at vivo: send with classification 0.',
-  ),
-  configError('10051', 'classification_invalid', wrongClass),
-  configError('10096', 'category_invalid', wrongClass),
-  configError('10097', 'category_contradicts_classification', wrongClass),
+  configError('10094', 'token_of_another_app', 'vivoTokenApp'),
+  configError('10200', 'app_id_missing', 'vivoCredentials'),
+  configError('10201', 'app_id_invalid', 'vivoCredentials'),
+  configError('10202', 'app_key_missing', 'vivoCredentials'),
+  configError('10203', 'app_key_invalid', 'vivoCredentials'),
+  configError('10204', 'timestamp_missing', 'vivoCredentials'),
+  configError('10205', 'sign_missing', 'vivoCredentials'),
+  configError('10206', 'sign_invalid', 'vivoCredentials'),
+  configError('10207', 'timestamp_invalid', 'vivoTime'),
+  configError('10043', 'push_closed', 'vivoClosed'),
+  configError('10045', 'app_in_review', 'vivoReview'),
+  configError('10082', 'system_messages_off', 'vivoSystemMessages'),
+  configError('10051', 'classification_invalid', 'vivoCategory'),
+  configError('10096', 'category_invalid', 'vivoCategory'),
+  configError('10097', 'category_contradicts_classification', 'vivoCategory'),
   // The device is unknown, the app uninstalled, or its data cleared.
   { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
   // Notifications are off or the device was offline for long: it may come back.

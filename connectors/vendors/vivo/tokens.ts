@@ -36,12 +36,10 @@ export function accessTokens(
         ({ authToken: value, result }, status) => {
           if (typeof result !== 'number' && typeof result !== 'string') return null;
           const rule = ruleFor(result);
-          if (rule.code !== '0') return tokenRefusal(rule, status, refused);
+          if (rule.code !== '0') return tokenRefusal(rule, status, 'vivoToken');
           return isToken(value) ? { value, lifetimeMs } : null;
         },
       );
     },
   });
 }
-
-const refused = 'No access token is given out by vivo: check appId, appKey and appSecret.';

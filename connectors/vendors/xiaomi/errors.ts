@@ -12,11 +12,6 @@ import {
 
 const busy = (code: string, reason: string): ResponseRule => ({ code, reason, reaction: 'retry' });
 
-const refusedSecret = 'Xiaomi refuses the credentials: check appSecret.';
-const refusedApp = 'Xiaomi does not know the app: check appId, appSecret and packageName.';
-const forbidden = 'Xiaomi does not let this app send: see its console.';
-const blocked = 'Xiaomi has put the app on its blacklist: see its console.';
-
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
   // Internal errors of Xiaomi.
@@ -71,26 +66,18 @@ export const responseRules: readonly ResponseRule[] = [
     singleTarget: 'fail',
     isOfDevice: true,
   },
-  configError('21301', 'auth_failed', refusedSecret),
-  configError('21302', 'token_auth_failed', refusedSecret),
-  configError('21303', 'request_restricted', forbidden),
-  configError('10036', 'operation_forbidden', forbidden),
-  configError('22000', 'illegal_app', refusedApp),
-  configError('22006', 'bad_app_id', refusedApp),
-  configError('22007', 'bad_app_key', refusedApp),
-  configError('22022', 'bad_package_name', refusedApp),
-  configError('10031', 'app_blacklisted', blocked),
-  configError('10033', 'app_blacklisted', blocked),
-  configError(
-    '27001',
-    'invalid_channel',
-    'Xiaomi does not accept the channel: it must be one that its console issued and approved.',
-  ),
-  configError(
-    '26006',
-    'needs_review',
-    'Xiaomi wants to review this message before it is sent: see its console.',
-  ),
+  configError('21301', 'auth_failed', 'xiaomiSecret'),
+  configError('21302', 'token_auth_failed', 'xiaomiSecret'),
+  configError('21303', 'request_restricted', 'xiaomiForbidden'),
+  configError('10036', 'operation_forbidden', 'xiaomiForbidden'),
+  configError('22000', 'illegal_app', 'xiaomiApp'),
+  configError('22006', 'bad_app_id', 'xiaomiApp'),
+  configError('22007', 'bad_app_key', 'xiaomiApp'),
+  configError('22022', 'bad_package_name', 'xiaomiApp'),
+  configError('10031', 'app_blacklisted', 'xiaomiBlacklist'),
+  configError('10033', 'app_blacklisted', 'xiaomiBlacklist'),
+  configError('27001', 'invalid_channel', 'xiaomiChannel'),
+  configError('26006', 'needs_review', 'xiaomiReview'),
 ];
 
 export const ruleFor = responseTable(responseRules);

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { type Finding, fail, ok, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found } from '../../../api/services/operator/doctor/finding.ts';
 
 const timeoutMs = 5000;
 /** Invented addresses of a call (RFC 5737): as many as there could be trusted proxies. */
@@ -28,32 +28,25 @@ const isPrivate = (host: string): boolean =>
 function checkPublicUrl(url: string): Finding {
   const { protocol, hostname } = new URL(url);
   const name = 'public url';
-  if (protocol === 'https:' || isPrivate(hostname)) return ok(name, url);
-  const advice =
-    'Put a proxy with a certificate in front and set PUBLIC_URL to its https address: keys and sessions are in every call.';
-  return warn(name, `${url} is not encrypted`, advice);
+  return protocol === 'https:' || isPrivate(hostname)
+    ? found({ name, status: 'ok', code: 'publicUrlFine', params: { url } })
+    : found({ name, status: 'warn', code: 'publicUrlOpen', params: { url } });
 }
 
 /** Asks the api through PUBLIC_URL from which address the call comes, with invented addresses in X-Forwarded-For. */
 async function checkProxies({ url, trustedProxies, adminToken }: PublicAddress): Promise<Finding[]> {
   const name = 'proxies';
-  if (trustedProxies === 0 && url.startsWith('https:')) {
-    const advice = 'Set TRUSTED_PROXIES to the number of proxies in front of the api.';
-    return [
-      warn(
-        name,
-        'TRUSTED_PROXIES is not set: all callers have the address of the proxy and share its limits',
-        advice,
-      ),
-    ];
-  }
+  if (trustedProxies === 0 && url.startsWith('https:'))
+    return [found({ name, status: 'warn', code: 'proxiesUnset' })];
   const address = adminToken === undefined ? undefined : await askAddress(url, adminToken);
   // Other checks report an api that does not answer, or refuses the token.
   if (address === undefined) return [];
   const at = invented.indexOf(address);
-  if (at < 0) return [ok(name, `callers cannot choose their address (TRUSTED_PROXIES is ${trustedProxies})`)];
-  const advice = `Lower TRUSTED_PROXIES of the api by ${invented.length - at}: callers evade every limit by their address.`;
-  return [fail(name, 'the api believes an invented address in X-Forwarded-For', advice)];
+  return [
+    at < 0
+      ? found({ name, status: 'ok', code: 'proxiesFine', params: { trusted: trustedProxies } })
+      : found({ name, status: 'fail', code: 'proxiesTooMany', params: { n: invented.length - at } }),
+  ];
 }
 
 async function askAddress(url: string, adminToken: string): Promise<string | undefined> {

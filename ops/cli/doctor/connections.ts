@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 import { sleep } from '../../../shared/clock.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import { connectionUrl } from '../../../shared/config/database-url.ts';
@@ -45,20 +45,11 @@ function poolerFindings(
   { pooler }: ConnectionConfig,
   { isPooled, isDirectPooled }: { isPooled: boolean; isDirectPooled: boolean },
 ): Finding[] {
-  if (isDirectPooled) {
-    const advice =
-      'Set DATABASE_DIRECT_URL to PostgreSQL itself: notifications and migrations need a session.';
-    return [fail('pooler', 'there is a pooler between this machine and the database', advice)];
-  }
-  if (isPooled && pooler === 'none') {
-    const advice = 'Set DATABASE_POOLER=transaction, unless the pooler has pool_mode = session.';
-    return [warn('pooler', 'DATABASE_URL leads through a pooler', advice)];
-  }
-  if (!isPooled && pooler === 'transaction') {
-    const advice = 'Leave DATABASE_POOLER out: statements then keep their plans.';
-    return [warn('pooler', 'DATABASE_POOLER is set, and DATABASE_URL leads to PostgreSQL itself', advice)];
-  }
-  return isPooled ? [ok('pooler', 'DATABASE_URL leads through a pooler, DATABASE_DIRECT_URL past it')] : [];
+  if (isDirectPooled) return [found({ name: 'pooler', status: 'fail', code: 'poolerDirect' })];
+  if (isPooled && pooler === 'none') return [found({ name: 'pooler', status: 'warn', code: 'poolerUnset' })];
+  if (!isPooled && pooler === 'transaction')
+    return [found({ name: 'pooler', status: 'warn', code: 'poolerNeedless' })];
+  return isPooled ? [found({ name: 'pooler', status: 'ok', code: 'poolerFine' })] : [];
 }
 
 /**
@@ -81,10 +72,11 @@ export async function checkStatements({ databaseUrl, pooler }: ConnectionConfig)
       return kept;
     });
   });
-  const advice = 'Set DATABASE_POOLER=transaction, or pool_mode = session.';
-  return isKept
-    ? [ok('statements', 'the pooler keeps named statements')]
-    : [fail('statements', 'the pooler loses named statements: calls fail', advice)];
+  return [
+    isKept
+      ? found({ name: 'statements', status: 'ok', code: 'statementsFine' })
+      : found({ name: 'statements', status: 'fail', code: 'statementsLost' }),
+  ];
 }
 
 interface ConnectionState {
@@ -100,21 +92,16 @@ function checkSum(config: ConnectionConfig, { max, used, apis, dispatchers }: Co
   const counts = { api: Math.max(apis, 1), dispatcher: Math.max(dispatchers, 1) };
   const sum = counts.api * each.api + counts.dispatcher * each.dispatcher;
   const parts = `${counts.api} api × ${each.api} + ${counts.dispatcher} dispatcher × ${each.dispatcher} = ${sum}`;
-  const detail = `${parts} of ${max} connections; ${used} are open`;
-  if (sum <= max) return ok(name, detail);
-  const advice =
-    'Raise max_connections, lower DATABASE_CONNECTIONS_… or DISPATCHER_THREADS, or put PgBouncer in front.';
-  return warn(name, detail, advice);
+  const params = { parts, max, used };
+  return sum <= max
+    ? found({ name, status: 'ok', code: 'connectionsFine', params })
+    : found({ name, status: 'warn', code: 'connectionsMany', params });
 }
 
 const pooledSum = ({ max, used }: ConnectionState): Finding =>
   used <= max * 0.9
-    ? ok(name, `${used} of ${max} connections to the database are open, behind the pooler`)
-    : warn(
-        name,
-        `${used} of ${max} connections to the database are open`,
-        'Lower default_pool_size of the pooler.',
-      );
+    ? found({ name, status: 'ok', code: 'pooledFine', params: { used, max } })
+    : found({ name, status: 'warn', code: 'pooledMany', params: { used, max } });
 
 /** Returns whether the server process is another one than the client was told: a pooler gives keys of its own. */
 async function hasPooler(client: pg.Client): Promise<boolean> {
@@ -143,8 +130,7 @@ export async function checkNotifications(
   patienceMs = notifyPatienceMs,
 ): Promise<Finding> {
   const channel = `carillon_doctor_${randomUUID()}`;
-  const advice =
-    'Without notifications every push waits for the next poll: set DATABASE_DIRECT_URL to PostgreSQL itself, and both URLs to the same database.';
+  const subject = 'notifications';
   try {
     const hasArrived = await withClient(databaseDirectUrl, async (listening) => {
       const end = new AbortController();
@@ -155,10 +141,11 @@ export async function checkNotifications(
       return Promise.race([arrived, late]).finally(() => end.abort());
     });
     return hasArrived
-      ? ok('notifications', 'a notification arrives')
-      : fail('notifications', `a notification did not arrive within ${patienceMs} ms`, advice);
+      ? found({ name: subject, status: 'ok', code: 'notificationsFine' })
+      : found({ name: subject, status: 'fail', code: 'notificationsLate', params: { ms: patienceMs } });
   } catch (error) {
-    return fail('notifications', `cannot be tried: ${reasonOf(error)}`, advice);
+    const params = { why: reasonOf(error) };
+    return found({ name: subject, status: 'fail', code: 'notificationsUntried', params });
   }
 }
 

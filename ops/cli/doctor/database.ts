@@ -1,7 +1,8 @@
-import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { readStandbyLag } from '../../../shared/db/standby.ts';
+import type { TextParams } from '../../../shared/domain/texts/texts.ts';
 import { pendingChanges } from '../../../shared/queue/migrate.ts';
 
 /** PostgreSQL 15, the oldest supported version (develop/architecture.md#data). */
@@ -34,9 +35,8 @@ export async function checkDatabase(db: Database, clock: Clock): Promise<Finding
     if (!row) throw new Error('it returned no row');
     return [checkVersion(row), ...checkEncryption(row), checkClock(row.now_ms - middleMs)];
   } catch (error) {
-    const advice =
-      'Start it, or correct DATABASE_URL; under `npm start` the database runs only while the service does.';
-    return [fail('database', `not reachable: ${reasonOf(error)}`, advice)];
+    const params = { why: reasonOf(error) };
+    return [found({ name: 'database', status: 'fail', code: 'databaseAway', params })];
   }
 }
 
@@ -51,34 +51,28 @@ interface ServerInfo {
   is_local: boolean;
 }
 
-function describeConnection({ tls, is_socket: isSocket }: ServerInfo): string {
-  if (isSocket) return 'through a socket of this machine';
-  return tls === null ? 'the connection is not encrypted' : `the connection is encrypted (${tls})`;
-}
-
 /** Checks that a connection to another machine is encrypted: keys are stored encrypted, other data is not. */
 export function checkEncryption({ tls, is_local: isLocal }: Pick<ServerInfo, 'tls' | 'is_local'>): Finding[] {
   if (tls !== null || isLocal) return [];
-  const advice =
-    'Add sslmode=verify-full to DATABASE_URL, or sslmode=require where its certificate has no name.';
-  return [
-    warn('encryption', 'the connection to the database leaves this machine and is not encrypted', advice),
-  ];
+  return [found({ name: 'encryption', status: 'warn', code: 'databaseUnencrypted' })];
 }
 
-function checkVersion(info: ServerInfo): Finding {
-  const { version, name } = info;
-  return version >= oldestVersion
-    ? ok('database', `PostgreSQL ${name} answers, ${describeConnection(info)}`)
-    : fail('database', `PostgreSQL ${name} is too old`, 'Move to PostgreSQL 15 or newer.');
+function checkVersion({ version: number, name: version, tls, is_socket: isSocket }: ServerInfo): Finding {
+  const name = 'database';
+  if (number < oldestVersion)
+    return found({ name, status: 'fail', code: 'databaseOld', params: { version } });
+  const unencrypted = isSocket ? 'databaseBySocket' : 'databaseOpen';
+  const code = tls === null || isSocket ? unencrypted : 'databaseEncrypted';
+  return found({ name, status: 'ok', code, params: { version, tls } });
 }
 
 function checkClock(differenceMs: number): Finding {
   const absoluteMs = Math.abs(differenceMs);
-  const detail = `the database's clock is ${(absoluteMs / 1000).toFixed(3)} s ${differenceMs < 0 ? 'behind' : 'ahead of'} this machine's`;
-  const advice = 'Let both machines take their time from NTP.';
-  if (absoluteMs > failAboveMs) return fail('clock', detail, advice);
-  return absoluteMs > warnAboveMs ? warn('clock', detail, advice) : ok('clock', detail);
+  const seconds = (absoluteMs / 1000).toFixed(3);
+  const params: TextParams = differenceMs < 0 ? { behind: seconds } : { ahead: seconds };
+  const name = 'clock';
+  if (absoluteMs <= warnAboveMs) return found({ name, status: 'ok', code: 'clockFine', params });
+  return found({ name, status: absoluteMs > failAboveMs ? 'fail' : 'warn', code: 'clockOff', params });
 }
 
 /** Lag of a standby above which there is a warning: its scans move to the primary long before. */
@@ -91,19 +85,12 @@ export async function checkStandby(url: string, maxSeconds = maxLagSeconds): Pro
   try {
     await standby.query('SELECT 1 FROM installation LIMIT 1');
     const seconds = await readStandbyLag(standby);
-    const detail = `the standby answers, ${seconds.toFixed(1)} s behind`;
-    if (seconds <= maxSeconds) return ok(name, detail);
-    return warn(
-      name,
-      detail,
-      'See its log and the network to the primary; in this time the primary serves all scans.',
-    );
+    const params = { seconds: seconds.toFixed(1) };
+    return seconds <= maxSeconds
+      ? found({ name, status: 'ok', code: 'standbyFine', params })
+      : found({ name, status: 'warn', code: 'standbyLate', params });
   } catch (error) {
-    return fail(
-      name,
-      `not usable: ${reasonOf(error)}`,
-      'Start it, correct DATABASE_READ_URL, or leave it out.',
-    );
+    return found({ name, status: 'fail', code: 'standbyAway', params: { why: reasonOf(error) } });
   } finally {
     await standby.close();
   }
@@ -111,16 +98,13 @@ export async function checkStandby(url: string, maxSeconds = maxLagSeconds): Pro
 
 /** Checks that all migrations of this version have run. */
 export async function checkMigrations(url: string): Promise<Finding> {
+  const name = 'migrations';
   try {
     const pending = await pendingChanges(url);
-    return pending.length === 0
-      ? ok('migrations', 'the database is up to date')
-      : fail('migrations', `still to be run: ${pending.join(', ')}`, 'Run `carillon migrate`.');
+    if (pending.length === 0) return found({ name, status: 'ok', code: 'migrationsFine' });
+    const params = { changes: pending.join(', ') };
+    return found({ name, status: 'fail', code: 'migrationsPending', params });
   } catch (error) {
-    return fail(
-      'migrations',
-      `cannot be told: ${reasonOf(error)}`,
-      'A database of a newer version, or of something else? See DATABASE_URL.',
-    );
+    return found({ name, status: 'fail', code: 'migrationsUntold', params: { why: reasonOf(error) } });
   }
 }

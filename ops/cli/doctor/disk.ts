@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { type Finding, fail, ok, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found } from '../../../api/services/operator/doctor/finding.ts';
 import type { Database } from '../../../shared/db/pool.ts';
 
 const name = 'disk';
@@ -21,12 +21,14 @@ export async function checkDisk(db: Database, limits: Partial<typeof defaultLimi
               AND (inet_client_addr() IS NULL OR inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]))) AS dir`,
   );
   const { size = 0, dir = null } = rows[0] ?? {};
-  const state = `the database has ${inGigabytes(size)} GB`;
+  const used = inGigabytes(size);
   const room = dir === null ? undefined : await statfs(dir).catch(() => undefined);
-  if (!room) return ok(name, `${state}; its disk cannot be seen from here`);
+  if (!room) return found({ name, status: 'ok', code: 'diskUnseen', params: { size: used } });
   const [free, total] = [room.bavail * room.bsize, room.blocks * room.bsize];
-  const detail = `${state}; ${inGigabytes(free)} of ${inGigabytes(total)} GB of its disk are free`;
-  const advice = 'Enlarge the disk, or see what fills it: on a full disk PostgreSQL stops.';
-  if (free < total * failShare && free < failBytes) return fail(name, detail, advice);
-  return free < total * warnShare && free < warnBytes ? warn(name, detail, advice) : ok(name, detail);
+  const params = { size: used, free: inGigabytes(free), total: inGigabytes(total) };
+  if (free < total * failShare && free < failBytes)
+    return found({ name, status: 'fail', code: 'diskScarce', params });
+  return free < total * warnShare && free < warnBytes
+    ? found({ name, status: 'warn', code: 'diskScarce', params })
+    : found({ name, status: 'ok', code: 'diskFine', params });
 }

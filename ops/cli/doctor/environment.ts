@@ -1,4 +1,4 @@
-import { type Finding, fail, ok, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 import {
   type Config,
   ConfigError,
@@ -11,6 +11,8 @@ import {
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { type RunInfo, readRunInfo } from '../../local/run-info.ts';
 import { readSecrets, type Secrets } from '../../local/secrets.ts';
+
+const name = 'environment';
 
 /** Environment that the processes would start with, as far as it is known. */
 export interface LocalEnvironment {
@@ -31,8 +33,8 @@ export async function readLocalEnvironment(env: Environment): Promise<LocalEnvir
   const secrets = local ? await secretsOf(local, findings) : {};
   const config = tryRead(() => readConfig(completeEnvironment(env, { local, runInfo, secrets })), findings);
   for (const warning of environmentWarnings(env))
-    findings.push(warn('environment', warning, 'Correct the name, or remove the variable.'));
-  if (findings.length === 0) findings.push(ok('environment', 'every variable is as expected'));
+    findings.push(found({ name, status: 'warn', code: 'variableUnknown', params: { why: warning } }));
+  if (findings.length === 0) findings.push(found({ name, status: 'ok', code: 'environmentFine' }));
   return {
     findings: withoutDuplicates(findings),
     config,
@@ -47,7 +49,8 @@ async function secretsOf(local: LocalConfig, findings: Finding[]): Promise<Parti
   try {
     return await readSecrets(local.dataDir, local);
   } catch (error) {
-    findings.push(fail('environment', reasonOf(error), `Look at the files in ${local.dataDir}.`));
+    const params = { why: reasonOf(error), folder: local.dataDir };
+    findings.push(found({ name, status: 'fail', code: 'dataUnreadable', params }));
     return {};
   }
 }
@@ -75,17 +78,19 @@ function tryRead<T>(read: () => T, findings: Finding[]): T | undefined {
     return read();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    findings.push(...error.messages.map((message) => fail('environment', message, adviceFor(message))));
+    findings.push(...error.messages.map(findingOf));
     return undefined;
   }
 }
 
-function adviceFor(message: string): string {
-  const name = message.split(' ')[0] ?? '';
-  const isMissing = message.includes(' is missing');
-  return isMissing
-    ? `Set ${name}, or run \`npm start\` in this folder, which brings what is missing.`
-    : `Correct ${name}.`;
+function findingOf(message: string): Finding {
+  const code = message.includes(' is missing') ? 'variableMissing' : 'variableWrong';
+  return found({
+    name,
+    status: 'fail',
+    code,
+    params: { why: message, variable: message.split(' ')[0] ?? '' },
+  });
 }
 
 function withoutDuplicates(findings: Finding[]): Finding[] {

@@ -1,39 +1,33 @@
-import { type Finding, fail, ok, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 
 const timeoutMs = 5000;
 
 /** Checks that a process is ready. */
 export async function checkProcess(name: 'api' | 'dispatcher', url: string): Promise<Finding> {
-  const start =
-    name === 'api'
-      ? 'Start it with `npm start` or `carillon api`; PUBLIC_URL or PORT say where it is looked for.'
-      : 'Start it with `npm start` or `carillon dispatcher`; METRICS_PORT says where it is looked for.';
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(timeoutMs) });
     await response.body?.cancel();
-    if (response.ok) return ok(name, `ready at ${url}`);
-    const detail = `not ready at ${url}: status ${response.status}`;
-    const advice =
-      response.status === 503 ? 'It cannot reach its database: see its log.' : 'Is something else there?';
-    return fail(name, detail, advice);
+    if (response.ok) return found({ name, status: 'ok', code: 'processReady', params: { url } });
+    const code = response.status === 503 ? 'processUnready' : 'processOther';
+    return found({ name, status: 'fail', code, params: { url, status: response.status } });
   } catch (error) {
-    return fail(name, `does not answer at ${url}: ${reasonOf(error)}`, start);
+    const code = name === 'api' ? 'apiSilent' : 'dispatcherSilent';
+    return found({ name, status: 'fail', code, params: { url, why: reasonOf(error) } });
   }
 }
 
 /** Checks that the api accepts our admin token. Requests an impossible app: 404 means accepted, 401 means refused. */
 export async function checkAdminToken(url: string, adminToken: string | undefined): Promise<Finding[]> {
   const name = 'admin token';
-  if (adminToken === undefined)
-    return [fail(name, 'it is missing', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
+  if (adminToken === undefined) return [found({ name, status: 'fail', code: 'adminTokenMissing' })];
   try {
     const response = await fetch(`${url}/console/api/apps/-`, {
       headers: { Authorization: `Bearer ${adminToken}` },
       signal: AbortSignal.timeout(timeoutMs),
     });
     await response.body?.cancel();
-    if (response.status !== 401) return [ok(name, 'the api takes it')];
-    return [fail(name, 'the api refuses it', 'Set CARILLON_ADMIN_TOKEN to the one that the api has.')];
+    if (response.status !== 401) return [found({ name, status: 'ok', code: 'adminTokenFine' })];
+    return [found({ name, status: 'fail', code: 'adminTokenRefused' })];
   } catch {
     // `checkProcess` reports an api that does not answer.
     return [];

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, isIP } from 'node:net';
 import { connect as connectTls } from 'node:tls';
-import { type Finding, fail, ok, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 import { checkSmtp } from '../../../connectors/smtp/index.ts';
 import type { Config } from '../../../shared/config/config.ts';
 
@@ -18,11 +18,9 @@ export async function checkProviders({ smtpUrl, smsWebhookUrl }: Config): Promis
 
 async function checkMail(url: string): Promise<Finding> {
   const reason = await checkSmtp(url, timing);
-  if (reason === null) return ok('mail', 'the server of SMTP_URL lets us in');
-  const advice = reason.startsWith('authentication')
-    ? 'Correct user and password in SMTP_URL.'
-    : 'Correct SMTP_URL, or start its server: mails wait until then.';
-  return fail('mail', `the server of SMTP_URL does not let us in: ${reason}`, advice);
+  if (reason === null) return found({ name: 'mail', status: 'ok', code: 'mailFine' });
+  const code = reason.startsWith('authentication') ? 'mailRefused' : 'mailAway';
+  return found({ name: 'mail', status: 'fail', code, params: { why: reason } });
 }
 
 /** Checks the webhook by a connection only: a request could cause a message. */
@@ -36,10 +34,10 @@ async function checkWebhook(text: string): Promise<Finding> {
   const socket = isTls ? connectTls(options) : connect(target);
   try {
     await once(socket, isTls ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(timeoutMs) });
-    return ok('messages', 'the server of SMS_WEBHOOK_URL can be reached');
+    return found({ name: 'messages', status: 'ok', code: 'webhookFine' });
   } catch (error) {
-    const advice = 'Correct SMS_WEBHOOK_URL, or start its server: messages wait until then.';
-    return fail('messages', `the server of SMS_WEBHOOK_URL cannot be reached: ${reasonOf(error)}`, advice);
+    const params = { why: reasonOf(error) };
+    return found({ name: 'messages', status: 'fail', code: 'webhookAway', params });
   } finally {
     socket.on('error', () => undefined);
     socket.destroy();

@@ -1,6 +1,13 @@
 import { checkApprovals } from '../../../api/services/operator/doctor/approvals.ts';
 import { checkCredentials } from '../../../api/services/operator/doctor/credentials.ts';
-import { type Finding, reasonOf, warn } from '../../../api/services/operator/doctor/finding.ts';
+import {
+  type Finding,
+  found,
+  reasonOf,
+  shownFinding,
+  subjectIn,
+  writeFinding,
+} from '../../../api/services/operator/doctor/finding.ts';
 import { checkFreezes } from '../../../api/services/operator/doctor/freezes.ts';
 import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
 import { checkPlatforms } from '../../../api/services/operator/doctor/platforms.ts';
@@ -13,7 +20,9 @@ import { systemClock } from '../../../shared/clock.ts';
 import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
+import { language, ownText } from '../language.ts';
 import type { Report } from '../report.ts';
+import { padded, widthOf } from '../table.ts';
 import { checkAddress } from './address.ts';
 import { checkConnections, checkNotifications, checkStatements } from './connections.ts';
 import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';
@@ -41,7 +50,8 @@ export async function runChecks(env: Environment = currentEnvironment()): Promis
     ...(config ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies }) : []),
     ...(config ? await checkProviders(config) : []),
   ];
-  return { document: { checks }, text: describe(checks), isBad: checks.some(isFailed) };
+  const document = { checks: checks.map(shownFinding) };
+  return { document, text: describe(checks), isBad: checks.some(isFailed) };
 }
 
 const isFailed = ({ status }: Finding) => status === 'fail';
@@ -66,7 +76,8 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
     return areAppsOpen ? [...findings, ...(await checkPlatforms(context))] : findings;
   } catch (error) {
-    return [warn('database', `the checks were interrupted: ${reasonOf(error)}`, 'Run it again.')];
+    const params = { why: reasonOf(error) };
+    return [found({ name: 'database', status: 'warn', code: 'checksInterrupted', params })];
   } finally {
     await db.close();
   }
@@ -86,12 +97,17 @@ async function checkWays(config: Config): Promise<Finding[]> {
 const marks = { ok: 'ok  ', warn: 'warn', fail: 'FAIL' };
 
 function describe(checks: Finding[]): string {
-  const width = Math.max(...checks.map(({ name }) => name.length));
-  const lines = checks.flatMap(({ name, status, detail, advice }) => [
-    `${marks[status]}  ${name.padEnd(width)}  ${detail}`,
+  const shown = checks.map(({ name, status, code, params }) => ({
+    name: subjectIn(language(), name),
+    mark: marks[status],
+    ...writeFinding(code, params, language()),
+  }));
+  const width = Math.max(...shown.map(({ name }) => widthOf(name)));
+  const lines = shown.flatMap(({ name, mark, detail, advice }) => [
+    `${mark}  ${padded(name, width)}  ${detail}`,
     ...(advice === '' ? [] : [`${' '.repeat(width + 8)}${advice}`]),
   ]);
   const failed = checks.filter(isFailed).length;
   const warned = checks.filter(({ status }) => status === 'warn').length;
-  return [...lines, '', `${checks.length} checks, ${failed} failed, ${warned} to look at`].join('\n');
+  return [...lines, '', ownText('checked', { checks: checks.length, failed, warned })].join('\n');
 }

@@ -1,4 +1,4 @@
-import { type Finding, ok, warn } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found } from '../../../api/services/operator/doctor/finding.ts';
 import type { Database } from '../../../shared/db/pool.ts';
 import {
   citusVersion,
@@ -15,12 +15,15 @@ export async function checkSpread(db: Database): Promise<Finding[]> {
   const version = await citusVersion(db);
   if (version === undefined) return [];
   const servers = await readShardServers(db);
-  const findings = servers.map((server) => ok(name, describe(server)));
+  const findings = servers.map(findingOf);
   const isWhole = placingStatements(await readDistribution(db)).length === 0;
-  if (isWhole) return [ok(name, `Citus ${version} spreads the tables by app_id`), ...findings];
-  const advice = 'Run `carillon migrate --distribute --plan`, then without --plan.';
-  return [warn(name, `Citus ${version} is installed, and not all tables are spread`, advice), ...findings];
+  const whole = isWhole
+    ? found({ name, status: 'ok', code: 'spreadFine', params: { version } })
+    : found({ name, status: 'warn', code: 'spreadPartly', params: { version } });
+  return [whole, ...findings];
 }
 
-const describe = ({ server, shards, rows, bytes }: ShardServer) =>
-  `${server}: ${shards} shards, about ${Math.round(rows).toLocaleString('en')} rows, ${(bytes / 1e6).toFixed(1)} MB`;
+function findingOf({ server, shards, rows, bytes }: ShardServer): Finding {
+  const sizes = { rows: Math.round(rows).toLocaleString('en'), megabytes: (bytes / 1e6).toFixed(1) };
+  return found({ name, status: 'ok', code: 'spreadServer', params: { server, shards, ...sizes } });
+}

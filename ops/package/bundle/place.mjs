@@ -12,7 +12,7 @@ export const bundlesFolder = join(root, 'node_modules', '.cache', 'bundle');
 const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
 /** Folders below `ops` that no bundled module is in. */
 const others = new Set(['bench', 'check', 'deploy', 'docs', 'functions-example', 'monitoring']);
-const types = new Set(['.ts', '.mjs']);
+const types = new Set(['.ts', '.mjs', '.json']);
 
 /** Returns the URL of the folder of the bundle of the present sources, whether it exists or not; 20 ms. */
 export function bundleFolder() {

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { refuse } from '../errors/errors.ts';
 import { isPathPart } from '../path.ts';
+import { detail } from '../texts/texts.ts';
 
 const maxLength = 100;
 
@@ -17,10 +18,7 @@ const unseen = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/u;
 export function displayNameOf(name: string): string {
   const trimmed = name.trim();
   if (trimmed === '' || trimmed.length > maxLength || unseen.test(trimmed))
-    throw refuse(
-      'invalidParameter',
-      `A name has 1 to ${maxLength} characters, none of them a control or a format character.`,
-    );
+    throw refuse('invalidParameter', detail('itemName', { n: maxLength }));
   return trimmed;
 }
 
@@ -31,8 +29,7 @@ export function displayNameOf(name: string): string {
  */
 export function itemNameOf(name: string): string {
   const shown = displayNameOf(name);
-  if (!isPathPart(shown))
-    throw refuse('invalidParameter', 'A name must not contain a slash or a backslash, or be "." or "..".');
+  if (!isPathPart(shown)) throw refuse('invalidParameter', detail('itemPath'));
   return shown;
 }
 

@@ -1,6 +1,7 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
 import { dataKeyOwners } from '../labels.ts';
+import { detail } from '../texts/texts.ts';
 import { bestLanguage, readLocale } from './locales.ts';
 
 /** Members of `data` in other languages, by language tag as the caller wrote it (protocol/push.md#languages). */
@@ -12,18 +13,16 @@ export const maxLanguages = 50;
 /** Checks the member `languages` of a push body; undefined without a translation. Throws 1 or 111 with a text that names it. */
 export function translationsOf(value: unknown): Translations | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!isJsonObject(value))
-    throw refuse('incorrectType', 'languages: expected an object by language, such as {"en": {"alert": …}}.');
+  if (!isJsonObject(value)) throw refuse('incorrectType', detail('languagesExpected'));
   const all = Object.entries(value);
   if (all.length > maxLanguages)
-    throw refuse('invalidParameter', `languages: at most ${maxLanguages} languages.`);
+    throw refuse('invalidParameter', detail('languagesMost', { most: maxLanguages }));
   const known = new Set<string>();
   const translations: Record<string, JsonObject> = {};
   for (const [tag, members] of all) {
     const canonical = /^[A-Za-z0-9_-]+$/.test(tag) ? readLocale(tag)?.canonical : undefined;
-    if (canonical === undefined)
-      throw refuse('invalidParameter', 'languages: expected language tags, such as "en" or "zh-Hans".');
-    if (known.has(canonical)) throw refuse('invalidParameter', 'languages: two of its tags mean the same.');
+    if (canonical === undefined) throw refuse('invalidParameter', detail('languageTags'));
+    if (known.has(canonical)) throw refuse('invalidParameter', detail('languagesTwice'));
     known.add(canonical);
     translations[tag] = checkMembers(members);
   }
@@ -31,13 +30,12 @@ export function translationsOf(value: unknown): Translations | undefined {
 }
 
 function checkMembers(members: unknown): JsonObject {
-  if (!isJsonObject(members))
-    throw refuse('incorrectType', 'languages: expected an object with members of data for each language.');
+  if (!isJsonObject(members)) throw refuse('incorrectType', detail('translationExpected'));
   const { alert, title } = members;
   if (alert !== undefined && typeof alert !== 'string' && !isJsonObject(alert))
-    throw refuse('incorrectType', 'languages: alert is a string, or an object for iOS.');
+    throw refuse('incorrectType', detail('translationAlert'));
   if (title !== undefined && title !== null && typeof title !== 'string')
-    throw refuse('incorrectType', 'languages: title is a string.');
+    throw refuse('incorrectType', detail('translationTitle'));
   return members;
 }
 

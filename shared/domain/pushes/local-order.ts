@@ -1,5 +1,6 @@
 import { refuse } from '../errors/errors.ts';
 import type { JsonObject } from '../json.ts';
+import { detail } from '../texts/texts.ts';
 import {
   firstStartMs,
   type LocalTime,
@@ -24,18 +25,13 @@ export interface LocalRequest {
 export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | undefined {
   if (body.push_time_local !== true) {
     if (typeof body.default_time_zone === 'string')
-      throw refuse('invalidParameter', 'default_time_zone goes with push_time_local.');
+      throw refuse('invalidParameter', detail('defaultZoneAlone'));
     return undefined;
   }
   const wallMs = typeof body.push_time === 'string' ? parseLocalTime(body.push_time) : undefined;
-  if (wallMs === undefined)
-    throw refuse(
-      'invalidPushTime',
-      'push_time: with push_time_local it is a time without a zone, such as 2026-12-01T09:00:00.',
-    );
+  if (wallMs === undefined) throw refuse('invalidPushTime', detail('localTimeNeeded'));
   const lastStart = new Date(lastStartMs(wallMs));
-  if (lastStart.getTime() < nowMs - lateMs)
-    throw refuse('invalidPushTime', 'push_time: it is past in every time zone.');
+  if (lastStart.getTime() < nowMs - lateMs) throw refuse('invalidPushTime', detail('localTimePast'));
   return { wallMs, firstStart: new Date(firstStartMs(wallMs)), lastStart };
 }
 

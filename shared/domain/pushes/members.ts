@@ -1,5 +1,6 @@
 import { refuse } from '../errors/errors.ts';
 import type { JsonObject } from '../json.ts';
+import { type Detail, detail } from '../texts/texts.ts';
 
 /**
  * Members without meaning in a push that existing clients send (protocol/push.md#push-call, 5.11): the Java SDK
@@ -31,30 +32,32 @@ const maxWarnings = 20;
 export function unknownMemberWarnings(
   body: JsonObject,
   { known, hasTarget }: { known: ReadonlySet<string>; hasTarget: boolean },
-): string[] {
+): Detail[] {
   const unknown = Object.keys(body).filter(
     (name) => !known.has(name) && !tolerated.has(name) && !name.startsWith('_'),
   );
   const [first] = unknown;
   if (first !== undefined && !hasTarget)
-    throw refuse('invalidParameter', `${warningText(first, { known })} ${noTargetHint}`);
-  const warnings = unknown.slice(0, maxWarnings).map((name) => warningText(name, { known, isIgnored: true }));
+    throw refuse(
+      'invalidParameter',
+      unknownMember(first, known, ['unnamedAll', 'unknownAll', 'unknownMeantAll']),
+    );
+  const warnings = unknown
+    .slice(0, maxWarnings)
+    .map((name) => unknownMember(name, known, ['ignoredUnnamed', 'ignored', 'ignoredMeant']));
   const more = unknown.length - warnings.length;
-  return more > 0 ? [...warnings, `${more} more members are unknown and were ignored.`] : warnings;
-}
-
-const noTargetHint =
-  'Without where, channels or cql a push goes to everybody: send "where": {} if that is meant.';
-
-function warningText(
-  name: string,
-  { known, isIgnored = false }: { known: ReadonlySet<string>; isIgnored?: boolean },
-): string {
-  const shown = /^[A-Za-z][\w-]{0,63}$/.test(name) ? `"${name}"` : 'A member of the body';
-  const meant = [...known].find((one) => plain(one) === plain(name));
-  const hint = meant === undefined ? '' : ` Did you mean "${meant}"?`;
-  return `${shown} is no member of a push${isIgnored ? ' and was ignored' : ''}.${hint}`;
+  return more > 0 ? [...warnings, detail('ignoredMore', { n: more })] : warnings;
 }
 
 /** Normalises a name, so that different spellings compare equal. */
 const plain = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '').replace(/s$/, '');
+
+type Codes = [unnamed: Detail['code'], named: Detail['code'], meant: Detail['code']];
+
+/** Describes an unknown member, by its name only if that looks like one. */
+function unknownMember(name: string, known: ReadonlySet<string>, [unnamed, named, misspelt]: Codes): Detail {
+  const isShown = /^[A-Za-z][\w-]{0,63}$/.test(name);
+  const meant = [...known].find((one) => plain(one) === plain(name));
+  if (!isShown) return detail(unnamed);
+  return meant === undefined ? detail(named, { member: name }) : detail(misspelt, { member: name, meant });
+}

@@ -4,6 +4,7 @@ import { Refusal, refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson, unstorableText } from '../json.ts';
 import { flagIn } from '../plain-values.ts';
+import { type Detail, detail } from '../texts/texts.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
 import { type Translations, translationsOf } from './languages.ts';
 import { localRequestOf, localTimeOf } from './local-order.ts';
@@ -99,7 +100,7 @@ export interface PushRequest {
   pushOrder: PushOrder;
   timing: PushTiming;
   /** Warnings about ignored members. */
-  warnings: string[];
+  warnings: Detail[];
 }
 
 /** The body of POST /1.1/push is under this (protocol/push.md#body-size). */
@@ -132,17 +133,16 @@ function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
   const message = `${member}: ${issue?.message}`;
   if (member === 'channels') throw refuse('invalidChannel');
   if (member === 'push_time') throw refuse('invalidPushTime', message);
-  if (body[member] === undefined) throw refuse('invalidParameter', `${member} is required.`);
+  if (body[member] === undefined) throw refuse('invalidParameter', detail('required', { member }));
   throw refuse('incorrectType', message);
 }
 
 type Common = z.infer<z.ZodObject<typeof common>>;
 
 function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming {
-  if (body.expiration_time && body.expiration_interval)
-    throw refuse('invalidParameter', 'expiration_time and expiration_interval exclude each other.');
+  if (body.expiration_time && body.expiration_interval) throw refuse('invalidParameter', detail('oneExpiry'));
   if (pushTime && pushTime.getTime() - nowMs > maxAheadMs)
-    throw refuse('invalidPushTime', 'push_time: at most ten years ahead.');
+    throw refuse('invalidPushTime', detail('pushTimeFar'));
   return {
     notificationId: body.notification_id ?? null,
     reqId: body.req_id ?? null,
@@ -155,7 +155,7 @@ function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming 
 /** Checks the members of `data` that mean the same to every gateway (protocol/push.md#content). */
 function checkData(body: JsonObject): JsonObject {
   const content = body.data;
-  if (!isJsonObject(content)) throw refuse('incorrectType', 'data: expected a JSON dictionary.');
+  if (!isJsonObject(content)) throw refuse('incorrectType', detail('dataIsDictionary'));
   const { alert, title, silent } = content;
   if (alert !== undefined && typeof alert !== 'string' && !isJsonObject(alert))
     throw refuse('incorrectType', 'data.alert: expected a string, or an object for iOS.');

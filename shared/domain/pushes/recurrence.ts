@@ -1,6 +1,7 @@
 import { CronExpressionParser } from 'cron-parser';
 import { dayMs, hourMs } from '../../clock.ts';
 import { refuse } from '../errors/errors.ts';
+import { detail } from '../texts/texts.ts';
 
 /** Times of a recurring push (protocol/push.md#recurring-pushes). */
 export interface Recurrence {
@@ -44,16 +45,12 @@ export function checkRecurrence(asked: Recurrence): Recurrence {
   const { timeZone, startsAt, endsAt } = asked;
   const expression = asked.expression.trim().replaceAll(/\s+/g, ' ');
   if (expression.length > maxExpressionLength)
-    throw refuse('invalidParameter', `expression: at most ${maxExpressionLength} characters.`);
+    throw refuse('invalidParameter', detail('cronLength', { n: maxExpressionLength }));
   if (!fieldsOfExpression.test(expression) || randomField.test(expression))
-    throw refuse(
-      'invalidParameter',
-      'expression: expected five fields: minute, hour, day of the month, month, day of the week.',
-    );
+    throw refuse('invalidParameter', detail('cronFields'));
   checkZone(timeZone);
   checkDistance(expression);
-  if (startsAt && endsAt && startsAt >= endsAt)
-    throw refuse('invalidParameter', 'endsAt: it must be after startsAt.');
+  if (startsAt && endsAt && startsAt >= endsAt) throw refuse('invalidParameter', detail('recurringOrder'));
   return { ...asked, expression };
 }
 
@@ -62,7 +59,7 @@ function checkZone(timeZone: string): void {
     if (zoneName.test(timeZone)) new Intl.DateTimeFormat('en', { timeZone });
     else throw new RangeError('not a name');
   } catch {
-    throw refuse('invalidParameter', 'timeZone: expected an IANA time zone, such as Asia/Shanghai.');
+    throw refuse('invalidParameter', detail('cronZone'));
   }
 }
 
@@ -77,8 +74,7 @@ function checkDistance(expression: string): void {
   const isClose = [...minutes, ...next].some(
     (value, i, all) => i > 0 && value - (all[i - 1] ?? 0) < minEveryMinutes,
   );
-  if (isClose)
-    throw refuse('invalidParameter', `expression: at most one push every ${minEveryMinutes} minutes.`);
+  if (isClose) throw refuse('invalidParameter', detail('cronDistance', { n: minEveryMinutes }));
 }
 
 function fieldsOf(expression: string) {
@@ -86,7 +82,7 @@ function fieldsOf(expression: string) {
     return CronExpressionParser.parse(expression).fields;
   } catch (error) {
     const why = error instanceof Error ? error.message : String(error);
-    throw refuse('invalidParameter', `expression: ${why.replace(/\.$/, '')}.`);
+    throw refuse('invalidParameter', detail('cronExpression', { why: why.replace(/\.$/, '') }));
   }
 }
 

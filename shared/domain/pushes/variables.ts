@@ -2,6 +2,7 @@ import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { dataKeyOwners } from '../labels.ts';
 import { isMemberName } from '../objects/typed-values.ts';
+import { detail } from '../texts/texts.ts';
 import type { Translations } from './languages.ts';
 
 /** Value that a text gets for each recipient (protocol/push.md#variables). */
@@ -55,13 +56,9 @@ export function variablesOf(value: Variables | null | undefined, content: Conten
   const all = Object.entries(value ?? {});
   if (all.length === 0) return undefined;
   if (all.length > maxVariables)
-    throw refuse('invalidParameter', `variables: at most ${maxVariables} variables.`);
+    throw refuse('invalidParameter', detail('variablesMost', { most: maxVariables }));
   for (const [name, { field }] of all) {
-    if (!variableName.test(name))
-      throw refuse(
-        'invalidParameter',
-        'variables: a name has letters, digits and _, and begins with a letter.',
-      );
+    if (!variableName.test(name)) throw refuse('invalidParameter', detail('variableName'));
     checkField(name, field);
   }
   const variables = Object.fromEntries(all);
@@ -76,10 +73,9 @@ function checkField(name: string, field: string): void {
     isMemberName(first) &&
     inner.length < maxFieldDepth &&
     inner.every((part) => innerName.test(part));
-  if (!isForm)
-    throw refuse('invalidParameter', `variables.${name}.field: expected a field, such as profile.name.`);
+  if (!isForm) throw refuse('invalidParameter', detail('variableField', { name }));
   if (refusedFields.has(first) || (shownColumns.has(first) && inner.length > 0))
-    throw refuse('invalidParameter', `variables.${name}.field: ${field} cannot be shown.`);
+    throw refuse('invalidParameter', detail('variableRefused', { name, field }));
 }
 
 /** Throws where a text names an unknown variable, and where no text uses one that is defined. */
@@ -88,18 +84,14 @@ function checkUse(variables: Variables, { data, languages = {} }: Content): void
   const note = (text: string) => {
     for (const [whole, name = ''] of text.matchAll(placeholder)) {
       if (!Object.hasOwn(variables, name.trim()))
-        throw refuse(
-          'invalidParameter',
-          `variables: a text holds ${whole.slice(0, 80)}, which is none of them.`,
-        );
+        throw refuse('invalidParameter', detail('variableUnknown', { placeholder: whole.slice(0, 80) }));
       used.add(name.trim());
     }
     return text;
   };
   for (const content of [data, ...Object.values(languages)]) mapTexts(content, note);
   const unused = Object.keys(variables).find((name) => !used.has(name));
-  if (unused !== undefined)
-    throw refuse('invalidParameter', `variables.${unused}: no alert or title holds it.`);
+  if (unused !== undefined) throw refuse('invalidParameter', detail('variableUnused', { name: unused }));
 }
 
 /** Values of one recipient by the name of the variable. */

@@ -196,6 +196,21 @@ describe('the text of a refusal', () => {
     const keys = await api.request('GET', '/1.1/users', { headers });
     expect(keys.body).toEqual({ code: 401, error: 'Unauthorized.' });
   });
+
+  test('is in Chinese for operators who ask for it, with its values', async () => {
+    const ask = (language: string) =>
+      api.request('GET', '/console/api/queues/none/jobs', {
+        admin: true,
+        headers: { 'Accept-Language': language },
+      });
+    expect((await ask('en')).body).toEqual({ code: 404, error: 'There is no such queue.' });
+    expect((await ask('zh')).body).toEqual({ code: 404, error: '没有此队列。' });
+    const missing = await api.request('GET', '/console/api/none', {
+      admin: true,
+      headers: { 'Accept-Language': 'zh' },
+    });
+    expect(missing.body).toEqual({ code: 404, error: '不存在。' });
+  });
 });
 
 describe('the log', () => {

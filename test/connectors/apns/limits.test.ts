@@ -59,7 +59,7 @@ describe('over HTTP/2', () => {
           kind: 'profile_error',
           status: 0,
           reason: 'certificate_refused',
-          hint: 'The gateway refuses the client certificate: it may be expired or revoked.',
+          hint: 'certificateRefused',
           cause: expect.stringContaining('ALERT'),
         });
     },

@@ -186,7 +186,7 @@ describe('access tokens', () => {
     const second = await push(recipients(100), { context });
     for (const { attempts } of [first, second])
       for (const attempt of attempts)
-        expect(attempt).toMatchObject({ kind: 'profile_error', hint: 'The example refuses its tokens.' });
+        expect(attempt).toMatchObject({ kind: 'profile_error', hint: 'credentialsUnfit' });
     expect(gateway.tokenCalls).toBe(2);
   });
 

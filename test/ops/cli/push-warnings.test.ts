@@ -15,17 +15,16 @@ test('warnings of an accepted push are at the top of the text, and in the docume
 });
 
 test('warnings of a dry run are shown', () => {
+  const sentence = (text: string) => ({ code: 'other', params: {}, text, zh: '警告' });
   const explanation = {
     devices: 1,
     connectors: {},
-    limits: [],
     estimatedSeconds: null,
-    pace: 'At once.',
     plan: [],
+    texts: { limits: [], pace: sentence('At once.'), warning: null },
     digest: 'x',
   };
-  expect(describeExplanation({ ...explanation, warnings: [warning] }).text).toContain(
-    `Warnings:\n  ${warning}`,
-  );
+  const texts = { ...explanation.texts, warnings: [sentence(warning)] };
+  expect(describeExplanation({ ...explanation, texts }).text).toContain(`Warnings:\n  ${warning}`);
   expect(describeExplanation(explanation).text).not.toContain('Warnings');
 });

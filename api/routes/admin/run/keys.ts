@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type KeyName, keyNames } from '../../../../shared/domain/apps/identity.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { rotatedKey, shownKey } from '../../../replies/admin/apps.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
 
@@ -19,7 +20,7 @@ const rotation = z.strictObject({
 function keyOf({ key }: Record<string, string>): KeyName {
   const name = keyNames.find((known) => known === key);
   if (name) return name;
-  throw refuse('notFound', `There is no such key: expected one of ${keyNames.join(', ')}.`);
+  throw refuse('notFound', detail('noKey', { names: keyNames.join(', ') }));
 }
 
 export default [

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
+import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
+import { detail, warningsIn, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
 import { parsedByService } from '../../../requests/checked.ts';
@@ -23,17 +25,18 @@ const sendQuery = z.object({
 });
 
 /** Returns the reply to an accepted push. */
-const sent = ({ objectId, createdAt, status, warnings }: SentPush): Reply =>
+const sent = (language: Language, { objectId, createdAt, status, warnings }: SentPush): Reply =>
   json(
-    { objectId, createdAt: createdAt.toISOString(), status, ...(warnings.length > 0 ? { warnings } : {}) },
+    { objectId, createdAt: createdAt.toISOString(), status, ...warningsIn(language, warnings) },
     { status: 201 },
   );
 
-function moved({ devices, explained, digest }: MovedAudience): Reply {
-  const error =
+function moved(language: Language, { devices, explained, digest }: MovedAudience): Reply {
+  const text =
     explained === undefined
-      ? `There was no dry run of this body: it goes to ${devices} devices.`
-      : `The audience has moved: ${devices} devices now, ${explained} in the dry run.`;
+      ? detail('noDryRun', { devices })
+      : detail('audienceMoved', { devices, explained });
+  const error = writeText('details', text, language);
   return json({ code: 409, error, devices, explained: explained ?? null, digest }, { status: 409 });
 }
 
@@ -57,7 +60,7 @@ export default [
       const { operator, params, body, bodyBytes, prodHeader, idempotencyKey, explained } = call;
       const request = { body, bodyBytes, prodHeader, idempotencyKey, explained, ...call.query };
       const result = await sending.send(operator, params.appId ?? '', request);
-      return 'objectId' in result ? sent(result) : moved(result);
+      return 'objectId' in result ? sent(call.language, result) : moved(call.language, result);
     },
   }),
 ];

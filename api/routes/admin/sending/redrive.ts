@@ -3,6 +3,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { connectorIds } from '../../../../shared/domain/labels.ts';
 import { common, flowControl } from '../../../../shared/domain/pushes/body.ts';
 import { redrivenOutcomes } from '../../../../shared/domain/pushes/push.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { redriveForecast, undeliveredPush } from '../../../replies/admin/redrives.ts';
 import { sentPush } from '../../../replies/admin/sending.ts';
 import { keysetPageOf } from '../../../replies/common.ts';
@@ -43,8 +44,7 @@ const redriveBody = z.strictObject({
 });
 
 const requestOf = (body: z.infer<typeof redriveBody>): RedriveRequest => {
-  if (body.expiration_interval && body.expiration_time)
-    throw refuse('invalidParameter', 'expiration_time and expiration_interval exclude each other.');
+  if (body.expiration_interval && body.expiration_time) throw refuse('invalidParameter', detail('oneExpiry'));
   return {
     outcomes: [...new Set(body.outcomes ?? redrivenOutcomes)],
     connector: body.connector ?? null,

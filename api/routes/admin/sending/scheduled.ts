@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { queryBody } from '../../../../shared/domain/pushes/body.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { scheduledEntry } from '../../../replies/admin/sending.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { refusedAs } from '../../../requests/checked.ts';
@@ -57,9 +58,8 @@ export default [
     refusals: ['objectNotFound', 'invalidPushTime'],
     handle: async ({ operator, params, body }, { scheduled }) => {
       const { push_time: pushTime, expiration_time: time, expiration_interval: seconds } = body;
-      if (!pushTime) throw refuse('invalidPushTime', 'push_time is required.');
-      if (time && seconds)
-        throw refuse('invalidParameter', 'expiration_time and expiration_interval exclude each other.');
+      if (!pushTime) throw refuse('invalidPushTime', detail('pushTimeRequired'));
+      if (time && seconds) throw refuse('invalidParameter', detail('oneExpiry'));
       const expiration = { expirationTime: time ?? null, expirationSeconds: seconds ?? null };
       const times = { pushTime, ...expiration };
       return json(await scheduled.move(operator, params.appId ?? '', params.id ?? '', times));

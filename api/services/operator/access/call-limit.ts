@@ -1,5 +1,6 @@
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { TtlCache } from '../../../../shared/ttl-cache.ts';
 
 const windowMs = 60_000;
@@ -15,6 +16,8 @@ const maxCounts = 10_000;
 export const callLimits = { calls: 3000, changes: 600, logins: 60 } as const;
 
 type Counted = keyof typeof callLimits;
+
+const codes = { calls: 'tokenCalls', changes: 'tokenChanges', logins: 'tokenLogins' } as const;
 
 /** Limits the calls of each token, so that one token cannot keep a process or the audit busy. */
 export class CallLimit {
@@ -39,7 +42,7 @@ export class CallLimit {
     const window = this.#counts.getOrMake(key, () => ({ count: 0, endsAtMs: nowMs + windowMs }));
     if (window.count >= this.#limits[kind])
       throw new Refusal('tooManyRequests', {
-        text: `This token made ${this.#limits[kind]} ${kind} within a minute.`,
+        text: detail(codes[kind], { n: this.#limits[kind] }),
         retryAfterSeconds: Math.ceil((window.endsAtMs - nowMs) / 1000),
       });
     window.count += weight;

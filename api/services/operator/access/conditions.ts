@@ -7,6 +7,7 @@ import {
 } from '../../../../shared/domain/admin/shortened.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { type MemberUse, masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
 
 /** Caller of the admin API as the reader of a condition. */
@@ -40,21 +41,18 @@ const classesOf = ({ role }: Operator): Partial<Viewer> =>
 
 function requireMayName({ role }: Operator, { className, member, use, value, isInner }: MemberUse): void {
   if (value !== undefined && isHiddenMember(member) && isShortened(value))
-    throw refuse('invalidParameter', `${member}: the value is shortened; write the whole one.`);
+    throw refuse('invalidParameter', detail('shortenedValue', { member }));
   if (hasRole(role, 'operator')) return;
   if (isHiddenMember(member)) {
     // Who knows a whole token learns only that it exists, and a test push to one device needs it.
     const isWholeToken =
       use === 'whole' && !isInner && className === '_Installation' && isTokenMember(member);
     if (isWholeToken && hasRole(role, 'sender')) return;
-    throw refuse('forbidden', `A condition on ${member} needs the role operator; \`q\` finds a whole token.`);
+    throw refuse('forbidden', detail('memberNeedsOperator', { member }));
   }
   // A sender may target by members of users that it does not see, but not spell them.
   if (className === '_User' && use === 'spelling' && !shownToAll.has(member))
-    throw refuse(
-      'forbidden',
-      `A pattern, a range of texts or an order over ${member} of users needs the role operator.`,
-    );
+    throw refuse('forbidden', detail('spellingNeedsOperator', { member }));
 }
 
 /** Members of users that every role sees. */

@@ -11,6 +11,7 @@ import {
   sum,
 } from '../../../../shared/db/tables/secrets.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/actor.ts';
 
@@ -97,8 +98,8 @@ const valuesOf = (counts: SealedCounts, key: string): Record<string, number> =>
 /** Processes that a refusal names. */
 const maxNamed = 3;
 
-function unableText(unable: readonly KeyMismatch[]): string {
+function unableText(unable: readonly KeyMismatch[]): Detail {
   const names = unable.slice(0, maxNamed).map(({ kind, host, pid }) => `the ${kind} on ${host} (pid ${pid})`);
   const more = unable.length > maxNamed ? `, and ${unable.length - maxNamed} more` : '';
-  return `Running processes cannot decrypt with the first key: ${names.join(', ')}${more}. Restart them with the same CARILLON_SECRET first.`;
+  return detail('keyMismatch', { names: `${names.join(', ')}${more}` });
 }

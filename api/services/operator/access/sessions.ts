@@ -14,6 +14,7 @@ import {
 import { type Operator, sessionLifeMs } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../../../shared/domain/ip-address.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange, runAsActor } from '../audit/actor.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
@@ -145,7 +146,7 @@ export class ConsoleSessionService {
     const { marks } = this.#identities;
     const { now } = this.#identities.bounds();
     const spent = await spendLoginCode(tx, sha256(credential.code), { marks, now });
-    if (!spent) throw refuse('unauthorized', 'The link is used up or has expired.');
+    if (!spent) throw refuse('unauthorized', detail('linkUsed'));
     return spent.tokenId;
   }
 
@@ -171,7 +172,7 @@ export class ConsoleSessionService {
    * could outlive its end with codes of its own; 429 after too many.
    */
   async createCode(operator: Operator): Promise<{ code: string; url: string; expiresAt: Date }> {
-    if (operator.session) throw refuse('forbidden', 'A session creates no login links: send a token.');
+    if (operator.session) throw refuse('forbidden', detail('sessionNoLinks'));
     this.#callLimit.take(operator.tokenId, 'logins');
     const { db, clock, config } = this.#deps;
     const code = randomBytes(32).toString('base64url');
@@ -195,7 +196,7 @@ export class ConsoleSessionService {
   /** Ends a session. Throws 404 when there is no such session. */
   async delete(id: number): Promise<void> {
     await this.#deps.db.transaction(async (tx) => {
-      if (!(await deleteSession(tx, id))) throw refuse('notFound', 'There is no such session.');
+      if (!(await deleteSession(tx, id))) throw refuse('notFound', detail('noSession'));
       await recordChange(tx, { action: 'session.delete', target: String(id) });
     });
     this.onEnded();

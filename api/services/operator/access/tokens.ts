@@ -9,6 +9,7 @@ import {
 } from '../../../../shared/db/tables/console.ts';
 import type { Operator, OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/actor.ts';
 import { toPage } from '../lists/page.ts';
@@ -39,11 +40,11 @@ export class ConsoleTokenService {
     const { db, clock } = this.#deps;
     const now = new Date(clock.now());
     const expiresAt = request.expiresAt ?? null;
-    if (expiresAt && expiresAt <= now) throw refuse('invalidParameter', 'expiresAt is in the past.');
+    if (expiresAt && expiresAt <= now) throw refuse('invalidParameter', detail('expiresPast'));
     const secret = tokenPrefix + randomBytes(32).toString('base64url');
     const token = await db.transaction(async (tx) => {
       if ((await countTokens(tx)) >= maxTokens)
-        throw refuse('conflict', `There are ${maxTokens} tokens already: delete one first.`);
+        throw refuse('conflict', detail('tooManyTokens', { n: maxTokens }));
       const { name, role, apps = null } = request;
       const values = { name, role, apps, createdBy: creator.name, createdAt: now, expiresAt };
       const inserted = await insertToken(tx, { ...values, digest: sha256(secret) });
@@ -64,7 +65,7 @@ export class ConsoleTokenService {
   async delete(id: number): Promise<void> {
     await this.#deps.db.transaction(async (tx) => {
       const token = await deleteToken(tx, id);
-      if (!token) throw refuse('notFound', 'There is no such token.');
+      if (!token) throw refuse('notFound', detail('noToken'));
       const { name, role, apps } = token;
       await recordChange(tx, { action: 'token.delete', target: String(id), before: { name, role, apps } });
     });

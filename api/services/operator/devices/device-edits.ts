@@ -5,6 +5,7 @@ import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
 import { compileRowCondition } from '../../../../shared/query/list/list.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -95,12 +96,10 @@ export class DeviceEditService {
   async #require(appId: string, name: string): Promise<string> {
     // PostgreSQL refuses NUL, so no device has such an id.
     const found = name.includes('\0') ? undefined : await findDevice(this.#deps.db, appId, name);
-    if (!found) throw refuse('notFound', 'There is no such installation.');
+    if (!found) throw refuse('notFound', detail('noInstallation'));
     return found.object_id;
   }
 }
 
-const countText = (found: number, expected: number): string =>
-  found > expected
-    ? `More than ${expected} installations match: count them again.`
-    : `${found} installations match, not ${expected}.`;
+const countText = (found: number, expected: number): Detail =>
+  found > expected ? detail('moreMatch', { n: expected }) : detail('othersMatch', { found, expected });

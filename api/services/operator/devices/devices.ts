@@ -9,6 +9,7 @@ import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { namesOfToken } from '../../../../shared/domain/installations/identity.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema/classes.ts';
@@ -78,9 +79,9 @@ export class DeviceService {
     const { db, clock, appCache } = this.#deps;
     // PostgreSQL refuses NUL, so no device has such an id.
     const found = name.includes('\0') ? undefined : await findDevice(db, appId, name);
-    if (!found) throw refuse('notFound', 'There is no such installation.');
+    if (!found) throw refuse('notFound', detail('noInstallation'));
     const [row] = await selectInstallations(db, byId(appId, found.id));
-    if (!row) throw refuse('notFound', 'There is no such installation.');
+    if (!row) throw refuse('notFound', detail('noInstallation'));
     const state = await readDeviceState(db, { appId, id: found.id }, maxInbox);
     const profiles = await appCache.profiles(appId);
     const { error, ...route } = new Router(app, profiles, plainPush(clock.now())).route(found);

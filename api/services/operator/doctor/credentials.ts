@@ -4,11 +4,11 @@ import type { Vault } from '../../../../shared/crypto.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { findApp, listAppIds } from '../../../../shared/db/tables/apps.ts';
 import { listProfiles, openProfile } from '../../../../shared/db/tables/profiles.ts';
-import type { FindingParams } from '../../../../shared/domain/admin/doctor-texts.ts';
 import { addressesIn } from '../../../../shared/domain/admin/service-addresses.ts';
 import { isJsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { reasonAs } from '../../../../shared/domain/reasons.ts';
+import type { TextParams } from '../../../../shared/domain/texts/texts.ts';
 import { isRefusedUrl } from '../../../../shared/http/outbound-addresses.ts';
 import { type Finding, found, reasonOf } from './finding.ts';
 
@@ -69,7 +69,7 @@ const paramsOf = ({ appId, connector, name }: ProfileId) => ({ app: appId, conne
 /** Decrypts a value. Returns a finding when that fails. */
 async function tryOpen(
   code: 'sealedApp' | 'sealedProfile',
-  params: FindingParams,
+  params: TextParams,
   open: () => Promise<unknown>,
 ): Promise<Finding | undefined> {
   try {

@@ -1,14 +1,9 @@
 import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
-import {
-  type FindingCode,
-  type FindingParams,
-  subjectsZh,
-  writeFinding,
-} from '../../../../shared/domain/admin/doctor-texts.ts';
+import { shownParams, type TextParams } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkApprovals } from './approvals.ts';
 import { checkCredentials } from './credentials.ts';
-import { type Finding, found, reasonOf } from './finding.ts';
+import { type Finding, type FindingCode, found, reasonOf, subjectIn, writeFinding } from './finding.ts';
 import { checkFreezes } from './freezes.ts';
 import { checkGateways } from './gateways.ts';
 import { checkInvalidTokens } from './invalid-tokens.ts';
@@ -28,10 +23,10 @@ export interface ShownFinding {
   subject: string;
   sentence: string;
   remedy: string;
-  code: FindingCode | null;
-  params: FindingParams;
-  /** The same in Chinese; null without a code. */
-  zh: { subject: string; sentence: string; remedy: string } | null;
+  code: FindingCode;
+  params: TextParams;
+  /** The same in Chinese. */
+  zh: { subject: string; sentence: string; remedy: string };
 }
 
 /** Runs the checks of `carillon doctor` that need only the database, and lists the running processes. */
@@ -83,17 +78,21 @@ const interrupted = (error: unknown): Finding[] => [
   found({ name: 'database', status: 'warn', code: 'interrupted', params: { why: reasonOf(error) } }),
 ];
 
-const shown = ({ name, status, detail, advice, code, params = {} }: Finding): ShownFinding => ({
+const shown = ({ name, status, detail, advice, code, params }: Finding): ShownFinding => ({
   level: status,
   subject: name,
   sentence: detail,
   remedy: advice,
-  code: code ?? null,
-  params,
-  zh: code ? inChinese(name, code, params) : null,
+  code,
+  params: shownParams(params),
+  zh: inChinese(name, code, params),
 });
 
-function inChinese(name: string, code: FindingCode, params: FindingParams): ShownFinding['zh'] {
+function inChinese(name: string, code: FindingCode, params: TextParams): ShownFinding['zh'] {
   const { detail, advice } = writeFinding(code, params, 'zh');
-  return { subject: subjectsZh[name] ?? name, sentence: detail, remedy: advice };
+  return {
+    subject: subjectIn('zh', name),
+    sentence: detail,
+    remedy: advice,
+  };
 }

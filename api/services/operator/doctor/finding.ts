@@ -1,9 +1,8 @@
-import {
-  type FindingCode,
-  type FindingParams,
-  writeFinding,
-} from '../../../../shared/domain/admin/doctor-texts.ts';
-import { shownParams } from '../../../../shared/domain/admin/trace-texts.ts';
+import { type Code, isCode, type Language, textIn } from '../../../../shared/domain/texts/catalogue.ts';
+import { shownParams, type TextParams, writeText } from '../../../../shared/domain/texts/texts.ts';
+
+/** Code of a finding. */
+export type FindingCode = Code<'doctor'>;
 
 /** Result of one check. */
 export interface Finding {
@@ -13,41 +12,41 @@ export interface Finding {
   detail: string;
   /** Action to take; empty when the check succeeded. */
   advice: string;
-  /** Code and parameters of the text; absent for the checks of this machine, which only `carillon doctor` runs. */
-  code?: FindingCode;
-  params?: FindingParams;
+  /** Code and parameters of the text. */
+  code: FindingCode;
+  params: TextParams;
 }
 
 interface CodedFinding {
   name: string;
   status: Finding['status'];
   code: FindingCode;
-  params?: FindingParams;
+  params?: TextParams;
 }
 
-/** Returns a finding whose text is in the catalogue, so that the console shows it in both languages. */
+/** Writes the present state and the action to take in a language; the action is empty without one. */
+export const writeFinding = (code: FindingCode, params: TextParams, language: Language) => ({
+  detail: writeText('doctor', { code, params }, language),
+  advice: isCode('advice', code) ? writeText('advice', { code, params }, language) : '',
+});
+
+/** Returns what a finding is about, in a language. */
+export const subjectIn = (language: Language, name: string): string =>
+  isCode('subjects', name) ? textIn(language, 'subjects', name) : name;
+
+/** Returns a finding with its text in English. */
 export const found = ({ name, status, code, params = {} }: CodedFinding): Finding => ({
   name,
   status,
   ...writeFinding(code, params, 'en'),
   code,
-  params: shownParams(params),
+  params,
 });
 
-export const ok = (name: string, detail: string): Finding => ({ name, status: 'ok', detail, advice: '' });
-
-export const warn = (name: string, detail: string, advice: string): Finding => ({
-  name,
-  status: 'warn',
-  detail,
-  advice,
-});
-
-export const fail = (name: string, detail: string, advice: string): Finding => ({
-  name,
-  status: 'fail',
-  detail,
-  advice,
+/** Returns a finding as documents show it. */
+export const shownFinding = (finding: Finding): Finding => ({
+  ...finding,
+  params: shownParams(finding.params),
 });
 
 /** Returns the message of the innermost error, which has more detail (such as a refused connection). */

@@ -1,11 +1,9 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { listGatewayFailures } from '../../../../shared/db/tables/gateways.ts';
-import type { FindingCode } from '../../../../shared/domain/admin/doctor-texts.ts';
-import type { ReasonCode } from '../../../../shared/domain/admin/reasons/texts.ts';
 import { hasAnswered } from '../../../../shared/domain/breaker.ts';
 import { displayName } from '../../../../shared/domain/labels.ts';
-import { readReason } from '../../../../shared/domain/reasons.ts';
-import { type Finding, found } from './finding.ts';
+import { type ReasonCode, readReason } from '../../../../shared/domain/reasons.ts';
+import { type Finding, type FindingCode, found } from './finding.ts';
 
 const name = 'gateways';
 

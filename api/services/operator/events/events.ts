@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { listBreakers } from '../../../../shared/db/tables/gateways.ts';
 import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import type { OperatorIdentities } from '../access/identities.ts';
@@ -63,10 +64,7 @@ export class EventService {
       case 'queues':
         return { key: 'queues', name: 'queues', poll: () => this.#queues() };
       default:
-        throw refuse(
-          'invalidParameter',
-          'topics: expected push:<appId>/<objectId>, overview:<appId>, breakers or queues.',
-        );
+        throw refuse('invalidParameter', detail('unknownTopic'));
     }
   }
 
@@ -136,7 +134,7 @@ const pushKey = (appId: string, objectId: string): string => `push:${appId}/${ob
 const keyOf = (apps: readonly string[] | null): string => (apps === null ? '*' : apps.toSorted().join(' '));
 
 function requireOwnApp(operator: Operator, appId: string): void {
-  if (!mayUseApp(operator, appId)) throw refuse('forbidden', 'This token is for other apps.');
+  if (!mayUseApp(operator, appId)) throw refuse('forbidden', detail('otherApps'));
 }
 
 /** Splits a text at the first separator. */

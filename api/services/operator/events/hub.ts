@@ -1,5 +1,6 @@
 import { sleep } from '../../../../shared/clock.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { EventStream } from './event-stream.ts';
 import { Poller, type Topic } from './poller.ts';
 
@@ -120,7 +121,7 @@ export class EventHub {
     const { streams, streamsPerToken, topicsPerStream, topicsPerToken } = this.#limits;
     if (this.#isClosed) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     if (topics.length > topicsPerStream)
-      throw refuse('invalidParameter', `topics: at most ${topicsPerStream} at once.`);
+      throw refuse('invalidParameter', detail('tooManyTopics', { n: topicsPerStream }));
     const own = [...this.#streams].filter(({ watcher }) => watcher.token === token);
     const ownTopics = new Set([...own.flatMap((open) => open.topics), ...topics].map(({ key }) => key));
     const added = topics.filter((topic) => !this.#pollers.has(topic.key)).length;

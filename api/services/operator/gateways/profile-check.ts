@@ -12,7 +12,14 @@ import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admi
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
-import { connectionReason, reasonText, withHint, withStatus } from '../../../../shared/domain/reasons.ts';
+import {
+  connectionReason,
+  hintText,
+  reasonText,
+  withHint,
+  withStatus,
+} from '../../../../shared/domain/reasons.ts';
+import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { ProfileDetailService } from './profile-detail.ts';
 import type { ProfileId } from './profiles.ts';
@@ -115,7 +122,7 @@ const invalidCredentials: AttemptResult = {
   kind: 'profile_error',
   status: 0,
   reason: 'invalid_credentials',
-  hint: 'The stored credentials are not as expected: put the profile again.',
+  hint: 'credentialsUnfit',
 };
 
 const tooLate: GatewayCheck = {
@@ -127,10 +134,7 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
   const name = displayName(connector);
   if (result.ok) {
     const { gave } = result;
-    const sentence =
-      gave === 'token'
-        ? `${name} accepts the credentials: it gave an access token.`
-        : `${name} can be reached. It checks credentials with each message only, so send a push to a test device.`;
+    const sentence = textIn('en', 'profileCheck', gave, () => name);
     return { ok: true, gave, reason: null, meaning: null, sentence, remedy: null };
   }
   const { attempt } = result;
@@ -146,7 +150,7 @@ function failureOf(
   if (attempt.kind === 'sent') return unreached(connector, 'unknown');
   const { reason } = attempt;
   if (attempt.kind === 'profile_error')
-    return { reason, meaning: meaningOf(withHint(reason, attempt.hint)), sentence: attempt.hint };
+    return { reason, meaning: meaningOf(withHint(reason, attempt.hint)), sentence: hintText(attempt.hint) };
   if ('cause' in attempt && attempt.cause !== undefined)
     return unreached(connector, connectionReason(attempt.cause));
   const hasStatus = 'status' in attempt && attempt.status > 0;

@@ -12,6 +12,7 @@ import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import type { RollbackReason, RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireMaySetAddresses } from '../addresses.ts';
 import { requireApp } from '../apps.ts';
@@ -75,7 +76,7 @@ export class ProfileRotationService {
   promote(id: ProfileId): Promise<ProfileRotation> {
     return this.#change(id, 'profile.promote', async (tx, rotation) => {
       if (rotation.state !== 'checked' && rotation.state !== 'canary')
-        throw refuse('conflict', `There is no checked candidate: the rotation is ${rotation.state}.`);
+        throw refuse('conflict', detail('noCandidate', { state: rotation.state }));
       await promoteCandidate(tx, rotation);
     });
   }
@@ -84,7 +85,7 @@ export class ProfileRotationService {
   rollBack(id: ProfileId): Promise<ProfileRotation> {
     return this.#change(id, 'profile.rollback', async (tx, rotation) => {
       if (rotation.state === 'rolled_back' || (rotation.state === 'promoted' && !rotation.hasPrevious))
-        throw refuse('conflict', 'There is neither a candidate nor a version before it.');
+        throw refuse('conflict', detail('nothingBefore'));
       await rollBackCandidate(tx, rotation, { reason: byOperator });
     });
   }
@@ -127,5 +128,5 @@ export class ProfileRotationService {
 }
 
 function noRotation(): never {
-  throw refuse('notFound', 'The credentials of this profile were never staged, or there is no such profile.');
+  throw refuse('notFound', detail('neverStaged'));
 }

@@ -13,6 +13,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireMaySetAddresses } from '../addresses.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
@@ -86,7 +87,7 @@ export class ProfileService {
 }
 
 export function noSuchProfile(): never {
-  throw refuse('notFound', 'There is no such profile.');
+  throw refuse('notFound', detail('noProfile'));
 }
 
 /**
@@ -116,11 +117,7 @@ export function connectorOf(text: string): ConnectorId {
 }
 
 export function checkName(name: string): void {
-  if (!namePattern.test(name))
-    throw refuse(
-      'invalidParameter',
-      'A profile name is _default, or begins with a letter and holds letters, digits and underscores only, at most 64.',
-    );
+  if (!namePattern.test(name)) throw refuse('invalidParameter', detail('profileName'));
 }
 
 /** Capitalizes a message, unless it begins with the name of a member. */

@@ -7,9 +7,10 @@ import {
 } from '../../../../shared/db/tables/audience.ts';
 import { findLastImport } from '../../../../shared/db/tables/console.ts';
 import type { ImportReport } from '../../../../shared/domain/admin/import-report.ts';
-import { type MoveInCode, writeMoveInText } from '../../../../shared/domain/admin/move-in-texts.ts';
 import { isPublicAddress } from '../../../../shared/domain/admin/public-address.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { Code, Language } from '../../../../shared/domain/texts/catalogue.ts';
+import { writeText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { routeDevices, type ServedDevices } from '../gateways/served-devices.ts';
@@ -74,15 +75,25 @@ export class MoveInService {
   }
 }
 
-type Step = [id: string, state: StepState, code: MoveInCode, params?: Record<string, string | number>];
+type Step = [id: string, state: StepState, code: Code<'moveIn'>, params?: Record<string, string | number>];
 
 function stepsOf(facts: Facts) {
   const steps = [...dataSteps(facts), ...gatewaySteps(facts), ...settingSteps(facts), ...deviceSteps(facts)];
   return steps.map(([id, state, code, params = {}]) => ({
     ...{ id, state, code, params },
-    en: writeMoveInText(code, params, 'en'),
-    zh: writeMoveInText(code, params, 'zh'),
+    en: writeStep(code, params, 'en'),
+    zh: writeStep(code, params, 'zh'),
   }));
+}
+
+/** Writes a step in a language; numbers have separators of thousands. */
+function writeStep(
+  code: Code<'moveIn'>,
+  params: Record<string, string | number>,
+  language: Language,
+): string {
+  const shown = Object.entries(params).map(([name, value]) => [name, value.toLocaleString('en')]);
+  return writeText('moveIn', { code, params: Object.fromEntries(shown) }, language);
 }
 
 function dataSteps({ arrivals, lastImport }: Facts): Step[] {

@@ -18,6 +18,7 @@ import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome.ts';
 import { allTotals, type ConnectorTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { shownBreaker } from '../breakers.ts';
@@ -45,8 +46,7 @@ export class OverviewService {
 
   /** Throws 403 for an app that the operator may not see, 404 when there is no such app. */
   async read(operator: Operator, appId: string | undefined) {
-    if (appId !== undefined && !mayUseApp(operator, appId))
-      throw refuse('forbidden', 'This token is for other apps.');
+    if (appId !== undefined && !mayUseApp(operator, appId)) throw refuse('forbidden', detail('otherApps'));
     const app = appId === undefined ? undefined : await requireApp(this.#deps, appId);
     const apps = appId === undefined ? operator.apps : [appId];
     const { db, clock, queue } = this.#deps;

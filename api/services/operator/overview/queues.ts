@@ -1,4 +1,5 @@
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { queueNames } from '../../../../shared/queue/jobs.ts';
 import {
   type JobFilter,
@@ -22,7 +23,7 @@ export class QueueService {
 
   /** Lists jobs of a queue that are not done, the oldest first. Throws 404 when there is no such queue, 124. */
   async jobs(queue: string, filter: JobFilter) {
-    if (!queueNames.includes(queue)) throw refuse('notFound', 'There is no such queue.');
+    if (!queueNames.includes(queue)) throw refuse('notFound', detail('noQueue'));
     const results = await listWaitingJobs(this.#deps.db, queue, filter);
     return results.map((job) => ({ ...job, ...textIds(job) }));
   }

@@ -8,6 +8,7 @@ import {
 } from '../../../../shared/db/tables/console.ts';
 import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 
 /** Apps in which ids are looked up: each costs look-ups in several indexes. */
@@ -26,8 +27,7 @@ export class SearchService {
    * Throws 403 for another app.
    */
   async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
-    if (app !== undefined && !mayUseApp(operator, app))
-      throw refuse('forbidden', 'This token is for other apps.');
+    if (app !== undefined && !mayUseApp(operator, app)) throw refuse('forbidden', detail('otherApps'));
     // PostgreSQL refuses NUL, so nothing has such a name.
     if (q.includes('\0')) return [];
     const { db } = this.#deps;

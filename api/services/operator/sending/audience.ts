@@ -3,7 +3,6 @@ import { isStatementTimeout } from '../../../../shared/db/limits/database-errors
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, countUnmet, type DeviceGroup } from '../../../../shared/db/tables/audience.ts';
 import { selectInstallations } from '../../../../shared/db/tables/installations.ts';
-import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -11,6 +10,7 @@ import { installationDocument } from '../../../../shared/domain/installations/in
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
+import { detail, shownForecast, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { Semaphore } from '../../../../shared/semaphore.ts';
@@ -90,7 +90,7 @@ export class AudienceService {
       await this.#reads.note({ action: 'audience.count', appId, target: appId, members: asker.personal });
       return { ...report, tookMs: Math.round(clock.monotonicMs() - startedMs) };
     } catch (error) {
-      if (gone.aborted) throw refuse('requestTimeout', 'The caller has closed the connection.');
+      if (gone.aborted) throw refuse('requestTimeout', detail('callerGone'));
       throw error;
     }
   }
@@ -111,7 +111,7 @@ export class AudienceService {
       ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
       ...(plan?.warning === undefined
         ? {}
-        : { warning: writeForecast(plan.warning, 'en'), warningText: shownText(plan.warning) }),
+        : { warning: writeText('forecasts', plan.warning, 'en'), warningText: shownForecast(plan.warning) }),
     };
   }
 

@@ -1,6 +1,7 @@
 import { type Freeze, insertFreeze, listFreezes, releaseFreeze } from '../../../../shared/db/tables/apps.ts';
 import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/actor.ts';
 
@@ -22,7 +23,7 @@ export class FreezeService {
   async freeze(operator: Operator, appId: string | null, reason: string): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
       const freeze = await insertFreeze(tx, { appId, reason, by: operator.name });
-      if (!freeze) throw refuse('notFound', 'There is no such app.');
+      if (!freeze) throw refuse('notFound', detail('noApp'));
       await recordChange(tx, { ...changeOf('push.freeze', appId), after: { reason } });
       return freeze;
     });
@@ -32,7 +33,7 @@ export class FreezeService {
   async release(appId: string | null): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
       const freeze = await releaseFreeze(tx, appId);
-      if (!freeze) throw refuse('notFound', `${appId === null ? 'The service' : 'This app'} is not frozen.`);
+      if (!freeze) throw refuse('notFound', detail(appId === null ? 'serviceNotFrozen' : 'appNotFrozen'));
       await recordChange(tx, { ...changeOf('push.release', appId), before: { reason: freeze.reason } });
       return freeze;
     });

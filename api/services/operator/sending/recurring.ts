@@ -26,6 +26,7 @@ import {
   type Recurrence,
   timesAfter,
 } from '../../../../shared/domain/pushes/recurrence.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
@@ -190,10 +191,10 @@ export class RecurringPushService {
     const app = await requireApp(this.#deps, appId);
     const refused = refusedMembers.find((member) => body[member] !== undefined && body[member] !== null);
     if (refused !== undefined)
-      throw refuse('invalidParameter', `body: ${refused} does not go with a recurring push.`);
+      throw refuse('invalidParameter', detail('recurringMember', { member: refused }));
     const bodyBytes = Buffer.byteLength(JSON.stringify(body));
     if (bodyBytes >= pushBodyBytesBelow)
-      throw refuse('tooLarge', `The body must be under ${pushBodyBytesBelow} bytes.`);
+      throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
     const draft = { body, bodyBytes, prodHeader: undefined };
     const request = parseDraft(askerOf(operator, appId), draft, this.#deps.clock.now());
     const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
@@ -230,8 +231,8 @@ const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
 async function nextStart(tx: Handle, terms: RecurringTerms): Promise<Date | null> {
   if (!terms.isEnabled) return null;
   const next = nextTime(terms, new Date(await databaseNow(tx)));
-  if (!next && terms.endsAt) throw refuse('invalidParameter', 'endsAt: no time is left before it.');
-  if (!next) throw refuse('invalidParameter', 'expression: it names no time within ten years.');
+  if (!next && terms.endsAt) throw refuse('invalidParameter', detail('recurringEnded'));
+  if (!next) throw refuse('invalidParameter', detail('cronHorizon'));
   return next;
 }
 
@@ -242,13 +243,12 @@ async function requirePlace(
   place: { name: string; exceptId: number | null },
 ): Promise<void> {
   const others = (await lockRecurringNames(tx, appId, place)) ?? noSuchApp();
-  if (others.count >= maxOfApp)
-    throw refuse('thresholdExceeded', `An app has at most ${maxOfApp} recurring pushes.`);
-  if (others.isTaken) throw refuse('duplicate', 'name: another recurring push of the app has it.');
+  if (others.count >= maxOfApp) throw refuse('thresholdExceeded', detail('recurringLimit', { n: maxOfApp }));
+  if (others.isTaken) throw refuse('duplicate', detail('recurringName'));
 }
 
 function noSuchPush(): never {
-  throw refuse('objectNotFound', 'There is no such recurring push.');
+  throw refuse('objectNotFound', detail('noRecurring'));
 }
 
 const changeOf = ({ appId, name }: RecurringPush, verb: string) => ({

@@ -16,6 +16,7 @@ import {
   type RedriveSelection,
 } from '../../../../shared/domain/pushes/push.ts';
 import { operatorStatus, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
 import { noDevices, redrivable } from '../../../../shared/query/targets/redrive.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -69,7 +70,7 @@ export class RedriveService {
     return runInLane(appId, async () => {
       const order = orderOf(push, request);
       if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
-        throw refuse('conflict', 'The push has no recipient that certainly did not get it.');
+        throw refuse('conflict', detail('nothingFailed'));
       const sender = senderWithNote(this.#sending.senderOf(operator, app, terms(push)), push);
       const sent = await this.#pushes.sendOrder(sender, requestOf(push, order, request));
       return this.#sending.withStatus(appId, sent);
@@ -79,9 +80,8 @@ export class RedriveService {
   /** Finds a push that can be sent again. Throws 404/101, 409 for one that is open or cancelled. */
   async find({ appId, publicId }: PushName): Promise<Push> {
     const push = await this.#records.find(appId, publicId);
-    if (push.state === 'cancelled') throw refuse('conflict', 'The push was cancelled.');
-    if (push.totals === null)
-      throw refuse('conflict', `The push is ${operatorStatus(push)}: some of its recipients are open.`);
+    if (push.state === 'cancelled') throw refuse('conflict', detail('wasCancelled'));
+    if (push.totals === null) throw refuse('conflict', detail('stillOpen', { state: operatorStatus(push) }));
     return push;
   }
 
@@ -107,10 +107,8 @@ function senderWithNote(sender: PushSender, push: Push): PushSender {
   return { ...sender, terms: { ...own, onStored } };
 }
 
-const rivalText = ({ objectId, isRedrive }: RivalPush): string =>
-  isRedrive
-    ? `The push is sent again already: ${objectId} does not know its recipients yet.`
-    : `The push was sent again already: send ${objectId} again.`;
+const rivalText = ({ objectId, isRedrive }: RivalPush): Detail =>
+  isRedrive ? detail('redriveRuns', { objectId }) : detail('redriveDone', { objectId });
 
 /** Returns what the redrive of a push sends, and to which failures. */
 export function orderOf(push: Push, request: RedriveRequest): PushOrder {

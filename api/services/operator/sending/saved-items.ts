@@ -13,6 +13,7 @@ import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
@@ -96,7 +97,7 @@ export class SavedItemService {
   async #check(operator: Operator, { appId, kind }: SavedName, content: Json): Promise<Json> {
     const { bytes } = terms[kind];
     if (Buffer.byteLength(JSON.stringify(content)) > bytes)
-      throw refuse('tooLarge', `It may have ${bytes} bytes as JSON.`);
+      throw refuse('tooLarge', detail('bytesAsJson', { bytes }));
     const asker = askerOf(operator, appId);
     if (kind === 'audience') parseWhere(content, installationClass, asker);
     if (kind === 'push-template') checkTemplate(content, asker);
@@ -104,7 +105,7 @@ export class SavedItemService {
     const named = String(content);
     // PostgreSQL refuses NUL, so no device has such an id.
     const device = named.includes('\0') ? undefined : await findDevice(this.#deps.db, appId, named);
-    if (!device) throw refuse('notFound', 'There is no such installation.');
+    if (!device) throw refuse('notFound', detail('noInstallation'));
     return device.object_id;
   }
 
@@ -112,12 +113,12 @@ export class SavedItemService {
   async #requirePlace(tx: Handle, item: SavedName): Promise<void> {
     const { most } = terms[item.kind];
     const others = (await countOtherItems(tx, item)) ?? noSuchApp();
-    if (others >= most) throw refuse('thresholdExceeded', `An app has at most ${most} of them.`);
+    if (others >= most) throw refuse('thresholdExceeded', detail('atMostSaved', { n: most }));
   }
 }
 
 function noSuchItem(): never {
-  throw refuse('notFound', 'There is nothing of this name.');
+  throw refuse('notFound', detail('nothingNamed'));
 }
 
 /**

@@ -13,6 +13,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { defaultExpiryMs, maxAheadMs, type PushTiming } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { ScheduledPush } from '../../../../shared/domain/pushes/schedule.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireControl } from '../../push/push-control.ts';
 import { expiryOf } from '../../push/pushes.ts';
@@ -61,8 +62,7 @@ export class ScheduledPushService {
     await this.#requireAhead(change.pushTime);
     const moved = await this.#changeEntry(operator, appId, id, async (tx, entry) => {
       const { push } = entry;
-      if (push.pushOrder.local)
-        throw refuse('invalidPushTime', 'A push at local time is not moved: cancel it and send it again.');
+      if (push.pushOrder.local) throw refuse('invalidPushTime', detail('localPushMoved'));
       const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
       await moveScheduled(tx, entry, times);
       const [before, after] = [push, times].map(shownTimes);
@@ -101,9 +101,8 @@ export class ScheduledPushService {
 
   async #requireAhead(pushTime: Date): Promise<void> {
     const nowMs = await databaseNow(this.#deps.db);
-    if (pushTime.getTime() < nowMs) throw refuse('invalidPushTime', 'push_time: it is past.');
-    if (pushTime.getTime() - nowMs > maxAheadMs)
-      throw refuse('invalidPushTime', 'push_time: at most ten years ahead.');
+    if (pushTime.getTime() < nowMs) throw refuse('invalidPushTime', detail('pushTimePast'));
+    if (pushTime.getTime() - nowMs > maxAheadMs) throw refuse('invalidPushTime', detail('pushTimeFar'));
   }
 
   async #describe(
@@ -128,6 +127,6 @@ function expiryAt(push: Push, { pushTime, ...expiration }: ScheduleChange): Date
   const isDefault = push.expiresAt.getTime() - push.pushTime.getTime() === defaultExpiryMs;
   const expiresAt = isAsked || isDefault ? expiryOf(expiration, pushTime) : push.expiresAt;
   if (expiresAt > pushTime) return expiresAt;
-  const text = `It would expire at ${expiresAt.toISOString()}, before it is sent: send expiration_time too.`;
+  const text = detail('expiresBefore', { at: expiresAt.toISOString() });
   throw refuse('invalidParameter', text);
 }

@@ -5,6 +5,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
 import { operatorStatus } from '../../../../shared/domain/pushes/record.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { DryRunService, MovedAudience } from '../../push/explain/dry-run.ts';
 import type { PushDraft } from '../../push/explain/limits.ts';
@@ -54,7 +55,7 @@ export class SendingService {
     const body = withRequestId(request);
     const isListed = 'device_ids' in body;
     if (!isListed && request.bodyBytes >= pushBodyBytesBelow)
-      throw refuse('tooLarge', `The body must be under ${pushBodyBytesBelow} bytes.`);
+      throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
     return runInLane(appId, async () => {
       const repeated = await this.#findRepeated(appId, body.req_id);
       if (repeated) return repeated;
@@ -118,6 +119,6 @@ function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body
   if (idempotencyKey === undefined) return body;
   const own = body.req_id;
   if (own !== undefined && own !== null && own !== idempotencyKey)
-    throw refuse('invalidParameter', 'Idempotency-Key and req_id differ.');
+    throw refuse('invalidParameter', detail('keysOfRequest'));
   return { ...body, req_id: idempotencyKey };
 }

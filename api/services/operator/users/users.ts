@@ -6,6 +6,7 @@ import { shortened } from '../../../../shared/domain/admin/shortened.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { parsePhone } from '../../../../shared/domain/messages/phone.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { identitiesOf } from '../../../../shared/domain/users/auth-data.ts';
 import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
@@ -114,8 +115,7 @@ export class UserAdminService {
 function selectionOf({ role }: Operator, asker: ConditionAsker, request: UserListRequest): Selection {
   const { q, where, before, limit } = request;
   const isOperator = hasRole(role, 'operator');
-  if (!isOperator && where !== undefined)
-    throw refuse('forbidden', 'A condition on users needs the role operator; `q` finds an objectId.');
+  if (!isOperator && where !== undefined) throw refuse('forbidden', detail('usersNeedOperator'));
   const params = new Params([asker.appId]);
   const parsed = parseWhere(where, userClass, asker);
   const conditions = [`(${compileWhere(parsed, userClass, params)})`];

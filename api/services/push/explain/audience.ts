@@ -2,16 +2,16 @@ import type { MessageSource, PushMessage } from '../../../../connectors/contract
 import { connectors } from '../../../../connectors/registry.ts';
 import { type Profile, Router } from '../../../../connectors/routing.ts';
 import type { DeviceGroup } from '../../../../shared/db/tables/audience.ts';
-import {
-  type ForecastText,
-  shownText,
-  textOf,
-  writeForecast,
-} from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
+import {
+  type ForecastText,
+  forecast,
+  shownForecast,
+  writeText,
+} from '../../../../shared/domain/texts/texts.ts';
 
 /** Devices that a push reaches through one connector. */
 export interface ConnectorShare {
@@ -55,7 +55,7 @@ export function hybridTexts(
     return connector !== 'channel' && error === undefined && router.route(group).connector === 'channel';
   });
   const devices = missed.reduce((sum, group) => sum + group.devices, 0);
-  return devices === 0 ? [] : [textOf('hybridOff', { devices })];
+  return devices === 0 ? [] : [forecast('hybridOff', { devices })];
 }
 
 const emptyShare = (): ConnectorShare => ({
@@ -78,14 +78,14 @@ export function describeShare(
   share: ConnectorShare,
   { message, translations }: { message: PushMessage; translations: Translations | undefined },
 ): JsonObject {
-  const problems = [...share.problems].map(([why, n]) => textOf('unserved', { why, n }));
+  const problems = [...share.problems].map(([why, n]) => forecast('unserved', { why, n }));
   const [type = ''] = [...share.types].sort(([, a], [, b]) => b - a)[0] ?? [];
   const { error, ...request } = requestOf(id, message, type);
-  if (error !== undefined) problems.unshift(textOf('unrendered', { why: error }));
+  if (error !== undefined) problems.unshift(forecast('unrendered', { why: error }));
   const languages = Object.entries(translations ?? {}).map(([language, members]) => {
     const data = translated(message.data, members);
     const { error: why, ...own } = requestOf(id, { ...message, data }, type);
-    if (why !== undefined) problems.push(textOf('unrenderedIn', { language, why }));
+    if (why !== undefined) problems.push(forecast('unrenderedIn', { language, why }));
     return [language, own];
   });
   return {
@@ -96,8 +96,8 @@ export function describeShare(
     ...(problems.length === 0
       ? {}
       : {
-          problem: problems.map((one) => writeForecast(one, 'en')).join('; '),
-          problems: problems.map(shownText),
+          problem: problems.map((one) => writeText('forecasts', one, 'en')).join('; '),
+          problems: problems.map(shownForecast),
         }),
   };
 }

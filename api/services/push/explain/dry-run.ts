@@ -2,10 +2,8 @@ import { toPushMessage } from '../../../../connectors/contract/connector.ts';
 import { Router } from '../../../../connectors/routing.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, countDevices, maxGroups } from '../../../../shared/db/tables/audience.ts';
-import { shownText, writeForecast } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import { detailOf } from '../../../../shared/domain/errors/details.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -17,6 +15,13 @@ import {
   pushBodyBytesBelow,
 } from '../../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
+import {
+  type Detail,
+  detail,
+  shownDetail,
+  shownForecast,
+  writeText,
+} from '../../../../shared/domain/texts/texts.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
@@ -68,7 +73,7 @@ export class DryRunService {
    */
   async explain(operator: Operator, appId: string, draft: PushDraft): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
-    if (!app) throw refuse('notFound', 'There is no such app.');
+    if (!app) throw refuse('notFound', detail('noApp'));
     const nowMs = this.#deps.clock.now();
     const asker = askerOf(operator, appId);
     const { pushOrder, timing, warnings } = parseDraft(asker, draft, nowMs);
@@ -85,7 +90,12 @@ export class DryRunService {
     await this.#reads.note({ action: 'push.explain', appId, target: appId, members: asker.personal });
     const report = { ...measured, digest: this.#seal.of({ appId, body: draft.body }, measured.devices) };
     if (warnings.length === 0) return report;
-    return { ...report, warnings, texts: { ...report.texts, warnings: warnings.map(shownWarning) } };
+    const shown = warnings.map(shownWarning);
+    return {
+      ...report,
+      warnings: shown.map(({ text }) => text),
+      texts: { ...report.texts, warnings: shown },
+    };
   }
 
   /**
@@ -131,7 +141,7 @@ export function parseDraft(
   nowMs: number,
 ): PushRequest {
   if (bodyBytes > maxDraftBytes && !('device_ids' in body))
-    throw refuse('tooLarge', `The body must be under ${pushBodyBytesBelow} bytes.`);
+    throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
   const parse = 'device_ids' in body ? parsePushToDevices : parsePush;
   const request = parse(withoutCql(body), prodHeader, nowMs);
   checkTargets(request.pushOrder, asker);
@@ -139,10 +149,10 @@ export function parseDraft(
 }
 
 /** Returns a warning about a member as replies show it. */
-function shownWarning(text: string): JsonObject {
-  const { code = 'other', params = {}, zh = text } = detailOf(text) ?? {};
-  return { code, params, text, zh };
-}
+const shownWarning = (warning: Detail) => ({
+  ...shownDetail(warning),
+  text: writeText('details', warning, 'en'),
+});
 
 /** Values that a dry run is made of. */
 export type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
@@ -155,8 +165,8 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
   return {
     ...audience,
     plan,
-    ...(warning === undefined ? {} : { warning: writeForecast(warning, 'en') }),
-    texts: { ...texts, warning: warning === undefined ? null : shownText(warning) },
+    ...(warning === undefined ? {} : { warning: writeText('forecasts', warning, 'en') }),
+    texts: { ...texts, warning: warning === undefined ? null : shownForecast(warning) },
     forecast,
   };
 }
@@ -191,11 +201,11 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   return {
     devices,
     connectors: Object.fromEntries(connectors),
-    limits: limits.map((one) => writeForecast(one, 'en')),
+    limits: limits.map((one) => writeText('forecasts', one, 'en')),
     estimatedSeconds,
     ...ruled.members,
-    pace: writeForecast(pace, 'en'),
-    texts: { limits: limits.map(shownText), pace: shownText(pace) },
+    pace: writeText('forecasts', pace, 'en'),
+    texts: { limits: limits.map(shownForecast), pace: shownForecast(pace) },
     forecast,
   };
 }

@@ -1,9 +1,9 @@
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { readPastRate } from '../../../../shared/db/tables/audience.ts';
-import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import { type ForecastText, forecast } from '../../../../shared/domain/texts/texts.ts';
 import type { ConnectorShare } from './audience.ts';
 
 /** Part of the reply with the duration of sending. */
@@ -24,13 +24,13 @@ export async function estimateDuration(
   if (pushOrder.flowControl !== null)
     return {
       estimatedSeconds: Math.ceil(devices / pushOrder.flowControl),
-      pace: textOf('paceAsked', { perSecond: pushOrder.flowControl }),
+      pace: forecast('paceAsked', { perSecond: pushOrder.flowControl }),
     };
   const past = await readPastRate(tx, app.appId);
   const pace =
     past === undefined
-      ? textOf('paceUnknown')
-      : textOf('pacePast', { perSecond: Math.round(past), seconds: Math.ceil(devices / past) });
+      ? forecast('paceUnknown')
+      : forecast('pacePast', { perSecond: Math.round(past), seconds: Math.ceil(devices / past) });
   return { estimatedSeconds: null, pace };
 }
 

@@ -4,13 +4,18 @@ import type { Handle } from '../../../../shared/db/pool.ts';
 import { countScheduled } from '../../../../shared/db/tables/audience.ts';
 import { listBreakers } from '../../../../shared/db/tables/gateways.ts';
 import { readUsage } from '../../../../shared/db/tables/usage.ts';
-import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import { type App, planLimits } from '../../../../shared/domain/apps/app.ts';
 import { breakerIdOf } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import { type PushTiming, pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
+import {
+  type Detail,
+  type ForecastText,
+  forecast,
+  storedDetail,
+} from '../../../../shared/domain/texts/texts.ts';
 import { checkContent } from '../content-check.ts';
 import type { ConnectorShare } from './audience.ts';
 
@@ -28,7 +33,7 @@ export interface LimitInputs extends PushDraft {
   timing: PushTiming;
   profiles: Profile[];
   /** Message about a profile that the push needs and the app lacks. */
-  missing: string | undefined;
+  missing: Detail | undefined;
   shares: Map<ConnectorId, ConnectorShare>;
   devices: number;
   estimatedSeconds: number | null;
@@ -45,19 +50,19 @@ export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<Forecas
   return [
     ...bodySize(inputs),
     ...(await content(tx, inputs)),
-    ...(inputs.missing === undefined ? [] : [textOf('refused', { why: inputs.missing })]),
+    ...(inputs.missing === undefined ? [] : [forecast('refused', { why: storedDetail(inputs.missing) })]),
     ...(await pending(tx, inputs)),
     ...(await breakers(tx, inputs)),
     ...(await dailyCap(tx, inputs)),
     ...flowControl(inputs),
     ...expiry(inputs),
-    ...(inputs.isTruncated ? [textOf('tooManyKinds')] : []),
+    ...(inputs.isTruncated ? [forecast('tooManyKinds')] : []),
   ];
 }
 
 function bodySize({ bodyBytes, push }: LimitInputs): ForecastText[] {
   if (push.pushOrder.target.kind !== 'query' || bodyBytes < pushBodyBytesBelow) return [];
-  return [textOf('bodyTooLarge', { bytes: bodyBytes, limit: pushBodyBytesBelow })];
+  return [forecast('bodyTooLarge', { bytes: bodyBytes, limit: pushBodyBytesBelow })];
 }
 
 async function content(tx: Handle, { app, push }: LimitInputs): Promise<ForecastText[]> {
@@ -65,7 +70,8 @@ async function content(tx: Handle, { app, push }: LimitInputs): Promise<Forecast
     await checkContent(tx, app, push);
     return [];
   } catch (error) {
-    if (error instanceof Refusal) return [textOf('refused', { why: error.message })];
+    if (error instanceof Refusal)
+      return [forecast('refused', { why: error.detail ? storedDetail(error.detail) : error.message })];
     throw error;
   }
 }
@@ -75,7 +81,7 @@ async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<Foreca
   const { pending: limit } = planLimits[app.plan];
   const waiting = await countScheduled(tx, app.appId);
   if (waiting < limit) return [];
-  return [textOf('tooManyScheduled', { waiting, plan: app.plan, limit })];
+  return [forecast('tooManyScheduled', { waiting, plan: app.plan, limit })];
 }
 
 /** Lists the breakers of the push's profiles that let nothing pass now. */
@@ -86,7 +92,7 @@ async function breakers(tx: Handle, { app, shares }: LimitInputs): Promise<Forec
   const all = served.length === 0 ? [] : await listBreakers(tx);
   return all
     .filter(({ id, state }) => state !== 'closed' && served.includes(id))
-    .map(({ connector, profile, state }) => textOf('breakerOpen', { id: connector, profile, state }));
+    .map(({ connector, profile, state }) => forecast('breakerOpen', { id: connector, profile, state }));
 }
 
 async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs): Promise<ForecastText[]> {
@@ -95,21 +101,21 @@ async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs
   const { recipients: used } = await readUsage(tx, app.appId, day);
   const remaining = Math.max(0, cap - used);
   if (devices <= remaining) return [];
-  return [textOf('dailyCap', { cap, left: remaining, day, over: devices - remaining })];
+  return [forecast('dailyCap', { cap, left: remaining, day, over: devices - remaining })];
 }
 
 function flowControl({ body, push }: LimitInputs): ForecastText[] {
   const requested = body.flow_control;
   const used = push.pushOrder.flowControl;
   if (typeof requested !== 'number' || used === null || requested >= used) return [];
-  return [textOf('slowFlowControl', { asked: requested, used })];
+  return [forecast('slowFlowControl', { asked: requested, used })];
 }
 
 function expiry({ push, timing, nowMs, estimatedSeconds }: LimitInputs): ForecastText[] {
   const startMs = timing.pushTime?.getTime() ?? nowMs;
   const lifeMs = push.expiresAt.getTime() - startMs;
   const end = push.expiresAt.toISOString();
-  if (lifeMs <= 0) return [textOf('expiredBefore', { until: end })];
+  if (lifeMs <= 0) return [forecast('expiredBefore', { until: end })];
   if (estimatedSeconds === null || estimatedSeconds * 1000 <= lifeMs) return [];
-  return [textOf('expiredDuring', { until: end })];
+  return [forecast('expiredDuring', { until: end })];
 }

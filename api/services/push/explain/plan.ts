@@ -5,9 +5,9 @@ import {
   type PlanNode,
   wholeAppIndexes,
 } from '../../../../shared/db/tables/audience.ts';
-import { type ForecastText, textOf } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
+import { type ForecastText, forecast } from '../../../../shared/domain/texts/texts.ts';
 import { needsTableScan } from '../../../../shared/query/targets/cost.ts';
 import { targetQuery } from '../../../../shared/query/targets/targets.ts';
 
@@ -40,7 +40,7 @@ export async function planOf(
   if (rows <= maxUnindexedRows || !isWasteful) return { plan };
   return {
     plan,
-    warning: textOf('noIndex', { rows, devices }),
+    warning: forecast('noIndex', { rows, devices }),
   };
 }
 

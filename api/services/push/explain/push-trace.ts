@@ -13,7 +13,6 @@ import {
 import { findPushByPublicId } from '../../../../shared/db/tables/pushes.ts';
 import { meaningOf, shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
-import { shownParams, type Text, writeText } from '../../../../shared/domain/admin/trace-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { GatewayFailure } from '../../../../shared/domain/breaker.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
@@ -21,6 +20,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
+import { detail, shownParams, type TraceText, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { type Clause, targetClauses } from '../../../../shared/query/targets/clauses.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { Rule, RuleExplanation } from '../../../../shared/rules/rule.ts';
@@ -62,7 +62,7 @@ export class PushTraceService {
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
-    if (!app) throw refuse('notFound', 'There is no such app.');
+    if (!app) throw refuse('notFound', detail('noApp'));
     const push = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
       : undefined;
@@ -126,7 +126,7 @@ export class PushTraceService {
   async #factsOfDeleted(push: Push, objectId: string): Promise<TraceFacts> {
     const { db } = this.#deps;
     const failure = await findFailure(db, push, { objectId });
-    if (!failure) throw refuse('notFound', 'There is no such installation.');
+    if (!failure) throw refuse('notFound', detail('noInstallation'));
     const batch = await findBatchOfDevice(db, push, failure.installation);
     return { push, current: undefined, batch, failure, inbox: null, trouble: undefined };
   }
@@ -201,11 +201,11 @@ function traceReply(
   };
 }
 
-const shownText = (text: Text) => ({
+const shownText = (text: TraceText) => ({
   code: text.code,
   params: shownParams(text.params),
-  en: writeText(text, 'en'),
-  zh: writeText(text, 'zh'),
+  en: writeText('trace', text, 'en'),
+  zh: writeText('trace', text, 'zh'),
 });
 
 /** Returns the route that was taken, or the one that would be taken now. */

@@ -1,9 +1,9 @@
 import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/push-reports.ts';
-import type { Text, TextCode, TextParams } from '../../../../shared/domain/admin/trace-texts.ts';
 import { type GatewayFailure, hasAnswered } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { withStatus } from '../../../../shared/domain/reasons.ts';
+import { type TextParams, type TraceText, trace as textOf } from '../../../../shared/domain/texts/texts.ts';
 import type { Clause } from '../../../../shared/query/targets/clauses.ts';
 
 /**
@@ -43,15 +43,13 @@ function isPassed({ push, device }: Pick<PushTrace, 'push' | 'device'>): boolean
 }
 
 /** Describes in one or two sentences what happened between a device and a push. */
-export function traceTexts(trace: PushTrace): Text[] {
+export function traceTexts(trace: PushTrace): TraceText[] {
   if (trace.outcome !== null) return outcomeTexts(trace, trace.outcome);
   if (trace.batch) return pendingTexts(trace, trace.batch);
   return unmatchedTexts(trace);
 }
 
-const textOf = (code: TextCode, params: TextParams = {}): Text => ({ code, params });
-
-function outcomeTexts(trace: PushTrace, outcome: Outcome): Text[] {
+function outcomeTexts(trace: PushTrace, outcome: Outcome): TraceText[] {
   const { failure, device, inbox, push } = trace;
   const until = push.expiresAt.toISOString();
   if (outcome === 'sent' && inbox === 'gone' && push.displaced > 0)
@@ -68,16 +66,16 @@ const inboxCodes = {
   acknowledged: 'inboxAcknowledged',
   expired: 'inboxExpired',
   gone: 'inboxGone',
-} as const satisfies Record<InboxState, TextCode>;
+} as const satisfies Record<InboxState, TraceText['code']>;
 
-function codeOf(outcome: Exclude<Outcome, 'sent'>, failure: TracedFailure | undefined): TextCode {
+function codeOf(outcome: Exclude<Outcome, 'sent'>, failure: TracedFailure | undefined): TraceText['code'] {
   if (outcome === 'invalid_token') return 'invalidToken';
   if (outcome !== 'failed') return outcome;
   return failure && failure.status > 0 ? 'refused' : 'unsendable';
 }
 
 /** Mentions requests without an answer: their messages may have arrived as well. */
-function repeatTexts({ batch }: PushTrace): Text[] {
+function repeatTexts({ batch }: PushTrace): TraceText[] {
   const times = batch?.unanswered ?? 0;
   if (times === 0) return [];
   return [times === 1 ? textOf('repeatedOnce') : textOf('repeatedTimes', { times })];
@@ -94,7 +92,7 @@ const failureText = ({ status, reason }: TracedFailure): string =>
 const timeOf = ({ failure, batch }: PushTrace): string | null =>
   (failure?.createdAt ?? batch?.settledAt)?.toISOString() ?? null;
 
-function pendingTexts(trace: PushTrace, batch: TracedBatch): Text[] {
+function pendingTexts(trace: PushTrace, batch: TracedBatch): TraceText[] {
   const { state } = trace.push;
   const params = { ...routeOf(trace), state, times: batch.attempt };
   const tried = batch.attempt === 1 ? 'pendingTriedOnce' : 'pendingTried';
@@ -103,7 +101,7 @@ function pendingTexts(trace: PushTrace, batch: TracedBatch): Text[] {
 }
 
 /** Tells why the device waits: its gateway cannot be reached, or the last try failed. */
-function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): Text[] {
+function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): TraceText[] {
   if (trouble) {
     const code = hasAnswered(trouble.reason) ? 'gatewayRefuses' : 'gatewaySilent';
     return [textOf(code, { connector, why: trouble.reason, at: trouble.at.toISOString() })];
@@ -111,7 +109,7 @@ function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatc
   return lastReason === null ? [] : [textOf('lastTry', { why: lastReason })];
 }
 
-function unmatchedTexts(trace: PushTrace): Text[] {
+function unmatchedTexts(trace: PushTrace): TraceText[] {
   const { push, device, clause } = trace;
   if (push.state === 'cancelled') return [textOf('cancelledBefore')];
   if (push.state === 'failed') return [textOf('failedWhole', { why: push.error })];
@@ -132,7 +130,7 @@ function unmatchedTexts(trace: PushTrace): Text[] {
   return [textOf('wouldMatchNow'), ...saved];
 }
 
-function clauseText({ device, validityDays }: PushTrace, clause: Clause): Text {
+function clauseText({ device, validityDays }: PushTrace, clause: Clause): TraceText {
   switch (clause.kind) {
     case 'where':
     case 'channels':

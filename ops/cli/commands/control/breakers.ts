@@ -1,13 +1,15 @@
 import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
 import { argument } from '../../arguments.ts';
+import { reasonIn } from '../../language.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 
 const columns: Columns<Item<'listBreakers'>> = {
   id: 'id',
   state: 'state',
   forced: 'forced',
-  'last failure': ({ lastFailure }) => lastFailure && `${lastFailure.reason} at ${lastFailure.at}`,
+  'last failure': ({ lastFailure }) =>
+    lastFailure && `${reasonIn(lastFailure.reason, lastFailure.meaning)} at ${lastFailure.at}`,
   since: 'since',
   gateway: ({ connector }) => displayName(connector),
 };

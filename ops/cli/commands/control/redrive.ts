@@ -13,6 +13,7 @@ import {
   whole,
 } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { ownText, reasonIn, section, sentenceIn } from '../../language.ts';
 import { CommandFailure, type Report, UsageError } from '../../report.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
@@ -86,39 +87,33 @@ const send = ({ service, appId, body, headers }: Redriving, id: string) =>
   service.call('redriveAppPush', { path: { appId, id }, body, headers });
 
 function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: boolean): Report {
-  const { devices, failures, causes, limits, pace } = reply;
+  const { devices, failures, causes, texts } = reply;
   const left = [
-    [failures.redriven, 'a redrive has taken over already'],
-    [isUnsureIncluded ? 0 : failures.unsure, 'may have the message: their gateway did not answer'],
-    [failures.gone, 'are deleted, invalid or idle by now'],
-    [failures.notKept, 'are not kept'],
+    [failures.redriven, 'redriven'],
+    [isUnsureIncluded ? 0 : failures.unsure, 'unsure'],
+    [failures.gone, 'gone'],
+    [failures.notKept, 'notKept'],
   ] as const;
   const text = [
-    `This redrive would go to ${devices} devices. Nothing was sent.`,
-    ...(isUnsureIncluded && failures.unsure > 0
-      ? [
-          `Warning: ${failures.unsure} of them may get it twice, since their gateway did not answer the first time.`,
-        ]
-      : []),
+    ownText('redriveTo', { devices }),
+    ...(isUnsureIncluded && failures.unsure > 0 ? [ownText('mayRepeat', { devices: failures.unsure })] : []),
     ...section(
-      'Left out',
-      left.flatMap(([n, why]) => (n > 0 ? [`${n} ${why}`] : [])),
+      'leftOut',
+      left.flatMap(([n, why]) => (n > 0 ? [ownText(why, { devices: n })] : [])),
     ),
     ...section(
-      'Causes',
+      'causes',
       causes.map(
-        ({ n, connector, outcome, reason }) => `${n} ${displayName(connector)} ${outcome}: ${reason}`,
+        ({ n, connector, outcome, reason, meaning }) =>
+          `${n} ${displayName(connector)} ${outcome}: ${reasonIn(reason, meaning)}`,
       ),
     ),
-    ...section('Limits', limits),
+    ...section('limits', texts.limits.map(sentenceIn)),
     '',
-    pace,
+    sentenceIn(texts.pace),
   ].join('\n');
   return { document: reply, text };
 }
-
-const section = (title: string, lines: string[]): string[] =>
-  lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];
 
 /** What became of one push: its redrive, the dry run of it, or the refusal. */
 type Result = { push: string; reply: unknown } | { push: string; refused: string };

@@ -1,6 +1,7 @@
 import type { Reply } from '../../../client/client.ts';
 import { app, argument, choice, flag, text, timeBefore, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { reasonIn } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Item, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -73,7 +74,10 @@ function describe({ results }: Reply<'listOutbox'>): string {
   return texts.length > 0 ? texts.join('\n\n') : 'There are no messages.';
 }
 
-const stateOf = (message: Item<'listOutbox'>): string =>
-  'id' in message ? `  ${message.id}: ${message.state}${message.reason ? `, ${message.reason}` : ''}` : '';
+function stateOf(message: Item<'listOutbox'>): string {
+  if (!('id' in message)) return '';
+  const { id, state, reason, meaning } = message;
+  return `  ${id}: ${state}${reason ? `, ${reasonIn(reason, meaning)}` : ''}`;
+}
 
 const indent = (content: string) => content.replace(/^/gm, '    ');

@@ -15,6 +15,7 @@ import {
   whole,
 } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { language, ownText, reasonIn } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -59,7 +60,7 @@ export const pushReports = [
         "the device: its installation's objectId, installationId or device token",
       ),
     },
-    show: ({ sentence }) => sentence,
+    show: ({ sentence, texts }) => (language() === 'en' ? sentence : texts.map(({ zh }) => zh).join('')),
   }),
   command('failures', 'count the failures of a push by cause, with remedies, or list them', {
     example: 'failures Xk3vD9wq0TgTz1aB --list --connector apns',
@@ -131,7 +132,7 @@ const failureColumns: Columns<Item<'listPushFailures'>> = {
   device: 'objectId',
   gateway: (one) => displayName(one.connector),
   outcome: 'outcome',
-  reason: 'reason',
+  reason: ({ reason, meaning }) => reasonIn(reason, meaning),
 };
 
 async function showFailures(values: Values<typeof failureOptions>): Promise<Report> {
@@ -144,7 +145,8 @@ async function showFailures(values: Values<typeof failureOptions>): Promise<Repo
   }
   const reply = await service.call('summarizePushFailures', { path });
   const lines = reply.results.map(
-    (one) => `${one.n} × ${displayName(one.connector)}, ${one.outcome}: ${one.reason}\n    ${one.remedy.en}`,
+    ({ n, connector, outcome, reason, meaning, remedy }) =>
+      `${n} × ${displayName(connector)}, ${outcome}: ${reasonIn(reason, meaning)}\n    ${remedy[language()]}`,
   );
-  return { document: reply, text: lines.length > 0 ? lines.join('\n') : 'Every device was reached.' };
+  return { document: reply, text: lines.length > 0 ? lines.join('\n') : ownText('noFailure') };
 }

@@ -1,15 +1,16 @@
 import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
+import { ownText, section, sentenceIn } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { table } from '../../table.ts';
 import { describeLanguage, describeVariable } from './result.ts';
 
 /** The reply without the members that are not shown. */
-type Explanation = Omit<Reply<'explainPush'>, 'texts' | 'forecast'>;
+type Explanation = Omit<Reply<'explainPush'>, 'forecast' | 'limits' | 'pace' | 'warning' | 'warnings'>;
 
 /** Describes what a push would do. The document is the unchanged reply. */
 export function describeExplanation(reply: Explanation): Report {
-  const { starts = [], languages = [], variables = [], warnings = [], quietHours } = reply;
+  const { starts = [], languages = [], variables = [], quietHours, texts, estimatedSeconds: seconds } = reply;
   const shares = Object.entries(reply.connectors);
   const rows = shares.map(([connector, { devices, profiles, payloadBytes }]) => [
     displayName(connector),
@@ -19,31 +20,31 @@ export function describeExplanation(reply: Explanation): Report {
       .map(([name, count]) => `${name} ${count}`)
       .join(', '),
   ]);
-  const problems = shares.flatMap(([id, { problem }]) =>
-    problem === undefined ? [] : [`${displayName(id)}: ${problem}`],
+  const problems = shares.flatMap(([id, share]) =>
+    share.problems ? [`${displayName(id)}: ${share.problems.map(sentenceIn).join('; ')}`] : [],
   );
-  const time = reply.estimatedSeconds === null ? '' : `It takes about ${reply.estimatedSeconds} s: `;
+  const pace = sentenceIn(texts.pace);
   const text = [
-    `This push would go to ${reply.devices} devices. Nothing was sent.`,
+    ownText('pushTo', { devices: reply.devices }),
     ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
-    ...section('Starts', starts.map(describeStart)),
+    ...section('starts', starts.map(describeStart)),
     ...section(
-      'Quiet hours end',
+      'quietHours',
       (quietHours?.ends ?? []).map(({ at, devices }) => `${at}  ${devices}`),
     ),
-    ...section('Languages', languages.map(describeLanguage)),
-    ...section('Variables', variables.map(describeVariable)),
-    ...section('Warnings', warnings),
-    ...section('Problems', problems),
-    ...section('Limits', reply.limits),
+    ...section('languages', languages.map(describeLanguage)),
+    ...section('variables', variables.map(describeVariable)),
+    ...section('warnings', (texts.warnings ?? []).map(sentenceIn)),
+    ...section('problems', problems),
+    ...section('limits', texts.limits.map(sentenceIn)),
     '',
-    `${time}${reply.pace}`,
-    ...section('Database', [
+    seconds === null ? pace : ownText('takesAbout', { seconds, pace }),
+    ...section('database', [
       ...reply.plan,
-      ...(reply.warning === undefined ? [] : [`Warning: ${reply.warning}`]),
+      ...(texts.warning === null ? [] : [ownText('warning', { warning: sentenceIn(texts.warning) })]),
     ]),
     '',
-    `To send to this audience only: --explained ${reply.digest}`,
+    ownText('explained', { digest: reply.digest }),
   ].join('\n');
   return { document: reply, text };
 }
@@ -54,6 +55,3 @@ const describeStart = ({
   isLate,
 }: NonNullable<Reply<'explainPush'>['starts']>[number]): string =>
   `${at}  ${devices}${isLate ? ' (too late)' : ''}`;
-
-const section = (title: string, lines: string[]): string[] =>
-  lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];

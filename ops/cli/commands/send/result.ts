@@ -1,5 +1,6 @@
 import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
+import { ownText } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { table } from '../../table.ts';
 
@@ -22,7 +23,7 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
   return {
     ...report,
     document: typeof document === 'object' ? { ...document, warnings } : document,
-    text: [...warnings.map((warning) => `Warning: ${warning}`), text].join('\n'),
+    text: [...warnings.map((warning) => ownText('warning', { warning })), text].join('\n'),
   };
 }
 

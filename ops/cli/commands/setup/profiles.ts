@@ -1,9 +1,11 @@
 import { brandOf, type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
+import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
 import type { Reply } from '../../../client/client.ts';
 import { argument, optional, rest, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { language, ownText, reasonIn } from '../../language.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
-import { row } from '../../row.ts';
+import { type Given, row } from '../../row.ts';
 import { connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
 import {
@@ -65,7 +67,7 @@ export const profileCommands = [
     example: 'profile check wHx47FrDSrY1GzAzkZtSHtOx apns',
     operation: 'checkProfile',
     path: profilePath(),
-    show: ({ sentence, tookMs }) => `${sentence} (${tookMs} ms)`,
+    show: describeCheck,
     isBad: ({ ok }) => !ok,
   }),
   row('profile delete', 'delete a profile', {
@@ -107,12 +109,12 @@ async function store({
  */
 async function remarksOn({ call }: ServiceClient, path: ProfilePath): Promise<string[]> {
   try {
-    const { findings, kind, members, notAfter } = await call('getProfile', { path });
+    const { findings, meanings, kind, members, notAfter } = await call('getProfile', { path });
     return [
       ...(kind === 'certificate'
         ? [`The certificate is for ${members.topic}, valid until ${notAfter}.`]
         : []),
-      ...findings.map((finding) => `Warning: ${finding}`),
+      ...findings.map((finding, at) => ownText('warning', { warning: reasonIn(finding, meanings[at]) })),
     ];
   } catch (error) {
     if (error instanceof CommandFailure) return [];
@@ -125,7 +127,18 @@ async function help(name: string | undefined): Promise<Report> {
   return name === undefined ? describeGateways() : describeCredentials(connectorOf(name));
 }
 
-function describe({ kind, members, secrets, notAfter, devices, findings }: Reply<'getProfile'>): string {
+function describeCheck(
+  { sentence, meaning, gave, tookMs }: Reply<'checkProfile'>,
+  { connector = '' }: Given,
+): string {
+  const text = gave
+    ? textIn(language(), 'profileCheck', gave, () => displayName(connector))
+    : reasonIn(sentence, meaning);
+  return `${text} (${tookMs} ms)`;
+}
+
+function describe(reply: Reply<'getProfile'>): string {
+  const { kind, members, secrets, notAfter, devices, findings, meanings } = reply;
   const rows = [
     ['kind', kind],
     ...Object.entries(members).map(([member, value]) => [
@@ -135,7 +148,7 @@ function describe({ kind, members, secrets, notAfter, devices, findings }: Reply
     ...Object.entries(secrets).map(([member, { sha256 }]) => [member, `sha256 ${sha256}`]),
     ['expires', notAfter ?? '-'],
     ['devices', String(devices)],
-    ...findings.map((finding) => ['problem', finding]),
+    ...findings.map((finding, at) => ['problem', reasonIn(finding, meanings[at])]),
   ];
   return table(['member', 'value'], rows);
 }

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
+import { errors } from '../../../../shared/domain/texts/zh.json';
 import type { ApiError } from '../api/client.ts';
-import chinese from './refusals.zh.json';
 
 interface RefusalText {
   text: string;
@@ -8,7 +8,7 @@ interface RefusalText {
   original?: string;
 }
 
-const chineseTexts: Readonly<Record<string, string>> = chinese;
+const chineseTexts: Readonly<Record<string, string>> = errors;
 
 /** Returns what a refusal says in the language of the page; undefined is a failure of the page itself. */
 export function useRefusalText(refusal: ApiError | undefined): RefusalText {

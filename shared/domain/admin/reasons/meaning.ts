@@ -1,7 +1,6 @@
 import { chineseBrandOf, displayName, isConnectorId } from '../../labels.ts';
-import { readReason, reasonText } from '../../reasons.ts';
-import { hintInChinese } from './hints-zh.ts';
-import { isReasonCode, type ReasonCode, reasonTexts } from './texts.ts';
+import { hintText, type ReasonCode, readHint, readReason, reasonText } from '../../reasons.ts';
+import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
 
 /** Meaning of a reason in both languages of the console. */
 export type Meaning = {
@@ -12,8 +11,6 @@ export type Meaning = {
   zh: string;
 };
 
-type Language = 'en' | 'zh';
-
 /**
  * Returns what a stored reason of a gateway, a connection or this service means, as replies of the
  * admin API show it beside the text of the reason. A reason that is not in the catalogue has the
@@ -21,13 +18,17 @@ type Language = 'en' | 'zh';
  */
 export function meaningOf(reason: string): Meaning {
   const { code: known, params } = readReason(reason);
-  const code = isReasonCode(known) ? known : 'other';
-  const { why, hint } = params;
+  const code = isCode('reasons', known) ? known : 'other';
+  const hint = params.hint === undefined ? undefined : readHint(params.hint);
   return {
     code,
-    params: why === undefined ? params : { ...params, why: reasonText(why) },
+    params: {
+      ...params,
+      ...(params.why === undefined ? {} : { why: reasonText(params.why) }),
+      ...(hint === undefined ? {} : { hint: hintText(hint) }),
+    },
     en: fill(code, params, 'en'),
-    zh: (hint === undefined ? undefined : hintInChinese(hint)) ?? fill(code, params, 'zh'),
+    zh: hint === undefined ? fill(code, params, 'zh') : hintText(hint, 'zh'),
   };
 }
 
@@ -54,7 +55,7 @@ export function reasonInChinese(reason: string): string {
 }
 
 const fill = (code: ReasonCode, params: Record<string, string>, language: Language): string =>
-  reasonTexts[language][code].replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
+  textIn(language, 'reasons', code, (name) => {
     const value = params[name] ?? '';
     if (name === 'why') return meaningOf(value)[language];
     return name === 'connector' ? brandIn(value, language) : value;

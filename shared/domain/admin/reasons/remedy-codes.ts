@@ -1,4 +1,4 @@
-import type { ReasonCode } from './texts.ts';
+import type { ReasonCode } from '../../reasons.ts';
 
 /**
  * Reasons by the code of the remedy (`remedies.ts`) that a failure with them has. A test checks

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { minuteMs, systemClock } from '../../../../shared/clock.ts';
-import { forecastTexts } from '../../../../shared/domain/admin/forecast-texts.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { useTestService } from '../../../support/service.ts';
 import { changeDevices, insertUsage } from '../../../support/tables.ts';
@@ -14,12 +13,6 @@ async function explain(app: App, body: object) {
   expect([reply.status, reply.body]).toEqual([200, expect.any(Object)]);
   return reply.body;
 }
-
-test('every text of a dry run has the same parameters in both languages', () => {
-  const namesIn = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).toSorted();
-  for (const [code, { en, zh }] of Object.entries(forecastTexts))
-    expect([code, namesIn(zh)]).toEqual([code, namesIn(en)]);
-});
 
 test('a dry run has its sentences by code, in English and Chinese', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 2 });

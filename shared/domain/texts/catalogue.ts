@@ -1,0 +1,49 @@
+import en from './en.json' with { type: 'json' };
+import zh from './zh.json' with { type: 'json' };
+
+/** Language of texts for people. */
+export type Language = 'en' | 'zh';
+
+type Catalogue = typeof en;
+
+/** Section of the catalogue, such as `reasons`. */
+export type Section = keyof Catalogue;
+
+/** Code of a text in a section. */
+export type Code<S extends Section> = keyof Catalogue[S] & string;
+
+// A code without a Chinese text is a type error here.
+const catalogue: Readonly<Record<Language, Catalogue>> = { en, zh };
+
+/** Returns all codes of a section. */
+export const codesOf = (section: Section): readonly string[] => Object.keys(en[section]);
+
+/** Tells whether a section has a code. */
+export const isCode = <S extends Section>(section: S, code: string): code is Code<S> =>
+  Object.hasOwn(en[section], code);
+
+/** Returns the value of a placeholder; null for one that is unknown. */
+export type ValueOf = (name: string) => string | null;
+
+/**
+ * Returns the text of a code in a language. `{name}` stands for a value. A part in brackets, such as
+ * `[ at {at}]`, is left out if its value is unknown. A value that is a sentence loses its full stop
+ * at the end of another sentence.
+ */
+export function textIn<S extends Section>(
+  language: Language,
+  section: S,
+  code: Code<S>,
+  value: ValueOf = () => null,
+): string {
+  const texts: Readonly<Record<string, string>> = catalogue[language][section];
+  const unknown: Readonly<Record<string, string>> = catalogue[language].unknown;
+  const kept = (texts[code] ?? '').replaceAll(
+    /\[([^[\]{}]*\{(\w+)\}[^[\]{}]*)\]/g,
+    (_part: string, inner: string, name: string) => (value(name) === null ? '' : inner),
+  );
+  return kept.replaceAll(/\{(\w+)\}([).）。]?)/g, (_all: string, name: string, end: string) => {
+    const written = value(name) ?? unknown[name] ?? '';
+    return `${end === '' ? written : written.replace(/[.。]$/, '')}${end}`;
+  });
+}
