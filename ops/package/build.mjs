@@ -21,7 +21,8 @@ async function build() {
   const cli = [join(root, 'ops', 'cli', 'carillon.mjs'), 'console', 'build', '--json'];
   const { digest } = JSON.parse(execFileSync(process.execPath, cli, { cwd: root, encoding: 'utf8' }));
   // Files that the service reads besides its modules; a checkout may hold older builds of the console.
-  const assets = [join('shared', 'db', 'migrations'), join('ops', 'console', 'dist', digest)];
+  const built = ['current.json', digest].map((name) => join('ops', 'console', 'dist', name));
+  const assets = [join('shared', 'db', 'migrations'), ...built];
   for (const folder of assets) cpSync(join(root, folder), join(target, folder), { recursive: true });
   const { name, version, type } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, type }, null, 2)}\n`);

@@ -80,6 +80,8 @@ describe('npm pack', () => {
     const parts = packed.filter((path) => path.startsWith('dist/ops/console/'));
     expect([...new Set(parts.map((path) => path.split('/')[3]))].sort()).toEqual(['build.js', 'dist']);
     expect(parts.filter((path) => path.endsWith('/index.html'))).toHaveLength(1);
+    // It names the build that is served.
+    expect(parts).toContain('dist/ops/console/dist/current.json');
   });
 
   test('contains every migration', async () => {
