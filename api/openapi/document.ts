@@ -47,8 +47,8 @@ const prodParameter = {
   name: 'X-LC-Prod',
   in: 'header',
   description:
-    'Pushes: `0` sends to devices of the APNs sandbox, `1` to production. Cloud functions: `0` calls the staging host.',
-  schema: { type: 'string', enum: ['0', '1'] },
+    'Pushes: `0` sends to devices of the APNs sandbox, `1` to production. Cloud functions: `0` calls the staging host. Any other text counts as one of both.',
+  schema: { type: 'string' },
 };
 
 const sessionParameter = {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { lastBadge, textForms, textRules } from '../../shared/domain/installations/members.ts';
 import { deviceTypes } from '../../shared/domain/labels.ts';
-import { roleName } from '../../shared/domain/objects/acl.ts';
+import { aclSubject, roleName } from '../../shared/domain/objects/acl.ts';
 import { usernameForm } from '../../shared/domain/users/members.ts';
 import { address, code, phone } from './accounts.ts';
 import { describedBy, openBody, refusedAs } from './checked.ts';
@@ -29,7 +29,10 @@ const orRemoval = <S extends z.ZodType>(schema: S, { isEmpty = false } = {}) =>
 
 const acl = refusedAs(
   orRemoval(
-    z.record(z.string(), z.strictObject({ read: z.boolean().optional(), write: z.boolean().optional() })),
+    z.record(
+      z.string().regex(aclSubject),
+      z.strictObject({ read: z.boolean().optional(), write: z.boolean().optional() }),
+    ),
   ),
   { invalid: 'invalidAcl' },
 ).describe('Permissions by user id, `role:<name>`, or `*` for every caller.');

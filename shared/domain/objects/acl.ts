@@ -17,7 +17,8 @@ export interface AclUser {
  * (protocol/roles.md#role-fields).
  */
 export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
-const subject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
+/** Whom an ACL names: everybody, a user by id, or a role. */
+export const aclSubject = /^(\*|[A-Za-z0-9_-]{1,64}|role:[A-Za-z0-9_ -]{1,128})$/;
 const maxSubjects = 1000;
 
 /** ACL of an object without one, as the public service shows it. */
@@ -36,7 +37,7 @@ export function readAcl(value: unknown): Acl {
 
 function readPermissions(name: string, value: Json): Partial<Record<Permission, true>> {
   const isSound =
-    subject.test(name) &&
+    aclSubject.test(name) &&
     isJsonObject(value) &&
     Object.entries(value).every(
       ([word, is]) => (word === 'read' || word === 'write') && typeof is === 'boolean',
