@@ -36,7 +36,7 @@ export const functionEnvironment = (env: Environment): Environment =>
 
 /**
  * Returns the start options of the process of a function file. Node's permission model lets it read only the folder and
- * the few source files of ours that it runs. It allows no child processes, threads (the model does not apply in them),
+ * our source files that it runs: those of functions and of the domain. It allows no child processes, threads (the model does not apply in them),
  * native addons, WASI, inspector or SQLite (whose ATTACH opens any file). The network is not restricted: Node 24 cannot.
  */
 export function startOptions(
@@ -44,10 +44,8 @@ export function startOptions(
   { dir, user, env }: Confinement,
 ): { file: string; args: string[]; execArgv: string[]; env: Record<string, string> } {
   const file = fileURLToPath(moduleUrl('./worker.ts', import.meta.url));
-  const shared = ['json.ts', 'exact-numbers.ts', 'errors/errors.ts'].map((name) =>
-    fileURLToPath(moduleUrl(`../../shared/domain/${name}`, import.meta.url)),
-  );
-  const readable = [dirname(file), ...shared, resolve(dirname(file), '../../package.json'), dir];
+  const domain = resolve(dirname(file), '../../shared/domain');
+  const readable = [dirname(file), domain, resolve(dirname(file), '../../package.json'), dir];
   const execArgv = [
     '--permission',
     ...readable.map((one) => `--allow-fs-read=${realpathOr(one)}`),
