@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ErrorName } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { jsonValue } from '../../shared/domain/json-schema.ts';
+import { jsonObject, jsonValue } from '../../shared/domain/json-schema.ts';
 
 /**
  * What a schema of a request says besides its form: the refusals of its members, and the schema
@@ -10,8 +10,8 @@ import { jsonValue } from '../../shared/domain/json-schema.ts';
 
 /**
  * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `empty` where it
- * is an empty text, `tooBig` beyond its greatest length or number. `isNamed`: the text is the name of the member and the rule that it
- * breaks, not that of the code.
+ * is an empty text, `tooBig` beyond its greatest length or number. `isNamed`: the text is the name of
+ * the member and the rule that it breaks, not that of the code.
  */
 export interface MemberRefusals {
   missing?: ErrorName;
@@ -60,6 +60,10 @@ export function refusalOfFault(
 /** A member that may be absent or null: undefined then. */
 export const optional = <S extends z.ZodType>(schema: S) =>
   schema.nullish().transform((value) => value ?? undefined);
+
+/** Returns the members of a parsed body that are present, for a service that takes JSON. */
+export const presentMembers = (body: object): JsonObject =>
+  jsonObject.parse(Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)));
 
 /** Body with these members and any others, for a service that takes JSON. */
 export const openBody = (shape: z.ZodRawShape): z.ZodType<JsonObject> =>

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { lastBadge, textForms, textRules } from '../../shared/domain/installations/members.ts';
 import { deviceTypes } from '../../shared/domain/labels.ts';
 import { aclSubject, roleName } from '../../shared/domain/objects/acl.ts';
+import { isDeletion } from '../../shared/domain/objects/operations.ts';
 import { usernameForm } from '../../shared/domain/users/members.ts';
 import { address, code, phone } from './accounts.ts';
 import { describedBy, openBody, refusedAs } from './checked.ts';
@@ -20,12 +21,10 @@ const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch')
   objects: z.array(z.unknown()).optional(),
 });
 
-/** Writes null for a value that removes a member: `Delete`, or an empty text where `isEmpty` is set. */
-const orRemoval = <S extends z.ZodType>(schema: S, { isEmpty = false } = {}) =>
-  z.preprocess(
-    (value) => ((isEmpty && value === '') || deletion.safeParse(value).success ? null : value),
-    schema.nullish(),
-  );
+/** A member that null and `Delete` remove: null then. */
+const orRemoval = <S extends z.ZodType>(schema: S) =>
+  z.preprocess((value) => (isDeletion(value) ? null : value), schema.nullish());
+const emptyAsNull = (value: unknown) => (value === '' ? null : value);
 
 const acl = refusedAs(
   orRemoval(
@@ -39,20 +38,17 @@ const acl = refusedAs(
 
 const text = z.string().max(255);
 
-const removable = <S extends z.ZodType>(schema: S) => orRemoval(schema, { isEmpty: true });
+/** The same, where an empty text removes it too. */
+const removable = <S extends z.ZodType>(schema: S) => z.preprocess(emptyAsNull, orRemoval(schema));
 const formed = (form: keyof typeof textForms) =>
   z.string(`must be ${textRules[form]}`).regex(textForms[form], `must be ${textRules[form]}`);
 const removableText = (form: keyof typeof textForms) => removable(formed(form));
 
 /** A member that names the device: an empty text counts as absent. */
-const lasting = <S extends z.ZodType>(schema: S) =>
-  z.preprocess((value) => (value === '' ? null : value), schema.nullish());
+const lasting = <S extends z.ZodType>(schema: S) => z.preprocess(emptyAsNull, schema.nullish());
 /** The same in a change: its removal is refused with a code of its own. */
 const unchanged = <S extends z.ZodType>(schema: S) =>
-  describedBy(
-    z.preprocess((value) => (value === '' ? null : value), z.union([deletion, schema]).nullish()),
-    lasting(schema),
-  );
+  describedBy(z.preprocess(emptyAsNull, z.union([deletion, schema]).nullish()), lasting(schema));
 
 const badgeRule = `must be a whole number from -${lastBadge} to ${lastBadge}`;
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { unstorableText } from '../../../shared/domain/json.ts';
-import { jsonObject, jsonValue } from '../../../shared/domain/json-schema.ts';
+import { jsonValue } from '../../../shared/domain/json-schema.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { numberOnly, phone, ttlMinutes } from '../../requests/accounts.ts';
-import { optional } from '../../requests/checked.ts';
+import { optional, presentMembers } from '../../requests/checked.ts';
 import { json, route, smallBody } from '../../route.ts';
 
 const text = optional(
@@ -42,9 +42,7 @@ export default [
     reply: empty,
     refusals: [...ofCodeRequest],
     handle: async ({ app, isMaster, remoteAddress, body }, { sms }) => {
-      const sent = Object.entries(body).filter(([, value]) => value !== undefined);
-      const values = jsonObject.parse(Object.fromEntries(sent));
-      await sms.request({ app, isMaster, ipAddress: remoteAddress }, body, values);
+      await sms.request({ app, isMaster, ipAddress: remoteAddress }, body, presentMembers(body));
       return json({});
     },
   }),

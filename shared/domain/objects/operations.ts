@@ -67,6 +67,9 @@ export function isOperation(value: unknown): value is JsonObject {
   return isJsonObject(value) && Object.hasOwn(value, '__op');
 }
 
+/** Tells whether a value is the operation that removes a member. */
+export const isDeletion = (value: unknown): boolean => isOperation(value) && value.__op === 'Delete';
+
 function operated(current: Json | undefined, operation: JsonObject, depth: number): Json | undefined {
   switch (operation.__op) {
     case 'Delete':

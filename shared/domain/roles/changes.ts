@@ -2,7 +2,7 @@ import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl, roleName } from '../objects/acl.ts';
 import { memberPath } from '../objects/member-path.ts';
-import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
+import { applyWrites, isDeletion, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import { checkFields } from '../users/members.ts';
 import { isRelationName, type MemberStep, readMemberSteps } from './members.ts';
@@ -77,8 +77,7 @@ export function readRoleName(value: Json | undefined): string {
 }
 
 function readRoleAcl(value: Json): Acl {
-  const isGone = value === null || (isOperation(value) && value.__op === 'Delete');
-  if (isGone) throw aclRequired();
+  if (value === null || isDeletion(value)) throw aclRequired();
   return readAcl(value);
 }
 

@@ -1,6 +1,6 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
-import { isOperation } from '../objects/operations.ts';
+import { isDeletion, isOperation } from '../objects/operations.ts';
 import { canonicalValue, isMemberName } from '../objects/typed-values.ts';
 
 /** Third-party authorization data by platform (protocol/users.md#third-party-accounts). */
@@ -73,8 +73,7 @@ export function readAuthData(value: unknown): AuthDataChanges {
  */
 export function readChange(platform: string, value: unknown): JsonObject | null {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
-  const isDeletion = isOperation(value) && value.__op === 'Delete';
-  return value === null || isDeletion ? null : readEntry(platform, value);
+  return value === null || isDeletion(value) ? null : readEntry(platform, value);
 }
 
 /** Reads one platform's entry. Throws as `readAuthData`. */

@@ -2,7 +2,7 @@ import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl } from '../objects/acl.ts';
 import { memberPath } from '../objects/member-path.ts';
-import { applyWrites, isOperation, type Write } from '../objects/operations.ts';
+import { applyWrites, isDeletion, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type AuthDataChanges,
@@ -97,11 +97,9 @@ interface Submitted {
   value: Json;
 }
 
-const isDelete = (value: Json): boolean => isOperation(value) && value.__op === 'Delete';
-
 /** Reads a built-in member, which is set or deleted as a whole. Returns false when `name` is a custom one. */
 function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Submitted): boolean {
-  const isDeleted = value === null || isDelete(value);
+  const isDeleted = value === null || isDeletion(value);
   switch (name) {
     case 'username':
       changes.username = readUsername(value);
@@ -135,7 +133,7 @@ function readAuthChange(
   if (deeper.length > 0) throw refuse('invalidKeyName', 'authData is changed by whole platforms.');
   if (platform !== undefined) {
     authData.set(platform, readChange(platform, value));
-  } else if (isDelete(value)) changes.isAuthDataCleared = true;
+  } else if (isDeletion(value)) changes.isAuthDataCleared = true;
   else if (value !== null) for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
 }
 

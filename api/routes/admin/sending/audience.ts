@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import type { Json } from '../../../../shared/domain/json.ts';
-import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { audience } from '../../../replies/admin/sending.ts';
 import { ofPush } from '../../../replies/refusals.ts';
-import { partParsedByService } from '../../../requests/checked.ts';
+import { partParsedByService, presentMembers } from '../../../requests/checked.ts';
 import { json, operatorBody, route } from '../../../route.ts';
 
 const members = {
@@ -44,10 +43,7 @@ export default [
     refusals: ['notFound', ...ofPush],
     handle: async ({ operator, params, body, prodHeader, gone }, { audience: audiences }) => {
       const { sample, clauses, ...asked } = body;
-      const sent = jsonObject.parse(
-        Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined)),
-      );
-      const request = { target: sent, sample, clauses, prodHeader, gone };
+      const request = { target: presentMembers(asked), sample, clauses, prodHeader, gone };
       return json(await audiences.count(operator, params.appId ?? '', request));
     },
   }),

@@ -54,14 +54,17 @@ export class SessionService {
 
   /**
    * Changes the password of the caller, who must send the old one. The session ends if the app's option requires it.
-   * Wrong passwords count together with failed logins. Throws 206 for any other caller, 201, 210, 211, 218, 219.
+   * Wrong passwords count together with failed logins. Throws 206 for any other caller, 210, 211, 218, 219.
    */
-  async updatePassword(caller: UserCaller, objectId: string, body: JsonObject): Promise<JsonObject> {
+  async updatePassword(
+    caller: UserCaller,
+    objectId: string,
+    { old_password: old, new_password: wanted }: { old_password: string; new_password: string },
+  ): Promise<JsonObject> {
     requireSelf({ ...caller, isMaster: false }, objectId);
     const { app } = caller;
     const { passwords, locks } = this.#parts;
-    const old = requirePassword(body.old_password);
-    const password = readPassword(requirePassword(body.new_password));
+    const password = readPassword(wanted);
     const user = await findUser(this.#deps.db, app.appId, { key: { objectId } });
     if (!user) throw refuse('userNotFound');
     const target = { user, submitted: { kind: 'username', value: user.username } } as const;
@@ -89,11 +92,4 @@ export class SessionService {
       return { updatedAt: updatedAt.toISOString(), objectId, sessionToken: token };
     });
   }
-}
-
-/** Returns a submitted password. Throws 201 when it is missing, 218 when it is not a text. */
-function requirePassword(value: unknown): string {
-  if (value === undefined || value === null || value === '') throw refuse('passwordMissing');
-  if (typeof value !== 'string') throw refuse('invalidPassword');
-  return value;
 }
