@@ -175,7 +175,7 @@ describe('a database of another version', () => {
       retry: '5',
       body: { code: 503, error: 'The service is starting.' },
     });
-    // A device that comes back meanwhile is refused too; without an answer it would wait for its own time-out.
+    // A device that comes back now is refused too: without an answer it waits for its own time-out.
     expect(await statusOfUpgrade(port)).toBe(503);
     await migrate(database.url);
     await starting;
