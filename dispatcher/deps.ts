@@ -13,7 +13,6 @@ import type { PushCache } from './delivery/push-cache.ts';
 import type { AudienceSizes } from './planning/audience-sizes.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
-import type { PushCloser } from './recording/push-closer.ts';
 import type { SenderPool } from './sending/pool.ts';
 
 /** Dependencies of everything that a dispatcher does; `open-deps.ts` opens them. */
@@ -28,7 +27,6 @@ export interface DispatcherDeps {
   breakers: Breakers;
   freezes: Freezes;
   gatewayUsage: GatewayUsage;
-  closer: PushCloser;
   pushCache: PushCache;
   audienceSizes: AudienceSizes;
   scans: ScanShare;

@@ -42,15 +42,10 @@ export async function deliverBatch(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<JobEnd> {
-  deps.closer.begin(ids.pushId);
-  try {
-    // A push that is paused, resumed or cancelled while a batch is in work changes the decision.
-    for (;;) {
-      const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, context));
-      if (end !== 'changed') return end;
-    }
-  } finally {
-    if (deps.closer.end(ids.pushId)) await closePush(deps, ids);
+  // A push that is paused, resumed or cancelled while a batch is in work changes the decision.
+  for (;;) {
+    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, context));
+    if (end !== 'changed') return end;
   }
 }
 
@@ -82,14 +77,22 @@ async function recordDecision(
   switch (decision.kind) {
     case 'settle':
       await recordUnsent(deps, batch, decision);
-      deps.closer.markSettled(batch.ids.pushId);
-      return 'done';
+      return closeIfLast(deps, batch);
     case 'postpone':
       await recordPostponed(deps, batch, decision);
       return 'done';
     case 'hold':
       return holdBatch(deps, batch);
   }
+}
+
+/**
+ * Closes the push if the settled batch is the last one. The planning job closes a push that it
+ * delivers itself, together with its own end.
+ */
+async function closeIfLast(deps: DispatcherDeps, { ids, job }: BatchInWork): Promise<'done'> {
+  if (job) await closePush(deps, ids);
+  return 'done';
 }
 
 interface SendContext extends DeliverContext {
@@ -103,7 +106,7 @@ async function sendAndRecord(
   batch: BatchInWork,
   context: SendContext,
 ): Promise<RoundEnd> {
-  const { appId, pushId } = batch.ids;
+  const { appId } = batch.ids;
   const { connector, profile } = batch.stored;
   if (context.slot && context.slot.durationMs >= longSlotMs) context.permit?.release();
   for (;;) {
@@ -116,10 +119,7 @@ async function sendAndRecord(
     );
     const isSettled = await recordResult(deps, batch, sent);
     await firstSend.end();
-    if (isSettled) {
-      deps.closer.markSettled(pushId);
-      return 'done';
-    }
+    if (isSettled) return closeIfLast(deps, batch);
     const { isInterrupted, hasUnsent } = sent.result;
     if (isInterrupted && !context.signal.aborted && !deps.pool.isStopping) return 'changed';
     if (!hasUnsent || context.signal.aborted) return 'again';

@@ -63,8 +63,6 @@ export interface WrittenPage {
  * end of the planning job, unless that delivers the push.
  */
 export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<WrittenPage> {
-  const { push } = plan;
-  deps.closer.forgetSettled(push.id);
   const through = step.page.lastId || step.mark;
   const whole = await writeWhole(deps, plan, { ...step, through });
   if (whole) return { through, batchIds: whole };

@@ -136,17 +136,14 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
   return 'done';
 }
 
-/** Runs one turn of planning and records its time; the push is not closed before its end. */
+/** Runs one turn of planning and records its time. */
 async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
-  const { clock, closer, metrics } = deps;
-  const { appId, id } = plan.push;
+  const { clock, metrics } = deps;
   const startedAtMs = clock.monotonicMs();
-  closer.begin(id);
   try {
     return await writeBatches(deps, plan, signal);
   } finally {
     metrics.planningSeconds.observe((clock.monotonicMs() - startedAtMs) / 1000);
-    if (closer.end(id)) await closePush(deps, { appId, pushId: id });
   }
 }
 
@@ -257,14 +254,7 @@ async function deliverInline(
   const only = open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
   const deliver = (batchId: number) =>
     deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only });
-  // The push is closed once, together with the end of the job.
-  deps.closer.begin(pushId);
-  try {
-    if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
-    if (!only?.isEnded) await closePush(deps, job.data, job);
-    deps.closer.forgetSettled(pushId);
-    return 'done';
-  } finally {
-    if (deps.closer.end(pushId)) await closePush(deps, job.data);
-  }
+  if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
+  if (!only?.isEnded) await closePush(deps, job.data, job);
+  return 'done';
 }

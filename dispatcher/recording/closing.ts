@@ -14,7 +14,7 @@ const countedFrom = 100;
 type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
 
 /**
- * Closes a push if all its batches are settled; called after the last one in work (`PushCloser`). Also deletes the
+ * Closes a push if all its batches are settled; called after each of them. Also deletes the
  * installations with invalid tokens. `job`: the planning job of the push, which ends then.
  */
 export async function closePush(

@@ -21,7 +21,6 @@ import { batchesPerThread, longestScanMs, scansPerApp, singlesAtOnce, warmScans 
 import { AudienceSizes } from '../planning/audience-sizes.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
-import { PushCloser } from '../recording/push-closer.ts';
 import { SenderPool } from '../sending/pool.ts';
 
 interface Opened {
@@ -68,7 +67,6 @@ export async function openDeps(
     breakers,
     freezes: new Freezes(db, clock),
     gatewayUsage,
-    closer: new PushCloser(),
     pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
