@@ -2,16 +2,15 @@ import { connectors } from '../../connectors/registry.ts';
 import { Batcher } from '../../shared/batcher.ts';
 import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type Batch, type BatchKey, findBatches } from '../../shared/db/tables/batches.ts';
+import type { BatchKey } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
-import { loadRecipients, type RecipientGroup, type TokenField } from '../../shared/db/tables/recipients.ts';
+import { type LoadedBatch, loadBatches, type TokenField } from '../../shared/db/tables/recipients.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { DeliverTask } from './task.ts';
 
 /** Rows of a batch; undefined where they were deleted. */
 export interface BatchRows {
-  batch: Batch | undefined;
-  groups: RecipientGroup[];
+  loaded: LoadedBatch | undefined;
   push: Push | undefined;
 }
 
@@ -27,22 +26,19 @@ type LoadedKey = BatchKey & Pick<DeliverTask, 'size'>;
  */
 export class BatchLoader {
   readonly #db: Database;
-  readonly #batches: Batcher<LoadedKey, Batch | undefined>;
-  readonly #recipients: Record<TokenField, Batcher<LoadedKey, RecipientGroup[]>>;
+  readonly #batches: Record<TokenField, Batcher<LoadedKey, LoadedBatch | undefined>>;
 
   /** `concurrency`: statements of one kind at the same time. */
   constructor(db: Database, concurrency: number) {
-    const shared = <R>(run: (keys: LoadedKey[]) => Promise<R[]>) =>
-      new Batcher<LoadedKey, R>({
+    const ofField = (field: TokenField) =>
+      new Batcher<LoadedKey, LoadedBatch | undefined>({
         ...{ concurrency, size: mostRecipients, weightOf: ({ size }: LoadedKey) => size },
-        run,
-        runOne: async (key) => (await run([key]))[0] as R,
+        run: (keys) => loadBatches(db, keys, field),
+        runOne: async (key) => (await loadBatches(db, [key], field))[0],
         isShared: isConnectionFailure,
       });
-    const ofField = (field: TokenField) => shared((keys) => loadRecipients(db, keys, field));
     this.#db = db;
-    this.#batches = shared((keys) => findBatches(db, keys));
-    this.#recipients = {
+    this.#batches = {
       deviceToken: ofField('deviceToken'),
       registrationId: ofField('registrationId'),
       installationId: ofField('installationId'),
@@ -53,11 +49,10 @@ export class BatchLoader {
   async load({ appId, batchId, pushId, connector, size, known }: DeliverTask): Promise<BatchRows> {
     const key = { appId, batchId, size };
     const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
-    const [batch, groups, push] = await Promise.all([
-      this.#batches.run(key),
-      this.#recipients[tokenField].run(key),
+    const [loaded, push] = await Promise.all([
+      this.#batches[tokenField].run(key),
       known?.push ?? findPush(this.#db, appId, pushId),
     ]);
-    return { batch, groups, push };
+    return { loaded, push };
   }
 }

@@ -106,14 +106,14 @@ export class BatchSender {
     // Before the push is read: a later pause or cancellation changes the counter.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
     this.#interruptCount = known?.interruptCount ?? interrupts;
-    const [{ batch, groups, push }, app] = await Promise.all([
+    const [{ loaded, push }, app] = await Promise.all([
       loader.load(this.#task),
       appCache.app(appId),
       // For the sender, which would read them after the batch.
       appCache.profiles(appId),
     ]);
-    if (!batch || !push) throw new Error('the batch was deleted');
-    const open = { batch, groups, tally: new Tally(batch, app?.options.unknownOutcome) };
+    if (!loaded || !push) throw new Error('the batch was deleted');
+    const open = { ...loaded, tally: new Tally(loaded.batch, app?.options.unknownOutcome) };
     this.#isInterrupted = push.state !== 'sending' || interrupts !== this.#interruptCount;
     if (!this.#isInterrupted) await this.#send(open, push);
     return this.#result(open);

@@ -6,9 +6,9 @@ import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { AppCache } from '../../shared/db/app-cache.ts';
 import { Database, type Handle } from '../../shared/db/pool.ts';
-import { checkpointBatch, findBatch } from '../../shared/db/tables/batches.ts';
+import { checkpointBatch } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
-import { loadRecipients, type RecentProfile } from '../../shared/db/tables/recipients.ts';
+import { loadBatches, type RecentProfile } from '../../shared/db/tables/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
 import { secureContextTrusting } from '../../shared/http/trust.ts';
@@ -114,8 +114,7 @@ async function runBatchStatements(connection: Handle): Promise<void> {
   await apps.app(batch.appId);
   await apps.profiles(batch.appId);
   await findPush(connection, batch.appId, batch.pushId);
-  await findBatch(connection, batch.appId, batch.id);
-  await loadRecipients(connection, [{ appId: '', batchId: 0 }], 'deviceToken');
+  await loadBatches(connection, [{ appId: '', batchId: 0 }], 'deviceToken');
   await checkpointBatch(connection, batch, new RecipientStates(new Uint8Array(1)), []);
 }
 

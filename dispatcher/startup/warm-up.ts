@@ -7,7 +7,7 @@ import { listFreezes } from '../../shared/db/tables/apps.ts';
 import { findBatchesWithoutJob, lockBatch } from '../../shared/db/tables/batches.ts';
 import { readBreakerOverrides } from '../../shared/db/tables/gateways.ts';
 import { advancePlanning, countOpenPushes } from '../../shared/db/tables/push-progress.ts';
-import { findRecentProfiles, loadRecipients } from '../../shared/db/tables/recipients.ts';
+import { findRecentProfiles, loadBatches } from '../../shared/db/tables/recipients.ts';
 import { targetPageQuery } from '../../shared/query/targets/targets.ts';
 import { deliverJob } from '../../shared/queue/jobs.ts';
 import { highestPriority } from '../../shared/queue/queue-sql.ts';
@@ -112,7 +112,7 @@ export async function runScanStatements(connection: Handle): Promise<void> {
   const order = { ...noContent, target };
   const { text, values } = targetPageQuery(app, order, { afterId: 0, nowMs: 0, size: pageSize });
   await connection.query(text, values);
-  await loadRecipients(connection, [none], 'deviceToken');
+  await loadBatches(connection, [none], 'deviceToken');
 }
 
 const noContent = {

@@ -61,15 +61,16 @@ export interface Batch {
   language: string | null;
 }
 
-const batchColumns = membersOf(
-  'b',
-  `app_id, id, push_id, connector, profile, recipients, badges, settled, moved, is_settled, attempt,
-  tries, unanswered, expires_at, language`,
-);
+/** Columns of a batch: those of a few bytes, and those with an entry for each recipient. */
+export const batchColumns = {
+  short:
+    'app_id, id, push_id, connector, profile, is_settled, attempt, tries, unanswered, expires_at, language',
+  ofRecipients: 'recipients, badges, settled, moved',
+};
 
-type BatchRow = Omit<Batch, 'states' | 'retried'> & { settled: Buffer | null; moved: number[] | null };
+export type BatchRow = Omit<Batch, 'states' | 'retried'> & { settled: Buffer | null; moved: number[] | null };
 
-const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
+export const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
   ...batch,
   states: RecipientStates.ofRow({ settled, moved }, batch.recipients.length),
   retried: moved ?? [],
@@ -150,24 +151,14 @@ export interface BatchKey {
 /** Returns keys as two parameters. */
 export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => listsOf(keys, 'appId', 'batchId');
 
-const findStatement = new AppStatement(
-  3,
-  (andApp) => `SELECT ${batchColumns} FROM unnest($1::text[], $2::bigint[]) AS k (app_id, id)
-     JOIN push_batch b ON b.app_id = k.app_id AND b.id = k.id WHERE true${andApp('b')}`,
-  { isPrepared: true },
-);
+/** SQL that reads a batch. */
+const readText = `SELECT ${membersOf('b', `${batchColumns.short}, ${batchColumns.ofRecipients}`)}
+  FROM push_batch b WHERE app_id = $1 AND id = $2`;
 
-/** Reads batches; undefined for a batch that was deleted. */
-export async function findBatches(db: Handle, keys: readonly BatchKey[]): Promise<(Batch | undefined)[]> {
-  const found = await findStatement.rowsById<BatchRow, BatchKey>(db, keys, batchKeyValues);
-  return keys.map(({ batchId }) => {
-    const row = found.get(batchId);
-    return row && toBatch(row);
-  });
-}
-
-export async function findBatch(db: Handle, appId: string, batchId: number): Promise<Batch | undefined> {
-  return (await findBatches(db, [{ appId, batchId }]))[0];
+/** Reads a batch; undefined if it was deleted. */
+export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
+  const row = await query(db).row<BatchRow>(readText, [appId, id]);
+  return row && toBatch(row);
 }
 
 /** Returns open batches without a job: a resumed small push sends them itself. */
@@ -265,10 +256,7 @@ const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: Se
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const row = await query(tx).row<BatchRow>(
-    `SELECT ${batchColumns} FROM push_batch b WHERE app_id = $1 AND id = $2 AND NOT is_settled FOR UPDATE`,
-    [appId, id],
-  );
+  const row = await query(tx).row<BatchRow>(`${readText} AND NOT is_settled FOR UPDATE`, [appId, id]);
   return row && toBatch(row);
 }
 

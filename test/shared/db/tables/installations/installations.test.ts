@@ -6,7 +6,7 @@ import {
   updateInstallation,
   updateInstallationVersion,
 } from '../../../../../shared/db/tables/installations.ts';
-import { loadRecipients, savedAtMs } from '../../../../../shared/db/tables/recipients.ts';
+import { loadBatches, savedAtMs } from '../../../../../shared/db/tables/recipients.ts';
 import {
   changedDraft,
   parseInstallationChanges,
@@ -66,7 +66,8 @@ test('recipients are loaded with their tokens and save times, even if a token co
       hasJob: true,
     } as const;
     const [batchId = 0] = await insertBatches(db, appId, 1, [batch]);
-    const [groups = []] = await loadRecipients(db, [{ appId, batchId }], 'registrationId');
+    const [loaded] = await loadBatches(db, [{ appId, batchId }], 'registrationId');
+    const groups = loaded?.groups ?? [];
     return new Map(
       groups.flatMap((group) =>
         group.ids.map((id, place) => [id, [group.tokens[place], savedAtMs(group, place)]] as const),
