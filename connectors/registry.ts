@@ -9,7 +9,7 @@ import type { Connector, CredentialReport } from './contract/connector.ts';
 import { type CredentialGuide, commonMembers, foreignFile } from './contract/guide.ts';
 import { fcm, vendorG } from './fcm/index.ts';
 import { guideOf } from './guides.ts';
-import { parseObject } from './kit/json.ts';
+import { parseObject } from './kit/values.ts';
 import { honor } from './vendors/honor/index.ts';
 import { huawei } from './vendors/huawei/index.ts';
 import { meizu } from './vendors/meizu/index.ts';

@@ -6,18 +6,21 @@ import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
-import { contentRefused, unfitMember } from '../kit/content-reasons.ts';
-import { oneNumber, oneWord, text } from '../kit/values.ts';
+import { contentRefused, oneNumber, oneWord, text, unfitMember } from '../kit/values.ts';
 import {
+  type ApsForm,
   as,
+  defaultPushType,
   isShowing,
   notificationMembers,
   PayloadError,
+  type Priority,
+  pushTypeOf,
+  pushTypes,
   showingMembers,
   withoutEmpty,
   withTitle,
 } from './aps.ts';
-import { type ApsForm, defaultPushType, type Priority, pushTypeOf, pushTypes } from './push-types.ts';
 
 /** Rendered push, the part that all recipients share. */
 export interface ApnsPayload extends Omit<ApnsText, 'text' | 'bytes' | 'maxBytes'> {

@@ -6,9 +6,9 @@ import type {
   PushMessage,
   RouteTraits,
 } from '../contract/connector.ts';
+import { pushTypeOf, sendableTopic } from './aps.ts';
 import { type ApnsCredentials, certificateTopicsOf, topicsOf } from './credentials.ts';
 import { pushTypeIn } from './payload.ts';
-import { pushTypeOf, sendableTopic } from './push-types.ts';
 
 type Candidate = NamedCredentials<ApnsCredentials>;
 

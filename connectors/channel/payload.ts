@@ -2,7 +2,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/js
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
 import { flagIn } from '../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
-import { contentRefused } from '../kit/content-reasons.ts';
+import { contentRefused } from '../kit/values.ts';
 
 /** Members that are texts on Android (protocol/push.md#android-content). */
 const textMembers = ['alert', 'title', 'action'];

@@ -4,22 +4,161 @@
  * A connector takes recipients and reports one result for each, as data. It tries once, never throws for a response, and
  * knows neither queue nor database; time and retries belong to the dispatcher.
  */
+
 import type { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
+import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.ts';
 import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
-import type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
-import type { EqualRefusals } from './equal-refusals.ts';
-import type { PushMessage, Recipient } from './message.ts';
-import type { ReceiptCall, ReceiptsResult } from './receipt.ts';
-import type { DayQuota, TokenStore } from './shared-state.ts';
+import type { AttemptResult, EqualRefusals, GatewayCall, Report } from './attempt-result.ts';
+
+/** Parts of a push that all recipients share. Built once per push; objects for single device types are not merged yet. */
+export interface PushMessage {
+  /** Public id of the push record, 16 alphanumerics. */
+  objectId: string;
+  /** `data` as the caller sent it. */
+  data: JsonObject;
+  prod: 'dev' | 'prod';
+  /** `topic` and `pgw_team_id` of the push body, for installations without their own. */
+  topic?: string;
+  teamId?: string;
+  /** Android notification channel (`_notificationChannel` or, for lists of devices, `channel`). */
+  notificationChannel?: string;
+  /** Channels the push was addressed to. */
+  channels?: string[];
+  /** Epoch milliseconds. */
+  expiresAtMs: number;
+  createdAtMs: number;
+}
+
+/** Fields of a push record that make up its message. */
+export interface MessageSource {
+  objectId: string;
+  pushOrder: PushOrder;
+  expiresAt: Date;
+  createdAt: Date;
+}
+
+/** Builds the message of a push. */
+export function toPushMessage({ objectId, pushOrder, expiresAt, createdAt }: MessageSource): PushMessage {
+  const target = originalTarget(pushOrder);
+  const channels = target.kind === 'query' ? target.channels : null;
+  return {
+    objectId,
+    data: pushOrder.data,
+    prod: pushOrder.prod,
+    ...(pushOrder.topic === null ? {} : { topic: pushOrder.topic }),
+    ...(pushOrder.teamId === null ? {} : { teamId: pushOrder.teamId }),
+    ...(pushOrder.notificationChannel === null ? {} : { notificationChannel: pushOrder.notificationChannel }),
+    ...(channels === null ? {} : { channels }),
+    expiresAtMs: expiresAt.getTime(),
+    createdAtMs: createdAt.getTime(),
+  };
+}
+
+/** One device of a batch, loaded by the worker thread that sends to it. */
+export interface Recipient {
+  /** Place in the batch, the argument of `report`. */
+  index: number;
+  /** Internal id of the installation. */
+  id: string;
+  /** Device token, registration id or installation id, by connector (`tokenField`). */
+  deviceToken: string;
+  deviceType: string;
+  /** `vendor` in the installation's spelling: `mi` and `mi-intl` are different regions. */
+  vendor?: string | null;
+  topic: string | null;
+  teamId: string | null;
+  /** Value to send when `badge` is `Increment`; counted once per push before the first attempt. */
+  badge: number | null;
+}
+
+// Delivery receipts that gateways send to `/callbacks/:connector/:appId/:secret`. A connector parses its gateway's format;
+// the route counts them and retires dead tokens.
+
+/** Incoming call; only the secret in its URL identifies the caller. */
+export interface ReceiptCall {
+  /** Lower-case names. */
+  headers: Readonly<Record<string, string>>;
+  /** Body before any decoding, the input of signatures. */
+  body: string;
+  /** When it arrived, in epoch milliseconds; undefined for a kept call of a version before that. */
+  receivedAtMs?: number | undefined;
+}
+
+export type ReceiptEvent =
+  /** The message reached the device. */
+  | 'delivered'
+  | 'clicked'
+  /** The gateway says that this very token is invalid. */
+  | 'dead_token'
+  /** The user switched notifications off, or was away for long: the token stays. */
+  | 'suspended'
+  /** Accepted by the gateway but not shown: a quota, a filter, expiry. */
+  | 'undelivered';
+
+/** Report of a gateway on one device and one message. */
+export interface Receipt {
+  /** Public id of the push, as passed with the message; null if the gateway does not return it. */
+  objectId: string | null;
+  /** The gateway's id of the message, as in the `sent` result. */
+  messageId: string | null;
+  /** Registration id. */
+  deviceToken: string;
+  event: ReceiptEvent;
+  /** The gateway's code, as text. */
+  code: string;
+  /** Time of the event in epoch milliseconds; null if unknown. */
+  atMs: number | null;
+  /** `dead_token` that may be wrong: it counts only if another message gets the same receipt. */
+  needsConfirmation?: true;
+}
+
+/** Receipts of one call and the reply that the gateway expects, or the reason why the call is refused. */
+export type ReceiptsResult =
+  | { ok: true; receipts: Receipt[]; reply?: JsonObject }
+  | { ok: false; status: 400 | 401; error: string };
+
+/** State that senders share across threads and dispatchers. The worker provides it; connectors know no database. */
+
+/** Access token, stored for all threads and dispatchers. */
+export interface StoredToken {
+  value: string;
+  /** Epoch milliseconds. */
+  madeAtMs: number;
+  expiresAtMs: number;
+  /** Fetched because the gateway had refused the previous token. */
+  isReplacement: boolean;
+}
+
+/**
+ * Stores the access tokens of one app and connector for all threads and dispatchers
+ * (develop/architecture.md#access-tokens). `credential` is any text that differs between credentials; only a digest of it
+ * is stored. Rejects if the database is unreachable.
+ */
+export interface TokenStore {
+  read(credential: string): Promise<StoredToken | null>;
+  /** Resolves to true if the caller alone may renew the token, for `leaseMs` at most. */
+  claim(credential: string, leaseMs: number): Promise<boolean>;
+  /** Stores a token and ends the claim. */
+  keep(credential: string, token: StoredToken): Promise<void>;
+  /** Ends the claim without a new token. */
+  release(credential: string): Promise<void>;
+}
+
+/**
+ * Day quotas of one profile: once the gateway says that the quota of a message class is used up, no thread of any
+ * dispatcher sends in this class before midnight China time. Rejects if the database is unreachable.
+ */
+export interface DayQuota {
+  /** Resolves to the reason why this class is closed for today, or null. */
+  closed(messageClass: string): Promise<string | null>;
+  close(messageClass: string, reason: string): Promise<void>;
+}
 
 export type { AttemptResult, GatewayCall, Report } from './attempt-result.ts';
-export { type MessageSource, type PushMessage, type Recipient, toPushMessage } from './message.ts';
-export type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from './receipt.ts';
-export type { DayQuota, StoredToken, TokenStore } from './shared-state.ts';
 
 export interface SendRequest {
   /** Internal id of the push, for the message store; gateways get `message.objectId`. */

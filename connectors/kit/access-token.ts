@@ -8,8 +8,8 @@ import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/js
 import type { Hint } from '../../shared/domain/reasons.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
-import { parseObject } from './json.ts';
 import { profileError, type ResponseRule, retry, unanswered, waits } from './response-rules.ts';
+import { parseObject } from './values.ts';
 
 /** Access token of a gateway. `lifetimeMs`: how long to use it, possibly less than granted. */
 export interface TokenGrant {

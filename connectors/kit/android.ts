@@ -14,7 +14,7 @@ import {
   type PushMessage,
   type Rendering,
 } from '../contract/connector.ts';
-import { contentRefused, tooLong, unfitMember } from './content-reasons.ts';
+import { charsOf, contentRefused, tooLong, unfitMember } from './values.ts';
 
 export interface AndroidContent {
   /** Text of the notification; empty if the message is silent or the vendor's body is native. */
@@ -169,13 +169,6 @@ function check(
 }
 
 const invalid = (error: string): { ok: false; error: string } => ({ ok: false, error });
-
-/** Counts characters as gateways do: Unicode code points (protocol/gateways.md#text-lengths). */
-export const charsOf = (text: string): number => {
-  let chars = 0;
-  for (const _ of text) chars += 1;
-  return chars;
-};
 
 /** Returns the first characters of a text, without splitting surrogate pairs. */
 export const firstChars = (text: string, chars: number): string => [...text].slice(0, chars).join('');

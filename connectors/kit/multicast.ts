@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
+import { EqualRefusals } from '../contract/attempt-result.ts';
 import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
-import { EqualRefusals } from '../contract/equal-refusals.ts';
 import type { AccessTokens } from './access-token.ts';
 import {
   attemptResult,

@@ -2,10 +2,30 @@
  * Types of the members that gateways take. A type converts plain forms
  * (protocol/push.md#plain-forms) and refuses what the gateway would refuse. Pure.
  */
-import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
-import { charsOf } from './android.ts';
-import { parseObject } from './json.ts';
+import { reasonAs } from '../../shared/domain/reasons.ts';
+
+/** Merges two objects recursively; the second one wins, and its nulls remove members. Changes neither. */
+export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
+  const merged = new Map<string, Json>(Object.entries(base));
+  for (const [name, value] of Object.entries(over)) {
+    const known = merged.get(name);
+    if (value === null) merged.delete(name);
+    else merged.set(name, isJsonObject(known) && isJsonObject(value) ? deepMerge(known, value) : value);
+  }
+  return Object.fromEntries(merged);
+}
+
+/** Returns the JSON object in a text; undefined when the text is something else. */
+export function parseObject(text: string): JsonObject | undefined {
+  try {
+    const value = parseExactly(text);
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
 
 export interface ValueType {
   /** Expected value in words, as they follow "must be". */
@@ -173,3 +193,26 @@ export const refined = (base: ValueType, isRight: (value: Json) => boolean, expe
     const read = base.read(value);
     return read !== undefined && isRight(read) ? read : undefined;
   });
+
+/** Counts characters as gateways do: Unicode code points (protocol/gateways.md#text-lengths). */
+export const charsOf = (text: string): number => {
+  let chars = 0;
+  for (const _ of text) chars += 1;
+  return chars;
+};
+
+/** Returns the reason of a wrong member of a push. `rule`: what it must be or have. */
+export const unfitMember = (member: string, rule: string): string =>
+  reasonAs(`${member} ${rule}`, 'memberUnfit', { member });
+
+/** Returns the reason of a text that is too long for a gateway. */
+export const tooLong = (member: string, mostChars: number, connector: string): string =>
+  reasonAs(`${member} must have at most ${mostChars} characters for ${connector}`, 'tooLong', {
+    member,
+    connector,
+  });
+
+/**
+ * Returns the reason of content that breaks a rule on several members, or on none that has a path.
+ */
+export const contentRefused = (text: string): string => reasonAs(text, 'contentRefused');

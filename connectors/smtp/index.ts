@@ -1,10 +1,51 @@
 import { createRequire } from 'node:module';
-import { reasonText } from '../../shared/domain/reasons.ts';
+import { reasonAs, reasonText } from '../../shared/domain/reasons.ts';
 import type { MailMessage, Provider, ProviderResult } from '../provider.ts';
-import { readFailure } from './errors.ts';
+
+/** Reasons by the library's error codes (nodemailer, "Error codes"); other codes are `error`. */
+const reasons = new Map([
+  ['ECONNECTION', 'connection_lost'],
+  ['ESOCKET', 'connection_lost'],
+  ['ECONNREFUSED', 'connect_failed'],
+  ['EDNS', 'connect_failed'],
+  ['ETIMEDOUT', 'timeout'],
+  ['ETLS', 'tls_failed'],
+  ['EAUTH', 'authentication'],
+  ['ENOAUTH', 'authentication'],
+  ['EOAUTH2', 'authentication'],
+  ['EENVELOPE', 'envelope'],
+  ['EMESSAGE', 'message'],
+  ['ESTREAM', 'message'],
+  ['EPROTOCOL', 'protocol'],
+]);
+
+/** Errors about this mail: final with a 5xx reply (RFC 5321 4.2.1). All other errors are temporary. */
+const mailErrors = new Set(['EENVELOPE', 'EMESSAGE']);
+
+function member(error: unknown, name: 'code' | 'responseCode'): unknown {
+  return typeof error === 'object' && error !== null && name in error
+    ? Object.getOwnPropertyDescriptor(error, name)?.value
+    : undefined;
+}
+
+/**
+ * Returns the result of a failed mail. Ignores the error's text, since servers quote the address in it. Retries after bad
+ * credentials, which the operator can fix while the mail waits.
+ */
+function readFailure(error: unknown): ProviderResult {
+  const code = String(member(error, 'code') ?? '');
+  const status = member(error, 'responseCode');
+  const known = reasons.get(code) ?? 'error';
+  const reason =
+    typeof status === 'number' && status >= 400 && status < 600
+      ? reasonAs(`${known}_${status}`, known, { status })
+      : known;
+  const isFinal = mailErrors.has(code) && (typeof status !== 'number' || status >= 500);
+  return isFinal ? { kind: 'refused', reason } : { kind: 'retry', reason, afterMs: null };
+}
 
 /** Options of the SMTP provider. */
-export interface SmtpOptions {
+interface SmtpOptions {
   /** `smtp://` (STARTTLS where offered) or `smtps://`, with user and password; `?from=` names the sender. */
   url: string;
   /** Host of PUBLIC_URL: for the sender's address where the URL names none, and for message ids. */
@@ -13,7 +54,7 @@ export interface SmtpOptions {
 }
 
 /** Timeouts of a connection. */
-export interface SmtpTiming {
+interface SmtpTiming {
   connectMs: number;
   greetingMs: number;
   /** Longest silence of the server during a mail. */

@@ -1,5 +1,5 @@
+import { EqualRefusals } from '../../connectors/contract/attempt-result.ts';
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
-import { EqualRefusals } from '../../connectors/contract/equal-refusals.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';

@@ -1,3 +1,4 @@
+import { z } from 'zod';
 import {
   createHttpClient,
   defaultHttpTiming,
@@ -6,13 +7,42 @@ import {
   type HttpTiming,
   jsonPost,
 } from '../../../shared/http/client.ts';
-import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type {
+  CredentialReport,
+  GatewayCheck,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
+import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { expired, reportAll, unrenderable } from '../../kit/response-rules.ts';
-import type { HonorCredentials } from './credentials.ts';
 import { bodyOf, limits, renderHonor } from './payload.ts';
 import { parseResponse, TokenErrorClassifier } from './responses.ts';
+
+/**
+ * Credentials of Honor (protocol/admin-api.md#credentials-of-a-push-profile). Without `badgeClass`, the entry activity, a
+ * device shows no badge (protocol/honor.md#message).
+ */
+export const honorCredentials = z.strictObject({
+  appId: secretText('appId'),
+  clientId: secretText('clientId'),
+  clientSecret: secretText('clientSecret'),
+  badgeClass: z
+    .string('badgeClass must be a text')
+    .regex(/^[A-Za-z][\w$.]{0,255}$/, 'badgeClass must be the full name of an activity')
+    .optional(),
+  ...common,
+  ...authEndpoint,
+});
+
+export type HonorCredentials = z.infer<typeof honorCredentials>;
+
+/** Reports on the credentials; secrets do not say when they expire. */
+export function inspectHonor({ ca }: HonorCredentials, nowMs: number): CredentialReport {
+  return { kind: 'secret', ...inspectTrust(ca, nowMs) };
+}
 
 const host = 'https://push-api.cloud.honor.com';
 const authHost = 'https://iam.developer.honor.com';

@@ -1,7 +1,6 @@
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { openHonor } from './client.ts';
-import { type HonorCredentials, honorCredentials, inspectHonor } from './credentials.ts';
+import { type HonorCredentials, honorCredentials, inspectHonor, openHonor } from './client.ts';
 import { bodyOf, can, type HonorPayload, limits, renderHonor, testLimit } from './payload.ts';
 import { readReceipts } from './receipts.ts';
 

@@ -4,8 +4,8 @@
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
+import { parseObject } from '../../kit/values.ts';
 
 const delivered = '40000002';
 const mostStatuses = 1000;

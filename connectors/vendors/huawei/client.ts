@@ -1,8 +1,13 @@
+/** Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed here for v3. */
+
+import { z } from 'zod';
+import type { Clock } from '../../../shared/clock.ts';
 import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import {
   createHttpClient,
   defaultHttpTiming,
+  formPost,
   type HttpClient,
   type HttpTiming,
   jsonPost,
@@ -10,21 +15,123 @@ import {
 import { bothForms } from '../../contract/attempt-result.ts';
 import type {
   AttemptResult,
+  CredentialReport,
   GatewayCheck,
   PushMessage,
   Rendering,
   Sender,
   SenderContext,
   SendRequest,
+  TokenStore,
 } from '../../contract/connector.ts';
-import type { AccessTokens } from '../../kit/access-token.ts';
+import {
+  authEndpoint,
+  common,
+  inspectTrust,
+  privateKeyText,
+  secretText,
+} from '../../contract/credentials.ts';
+import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { expired, failed, reportAll, unrenderable } from '../../kit/response-rules.ts';
-import type { HuaweiCredentials } from './credentials.ts';
+import { signJwt, skewS } from '../../kit/signed-jwt.ts';
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
-import { accessTokens, authHost, signedTokens } from './tokens.ts';
+
+/** Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members are dropped. */
+const serviceAccount = z.object(
+  {
+    project_id: secretText('project_id'),
+    key_id: secretText('key_id'),
+    sub_account: secretText('sub_account'),
+    private_key: privateKeyText('private_key', 'RSA'),
+  },
+  'serviceAccount must be the content of a service account file',
+);
+
+/**
+ * Credentials of Huawei (protocol/admin-api.md#credentials-of-a-push-profile). `serviceAccount` serves devices of HarmonyOS 5
+ * and newer; `callbackKey` and `callbackUser` are those of AppGallery Connect, for signed receipts.
+ */
+export const huaweiCredentials = z.strictObject({
+  appId: secretText('appId'),
+  appSecret: secretText('appSecret'),
+  /** Host of the intent that a tap opens. */
+  intentHost: z
+    .string('intentHost must be a text')
+    .regex(/^[A-Za-z0-9.-]{1,253}$/, 'intentHost must be a host name')
+    .optional(),
+  serviceAccount: serviceAccount.optional(),
+  callbackKey: secretText('callbackKey').optional(),
+  callbackUser: secretText('callbackUser').optional(),
+  ...common,
+  ...authEndpoint,
+});
+
+export type HuaweiCredentials = z.infer<typeof huaweiCredentials>;
+type HuaweiServiceAccount = z.infer<typeof serviceAccount>;
+
+/** Reports on the credentials; neither secrets nor service accounts say when they expire. */
+export function inspectHuawei({ ca, serviceAccount }: HuaweiCredentials, nowMs: number): CredentialReport {
+  return { kind: serviceAccount ? 'secret and service account' : 'secret', ...inspectTrust(ca, nowMs) };
+}
+
+const authHost = 'https://oauth-login.cloud.huawei.com';
+const tokenPath = '/oauth2/v3/token';
+/** Audience: Huawei's own URL even if the profile sets another (`authEndpoint`) (protocol/huawei.md#service-account). */
+const audience = `${authHost}${tokenPath}`;
+/** Huawei's recommendation; it refuses more than a day (80300036). */
+const lifetimeS = 3600;
+
+interface TokenDeps {
+  credentials: HuaweiCredentials;
+  store: TokenStore;
+  clock: Clock;
+  /** Client of the token call's host. */
+  client: HttpClient;
+}
+
+/**
+ * Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens stay valid after a
+ * renewal.
+ */
+function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
+  const { appId, appSecret, authEndpoint = authHost } = credentials;
+  const form = { grant_type: 'client_credentials', client_id: appId, client_secret: appSecret };
+  return new AccessTokens({
+    store,
+    clock,
+    credential: JSON.stringify(['v1', authEndpoint, appId, appSecret]),
+    fetch: async () =>
+      tokenFromReply(await client.request(formPost(tokenPath, form)), oauthGrant, 'huaweiToken'),
+  });
+}
+
+/** Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared by all senders. */
+function signedTokens(
+  account: HuaweiServiceAccount,
+  { store, clock }: Pick<TokenDeps, 'store' | 'clock'>,
+): AccessTokens {
+  const { project_id, key_id, sub_account, private_key } = account;
+  return new AccessTokens({
+    store,
+    clock,
+    credential: JSON.stringify(['v3', project_id, key_id, sub_account, private_key]),
+    fetch: async () => ({
+      ok: true,
+      value: await sign(account, Math.floor(clock.now() / 1000)),
+      lifetimeMs: (lifetimeS - skewS) * 1000,
+    }),
+  });
+}
+
+function sign({ key_id, sub_account, private_key }: HuaweiServiceAccount, nowS: number): Promise<string> {
+  return signJwt(
+    { algorithm: 'PS256', keyId: key_id, privateKey: private_key },
+    { iss: sub_account, aud: audience, nowS, lifetimeS },
+  );
+}
 
 const host = 'https://push-api.cloud.huawei.com';
 

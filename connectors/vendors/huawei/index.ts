@@ -1,8 +1,7 @@
 import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
 import type { HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { openHuawei } from './client.ts';
-import { type HuaweiCredentials, huaweiCredentials, inspectHuawei } from './credentials.ts';
+import { type HuaweiCredentials, huaweiCredentials, inspectHuawei, openHuawei } from './client.ts';
 import { bodyOf, can, type HuaweiPayload, limits, renderV1, testLimit } from './payload.ts';
 import { renderV3, v3Mistake } from './payload-v3.ts';
 import { readReceipts } from './receipts.ts';

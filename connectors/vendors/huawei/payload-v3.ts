@@ -7,9 +7,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
-import { unfitMember } from '../../kit/content-reasons.ts';
-import { deepMerge } from '../../kit/json.ts';
-import { objectOf, placedInV3 } from './members.ts';
+import { deepMerge, unfitMember } from '../../kit/values.ts';
 import {
   can,
   collapseId,
@@ -18,6 +16,8 @@ import {
   type HuaweiPayload,
   isTest,
   limits,
+  objectOf,
+  placedInV3,
   type RenderOptions,
   ttlSeconds,
 } from './payload.ts';

@@ -7,9 +7,8 @@ import { minuteMs } from '../../../shared/clock.ts';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/json.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
-import type { HuaweiCredentials } from './credentials.ts';
+import { parseObject } from '../../kit/values.ts';
 
 /** Status → event (protocol/huawei.md#receipts). */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>([
@@ -31,8 +30,14 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>(
 /** Huawei's older documents merge up to 1000 into one call. */
 const mostStatuses = 1000;
 
+/** Members of a profile by which Huawei signs its calls. */
+interface SigningKey {
+  callbackKey?: string | undefined;
+  callbackUser?: string | undefined;
+}
+
 /** Parses the receipts of one call; refuses it if profiles have keys and none matches the signature. */
-export function readReceipts(call: ReceiptCall, profiles: readonly HuaweiCredentials[]): ReceiptsResult {
+export function readReceipts(call: ReceiptCall, profiles: readonly SigningKey[]): ReceiptsResult {
   if (!isSigned(call, profiles))
     return { ok: false, status: 401, error: 'the signature of the receipts is missing, wrong or too old' };
   const statuses = parseObject(call.body)?.statuses;
@@ -79,7 +84,7 @@ function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean 
 /**
  * Checks the signature and its age. Without any key, only the secret in the URL protects the call.
  */
-function isSigned({ headers, receivedAtMs }: ReceiptCall, profiles: readonly HuaweiCredentials[]): boolean {
+function isSigned({ headers, receivedAtMs }: ReceiptCall, profiles: readonly SigningKey[]): boolean {
   const keyed = profiles.filter(({ callbackKey }) => callbackKey !== undefined);
   if (keyed.length === 0) return true;
   const members = new Map(

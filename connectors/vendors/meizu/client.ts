@@ -1,18 +1,54 @@
 /** Client of Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
+
 import { createHash } from 'node:crypto';
+import { z } from 'zod';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
-import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
+import type {
+  CredentialReport,
+  GatewayCheck,
+  Rate,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
+import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
-import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
-import { receiptUrl } from '../../kit/receipt-url.ts';
+import { receiptUrl } from '../../kit/receipts.ts';
 import { type ResponseRule, reportAll, ruleForReply, unrenderable } from '../../kit/response-rules.ts';
-import type { MeizuCredentials } from './credentials.ts';
-import { callRuleFor, targetRuleFor } from './errors.ts';
+import { parseObject } from '../../kit/values.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
 import { wantedReceipts } from './receipts.ts';
+import { callRuleFor, targetRuleFor } from './responses.ts';
+
+export const meizuCredentials = z.strictObject({
+  appId: secretText('appId'),
+  appSecret: secretText('appSecret'),
+  /**
+   * Token that was entered in Meizu's console with the URL for receipts, so the URL is registered. Meizu may lose messages
+   * with an unregistered URL (protocol/meizu.md#receipts); without this token messages have no URL.
+   */
+  receiptToken: secretText('receiptToken').optional(),
+  ...common,
+  ...authEndpoint,
+});
+
+export type MeizuCredentials = z.infer<typeof meizuCredentials>;
+
+/**
+ * Returns the rate: 200 a second unless Meizu granted more. It is unknown whether Meizu counts calls or devices
+ * (protocol/meizu.md#limits); counting devices satisfies both.
+ */
+export function rateOf({ ratePerSecond: perSecond = 200 }: Pick<MeizuCredentials, 'ratePerSecond'>): Rate {
+  return { perSecond, counts: 'recipients', burst: Math.ceil(perSecond / 10), rampMs: 0 };
+}
+
+/** Reports on the credentials; a secret does not say when it expires. */
+export function inspectMeizu({ ca }: MeizuCredentials, nowMs: number): CredentialReport {
+  return { kind: 'secret', ...inspectTrust(ca, nowMs) };
+}
 
 /** Host of mainland China (protocol/meizu.md#hosts); profiles set `endpoint` for other regions. */
 const host = 'https://server-api-push.meizu.com';

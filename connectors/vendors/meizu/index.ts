@@ -1,7 +1,6 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { openMeizu } from './client.ts';
-import { inspectMeizu, type MeizuCredentials, meizuCredentials, rateOf } from './credentials.ts';
+import { inspectMeizu, type MeizuCredentials, meizuCredentials, openMeizu, rateOf } from './client.ts';
 import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 

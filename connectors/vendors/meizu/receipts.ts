@@ -5,9 +5,8 @@
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/json.ts';
 import { textOf } from '../../kit/receipts.ts';
-import type { MeizuCredentials } from './credentials.ts';
+import { parseObject } from '../../kit/values.ts';
 
 const events: ReadonlyMap<number, ReceiptEvent> = new Map([
   [1, 'delivered'],
@@ -17,11 +16,13 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 /** Requests both events. */
 export const wantedReceipts = '3';
 
+/** Member of a profile that Meizu sends with its calls. */
+interface ReceiptKey {
+  receiptToken?: string | undefined;
+}
+
 /** Parses a call, which must have the token of a profile if there is one; ignores entries that are not receipts. */
-export function readMeizuReceipts(
-  { body }: ReceiptCall,
-  profiles: readonly Pick<MeizuCredentials, 'receiptToken'>[],
-): ReceiptsResult {
+export function readMeizuReceipts({ body }: ReceiptCall, profiles: readonly ReceiptKey[]): ReceiptsResult {
   const form = new URLSearchParams(body);
   if (!isFromMeizu(form.get('access_token') ?? '', profiles))
     return { ok: false, status: 401, error: 'access_token is not the one of any profile' };
@@ -33,7 +34,7 @@ export function readMeizuReceipts(
   return { ok: true, receipts };
 }
 
-function isFromMeizu(given: string, profiles: readonly Pick<MeizuCredentials, 'receiptToken'>[]): boolean {
+function isFromMeizu(given: string, profiles: readonly ReceiptKey[]): boolean {
   const tokens = profiles.flatMap(({ receiptToken }) => receiptToken ?? []);
   return tokens.length === 0 || tokens.map((token) => equalInConstantTime(token, given)).includes(true);
 }

@@ -3,25 +3,281 @@
  * which OPPO drops repeats; or, for some content, one saved message that is broadcast to lists of devices.
  */
 
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { hourMs } from '../../../shared/clock.ts';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import {
   createHttpClient,
+  formPost,
   type HttpClient,
   type HttpRequest,
   type HttpTiming,
 } from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
-import type { GatewayCheck, Sender, SenderContext, SendRequest } from '../../contract/connector.ts';
-import type { AccessTokens } from '../../kit/access-token.ts';
+import type {
+  CredentialReport,
+  GatewayCheck,
+  Rate,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../../contract/connector.ts';
+import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
+import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/access-token.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
-import { receiptUrl } from '../../kit/receipt-url.ts';
+import { receiptUrl } from '../../kit/receipts.ts';
 import { reportAll, unrenderable } from '../../kit/response-rules.ts';
-import { SavedMessages } from './broadcast.ts';
-import { baseUrlOf, type OppoCredentials, type OppoRegion, regionOf } from './credentials.ts';
-import { InvalidMessageDetector } from './errors.ts';
-import { encodeMessage, messagesTo } from './messages.ts';
 import { limits, type OppoPayload, renderOppo } from './payload.ts';
-import { parseResponse } from './responses.ts';
-import { accessTokens } from './tokens.ts';
+import { dataOf, InvalidMessageDetector, parseResponse, ruleFor } from './responses.ts';
+
+// Sends one message to many devices (protocol/oppo.md#broadcast): saves it once, then broadcasts it to lists of devices.
+
+interface Broadcast {
+  payload: OppoPayload;
+  deviceTokens: readonly string[];
+  token: string;
+  signal: AbortSignal;
+}
+
+/** Limit of remembered messages; evicted ones are saved again. */
+const maxSaves = 100;
+
+/** Messages that one sender saved, by content. OPPO limits saves per day (42). */
+class SavedMessages {
+  readonly #root: string;
+  readonly #post: (request: HttpRequest) => Promise<ExchangeResult>;
+  readonly #saves = new Map<string, Promise<ExchangeResult>>();
+
+  /** `root`: path of the notification calls; `post` sends one call and parses its response. */
+  constructor(root: string, post: (request: HttpRequest) => Promise<ExchangeResult>) {
+    this.#root = root;
+    this.#post = post;
+  }
+
+  /** Broadcasts a message to a list of devices; saves it first if necessary. */
+  async broadcast({ deviceTokens, payload, signal, token }: Broadcast): Promise<ExchangeResult> {
+    const key = keyOf(payload);
+    const saving = this.#save(key, payload, token);
+    const saved = await saving;
+    if (saved.kind !== 'parsed') {
+      this.#forget(key, saving);
+      // Saving sends nothing to devices: without a response it can always be repeated.
+      if (saved.kind === 'unreadable') return { kind: 'parsed', status: saved.status, rule: unsaved };
+      return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
+    }
+    if (saved.rule.reaction !== 'sent' || saved.messageId === undefined) {
+      this.#forget(key, saving);
+      return saved.rule.reaction === 'sent' ? { ...saved, rule: unsaved } : saved;
+    }
+    const form = {
+      auth_token: token,
+      message_id: saved.messageId,
+      target_type: 2,
+      target_value: deviceTokens.join(';'),
+      ...flat(payload.envelope),
+    };
+    const result = await this.#post({ ...formPost(`${this.#root}/broadcast`, form), signal });
+    if (result.kind === 'parsed' && result.rule.code === '31') this.#forget(key, saving);
+    return result;
+  }
+
+  /** Removes a save, unless another caller has replaced it. */
+  #forget(key: string, saving: Promise<ExchangeResult>): void {
+    if (this.#saves.get(key) === saving) this.#saves.delete(key);
+  }
+
+  #save(key: string, { notification }: OppoPayload, token: string): Promise<ExchangeResult> {
+    const known = this.#saves.get(key);
+    if (known) return known;
+    // OPPO keeps one message per id, and another thread may have saved it: leave the id out.
+    const { app_message_id: _, ...fields } = notification;
+    const form = { auth_token: token, ...flat(fields) };
+    const save = this.#post(formPost(`${this.#root}/save_message_content`, form));
+    this.#saves.set(key, save);
+    const oldest = this.#saves.keys().next().value;
+    if (this.#saves.size > maxSaves && oldest !== undefined) this.#saves.delete(oldest);
+    return save;
+  }
+}
+
+/** Returns the key of a message; its time to live, which changes between attempts, is not part of it. */
+const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string => JSON.stringify(rest);
+
+const unsaved = { code: '0', reason: 'saved_without_id', reaction: 'retry' } as const;
+
+/** Encodes each member as a form field. */
+const flat = (members: JsonObject): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(members).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
+  );
+
+/** Hosts by region (protocol/oppo.md#hosts). Profiles of older accounts set another one as `endpoint`. */
+const hosts = {
+  china: 'https://api-push-cn.heytapmobi.com',
+  abroad: 'https://api-intl.push.oppomobile.com',
+} as const;
+
+type OppoRegion = keyof typeof hosts;
+
+export const oppoCredentials = z.strictObject({
+  appKey: secretText('appKey'),
+  /** OPPO also issues an app secret, which is a different one. */
+  masterSecret: secretText('masterSecret'),
+  ...common,
+  ...authEndpoint,
+});
+
+export type OppoCredentials = z.infer<typeof oppoCredentials>;
+
+/** Beginning of the usual ids of China. */
+const chinese = 'CN_';
+
+/**
+ * Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the last is `CN` or it has
+ * one part.
+ */
+export function regionOf(registrationId: string): OppoRegion {
+  if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length)) return 'china';
+  const parts = registrationId.split('_');
+  if (parts.length === 1) return 'china';
+  return parts.length <= 3 && parts.at(-2) === 'CN' ? 'china' : 'abroad';
+}
+
+/** Returns the base URL of a region, unless the profile sets `endpoint`. */
+export const baseUrlOf = ({ endpoint }: Pick<OppoCredentials, 'endpoint'>, region: OppoRegion): string =>
+  endpoint ?? hosts[region];
+
+/**
+ * Returns the rate in devices per second over all calls (protocol/oppo.md#limits): by default that of the smallest apps.
+ * Larger ones have up to 30000, by users and category, which the profile sets.
+ */
+export const rateOf = ({
+  ratePerSecond: perSecond = 5000,
+}: Pick<OppoCredentials, 'ratePerSecond'>): Rate => ({
+  perSecond,
+  counts: 'recipients',
+  burst: 0,
+  rampMs: 0,
+});
+
+/** Reports on the credentials; a secret does not say when it expires. */
+export function inspectOppo({ ca }: OppoCredentials, nowMs: number): CredentialReport {
+  return { kind: 'secret', ...inspectTrust(ca, nowMs) };
+}
+
+// Requests of messages to one device, and of batches of messages (protocol/oppo.md#single-device,
+// protocol/oppo.md#batch).
+
+/** Message encoded for a form around its device, the only part in which the messages of a request differ. */
+interface EncodedMessage {
+  /** Until the quote before the device. */
+  head: string;
+  /** From the quote after the device on. */
+  tail: string;
+  /** Approximate length of one message with its device. */
+  chars: number;
+}
+
+const quote = encodeURIComponent('"');
+const comma = encodeURIComponent(',');
+
+/** Encodes the message of a push. */
+function encodeMessage({ envelope, notification }: OppoPayload): EncodedMessage {
+  const rest = JSON.stringify({ ...envelope, notification }).slice(1);
+  const head = encodeURIComponent('{"target_type":2,"target_value":"');
+  const tail = encodeURIComponent(`",${rest}`);
+  return { head, tail, chars: head.length + tail.length + 100 };
+}
+
+/** Builds the request of one message to one device, or of a batch of messages. */
+function messagesTo(
+  deviceTokens: readonly string[],
+  message: EncodedMessage,
+  options: { root: string; token: string },
+): HttpRequest {
+  const { root, token } = options;
+  const isOne = deviceTokens.length === 1;
+  return {
+    ...formPost(`${root}/${isOne ? 'unicast' : 'unicast_batch'}`, {}),
+    body: joined(deviceTokens.map(encodeDevice), {
+      before: `auth_token=${encodeURIComponent(token)}&${isOne ? 'message=' : 'messages=%5B'}${message.head}`,
+      between: `${message.tail}${comma}${message.head}`,
+      after: `${message.tail}${isOne ? '' : '%5D'}`,
+    }),
+  };
+}
+
+/** Registration ids that need no escape. */
+const plain = /^[\w-]+$/;
+
+const encodeDevice = (deviceToken: string): string =>
+  plain.test(deviceToken)
+    ? deviceToken
+    : encodeURIComponent(JSON.stringify(deviceToken)).slice(quote.length, -quote.length);
+
+/** Joins parts as bytes: a text of a megabyte per request would be copied three times. All are ASCII. */
+function joined(parts: readonly string[], texts: { before: string; between: string; after: string }): Buffer {
+  const { after, before } = texts;
+  const between = Buffer.from(texts.between, 'latin1');
+  const length =
+    parts.reduce((sum, part) => sum + part.length, 0) +
+    before.length +
+    between.length * Math.max(0, parts.length - 1) +
+    after.length;
+  const bytes = Buffer.allocUnsafe(length);
+  let at = bytes.write(before, 0, 'latin1');
+  for (const [i, part] of parts.entries()) {
+    if (i > 0) {
+      bytes.set(between, at);
+      at += between.length;
+    }
+    at += bytes.write(part, at, 'latin1');
+  }
+  bytes.write(after, at, 'latin1');
+  return bytes;
+}
+
+// Access tokens of OPPO (protocol/oppo.md#access-token), shared by threads and dispatchers.
+
+const path = '/server/v1/auth';
+/** OPPO tokens last 24 h; renewed after 20 h, so that no request uses an expired one. */
+const lifetimeMs = 20 * hourMs;
+
+/** Signs a token call: the key, the time in epoch milliseconds as text, and the secret. */
+export const signatureOf = (
+  { appKey, masterSecret }: Pick<OppoCredentials, 'appKey' | 'masterSecret'>,
+  timestamp: string,
+): string => createHash('sha256').update(`${appKey}${timestamp}${masterSecret}`).digest('hex');
+
+/** Creates the tokens of one app at one host; `client` sends the token call. */
+function accessTokens(
+  credentials: OppoCredentials,
+  { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
+): AccessTokens {
+  const { appKey, masterSecret } = credentials;
+  return new AccessTokens({
+    store: context.tokens,
+    clock: context.clock,
+    credential: JSON.stringify([baseUrl, appKey, masterSecret]),
+    fetch: async () => {
+      const timestamp = String(context.clock.now());
+      const form = { app_key: appKey, timestamp, sign: signatureOf(credentials, timestamp) };
+      return tokenFromReply(await client.request(formPost(path, form)), (body, status) => {
+        const { code } = body;
+        if (typeof code !== 'number' && typeof code !== 'string') return null;
+        const rule = ruleFor(code);
+        if (rule.code !== '0') return tokenRefusal(rule, status, 'oppoToken');
+        const data = dataOf(body.data);
+        const value = isJsonObject(data) ? data.auth_token : undefined;
+        return isToken(value) ? { value, lifetimeMs } : null;
+      });
+    },
+  });
+}
 
 const root = '/server/v1/message/notification';
 /** Largest body: a thousand large messages would be many megabytes. */

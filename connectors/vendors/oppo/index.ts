@@ -1,7 +1,6 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { openOppo } from './client.ts';
-import { inspectOppo, type OppoCredentials, oppoCredentials, rateOf } from './credentials.ts';
+import { inspectOppo, type OppoCredentials, openOppo, oppoCredentials, rateOf } from './client.ts';
 import { can, limits, type OppoPayload, previewOppo, renderOppo } from './payload.ts';
 import { readOppoReceipts } from './receipts.ts';
 

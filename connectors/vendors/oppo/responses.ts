@@ -4,10 +4,86 @@
  */
 import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
-import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
-import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
-import { ruleFor } from './errors.ts';
+import {
+  configError,
+  invalidMessage,
+  type ResponseRule,
+  rateLimited,
+  responseTable,
+  ruleForReply,
+} from '../../kit/response-rules.ts';
+import { parseObject } from '../../kit/values.ts';
+
+// Response table of OPPO (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004): one rule per code, for a
+// whole response and for one device within it.
+
+export const responseRules: readonly ResponseRule[] = [
+  { code: '0', reason: 'ok', reaction: 'sent' },
+  { code: '-1', reason: 'unavailable', reaction: 'retry' },
+  // OPPO's own client reports it for a response that is not JSON.
+  { code: '-3', reason: 'unreadable', reaction: 'retry' },
+  rateLimited('-2', 'flow_control'),
+  rateLimited('13', 'app_call_limited'),
+  rateLimited('55', 'app_call_frequency'),
+  { code: '11', reason: 'auth_token_invalid', reaction: 'renew_token', hint: 'oppoTokenRefused' },
+  { code: '29', reason: 'auth_token_missing', reaction: 'renew_token', hint: 'oppoTokenRefused' },
+  configError('14', 'app_key_invalid', 'oppoCredentials'),
+  configError('15', 'app_key_missing', 'oppoCredentials'),
+  configError('16', 'signature_invalid', 'oppoCredentials'),
+  configError('17', 'signature_missing', 'oppoCredentials'),
+  configError('18', 'timestamp_missing', 'oppoTime'),
+  configError('19', 'timestamp_invalid', 'oppoTime'),
+  configError('26', 'ip_blacklisted', 'oppoAddress'),
+  configError('27', 'access_denied', 'oppoForbidden'),
+  configError('28', 'app_disabled', 'oppoForbidden'),
+  configError('30', 'api_permission_denied', 'oppoForbidden'),
+  invalidMessage('12', 'http_action_not_allowed'),
+  invalidMessage('20', 'method_invalid'),
+  invalidMessage('21', 'method_missing'),
+  invalidMessage('22', 'version_missing'),
+  invalidMessage('23', 'version_invalid'),
+  invalidMessage('24', 'version_unsupported'),
+  invalidMessage('25', 'encoding_invalid'),
+  invalidMessage('40', 'argument_missing'),
+  // Concerns the message or a registration id: not reliable for a single device.
+  { code: '41', reason: 'argument_invalid', reaction: 'ambiguous', singleTarget: 'fail' },
+  { code: '10000', reason: 'registration_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
+  { code: '10001', reason: 'unsubscribed', reaction: 'ambiguous', singleTarget: 'dead_token' },
+  // Listed twice in a request: it was sent to.
+  { code: '10004', reason: 'repeated', reaction: 'sent' },
+  // Our id of the message is known: it was sent before.
+  { code: '32', reason: 'duplicate', reaction: 'sent' },
+  // The saved message is gone: the next attempt saves it again.
+  { code: '31', reason: 'data_not_exist', reaction: 'retry' },
+  { code: '33', reason: 'day_quota_exceeded', reaction: 'cap' },
+  { code: '42', reason: 'day_quota_of_saved_messages_exceeded', reaction: 'cap' },
+  invalidMessage('34', 'day_quota_of_pictures_exceeded'),
+  invalidMessage('51', 'picture_invalid'),
+  invalidMessage('59', 'backup_url_not_permitted'),
+  configError('54', 'template_invalid', 'oppoTemplate'),
+  configError('67', 'category_not_permitted', 'oppoCategory'),
+  configError('69', 'global_limit', 'oppoLimit'),
+];
+
+export const ruleFor = responseTable(responseRules);
+
+/** Number of devices with 41, without any success, from which on the message is invalid. */
+const maxRefusals = 3;
+
+/** Distinguishes an invalid message from a device that invalidates its request (protocol/gateways.md#ambiguous-answers). */
+export class InvalidMessageDetector {
+  #isTaken = false;
+  #refusals = 0;
+
+  /** Returns the rule that applies to a request to this number of devices. */
+  classify(rule: ResponseRule, devices: number): ResponseRule {
+    if (rule.reaction === 'sent') this.#isTaken = true;
+    if (rule.code !== '41' || devices > 1 || this.#isTaken) return rule;
+    this.#refusals += 1;
+    return this.#refusals < maxRefusals ? rule : { ...rule, reaction: 'fail_push' };
+  }
+}
 
 /** Parses the response to messages; in a batch each device has its own message id. */
 export function parseResponse(reply: HttpResponse): ExchangeResult {

@@ -2,28 +2,185 @@
  * Client of vivo (protocol/vivo.md#message, protocol/vivo.md#lists): one call for one device; for many, the message is saved
  * and then pushed to lists of 2 to 1000 devices.
  */
+
 import { createHash, randomUUID } from 'node:crypto';
-import { minuteMs } from '../../../shared/clock.ts';
+import { z } from 'zod';
+import { hourMs, minuteMs } from '../../../shared/clock.ts';
+import type { Json } from '../../../shared/domain/json.ts';
 import { createHttpClient, type HttpClient, type HttpTiming, jsonPost } from '../../../shared/http/client.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import type {
   AttemptResult,
+  CredentialReport,
   GatewayCheck,
+  Rate,
   Sender,
   SenderContext,
   SendRequest,
 } from '../../contract/connector.ts';
-import type { AccessTokens } from '../../kit/access-token.ts';
+import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
+import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/access-token.ts';
 import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
-import { receiptUrl } from '../../kit/receipt-url.ts';
+import { receiptUrl } from '../../kit/receipts.ts';
 import { capped, reportAll, retry, unrenderable } from '../../kit/response-rules.ts';
-import { appIdOf, type VivoCredentials } from './credentials.ts';
-import { hoursCode, listQuotaCode } from './errors.ts';
-import { type Call, ListPush } from './list.ts';
 import { limits, renderVivo, type VivoPayload } from './payload.ts';
-import { parseCallResponse, parseListResponse, parseSingleResponse } from './responses.ts';
-import { accessTokens } from './tokens.ts';
+import {
+  hoursCode,
+  listQuotaCode,
+  parseCallResponse,
+  parseListResponse,
+  parseSingleResponse,
+  ruleFor,
+  taskExpiredCode,
+} from './responses.ts';
+
+export const vivoCredentials = z.strictObject({
+  appId: secretText('appId'),
+  appKey: secretText('appKey'),
+  appSecret: secretText('appSecret'),
+  ...common,
+  ...authEndpoint,
+});
+
+export type VivoCredentials = z.infer<typeof vivoCredentials>;
+
+/** Returns the app id as vivo's bodies have it, a number if possible (protocol/vivo.md#access-token). */
+const appIdOf = ({ appId }: Pick<VivoCredentials, 'appId'>): number | string =>
+  /^[1-9]\d{0,14}$/.test(appId) ? Number(appId) : appId;
+
+/**
+ * Returns the rate in devices per second (protocol/vivo.md#limits): by default that of the smallest apps. Larger ones have
+ * up to 5000, by users, which the profile sets.
+ */
+export const rateOf = ({
+  ratePerSecond: perSecond = 3000,
+}: Pick<VivoCredentials, 'ratePerSecond'>): Rate => ({
+  perSecond,
+  counts: 'recipients',
+  burst: 0,
+  rampMs: 0,
+});
+
+/** Reports on the credentials; secrets do not say when they expire. */
+export function inspectVivo({ ca }: VivoCredentials, nowMs: number): CredentialReport {
+  return { kind: 'secret', ...inspectTrust(ca, nowMs) };
+}
+
+// Sends one message to many devices (protocol/vivo.md#lists): saves it once, then pushes it to lists of devices.
+
+interface Call {
+  body: Readonly<Record<string, Json | readonly string[]>>;
+  token: string;
+  signal?: AbortSignal;
+}
+
+/** The two calls of a list push, with parsed responses. */
+interface ListCalls {
+  save(call: Call): Promise<ExchangeResult>;
+  push(call: Call): Promise<ExchangeResult>;
+}
+
+/** Limit of remembered tasks; a message whose task was evicted is saved again. */
+const maxSaves = 100;
+
+/** Messages that one sender saved, by content. vivo limits saves per day (10252). */
+class ListPush {
+  readonly #calls: ListCalls;
+  readonly #saves = new Map<string, Promise<ExchangeResult>>();
+
+  constructor(calls: ListCalls) {
+    this.#calls = calls;
+  }
+
+  /** Pushes the message with this key; saves it first if necessary. */
+  async exchange({
+    key,
+    pushed,
+    saved,
+  }: {
+    key: string;
+    saved: Call;
+    pushed: Call;
+  }): Promise<ExchangeResult> {
+    const saving = this.#save(key, saved);
+    const save = await saving;
+    if (save.kind !== 'parsed') {
+      this.#forget(key, saving);
+      // Saving sends nothing to devices: without a response it can always be repeated.
+      if (save.kind === 'unreadable') return { ...unsaved, status: save.status };
+      return save.kind === 'unknown' ? { ...save, kind: 'not_sent' } : save;
+    }
+    const { messageId: taskId, rule, status } = save;
+    if (rule.reaction !== 'sent' || taskId === undefined) {
+      this.#forget(key, saving);
+      return rule.reaction === 'sent' ? { ...unsaved, status } : save;
+    }
+    const result = await this.#calls.push({ ...pushed, body: { ...pushed.body, taskId } });
+    if (result.kind !== 'parsed') return result;
+    if (result.rule.code === taskExpiredCode) this.#forget(key, saving);
+    return { ...result, messageId: taskId };
+  }
+
+  /** Removes a save, unless another caller has replaced it. */
+  #forget(key: string, saving: Promise<ExchangeResult>): void {
+    if (this.#saves.get(key) === saving) this.#saves.delete(key);
+  }
+
+  #save(key: string, call: Call): Promise<ExchangeResult> {
+    const known = this.#saves.get(key);
+    if (known) return known;
+    const save = this.#calls.save(call);
+    this.#saves.set(key, save);
+    const oldest = this.#saves.keys().next().value;
+    if (this.#saves.size > maxSaves && oldest !== undefined) this.#saves.delete(oldest);
+    return save;
+  }
+}
+
+const unsaved = {
+  kind: 'parsed',
+  rule: { code: '0', reason: 'saved_without_task', reaction: 'retry' },
+} as const;
+
+// Access tokens of vivo (protocol/vivo.md#access-token), shared by threads and dispatchers: vivo limits token calls.
+
+const path = '/message/auth';
+/** vivo's recommendation; tokens last a day. Twelve calls a day are far below its limit. */
+const lifetimeMs = 2 * hourMs;
+
+/** Signs a token call; the time is in epoch milliseconds. */
+export const signatureOf = (
+  { appId, appKey, appSecret }: Pick<VivoCredentials, 'appId' | 'appKey' | 'appSecret'>,
+  timestamp: number,
+): string => createHash('md5').update(`${appId}${appKey}${timestamp}${appSecret}`).digest('hex');
+
+/** Creates the tokens of one app at one host; `client` sends the token call. */
+function accessTokens(
+  credentials: VivoCredentials,
+  { baseUrl, context, client }: { baseUrl: string; context: SenderContext; client: HttpClient },
+): AccessTokens {
+  const { appId, appKey, appSecret } = credentials;
+  return new AccessTokens({
+    store: context.tokens,
+    clock: context.clock,
+    credential: JSON.stringify([baseUrl, appId, appKey, appSecret]),
+    fetch: async () => {
+      const timestamp = context.clock.now();
+      const sign = signatureOf(credentials, timestamp);
+      const body = { appId: appIdOf(credentials), appKey, timestamp, sign };
+      return tokenFromReply(
+        await client.request(jsonPost(path, body)),
+        ({ authToken: value, result }, status) => {
+          if (typeof result !== 'number' && typeof result !== 'string') return null;
+          const rule = ruleFor(result);
+          if (rule.code !== '0') return tokenRefusal(rule, status, 'vivoToken');
+          return isToken(value) ? { value, lifetimeMs } : null;
+        },
+      );
+    },
+  });
+}
 
 const host = 'https://api-push.vivo.com.cn';
 /** Longest URL for receipts that vivo accepts (protocol/vivo.md#message). */

@@ -1,7 +1,6 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { openVivo } from './client.ts';
-import { inspectVivo, rateOf, type VivoCredentials, vivoCredentials } from './credentials.ts';
+import { inspectVivo, openVivo, rateOf, type VivoCredentials, vivoCredentials } from './client.ts';
 import { can, limits, previewVivo, renderVivo, testLimit, type VivoPayload } from './payload.ts';
 import { readVivoReceipts } from './receipts.ts';
 

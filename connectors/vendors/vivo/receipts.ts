@@ -1,8 +1,8 @@
 /** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Calls are not signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+import { parseObject } from '../../kit/values.ts';
 
 /** Event of each code; all others mean that the message does not arrive. */
 const events: ReadonlyMap<string, ReceiptEvent> = new Map([

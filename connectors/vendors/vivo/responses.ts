@@ -3,11 +3,100 @@
  * devices of a success may fail.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
-import { parseObject } from '../../kit/json.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
-import { type ResponseRule, ruleForReply } from '../../kit/response-rules.ts';
-import { ruleFor, userRuleFor } from './errors.ts';
+import {
+  configError,
+  invalidMessage,
+  type ResponseRule,
+  responseTable,
+  ruleForReply,
+} from '../../kit/response-rules.ts';
+import { parseObject } from '../../kit/values.ts';
+
+// Response tables of vivo (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list).
+
+const badField = (code: string): ResponseRule => ({
+  code,
+  reason: reason('fieldRefused', { field: code }),
+  reaction: 'fail_push',
+});
+
+/** Day quota of lists: single messages are not affected. */
+export const listQuotaCode = '10252';
+/** vivo accepts operation messages only from 07:00 to 23:00 in China. */
+export const hoursCode = '10071';
+/** The saved message is too old: it is saved again. */
+export const taskExpiredCode = '10155';
+
+export const responseRules: readonly ResponseRule[] = [
+  { code: '0', reason: 'ok', reaction: 'sent' },
+  {
+    code: '10000',
+    reason: 'auth_failed',
+    reaction: 'renew_token',
+    hint: 'vivoTokenRefused',
+  },
+  configError('10094', 'token_of_another_app', 'vivoTokenApp'),
+  configError('10200', 'app_id_missing', 'vivoCredentials'),
+  configError('10201', 'app_id_invalid', 'vivoCredentials'),
+  configError('10202', 'app_key_missing', 'vivoCredentials'),
+  configError('10203', 'app_key_invalid', 'vivoCredentials'),
+  configError('10204', 'timestamp_missing', 'vivoCredentials'),
+  configError('10205', 'sign_missing', 'vivoCredentials'),
+  configError('10206', 'sign_invalid', 'vivoCredentials'),
+  configError('10207', 'timestamp_invalid', 'vivoTime'),
+  configError('10043', 'push_closed', 'vivoClosed'),
+  configError('10045', 'app_in_review', 'vivoReview'),
+  configError('10082', 'system_messages_off', 'vivoSystemMessages'),
+  configError('10051', 'classification_invalid', 'vivoCategory'),
+  configError('10096', 'category_invalid', 'vivoCategory'),
+  configError('10097', 'category_contradicts_classification', 'vivoCategory'),
+  // The device is unknown, the app uninstalled, or its data cleared.
+  { code: '10302', reason: 'reg_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
+  // Notifications are off or the device was offline for long: it may come back.
+  {
+    code: '10311',
+    reason: 'device_unreachable_now',
+    reaction: 'ambiguous',
+    singleTarget: 'fail',
+    isOfDevice: true,
+  },
+  { code: '10070', reason: 'operation_quota_exceeded', reaction: 'cap' },
+  { code: '10073', reason: 'system_quota_exceeded', reaction: 'cap' },
+  { code: listQuotaCode, reason: 'list_quota_exceeded', reaction: 'cap' },
+  { code: '10254', reason: 'broadcast_quota_exceeded', reaction: 'cap' },
+  { code: hoursCode, reason: 'outside_sending_hours', reaction: 'retry' },
+  { code: '10072', reason: 'too_fast', reaction: 'throttle' },
+  ...['10050', '10054', '10055', '10056', '10057', '10058', '10059', '10060'].map(badField),
+  ...['10065', '10067', '10095', '10304', '10305', '10306'].map(badField),
+  invalidMessage('10352', 'request_id_missing'),
+  invalidMessage('10353', 'request_id_too_long'),
+  invalidMessage('10085', 'looks_like_a_test'),
+  invalidMessage('10104', 'looks_like_a_test'),
+  invalidMessage('10103', 'sensitive_words'),
+  invalidMessage('10150', 'reg_ids_missing'),
+  invalidMessage('10151', 'task_id_missing'),
+  invalidMessage('10152', 'task_id_invalid'),
+  invalidMessage('10153', 'bad_number_of_reg_ids'),
+  { code: taskExpiredCode, reason: 'task_expired', reaction: 'retry' },
+  invalidMessage('10800', 'too_many_registration_tokens'),
+  invalidMessage('10801', 'notification_missing'),
+];
+
+export const ruleFor = responseTable(responseRules);
+
+/** Rules for `status` of a single device (protocol/vivo.md#lists). 3 and 5 are from weak sources and delete no token. */
+export const userRules: readonly ResponseRule[] = [
+  { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
+  { code: '2', reason: 'uninstalled_or_unsubscribed', reaction: 'dead_token' },
+  { code: '3', reason: 'inactive', reaction: 'fail', isOfDevice: true },
+  { code: '4', reason: 'no_test_user', reaction: 'fail' },
+  { code: '5', reason: 'notifications_off', reaction: 'fail', isOfDevice: true },
+];
+
+const userRuleFor = responseTable(userRules, { reason: 'unknown_user_status', reaction: 'fail' });
 
 /** Parses the response to a message to one device. */
 export function parseSingleResponse(reply: HttpResponse, deviceToken: string): ExchangeResult {

@@ -2,11 +2,192 @@
  * Renders `data` of a push as Xiaomi's form fields (protocol/xiaomi.md#fields; protocol/push.md#what-a-tap-opens): a
  * notification with the whole push as JSON in `payload`, or that payload alone if it is silent. Pure.
  */
+
 import { createHash } from 'node:crypto';
 import { dayMs } from '../../../shared/clock.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
+import { reason } from '../../../shared/domain/reasons.ts';
 import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
-import { formError, vendorFields } from './fields.ts';
+import { MemberTable, membersAt } from '../../kit/members.ts';
+import {
+  bit,
+  bytes,
+  charsOf,
+  contentRefused,
+  int,
+  jsonObject,
+  jsonText,
+  like,
+  object,
+  oneNumber,
+  refined,
+  text,
+  tooLong,
+  unfitMember,
+  type ValueType,
+  written,
+} from '../../kit/values.ts';
+
+// Members of the vendor's object as Xiaomi's form fields (protocol/xiaomi.md#fields), checked
+// before anything is sent. Pure.
+
+const url = like(/^https?:\/\/\S+$/, 'an http:// or https:// URL');
+
+/** Value of a variable of a template (protocol/xiaomi.md#templates). */
+const templateValue = refined(
+  written,
+  (value) => isFilledTo(128, String(value)) && !/[\p{So}\p{Cn}]/u.test(String(value)),
+  'a string of 1 to 128 characters that is not blank and has no emoji or other symbols',
+);
+const maxTemplateValues = 9;
+const isFilledTo = (most: number, value: string): boolean => value.trim() !== '' && charsOf(value) <= most;
+
+const templateParam: ValueType = {
+  ...refined(
+    jsonObject,
+    (value) => isJsonObject(value) && Object.keys(value).length <= maxTemplateValues,
+    `an object of at most ${maxTemplateValues} strings`,
+  ),
+  values: templateValue,
+};
+
+const longestText = 4096;
+
+/** Fields of the form, and those below `extra.`, which callers may write without the prefix. */
+export const xiaomiMembers = new MemberTable(
+  [
+    ...membersAt('', {
+      title: text(),
+      description: text(),
+      payload: {
+        expected: 'a string or an object',
+        read: (value) => (isJsonObject(value) ? value : written.read(value)),
+      },
+      pass_through: bit,
+      notify_type: int(-1, 7, '-1, or a sum of 1, 2 and 4'),
+      notify_id: int(0, 2_147_483_647),
+      time_to_live: int(1, 10 * dayMs, 'milliseconds, at most ten days'),
+      time_to_send: int(0, 9_999_999_999_999, 'epoch milliseconds'),
+      restricted_package_name: refined(bytes(128), (value) => value !== '', 'a string of 1 to 128 bytes'),
+      extra: object,
+    }),
+    ...membersAt('extra', {
+      channel_id: written,
+      notify_effect: oneNumber(1, 2, 3),
+      intent_uri: text(1),
+      web_uri: url,
+      notify_foreground: bit,
+      sound_uri: text(),
+      badge: written,
+      only_send_once: bit,
+      jobkey: like(/^[0-9A-Za-z-][\w-]{0,19}$/, 'at most 20 letters, digits, _ or -, the first no _'),
+      flow_control: int(1, 1_000_000),
+      callback: url,
+      'callback.param': bytes(64),
+      'callback.type': int(1, 2047, 'a sum of the events that are asked for'),
+      template_id: text(1, 64),
+      template_param: templateParam,
+      'miui.focus.param': jsonText(longestText),
+    }),
+  ],
+  { flat: ['extra'], unknown: { place: '' } },
+);
+
+/** Fields that select devices; callers cannot set them. */
+const targetNames = new Set(['registration_id', 'alias', 'user_account', 'topic', 'topics', 'topic_op']);
+
+/**
+ * Beginning of the members of a focus notification: the parameter, and its pictures
+ * (protocol/xiaomi.md#focus).
+ */
+const focusPrefix = 'miui.focus.';
+
+/** Returns whether a field below `extra.` is one of the app's own pairs, which Xiaomi counts. */
+const isOwnPair = (name: string): boolean =>
+  !name.startsWith(focusPrefix) && !xiaomiMembers.has('extra', name);
+
+/** Returns the vendor's members by field name. Objects become JSON text, `extra` one field per member. */
+function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, string>> {
+  const { extra = null, ...members } = withoutPrefix(vendor);
+  if (extra !== null && !isJsonObject(extra))
+    return { ok: false, error: unfitMember(`${key}.extra`, 'must be an object') };
+  const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
+  const top = xiaomiMembers.place(Object.fromEntries(own), key);
+  const below = xiaomiMembers.place(extra ?? {}, `${key}.extra`, { place: 'extra' });
+  if (!top.ok) return top;
+  if (!below.ok) return below;
+  const { extra: flat = {}, ...form } = top.payload;
+  const fields = new Map<string, string>();
+  for (const [name, value] of Object.entries(form)) if (value !== null) fields.set(name, textOf(value));
+  for (const [name, value] of Object.entries({ ...(isJsonObject(flat) ? flat : {}), ...below.payload }))
+    if (value !== null) fields.set(`extra.${name}`, textOf(value));
+  return { ok: true, payload: fields };
+}
+
+/** Moves members whose name has the prefix `extra.` below `extra`. */
+function withoutPrefix(vendor: JsonObject): JsonObject {
+  const prefix = 'extra.';
+  const isBelow = ([name]: [string, Json]) => name.startsWith(prefix);
+  const below = Object.entries(vendor).filter(isBelow);
+  if (below.length === 0) return vendor;
+  const extra = isJsonObject(vendor.extra) ? vendor.extra : {};
+  const named = Object.fromEntries(below.map(([name, value]) => [name.slice(prefix.length), value]));
+  const top = Object.fromEntries(Object.entries(vendor).filter((one) => !isBelow(one)));
+  return { ...top, extra: { ...extra, ...named } };
+}
+
+const textOf = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** Returns the first error of a form, or null. `key`: that of the vendor's object in the push. */
+function formError(
+  fields: ReadonlyMap<string, string>,
+  { key, isPassThrough }: { key: string; isPassThrough: boolean },
+): string | null {
+  const shown = isPassThrough ? null : (textError(fields) ?? effectError(fields));
+  return shown ?? templateError(fields) ?? extrasError(fields, key);
+}
+
+/** Checks the texts: a notification needs both, neither of them blank. */
+function textError(fields: ReadonlyMap<string, string>): string | null {
+  for (const [name, chars] of [
+    ['title', 49],
+    ['description', 127],
+  ] as const) {
+    const value = fields.get(name) ?? '';
+    if (value.trim() === '') return reason('missingMember', { connector: 'vendor_b', member: name });
+    if (charsOf(value) > chars) return tooLong(name, chars, 'vendor_b');
+  }
+  return null;
+}
+
+/** Checks that the effect of a tap has its target. */
+function effectError(fields: ReadonlyMap<string, string>): string | null {
+  const effect = fields.get('extra.notify_effect') ?? '';
+  const needed = { 2: 'extra.intent_uri', 3: 'extra.web_uri' }[effect];
+  return needed === undefined || fields.has(needed)
+    ? null
+    : contentRefused(`extra.notify_effect ${effect} of vendor_b needs ${needed}`);
+}
+
+/**
+ * Checks that the two fields of a template stand together, with the channel that the template
+ * belongs to.
+ */
+function templateError(fields: ReadonlyMap<string, string>): string | null {
+  const names = ['extra.template_id', 'extra.template_param', 'extra.channel_id'];
+  if (!names.slice(0, 2).some((name) => fields.has(name))) return null;
+  const missing = names.find((name) => !fields.has(name));
+  return missing === undefined ? null : contentRefused(`a template of vendor_b needs ${missing}`);
+}
+
+/** Checks the app's own pairs: at most ten, with 1024 characters in all. */
+function extrasError(fields: ReadonlyMap<string, string>, key: string): string | null {
+  const own = [...fields].filter(([name]) => name.startsWith('extra.') && isOwnPair(name.slice(6)));
+  if (own.length > 10) return unfitMember(`${key}.extra`, 'must have at most 10 members of its own');
+  const chars = own.reduce((sum, [name, value]) => sum + charsOf(name.slice(6)) + charsOf(value), 0);
+  return chars > 1024 ? unfitMember(`${key}.extra`, 'must have at most 1024 characters in all') : null;
+}
 
 /** The system increments the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };

@@ -4,8 +4,8 @@
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
-import { parseObject } from '../../kit/json.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
+import { parseObject } from '../../kit/values.ts';
 
 /** Also sent for devices of another region: requested only if the region is certain. */
 export const deadToken = 16;

@@ -50,6 +50,7 @@ const development = [
   { text: 'Decisions', link: '/develop/decisions' },
   { text: 'Recipes', link: '/develop/recipes' },
   { text: 'Testing and benchmarks', link: '/develop/testing' },
+  { text: 'Connectors in detail', link: '/develop/connectors' },
   { text: 'Mechanisms for speed', link: '/develop/speed' },
   { text: 'Glossary', link: '/glossary' },
 ];

@@ -1,5 +1,5 @@
 import { basename } from 'node:path';
-import { bestPair, bundleIdOf } from '../../../connectors/apns/certificates.ts';
+import { bestPair, bundleIdOf } from '../../../connectors/apns/credentials.ts';
 import { certificatesIn, privateKeysIn } from '../../../connectors/contract/pem.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { CommandFailure, UsageError } from '../report.ts';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { parseError, responseRules } from '../../../connectors/apns/errors.ts';
+import { parseError, responseRules } from '../../../connectors/apns/responses.ts';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import type { ApnsGateway } from '../../../ops/sandbox/apns/gateway.ts';
 import { httpReason } from '../../../shared/domain/reasons.ts';

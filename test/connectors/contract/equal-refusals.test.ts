@@ -3,8 +3,8 @@
  * (protocol/gateways.md#equal-refusals).
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { EqualRefusals, maxEqualRefusals } from '../../../connectors/contract/attempt-result.ts';
 import type { AttemptResult, Recipient, Sender } from '../../../connectors/contract/connector.ts';
-import { EqualRefusals, maxEqualRefusals } from '../../../connectors/contract/equal-refusals.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';

@@ -1,5 +1,5 @@
 /**
- * Fictitious vendor, written by connectors/README.md, as a test of the kit: ten devices per request, an access token, and
+ * Fictitious vendor, written by docs/develop/connectors.md, as a test of the kit: ten devices per request, an access token, and
  * every reaction.
  */
 import { z } from 'zod';
@@ -7,20 +7,20 @@ import type { Connector, SenderContext } from '../../../connectors/contract/conn
 import { authEndpoint, common, inspectTrust, secretText } from '../../../connectors/contract/credentials.ts';
 import { AccessTokens, tokenFromReply } from '../../../connectors/kit/access-token.ts';
 import { androidContent, bodySizeError, titleOf } from '../../../connectors/kit/android.ts';
-import { parseObject } from '../../../connectors/kit/json.ts';
 import {
   type ExchangeResult,
   gatewayCall,
   sendMulticast,
   unreadable,
 } from '../../../connectors/kit/multicast.ts';
-import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
+import { receiptUrl } from '../../../connectors/kit/receipts.ts';
 import {
   attemptResult,
   type ResponseRule,
   responseTable,
   unrenderable,
 } from '../../../connectors/kit/response-rules.ts';
+import { parseObject } from '../../../connectors/kit/values.ts';
 import { bearerOf, TokenIssuer } from '../../../ops/sandbox/http/access-tokens.ts';
 import { type SandboxGateway, startGateway } from '../../../ops/sandbox/http/server.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';

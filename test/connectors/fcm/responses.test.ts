@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { defaultTuning } from '../../../connectors/fcm/client.ts';
-import { responseRules, ruleForResponse } from '../../../connectors/fcm/errors.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
+import { responseRules, ruleForResponse } from '../../../connectors/fcm/responses.ts';
 import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
 import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

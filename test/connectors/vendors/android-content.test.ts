@@ -3,12 +3,12 @@ import {
   type AndroidOptions,
   androidContent,
   bodySizeError,
-  charsOf,
   firstChars,
   titleOf,
 } from '../../../connectors/kit/android.ts';
 import { isBetweenHours, untilHourMs } from '../../../connectors/kit/china-time.ts';
-import { receiptUrl } from '../../../connectors/kit/receipt-url.ts';
+import { receiptUrl } from '../../../connectors/kit/receipts.ts';
+import { charsOf } from '../../../connectors/kit/values.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import { aMessage } from '../../support/gateways/apns.ts';

@@ -4,14 +4,14 @@
  * table.
  */
 import { describe, expect, test } from 'vitest';
-import { fcmMembers } from '../../../connectors/fcm/members.ts';
+import { fcmMembers } from '../../../connectors/fcm/payload.ts';
 import type { MemberTable } from '../../../connectors/kit/members.ts';
-import { honorMembers } from '../../../connectors/vendors/honor/members.ts';
-import { v1Members, v3Members } from '../../../connectors/vendors/huawei/members.ts';
-import { meizuMembers } from '../../../connectors/vendors/meizu/message.ts';
-import { oppoMembers } from '../../../connectors/vendors/oppo/notification.ts';
-import { vivoMembers } from '../../../connectors/vendors/vivo/message.ts';
-import { xiaomiMembers } from '../../../connectors/vendors/xiaomi/fields.ts';
+import { honorMembers } from '../../../connectors/vendors/honor/payload.ts';
+import { v1Members, v3Members } from '../../../connectors/vendors/huawei/payload.ts';
+import { meizuMembers } from '../../../connectors/vendors/meizu/payload.ts';
+import { oppoMembers } from '../../../connectors/vendors/oppo/payload.ts';
+import { vivoMembers } from '../../../connectors/vendors/vivo/payload.ts';
+import { xiaomiMembers } from '../../../connectors/vendors/xiaomi/payload.ts';
 
 /** Place in the request → names of its members. */
 type Lists = Record<string, string>;

@@ -1,11 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { responseRules as apns } from '../../../connectors/apns/errors.ts';
-import { responseRules as huawei } from '../../../connectors/vendors/huawei/errors.ts';
-import { callRules, targetRules } from '../../../connectors/vendors/meizu/errors.ts';
-import { responseRules as oppo } from '../../../connectors/vendors/oppo/errors.ts';
-import { responseRules as vivo } from '../../../connectors/vendors/vivo/errors.ts';
-import { responseRules as xiaomi } from '../../../connectors/vendors/xiaomi/errors.ts';
+import { responseRules as apns } from '../../../connectors/apns/responses.ts';
+import { responseRules as huawei } from '../../../connectors/vendors/huawei/responses.ts';
+import { callRules, targetRules } from '../../../connectors/vendors/meizu/responses.ts';
+import { responseRules as oppo } from '../../../connectors/vendors/oppo/responses.ts';
+import { responseRules as vivo } from '../../../connectors/vendors/vivo/responses.ts';
+import { responseRules as xiaomi } from '../../../connectors/vendors/xiaomi/responses.ts';
 
 /** Rows of the tables with the reactions to codes or reasons: the codes, and the whole row. */
 async function rowsOf(page: string): Promise<{ codes: string[]; row: string }[]> {

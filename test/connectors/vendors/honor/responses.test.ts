@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult, PushMessage, Recipient } from '../../../../connectors/contract/connector.ts';
-import { responseRules } from '../../../../connectors/vendors/honor/errors.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
+import { responseRules } from '../../../../connectors/vendors/honor/responses.ts';
 import { type HonorGateway, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult, PushMessage, Recipient } from '../../../../connectors/contract/connector.ts';
-import { responseRules } from '../../../../connectors/vendors/huawei/errors.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
+import { responseRules } from '../../../../connectors/vendors/huawei/responses.ts';
 import { type HuaweiGateway, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { callRules, targetRules } from '../../../../connectors/vendors/meizu/errors.ts';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
+import { callRules, targetRules } from '../../../../connectors/vendors/meizu/responses.ts';
 import { type MeizuGateway, startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';

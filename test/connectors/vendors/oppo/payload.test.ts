@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { PushMessage } from '../../../../connectors/contract/connector.ts';
-import { baseUrlOf, regionOf } from '../../../../connectors/vendors/oppo/credentials.ts';
+import { baseUrlOf, regionOf, signatureOf } from '../../../../connectors/vendors/oppo/client.ts';
 import { oppo } from '../../../../connectors/vendors/oppo/index.ts';
 import { renderOppo } from '../../../../connectors/vendors/oppo/payload.ts';
-import { signatureOf } from '../../../../connectors/vendors/oppo/tokens.ts';
 import { notificationFault } from '../../../../ops/sandbox/vendors/oppo/message.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { responseRules } from '../../../../connectors/vendors/oppo/errors.ts';
 import { oppo, oppoConnector } from '../../../../connectors/vendors/oppo/index.ts';
+import { responseRules } from '../../../../connectors/vendors/oppo/responses.ts';
 import { type OppoGateway, startOppoGateway } from '../../../../ops/sandbox/vendors/oppo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';

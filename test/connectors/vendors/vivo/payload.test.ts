@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { PushMessage } from '../../../../connectors/contract/connector.ts';
+import { signatureOf } from '../../../../connectors/vendors/vivo/client.ts';
 import { vivo } from '../../../../connectors/vendors/vivo/index.ts';
 import { renderVivo } from '../../../../connectors/vendors/vivo/payload.ts';
-import { signatureOf } from '../../../../connectors/vendors/vivo/tokens.ts';
 import { messageFault } from '../../../../ops/sandbox/vendors/vivo/message.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { PushMessage } from '../../../../connectors/contract/connector.ts';
-import { responseRules, userRules } from '../../../../connectors/vendors/vivo/errors.ts';
 import { vivo, vivoConnector } from '../../../../connectors/vendors/vivo/index.ts';
+import { responseRules, userRules } from '../../../../connectors/vendors/vivo/responses.ts';
 import { startVivoGateway, type VivoGateway } from '../../../../ops/sandbox/vendors/vivo/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';

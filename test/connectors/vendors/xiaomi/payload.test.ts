@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { PushMessage } from '../../../../connectors/contract/connector.ts';
-import { baseUrlOf, regionFor } from '../../../../connectors/vendors/xiaomi/credentials.ts';
+import { baseUrlOf, regionFor } from '../../../../connectors/vendors/xiaomi/client.ts';
 import { xiaomi } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { renderXiaomi } from '../../../../connectors/vendors/xiaomi/payload.ts';
 import { faultOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';

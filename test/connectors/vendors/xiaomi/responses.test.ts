@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { responseRules } from '../../../../connectors/vendors/xiaomi/errors.ts';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
+import { responseRules } from '../../../../connectors/vendors/xiaomi/responses.ts';
 import { startXiaomiGateway, type XiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';

@@ -5,7 +5,6 @@
 import { dayMs } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Hint } from '../../shared/domain/reasons.ts';
-import { parseObject } from '../kit/json.ts';
 import {
   type ResponseRule,
   responseTable,
@@ -13,6 +12,7 @@ import {
   ruleForStatus,
   waits,
 } from '../kit/response-rules.ts';
+import { parseObject } from '../kit/values.ts';
 import type { TargetForm } from './payload.ts';
 
 export interface FcmRule extends ResponseRule {

@@ -80,7 +80,7 @@ export const responseRules: readonly ResponseRule[] = [
   configError('26006', 'needs_review', 'xiaomiReview'),
 ];
 
-export const ruleFor = responseTable(responseRules);
+const ruleFor = responseTable(responseRules);
 
 /** Rule for targets that a success names (protocol/xiaomi.md#answers). */
 export const invalidRegId: ResponseRule = { code: 'bad_regids', reason: 'bad_regid', reaction: 'dead_token' };
