@@ -209,7 +209,7 @@ module.exports = {
     onlyIn('piscina', ['dispatcher/sending/pool.ts']),
     onlyIn('prom-client', [
       'shared/metrics.ts',
-      'shared/process/metric-kinds.ts',
+      'shared/process/operation-metrics.ts',
       'shared/process/operation-metrics.ts',
     ]),
     onlyIn('opossum', ['shared/breaker.ts']),

@@ -11,9 +11,13 @@ import {
 import { isBearer } from './crypto.ts';
 import { isLoopback } from './domain/ip-address.ts';
 import { connectorIds } from './domain/labels.ts';
-import { gatewayBuckets } from './process/durations.ts';
-import { appCounter, DurationHistogram } from './process/metric-kinds.ts';
-import { type OperationMetrics, operationMetricsIn } from './process/operation-metrics.ts';
+import {
+  appCounter,
+  DurationHistogram,
+  gatewayBuckets,
+  type OperationMetrics,
+  operationMetricsIn,
+} from './process/operation-metrics.ts';
 
 /**
  * All metrics (protocol/operation.md#metrics): one name each, with the connector as a label. Worker

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { Context } from 'koa';
 import { equalInConstantTime } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
+import { isAppId, validKeys } from '../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
-import { isAppId, validKeys } from '../../shared/domain/apps/identity.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import type { Access, AppAccess } from '../route.ts';
 

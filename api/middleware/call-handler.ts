@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import { runInLane } from '../../shared/db/limits/lane.ts';
+import { runInLane } from '../../shared/db/limits/timed-pool.ts';
 import type { Operator } from '../../shared/domain/admin/operator.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { LoopShare } from '../../shared/event-loop.ts';

@@ -1,5 +1,5 @@
 import type { Middleware } from 'koa';
-import { PeerError } from '../../shared/http/peer-error.ts';
+import { PeerError } from '../../shared/http/result.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { contextOfHeaders, inSpan, isTracing, markFailed } from '../../shared/process/tracing.ts';

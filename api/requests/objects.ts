@@ -3,7 +3,7 @@ import { lastBadge, textForms, textRules } from '../../shared/domain/installatio
 import { deviceTypes } from '../../shared/domain/labels.ts';
 import { aclSubject, roleName } from '../../shared/domain/objects/acl.ts';
 import { isDeletion } from '../../shared/domain/objects/operations.ts';
-import { usernameForm } from '../../shared/domain/users/members.ts';
+import { usernameForm } from '../../shared/domain/users/user.ts';
 import { address, code, phone } from './accounts.ts';
 import { describedBy, openBody, refusedAs } from './checked.ts';
 

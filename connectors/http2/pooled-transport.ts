@@ -3,7 +3,7 @@
  * connection pool, a pump that writes waiting requests once per turn of the event loop, a periodic
  * sweep instead of timers per request, and events of connections.
  */
-import { failureCode } from '../../shared/http/connect-failure.ts';
+import { failureCode } from '../../shared/http/result.ts';
 import { type ConnectTarget, connectTls, isCertificateRefusal, targetOf } from './connect.ts';
 import { Http2Connection, type Http2ConnectionOwner } from './connection.ts';
 import { ConnectionPool } from './pool.ts';

@@ -2,7 +2,7 @@ import { inspectCredentials } from '../../connectors/registry.ts';
 import { listProfileVersions, openProfile, type ProfileVersion } from '../../shared/db/tables/profiles.ts';
 import { countSealedValues, findSecretRotation, oldValues } from '../../shared/db/tables/secrets.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
-import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/account-reading.ts';
+import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { noticeEnding } from './profiles.ts';
 

@@ -1,5 +1,5 @@
 import { sleep } from '../../shared/clock.ts';
-import { analyzeGrownTables } from '../../shared/db/schema/statistics.ts';
+import { analyzeGrownTables } from '../../shared/db/schema/migrate.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users.ts';
 import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';

@@ -3,8 +3,8 @@ import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
 import { forgetPrevious, listCanaries, noteNotice, reviewCanary } from '../../shared/db/tables/profiles.ts';
 import { judgeCanary } from '../../shared/domain/apps/canary.ts';
 import { displayName } from '../../shared/domain/labels.ts';
-import type { EndingCredentials } from '../../shared/queue/account-reading.ts';
 import { messageJob } from '../../shared/queue/jobs.ts';
+import type { EndingCredentials } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 const canariesAtOnce = 500;

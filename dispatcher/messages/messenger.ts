@@ -3,8 +3,8 @@ import { openProviders, type ProviderSettings, type Providers } from '../../conn
 import { retryMs, shortestRetryMs } from '../../shared/backoff.ts';
 import { type Clock, hourMs, minuteMs } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
-import { dueIn } from '../../shared/db/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { dueIn } from '../../shared/db/query.ts';
 import {
   countTry,
   findWaitingMessage,

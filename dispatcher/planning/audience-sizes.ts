@@ -1,5 +1,5 @@
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { isToAll } from '../../shared/query/targets/cost.ts';
+import { isToAll } from '../../shared/query/targets/targets.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { firstBatchSize, pageSize } from './pages.ts';
 

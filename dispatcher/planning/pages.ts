@@ -2,8 +2,8 @@ import type { Clock } from '../../shared/clock.ts';
 import { type Database, parseIdList } from '../../shared/db/pool.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { isUnselective } from '../../shared/query/targets/cost.ts';
 import {
+  isUnselective,
   type Part,
   type TargetGroupRow,
   type TargetRow,

@@ -1,6 +1,6 @@
 import { Router } from '../../connectors/routing.ts';
-import { dueIn } from '../../shared/db/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
+import { dueIn } from '../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';

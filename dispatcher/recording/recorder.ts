@@ -1,7 +1,7 @@
 import { retryMs } from '../../shared/backoff.ts';
 import { dayMs } from '../../shared/clock.ts';
-import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
+import { dueIn } from '../../shared/db/query.ts';
 import {
   type Batch,
   checkpointBatch,

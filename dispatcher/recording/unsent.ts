@@ -1,5 +1,5 @@
-import { dueIn } from '../../shared/db/clock.ts';
 import type { Handle } from '../../shared/db/pool.ts';
+import { dueIn } from '../../shared/db/query.ts';
 import {
   type Batch,
   checkpointBatch,

@@ -7,9 +7,9 @@ import type { Database } from '../../shared/db/pool.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
 import { reason } from '../../shared/domain/reasons.ts';
-import { callbackUrl } from '../../shared/http/callback-url.ts';
+import { callbackUrl } from '../../shared/http/outbound-addresses.ts';
 import type { ThreadMetrics } from '../../shared/metrics.ts';
-import { noDurations } from '../../shared/process/durations.ts';
+import { noDurations } from '../../shared/process/operation-metrics.ts';
 import { type Canary, CanaryBatches, CanarySender } from './canary.ts';
 import { CallLog, type Calls, dayQuota, messageStore, tokenStore } from './sender-context.ts';
 

@@ -10,7 +10,7 @@ import {
   saveGatewayToken,
 } from '../../shared/db/tables/gateways.ts';
 import { reasonText } from '../../shared/domain/reasons.ts';
-import { addDuration, type DurationCounts, noDurations } from '../../shared/process/durations.ts';
+import { addDuration, type DurationCounts, noDurations } from '../../shared/process/operation-metrics.ts';
 import type { CallCount } from './task.ts';
 
 /** The access tokens of one app and connector, kept in the database. */

@@ -8,7 +8,7 @@ import type { ConnectorId } from '../../shared/domain/labels.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { MetricValues } from '../../shared/metrics.ts';
-import type { DurationCounts } from '../../shared/process/durations.ts';
+import type { DurationCounts } from '../../shared/process/operation-metrics.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 
 /** Data that every thread gets when it starts. */

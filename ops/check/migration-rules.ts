@@ -1,5 +1,5 @@
 import { type Effect, effectOf } from '../../shared/db/schema/effects.ts';
-import type { MigrationFile } from '../../shared/db/schema/files.ts';
+import type { MigrationFile } from '../../shared/db/schema/migrate.ts';
 
 /** Line of a migration that accepts its problems after a review. */
 const acceptance = /^\s*--\s*Accepted: \S.{20,}/m;

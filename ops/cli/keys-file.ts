@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/apps/identity.ts';
+import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/apps/app.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { inputName, readInput, toDictionary } from './input.ts';
 import { CommandFailure, UsageError } from './report.ts';

@@ -4,7 +4,7 @@ import { channelLimits } from '../../api/channel/limits.ts';
 import { jsonProtocol } from '../../api/channel/protocols/json.ts';
 import { protobufProtocols } from '../../api/channel/protocols/protobuf.ts';
 import { type CloseReason, closeReasons } from '../../api/channel/protocols/protocol.ts';
-import { channelPath, routeTtlSeconds } from '../../shared/domain/installations/channel.ts';
+import { channelPath, routeTtlSeconds } from '../../shared/domain/installations/installation.ts';
 import { code, grouped, page, table } from './markdown.ts';
 
 const intro = `Devices that no vendor serves keep a WebSocket to ${code(channelPath)}. They ask \`GET /v1/route?appId=…\` for the address; the reply is valid for

@@ -2,8 +2,8 @@ import type { StagedMembership, StagedRole } from '../../shared/db/tables/import
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/domain/roles/changes.ts';
-import { checkFields } from '../../shared/domain/users/members.ts';
+import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/domain/roles/role.ts';
+import { checkFields } from '../../shared/domain/users/user.ts';
 import { aclOf, headOf, membersOf } from './record.ts';
 
 /** Members that are not stored as fields of the app. The members of a role are in separate files. */

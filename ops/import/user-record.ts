@@ -6,10 +6,16 @@ import { newUsername } from '../../shared/domain/ids.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parsePhone } from '../../shared/domain/messages/phone.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
-import { type AuthData, identitiesOf, unionOf, withoutSeal } from '../../shared/domain/users/auth-data.ts';
-import { type Sealer, sealedAuthData } from '../../shared/domain/users/auth-tokens.ts';
-import { checkFields, readEmail, readUsername } from '../../shared/domain/users/members.ts';
+import {
+  type AuthData,
+  identitiesOf,
+  type Sealer,
+  sealedAuthData,
+  unionOf,
+  withoutSeal,
+} from '../../shared/domain/users/auth-data.ts';
 import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
+import { checkFields, readEmail, readUsername } from '../../shared/domain/users/user.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
 /** Members that are not stored as fields of the app. */

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { z } from 'zod';
-import { connectionUrl } from '../config/database-url.ts';
+import { connectionUrl } from '../config/environment.ts';
 import type { Logger } from '../process/logging.ts';
 
 /** Returns the name of a process's LISTEN connection in pg_stat_activity; each process has one. */

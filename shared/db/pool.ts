@@ -1,10 +1,9 @@
 import pg from 'pg';
-import { connectionUrl } from '../config/database-url.ts';
+import { connectionUrl } from '../config/environment.ts';
 import { parseExactly } from '../domain/json.ts';
-import type { DurationCounts } from '../process/durations.ts';
+import type { DurationCounts } from '../process/operation-metrics.ts';
 import type { Semaphore } from '../semaphore.ts';
 import { type FailureKind, failureKind } from './limits/database-errors.ts';
-import { currentLane } from './limits/lane.ts';
 import {
   localSettings,
   type Pooler,
@@ -13,7 +12,7 @@ import {
   settingsOf,
   UnnamedClient,
 } from './limits/pooler.ts';
-import { TimedPool } from './limits/timed-pool.ts';
+import { currentLane, TimedPool } from './limits/timed-pool.ts';
 import { beginText, limitStatements, type TransactionOptions } from './limits/transaction.ts';
 import type { PreparedStatement } from './prepared.ts';
 

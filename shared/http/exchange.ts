@@ -2,8 +2,13 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { Readable } from 'node:stream';
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../clock.ts';
-import { failureCodeOf } from './connect-failure.ts';
-import { type ForwardResult, type HttpFailureReason, type HttpResult, retryAfterMs } from './result.ts';
+import {
+  type ForwardResult,
+  failureCodeOf,
+  type HttpFailureReason,
+  type HttpResult,
+  retryAfterMs,
+} from './result.ts';
 
 /** Limit of a response body. A multicast response names each target: 1000 with their ids are some 150 KB. */
 const maxReplyBytes = 1_048_576;

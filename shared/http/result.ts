@@ -37,7 +37,7 @@ export type HttpResult =
 export type HttpFailure = Exclude<HttpResult, HttpResponse>;
 
 /** Response whose body is streamed. */
-export interface StreamedResponse {
+interface StreamedResponse {
   kind: 'response';
   status: number;
   /** Lower-case names; the first value of a repeated header. */
@@ -83,4 +83,62 @@ export function retryAfterMs(value: string, epochMs: number): number | null {
   if (!dates.some((form) => form.test(text))) return null;
   const at = Date.parse(text.endsWith('GMT') ? text : `${text} GMT`);
   return Number.isNaN(at) ? null : Math.min(Math.max(0, at - epochMs), dayMs);
+}
+
+/** Form of the codes of Node, OpenSSL and this service (`PROXY_407`): never matches an address or a secret. */
+const codePattern = /^[A-Z][A-Z0-9_]{2,59}$/;
+
+/** Codes of other libraries, with their equivalents of Node. */
+const equivalents: Readonly<Record<string, string>> = {
+  UND_ERR_CONNECT_TIMEOUT: 'ETIMEDOUT',
+  UND_ERR_SOCKET: 'ECONNRESET',
+  CONNECT_TIMEOUT: 'ETIMEDOUT',
+  ABORT_ERR: 'ETIMEDOUT',
+  TIMEOUTERROR: 'ETIMEDOUT',
+};
+
+/**
+ * Returns the code of a failed connection for the operator: `ENOTFOUND`, `ECONNREFUSED`, `ETIMEDOUT`, `CERT_HAS_EXPIRED`,
+ * `ERR_TLS_CERT_ALTNAME_INVALID`. Undefined for any other text.
+ */
+export function failureCode(text: string): string | undefined {
+  // Alerts of OpenSSL contain spaces and slashes: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`, `ERR_SSL_SSLV3_ALERT_BAD
+  // CERTIFICATE`.
+  const code = (text.startsWith('ERR_') ? text.replace(/[ /]/g, '_') : text).toUpperCase();
+  const known = equivalents[code] ?? code;
+  return codePattern.test(known) ? known : undefined;
+}
+
+/** Returns the code of an error or of its cause. */
+export function failureCodeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name;
+  const isSpecific = code !== 'Error' && code !== 'TypeError' && code !== 'AggregateError';
+  if (isSpecific) return failureCode(code);
+  return error.cause === undefined ? undefined : failureCodeOf(error.cause);
+}
+
+/**
+ * Error of another server, the `cause` of a refusal: the log names the host and what happened,
+ * which callers are not told. It holds no path, query or body.
+ */
+export class PeerError extends Error {
+  override name = 'PeerError';
+
+  /**
+   * @param url address of the server
+   * @param what what happened, such as `connect_failed (ECONNREFUSED)` or `status 502`
+   */
+  constructor(url: string, what: string) {
+    super(`${URL.parse(url)?.host ?? 'unknown host'}: ${what}`);
+  }
+}
+
+/** Returns the error of a request that got no usable answer. */
+export function peerErrorOf(
+  url: string,
+  result: HttpResult | { kind: 'failed'; reason: string; cause?: string | undefined },
+): PeerError {
+  if (result.kind === 'response') return new PeerError(url, `unusable answer with status ${result.status}`);
+  return new PeerError(url, `${result.reason}${result.cause === undefined ? '' : ` (${result.cause})`}`);
 }

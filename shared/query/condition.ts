@@ -1,8 +1,8 @@
 import type { Json } from '../domain/json.ts';
 import type { Point } from './parse/geo.ts';
-import type { Pattern } from './parse/regex/regex.ts';
+import type { Pattern } from './parse/regex.ts';
 import type { RelatedOperand } from './parse/related.ts';
-import type { ClassSchema, RelationColumn, ValueField } from './schema/fields.ts';
+import type { ClassSchema, RelationColumn, ValueField } from './schema.ts';
 import type { Viewer } from './viewer.ts';
 
 /** A condition after all checks: names resolved, values canonical, sizes limited. */

@@ -1,5 +1,5 @@
 import type { Condition, SubqueryTest, Test } from './condition.ts';
-import type { ClassSchema } from './schema/fields.ts';
+import type { ClassSchema } from './schema.ts';
 import type { MemberUse } from './viewer.ts';
 
 /**

@@ -1,7 +1,7 @@
 import type { App } from '../domain/apps/app.ts';
 import { refuse } from '../domain/errors/errors.ts';
 import { type AclUser, subjectsOf } from '../domain/objects/acl.ts';
-import type { ClassSchema } from './schema/fields.ts';
+import type { ClassSchema } from './schema.ts';
 import type { Params } from './sql/params.ts';
 
 /** One place of a condition that names a member of a class. */

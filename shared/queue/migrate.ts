@@ -1,5 +1,5 @@
 import { PgBoss } from 'pg-boss';
-import { connectionUrl } from '../config/database-url.ts';
+import { connectionUrl } from '../config/environment.ts';
 import type { Handle } from '../db/pool.ts';
 import {
   aloneInMigrating,

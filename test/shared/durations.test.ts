@@ -1,7 +1,11 @@
 import { Histogram, Registry } from 'prom-client';
 import { expect, test } from 'vitest';
-import { addDuration, gatewayBuckets, noDurations } from '../../shared/process/durations.ts';
-import { DurationHistogram } from '../../shared/process/metric-kinds.ts';
+import {
+  addDuration,
+  DurationHistogram,
+  gatewayBuckets,
+  noDurations,
+} from '../../shared/process/operation-metrics.ts';
 
 const help = 'Time from a request to a gateway to its answer';
 const name = 'carillon_gateway_request_seconds';

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { callbackUrl } from '../../shared/http/callback-url.ts';
+import { callbackUrl } from '../../shared/http/outbound-addresses.ts';
 import { testConfig } from '../support/api.ts';
 import { type AllVendors, startVendors } from '../support/gateways/all-vendors.ts';
 import { useTestService } from '../support/service.ts';

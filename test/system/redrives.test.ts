@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { Vault } from '../../shared/crypto.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { callbackUrl } from '../../shared/http/callback-url.ts';
+import { callbackUrl } from '../../shared/http/outbound-addresses.ts';
 import { silentLog, startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { type MailServer, startMailServer } from '../support/servers/mail-server.ts';
 import { changeMessages } from '../support/tables.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
-import { channelPath } from '../../../shared/domain/installations/channel.ts';
+import { channelPath } from '../../../shared/domain/installations/installation.ts';
 
 /** Text that the answer proves to have read (RFC 6455, section 1.3). */
 const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';

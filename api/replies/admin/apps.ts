@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { allOptions } from '../../../shared/domain/apps/app.ts';
-import { keyNames } from '../../../shared/domain/apps/identity.ts';
+import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';

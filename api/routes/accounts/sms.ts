@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { unstorableText } from '../../../shared/domain/json.ts';
-import { jsonValue } from '../../../shared/domain/json-schema.ts';
+import { jsonValue, unstorableText } from '../../../shared/domain/json.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { numberOnly, phone, ttlMinutes } from '../../requests/accounts.ts';

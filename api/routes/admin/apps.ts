@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { masked } from '../../../shared/domain/admin/masked.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
-import { type App, appOptionsPatch } from '../../../shared/domain/apps/app.ts';
-import { broughtAppId, broughtKeys } from '../../../shared/domain/apps/identity.ts';
+import { type App, appOptionsPatch, broughtAppId, broughtKeys } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { jsonObject } from '../../../shared/domain/json-schema.ts';
+import { jsonObject } from '../../../shared/domain/json.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { appSummary, appName as namedApp } from '../../replies/admin/devices.ts';

@@ -1,7 +1,7 @@
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { type Acl, mayUser } from '../../../shared/domain/objects/acl.ts';
-import { openedAuthData, type Sealer } from '../../../shared/domain/users/auth-tokens.ts';
+import { openedAuthData, type Sealer } from '../../../shared/domain/users/auth-data.ts';
 import type { UserRules } from '../../../shared/domain/users/changes.ts';
 import type { User, UserView } from '../../../shared/domain/users/user.ts';
 import { type Viewer, viewerOf } from '../../../shared/query/viewer.ts';

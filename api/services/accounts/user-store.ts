@@ -11,8 +11,7 @@ import {
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
-import { type Identity, identitiesOf } from '../../../shared/domain/users/auth-data.ts';
-import { sealedAuthData } from '../../../shared/domain/users/auth-tokens.ts';
+import { type Identity, identitiesOf, sealedAuthData } from '../../../shared/domain/users/auth-data.ts';
 import { draftBytes, type User, type UserDraft } from '../../../shared/domain/users/user.ts';
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';

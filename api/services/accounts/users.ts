@@ -6,7 +6,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
-import { openedEntry, withSentEntries } from '../../../shared/domain/users/auth-tokens.ts';
+import { openedEntry, withSentEntries } from '../../../shared/domain/users/auth-data.ts';
 import {
   type CheckedUserChanges,
   changedUser,
@@ -15,7 +15,7 @@ import {
 } from '../../../shared/domain/users/changes.ts';
 import { pickUserMembers, type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
-import { userClass } from '../../../shared/query/schema/classes.ts';
+import { userClass } from '../../../shared/query/schema.ts';
 import type { StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/actor.ts';

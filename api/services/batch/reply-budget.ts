@@ -26,7 +26,7 @@ export interface ReplyEstimate {
   isWrite: boolean;
 }
 
-/** Size of the largest reply with one object: 1 MB (shared/domain/users/members.ts) and the members that the service adds. */
+/** Size of the largest reply with one object: 1 MB (shared/domain/users/user.ts) and the members that the service adds. */
 const objectBytes = 1.125 * mebibyte;
 
 /** Estimate for writes. A write returns at most one object; a function may return more, and reserves that as it arrives. */

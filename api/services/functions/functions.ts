@@ -1,8 +1,8 @@
 import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ForwardRequest } from '../../../shared/http/client.ts';
-import { PeerError, peerErrorOf } from '../../../shared/http/peer-error.ts';
 import type { ForwardResult } from '../../../shared/http/result.ts';
+import { PeerError, peerErrorOf } from '../../../shared/http/result.ts';
 import type { BatchReply } from '../batch/reply.ts';
 import { HostAnswers } from './host-answers.ts';
 import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';

@@ -14,7 +14,7 @@ import {
 } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { jsonPost } from '../../../shared/http/client.ts';
-import { peerErrorOf } from '../../../shared/http/peer-error.ts';
+import { peerErrorOf } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
 import { DeclaredHooks } from './declared-hooks.ts';
 import { hostValue } from './host-answers.ts';

@@ -22,7 +22,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
-import { installationClass } from '../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../shared/query/schema.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, requireRead, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';

@@ -18,18 +18,20 @@ import {
 import { addressesIn } from '../../../shared/domain/admin/service-addresses.ts';
 import {
   type App,
+  type AppKeys,
   type AppOptionsPatch,
+  areDistinct,
   type Edition,
+  type KeyName,
   movedInOptions,
   operatorOptions,
   type Plan,
   planProblem,
 } from '../../../shared/domain/apps/app.ts';
-import { type AppKeys, areDistinct, type KeyName } from '../../../shared/domain/apps/identity.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { jsonObject } from '../../../shared/domain/json-schema.ts';
+import { jsonObject } from '../../../shared/domain/json.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';

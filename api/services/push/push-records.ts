@@ -16,7 +16,7 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type ConnectorId, connectorIds } from '../../../shared/domain/labels.ts';
 import { addTotals, sumTotals } from '../../../shared/domain/outcome.ts';
 import { type LanguageCounts, shownLanguages } from '../../../shared/domain/pushes/languages.ts';
-import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/pushes/receipts.ts';
+import { addReceipts, noReceipts, type ReceiptTotals } from '../../../shared/domain/pushes/push.ts';
 import {
   allTotals,
   type ConnectorTotals,
@@ -26,7 +26,7 @@ import {
 } from '../../../shared/domain/pushes/record.ts';
 import { shownVariables, type VariableCounts } from '../../../shared/domain/pushes/variables.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
-import { pushRecordClass } from '../../../shared/query/schema/classes.ts';
+import { pushRecordClass } from '../../../shared/query/schema.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../deps.ts';
 

@@ -1,5 +1,5 @@
-import { databaseNow } from '../../../shared/db/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
+import { databaseNow } from '../../../shared/db/query.ts';
 import type { NewPush } from '../../../shared/db/tables/pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';

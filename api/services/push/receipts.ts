@@ -19,7 +19,7 @@ import {
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../shared/domain/labels.ts';
-import { generationOfSecret } from '../../../shared/http/callback-url.ts';
+import { generationOfSecret } from '../../../shared/http/outbound-addresses.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 import { keepRefusedCall } from './refused-calls.ts';

@@ -1,14 +1,13 @@
 import { Batcher } from '../../../shared/batcher.ts';
 import { isStatementTimeout } from '../../../shared/db/limits/database-errors.ts';
-import { runInLane } from '../../../shared/db/limits/lane.ts';
+import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type DeviceKind, haveDevices } from '../../../shared/db/tables/audience.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import type { Detail } from '../../../shared/domain/texts/texts.ts';
-import { isUnselective } from '../../../shared/query/targets/cost.ts';
 import { pointTarget } from '../../../shared/query/targets/point.ts';
-import { Params, targetCondition } from '../../../shared/query/targets/targets.ts';
+import { isUnselective, Params, targetCondition } from '../../../shared/query/targets/targets.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 

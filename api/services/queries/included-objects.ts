@@ -8,7 +8,7 @@ import { mayUser } from '../../../shared/domain/objects/acl.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { userDocument } from '../../../shared/domain/users/user.ts';
 import type { IncludeSource } from '../../../shared/query/list/include.ts';
-import { installationClass, roleClass, userClass } from '../../../shared/query/schema/classes.ts';
+import { installationClass, roleClass, userClass } from '../../../shared/query/schema.ts';
 import type { UserCaller } from '../accounts/caller.ts';
 
 /**

@@ -8,7 +8,7 @@ import { roleDocument } from '../../../shared/domain/roles/role.ts';
 import { userDocument } from '../../../shared/domain/users/user.ts';
 import { project } from '../../../shared/query/list/keys.ts';
 import { compileScan, cursorAfter, parseScan } from '../../../shared/query/list/scan.ts';
-import { classes, roleClass, userClass } from '../../../shared/query/schema/classes.ts';
+import { classes, roleClass, userClass } from '../../../shared/query/schema.ts';
 import { tokenOpenerFor } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Caller } from '../installations/installations.ts';

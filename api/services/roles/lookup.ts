@@ -7,7 +7,7 @@ import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/q
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { findRelation } from '../../../shared/query/parse/related.ts';
-import { roleClass } from '../../../shared/query/schema/classes.ts';
+import { roleClass } from '../../../shared/query/schema.ts';
 import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { ApiDeps } from '../deps.ts';

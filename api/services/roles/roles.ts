@@ -21,16 +21,18 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import type { MemberStep } from '../../../shared/domain/roles/role.ts';
 import {
   changedRole,
   newRole,
+  type Role,
   type RoleChanges,
+  type RoleDraft,
   readRoleChanges,
-} from '../../../shared/domain/roles/changes.ts';
-import type { MemberStep } from '../../../shared/domain/roles/members.ts';
-import { type Role, type RoleDraft, roleDocument } from '../../../shared/domain/roles/role.ts';
+  roleDocument,
+} from '../../../shared/domain/roles/role.ts';
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
-import { roleClass } from '../../../shared/query/schema/classes.ts';
+import { roleClass } from '../../../shared/query/schema.ts';
 import { changeMaxAgeMs, TtlCache } from '../../../shared/ttl-cache.ts';
 import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';

@@ -1,5 +1,5 @@
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/channel.ts';
+import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/installation.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 

@@ -1,4 +1,4 @@
-import { runInLane } from '../../../shared/db/limits/lane.ts';
+import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { mayReadMetrics, metricsRefusal, type Scrape } from '../../../shared/metrics.ts';
 import { reportDatabases, reportQueues } from '../../../shared/queue/report.ts';

@@ -10,8 +10,8 @@ import {
 } from '../../../shared/db/tables/sign-in.ts';
 import { type Budget, takeBudget } from '../../../shared/db/tables/sms.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { mailboxOf } from '../../../shared/domain/users/mailbox.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
+import { mailboxOf } from '../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../deps.ts';
 import { enqueueMessage } from '../messages/message-queue.ts';
 import { ipAddressKey } from '../sms/budgets.ts';

@@ -1,7 +1,7 @@
 import type { OutboxMessage } from '../../../shared/db/tables/outbox.ts';
 import type { LinkPurpose } from '../../../shared/db/tables/sign-in.ts';
 import type { App, AppOptionsPatch, MailTemplate } from '../../../shared/domain/apps/app.ts';
-import { shownName } from '../../../shared/domain/messages/shown-text.ts';
+import { shownName } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 
 /** Values for the template of a mail (protocol/users.md#mail-templates). */

@@ -4,7 +4,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import type { Phone } from '../../../shared/domain/messages/phone.ts';
-import { withSentEntries } from '../../../shared/domain/users/auth-tokens.ts';
+import { withSentEntries } from '../../../shared/domain/users/auth-data.ts';
 import { type CheckedUserChanges, newUser } from '../../../shared/domain/users/changes.ts';
 import { type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { rulesOf, type SignUpCaller, signUpIpAddress } from '../accounts/caller.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
-import { channelPath } from '../../../shared/domain/installations/channel.ts';
+import { channelPath } from '../../../shared/domain/installations/installation.ts';
 import type { DeviceCounters } from '../../sandbox/devices/devices.ts';
 import { maskedFrame, readFrames } from './raw-frames.ts';
 

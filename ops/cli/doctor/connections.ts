@@ -3,7 +3,7 @@ import pg from 'pg';
 import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
 import { sleep } from '../../../shared/clock.ts';
 import type { Config } from '../../../shared/config/config.ts';
-import { connectionUrl } from '../../../shared/config/database-url.ts';
+import { connectionUrl } from '../../../shared/config/environment.ts';
 import { listenerName } from '../../../shared/db/listener.ts';
 
 const name = 'connections';

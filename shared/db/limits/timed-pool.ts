@@ -1,5 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import pg from 'pg';
-import { addDuration, type DurationCounts, noDurations } from '../../process/durations.ts';
+import { addDuration, type DurationCounts, noDurations } from '../../process/operation-metrics.ts';
 
 type ConnectCallback = (
   error: Error | undefined,
@@ -43,3 +44,13 @@ export class TimedPool extends pg.Pool {
     return undefined;
   }
 }
+
+const lanes = new AsyncLocalStorage<string>();
+
+/**
+ * Runs `work` in the lane of an app: connections that it takes from a pool with `turns`, at any depth, count for this
+ * app. Work outside of all lanes shares one.
+ */
+export const runInLane = <T>(appId: string, work: () => T): T => lanes.run(appId, work);
+
+export const currentLane = (): string => lanes.getStore() ?? '';

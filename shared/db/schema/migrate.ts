@@ -1,8 +1,44 @@
+import { readdirSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { sleep } from '../../clock.ts';
-import { connectionUrl } from '../../config/database-url.ts';
+import { connectionUrl } from '../../config/environment.ts';
 import { isLockTimeout, isUndefinedTable } from '../limits/database-errors.ts';
-import { type MigrationFile, migrationNames, migrationTable, readMigration } from './files.ts';
+import type { Handle } from '../pool.ts';
+import { effectOf, splitStatements, upPart } from './effects.ts';
+
+/** Folder of the migrations of this version. */
+export const migrationFolder = fileURLToPath(new URL('../migrations', import.meta.url));
+
+/** Table of the migrations that a database has. */
+export const migrationTable = 'carillon_migration';
+
+/** A migration of this version. */
+export interface MigrationFile {
+  name: string;
+  /** Text of the part that is run. */
+  up: string;
+  statements: string[];
+  /** Whether it runs outside of a transaction, since PostgreSQL requires that of CONCURRENTLY. */
+  isConcurrent: boolean;
+}
+
+/** Returns the names of the migrations in a folder, in their order. */
+export function migrationNames(folder = migrationFolder): string[] {
+  return readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .map((name) => basename(name, '.sql'))
+    .sort();
+}
+
+/** Reads a migration. */
+export async function readMigration(name: string, folder = migrationFolder): Promise<MigrationFile> {
+  const up = upPart(await readFile(join(folder, `${name}.sql`), 'utf8'));
+  const statements = splitStatements(up);
+  return { name, up, statements, isConcurrent: statements.some((one) => effectOf(one).isConcurrent) };
+}
 
 /** Key of the advisory lock; that of earlier versions, so that they wait as well. */
 const lockKey = '7241865325823964';
@@ -179,4 +215,31 @@ export async function connect(databaseUrl: string, settings: { options?: string 
   client.on('error', () => undefined);
   await client.connect();
   return client;
+}
+
+/** Rows from which a wrong plan costs more than reading a table that has no statistics. */
+const leastRows = 25;
+/** Growth since its last statistics from which a table is analyzed; autovacuum analyzes after smaller growth. */
+const growth = 10;
+/** Tables of one call; the time of each is bounded by PostgreSQL's sample of it. */
+const tablesAtOnce = 10;
+
+/**
+ * Analyzes our tables, and those of the queue library, that have at least 25 rows and ten times as many as PostgreSQL last counted,
+ * or were never counted; returns how many. Without statistics, or with those of an empty table, all indexes look equally good for a
+ * condition of one row, and prepared statements keep a plan that reads all rows of an app or of a queue
+ * (develop/decisions.md#why-new-tables-are-analyzed-at-once). Leaves out tables that are being analyzed, and those of another owner.
+ */
+export async function analyzeGrownTables(db: Handle): Promise<number> {
+  // `reltuples` is -1 before the first count.
+  const { rows } = await db.query<{ name: string }>(
+    `SELECT format('%I.%I', s.schemaname, s.relname) AS name
+       FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid
+      WHERE s.schemaname IN (current_schema(), 'pgboss') AND pg_has_role(c.relowner, 'USAGE')
+        AND s.n_live_tup >= $1 AND s.n_live_tup >= $2 * c.reltuples
+      ORDER BY s.n_live_tup LIMIT $3`,
+    [leastRows, growth, tablesAtOnce],
+  );
+  for (const { name } of rows) await db.query(`ANALYZE (SKIP_LOCKED) ${name}`);
+  return rows.length;
 }

@@ -1,6 +1,5 @@
 import { type Effect, effectOf } from './effects.ts';
-import { readMigration } from './files.ts';
-import { connect, pendingMigrations } from './migrate.ts';
+import { connect, pendingMigrations, readMigration } from './migrate.ts';
 
 /** What one statement of a pending migration does. */
 export interface PlannedStatement {

@@ -5,7 +5,7 @@ import { changeMaxAgeMs, TtlCache } from '../../ttl-cache.ts';
 import { isConnectionFailure, isUndefinedTable } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
 import { countSealedApps } from '../tables/apps.ts';
-import { migrationNames, migrationTable } from './files.ts';
+import { migrationNames, migrationTable } from './migrate.ts';
 
 const notMigrated = 'The database is not migrated: run `carillon migrate`.';
 const wrongSecret =

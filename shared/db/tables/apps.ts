@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
+import type { AppKeys, KeyName } from '../../domain/apps/app.ts';
 import {
   type App,
   type AppOptions,
@@ -10,7 +11,6 @@ import {
   type Plan,
 } from '../../domain/apps/app.ts';
 import type { FunctionStage } from '../../domain/apps/functions.ts';
-import type { AppKeys, KeyName } from '../../domain/apps/identity.ts';
 import { sealContexts } from '../../domain/apps/seal-contexts.ts';
 import { reachableName } from '../../domain/path.ts';
 import { mapInTicks } from '../../event-loop.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { DeviceTraits } from '../../domain/installations/installation.ts';
 import type { Json } from '../../domain/json.ts';
+import { maxLocaleLength } from '../../domain/pushes/languages.ts';
 import { maxZoneLength } from '../../domain/pushes/local-time.ts';
-import { maxLocaleLength } from '../../domain/pushes/locales.ts';
 import {
   maxValueChars,
   shownColumns,

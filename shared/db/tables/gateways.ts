@@ -10,9 +10,8 @@ import {
   type OverrideState,
 } from '../../domain/breaker.ts';
 import type { ConnectorId } from '../../domain/labels.ts';
-import { databaseNow } from '../clock.ts';
 import type { Handle } from '../pool.ts';
-import { query } from '../query.ts';
+import { databaseNow, query } from '../query.ts';
 import { type ProfileKey, valuesOfKey } from './gateway-limits.ts';
 
 /** NOTIFY topic of changed overrides. */

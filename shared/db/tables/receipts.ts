@@ -1,5 +1,5 @@
 import type { ConnectorId } from '../../domain/labels.ts';
-import type { ReceiptTotals } from '../../domain/pushes/receipts.ts';
+import type { ReceiptTotals } from '../../domain/pushes/push.ts';
 import type { Handle } from '../pool.ts';
 import { listsOf, type PageAfter, type PageBefore, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';

@@ -2,8 +2,7 @@ import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { canonicalDeviceType } from '../labels.ts';
 import { readAcl } from '../objects/acl.ts';
-import { memberPath } from '../objects/member-path.ts';
-import { applyWrites, isOperation, type Members, type Write } from '../objects/operations.ts';
+import { applyWrites, isOperation, type Members, memberPath, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type Installation,

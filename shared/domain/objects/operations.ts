@@ -1,7 +1,7 @@
 import { type ErrorName, Refusal, refuse } from '../errors/errors.ts';
 import { exactNumber, integerOf } from '../exact-numbers.ts';
 import { isJsonObject, type Json, type JsonObject, unstorableText } from '../json.ts';
-import { canonicalValue } from './typed-values.ts';
+import { canonicalValue, isMemberName } from './typed-values.ts';
 
 /** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are ordinary. */
 export type Members = Map<string, Json>;
@@ -186,3 +186,17 @@ function bits(
 }
 
 const is64Bit = (value: bigint): boolean => BigInt.asIntN(64, value) === value;
+
+const maxNameParts = 8;
+const innerName = /^[^$.\p{Cc}]{1,128}$/u;
+
+/**
+ * Splits the name of a body's member, `a.b.c`, into its parts (protocol/objects.md#dotted-names). Throws 105 for an
+ * invalid one.
+ */
+export function memberPath(name: string): [first: string, ...inner: string[]] {
+  const [first = '', ...inner] = name.split('.');
+  if (!isMemberName(first) || inner.length > maxNameParts || !inner.every((part) => innerName.test(part)))
+    throw refuse('invalidKeyName');
+  return [first, ...inner];
+}

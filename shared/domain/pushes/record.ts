@@ -3,8 +3,7 @@ import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
 import { reasonText } from '../reasons.ts';
 import { type KeptTokens, keptText } from './invalid-tokens.ts';
-import { originalTarget, type PushOrder } from './push.ts';
-import { noReceipts, type ReceiptTotals } from './receipts.ts';
+import { noReceipts, originalTarget, type PushOrder, type ReceiptTotals } from './push.ts';
 
 /** State of a push; the transitions are drawn in dispatcher/README.md. */
 export const pushStates = [

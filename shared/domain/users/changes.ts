@@ -1,8 +1,7 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl } from '../objects/acl.ts';
-import { memberPath } from '../objects/member-path.ts';
-import { applyWrites, isDeletion, type Write } from '../objects/operations.ts';
+import { applyWrites, isDeletion, memberPath, type Write } from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type AuthDataChanges,
@@ -12,8 +11,16 @@ import {
   readAuthData,
   readChange,
 } from './auth-data.ts';
-import { checkFields, readEmail, readPassword, readPhone, readUsername } from './members.ts';
-import { draftBytes, type User, type UserDraft } from './user.ts';
+import {
+  checkFields,
+  draftBytes,
+  readEmail,
+  readPassword,
+  readPhone,
+  readUsername,
+  type User,
+  type UserDraft,
+} from './user.ts';
 
 /** Changes in a body of POST or PUT. Undefined members stay unchanged, null ones are deleted. */
 export interface UserChanges<A extends AuthDataChanges = AuthDataChanges> {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { sealContexts } from '../apps/seal-contexts.ts';
-import type { Sealer } from './auth-tokens.ts';
+import type { Sealer } from './auth-data.ts';
 
 /** What derives and encrypts session tokens (`Vault` of shared/crypto.ts). */
 export interface TokenSource extends Sealer {

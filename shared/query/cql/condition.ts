@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import type { TokenReader } from './token-reader.ts';
+import type { TokenReader } from './tokens.ts';
 import { syntaxError } from './tokens.ts';
 
 /** Parser of a subquery in place of a list; returns the operand of `$select`. */

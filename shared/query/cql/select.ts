@@ -1,9 +1,8 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
-import { parsePath } from '../schema/fields.ts';
+import { parsePath } from '../schema.ts';
 import { readCondition } from './condition.ts';
-import { TokenReader } from './token-reader.ts';
-import { syntaxError } from './tokens.ts';
+import { syntaxError, TokenReader } from './tokens.ts';
 
 /** Parameters of a list call, parsed from a statement (protocol/queries.md#query-parameters). */
 export interface CqlQuery {

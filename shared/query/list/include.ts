@@ -1,7 +1,7 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import { parseNames } from '../parse/names.ts';
-import { type ClassSchema, parsePath } from '../schema/fields.ts';
+import { parseNames } from '../parse/operators.ts';
+import { type ClassSchema, parsePath } from '../schema.ts';
 
 /** `include=a,b.c` as a tree of names, resolved level by level. */
 export type Include = Map<string, Include>;

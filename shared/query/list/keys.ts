@@ -1,6 +1,6 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import { parseNames } from '../parse/names.ts';
-import { type ClassSchema, parsePath } from '../schema/fields.ts';
+import { parseNames } from '../parse/operators.ts';
+import { type ClassSchema, parsePath } from '../schema.ts';
 
 /** `keys=a,b.c,-d`: members of a reply (protocol/queries.md#keys). An empty `included` means all. */
 export interface Keys {

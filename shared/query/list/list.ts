@@ -1,7 +1,7 @@
 import type { RowCondition, Selection } from '../../db/tables/selection.ts';
 import type { Condition, SortKey } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
-import type { ClassSchema } from '../schema/fields.ts';
+import type { ClassSchema } from '../schema.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { type Viewer, visibleTo } from '../viewer.ts';

@@ -1,8 +1,8 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import type { Condition, NearTest, SortKey } from '../condition.ts';
-import { parseNames } from '../parse/names.ts';
-import { type ClassSchema, type Field, isRelation, resolveField, type ValueField } from '../schema/fields.ts';
-import { compileSortDistance } from '../sql/geo.ts';
+import { parseNames } from '../parse/operators.ts';
+import { type ClassSchema, type Field, isRelation, resolveField, type ValueField } from '../schema.ts';
+import { compileSortDistance } from '../sql/json.ts';
 import type { Params } from '../sql/params.ts';
 
 /** Limit, skip and sort order: the parameters that list calls and subqueries share. */

@@ -6,7 +6,7 @@ import { canonicalValue, isMemberName } from '../../domain/objects/typed-values.
 import { canonicalTime } from '../../domain/times.ts';
 import type { Condition } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
-import type { ClassSchema } from '../schema/fields.ts';
+import type { ClassSchema } from '../schema.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { masterViewer } from '../viewer.ts';

@@ -4,7 +4,7 @@ import { canonicalValue } from '../../domain/objects/typed-values.ts';
 import { timeOfDate } from '../../domain/times.ts';
 import type { Comparable, ComparisonOperator, PlainTest } from '../condition.ts';
 import { distanceOperators, parseBox, parseDistance, parsePoint } from './geo.ts';
-import { translateRegex } from './regex/regex.ts';
+import { translateRegex } from './regex.ts';
 
 /** Limit of the values of one `$in`, `$nin` or `$all`. */
 const maxListLength = 1000;
@@ -95,4 +95,15 @@ function parseSize(operand: Json): number {
 function parseFlag(operand: Json): boolean {
   if (typeof operand !== 'boolean') throw refuse('invalidQuery', '$exists takes a boolean.');
   return operand;
+}
+
+/** Splits a list parameter such as `keys=a, b`; ignores blanks. Throws 102 for another type or too many names. */
+export function parseNames(value: unknown, parameter: string, maxNames: number): string[] {
+  if (typeof value !== 'string') throw refuse('invalidQuery', `${parameter} takes a text.`);
+  const names = value
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '');
+  if (names.length > maxNames) throw refuse('invalidQuery', `${parameter} takes at most ${maxNames} names.`);
+  return names;
 }

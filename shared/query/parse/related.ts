@@ -1,8 +1,8 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
-import { classes } from '../schema/classes.ts';
-import type { ClassSchema, RelationColumn } from '../schema/fields.ts';
+import type { ClassSchema, RelationColumn } from '../schema.ts';
+import { classes } from '../schema.ts';
 
 /** Operand of `$relatedTo`: an object and one of its relations. */
 export interface RelatedOperand {

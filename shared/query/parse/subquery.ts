@@ -2,8 +2,7 @@ import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import type { Subquery } from '../condition.ts';
 import { parseLimit, parseSkip, parseSortOrder, requireValueField } from '../list/page.ts';
-import { classes } from '../schema/classes.ts';
-import { type ClassSchema, resolveField, type ValueField } from '../schema/fields.ts';
+import { type ClassSchema, classes, resolveField, type ValueField } from '../schema.ts';
 
 /** Limit of subqueries in one condition: each may scan its class once. */
 export const maxSubqueries = 5;

@@ -3,7 +3,7 @@ import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domai
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
 import type { Condition, Test } from '../condition.ts';
 import { usesOf } from '../members.ts';
-import { type ClassSchema, type Field, isRelation, resolveField } from '../schema/fields.ts';
+import { type ClassSchema, type Field, isRelation, resolveField } from '../schema.ts';
 import { requireListAccess, type Viewer } from '../viewer.ts';
 import { parseOperator } from './operators.ts';
 import { parseRelatedOperand } from './related.ts';

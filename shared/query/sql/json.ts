@@ -1,10 +1,78 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import type { Comparison, PlainTest } from '../condition.ts';
-import { sqlPattern } from '../parse/regex/regex.ts';
+import type { Comparison, NearTest, PlainTest } from '../condition.ts';
+import type { Point } from '../parse/geo.ts';
+import { sqlPattern } from '../parse/regex.ts';
 import { negate } from './column.ts';
-import { compileNear, compileWithin } from './geo.ts';
-import { type JsonMember, jsonPath, valuesAt as values } from './json-path.ts';
 import type { Params } from './params.ts';
+
+/** Member of a document in a jsonb column. */
+interface JsonMember {
+  /** The jsonb column. */
+  column: string;
+  path: string[];
+}
+
+/** Returns the SQL/JSON path of a member. Names are quoted as JSON strings, a subset of the path language's strings. */
+const jsonPath = ({ path }: JsonMember): string =>
+  `$${path.map((name) => `.${JSON.stringify(name)}`).join('')}`;
+
+/** Compiles a set of rows: one per value of the member; with `[*]`, one per item of an array. */
+export function valuesAt(member: JsonMember, params: Params, suffix: '' | '[*]'): string {
+  return `jsonb_path_query(${member.column}, ${params.add(jsonPath(member) + suffix)}::jsonpath)`;
+}
+
+const itemsAt = (member: JsonMember, params: Params): string => valuesAt(member, params, '[*]');
+
+/** Tests of geo points in a jsonb column; values of other types never match. */
+
+/** Recognises a stored geo point; its numbers were checked when it was written. */
+const isPoint = `item @> '{"__type":"GeoPoint"}' AND jsonb_typeof(item -> 'latitude') = 'number' AND jsonb_typeof(item -> 'longitude') = 'number'`;
+
+const latitude = `(item ->> 'latitude')::float8`;
+const longitude = `(item ->> 'longitude')::float8`;
+
+/** Compiles the great-circle distance of `item` to a point, in radians (haversine); NULL for other values. */
+function compileDistance(point: Point, params: Params): string {
+  const [lat, lng] = [point.latitude, point.longitude].map(
+    (degrees) => `radians(${params.add(degrees)}::float8)`,
+  );
+  const half = (a: string, b: string | undefined) => `power(sin((radians(${a}) - ${b}) / 2), 2)`;
+  const sum = `${half(latitude, lat)} + cos(radians(${latitude})) * cos(${lat}) * ${half(longitude, lng)}`;
+  return `CASE WHEN ${isPoint} THEN 2 * asin(least(1, sqrt(${sum}))) END`;
+}
+
+function compileNear(
+  member: JsonMember,
+  { point, minDistance: least, maxDistance: most }: NearTest,
+  params: Params,
+): string {
+  const length = compileDistance(point, params);
+  const bounds = [
+    ...(least === undefined ? [] : [`length >= ${params.add(least)}::float8`]),
+    ...(most === undefined ? [] : [`length <= ${params.add(most)}::float8`]),
+  ];
+  return `EXISTS (SELECT FROM (SELECT ${length} AS length FROM ${itemsAt(member, params)} AS item) AS lengths
+    WHERE ${['length IS NOT NULL', ...bounds].join(' AND ')})`;
+}
+
+/** Compiles the distance to sort by: that of the nearest point, if there are several. */
+export function compileSortDistance(member: JsonMember, point: Point, params: Params): string {
+  return `(SELECT min(${compileDistance(point, params)}) FROM ${itemsAt(member, params)} AS item)`;
+}
+
+/** Compiles a box; it crosses the date line if its west edge is east of its east edge. */
+function compileWithin(
+  member: JsonMember,
+  { southwest, northeast }: { southwest: Point; northeast: Point },
+  params: Params,
+): string {
+  const number = (value: number) => `${params.add(value)}::float8`;
+  const west = `${longitude} >= ${number(southwest.longitude)}`;
+  const east = `${longitude} <= ${number(northeast.longitude)}`;
+  const connective = southwest.longitude <= northeast.longitude ? 'AND' : 'OR';
+  const box = `${latitude} BETWEEN ${number(southwest.latitude)} AND ${number(northeast.latitude)} AND (${west} ${connective} ${east})`;
+  return `EXISTS (SELECT FROM ${itemsAt(member, params)} AS item WHERE CASE WHEN ${isPoint} THEN ${box} ELSE false END)`;
+}
 
 /**
  * Compiles a test of a custom member in the jsonb column. A lax JSON path unwraps arrays on the way and at its end, as
@@ -15,26 +83,26 @@ import type { Params } from './params.ts';
 export function compileJsonTest(member: JsonMember, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
-      return compileEquality(member, [test.value], params);
+      return compileJsonEquality(member, [test.value], params);
     case 'notEqual':
-      return negate(compileEquality(member, [test.value], params));
+      return negate(compileJsonEquality(member, [test.value], params));
     case 'in':
-      return compileEquality(member, test.values, params);
+      return compileJsonEquality(member, test.values, params);
     case 'notIn':
-      return negate(compileEquality(member, test.values, params));
+      return negate(compileJsonEquality(member, test.values, params));
     case 'all':
       return test.values.length === 0
         ? 'false'
-        : `(${test.values.map((value) => compileEquality(member, [value], params)).join(' AND ')})`;
+        : `(${test.values.map((value) => compileJsonEquality(member, [value], params)).join(' AND ')})`;
     case 'compare':
-      return compileComparison(member, test, params);
+      return compileJsonComparison(member, test, params);
     case 'size':
-      return `EXISTS (SELECT FROM ${values(member, params, '')} AS item
+      return `EXISTS (SELECT FROM ${valuesAt(member, params, '')} AS item
         WHERE CASE WHEN jsonb_typeof(item) = 'array' THEN jsonb_array_length(item) = ${params.add(test.size)}::int ELSE false END)`;
     case 'exists':
       return test.isThere ? compileExists(member, params) : negate(compileExists(member, params));
     case 'regex':
-      return `EXISTS (SELECT FROM ${values(member, params, '[*]')} AS item
+      return `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item
         WHERE jsonb_typeof(item) = 'string' AND (item #>> '{}') ~ ${params.add(sqlPattern(test.pattern))})`;
     case 'near':
       return compileNear(member, test, params);
@@ -54,7 +122,7 @@ const compileExists = (member: JsonMember, params: Params): string =>
 type Scalar = Exclude<Json, Json[] | JsonObject>;
 const isScalar = (value: Json): value is Scalar => value === null || typeof value !== 'object';
 
-function compileEquality(member: JsonMember, wanted: Json[], params: Params): string {
+function compileJsonEquality(member: JsonMember, wanted: Json[], params: Params): string {
   const scalars = wanted.filter(isScalar);
   const parts: string[] = [];
   if (scalars.length > 0) {
@@ -75,14 +143,14 @@ function compileEquality(member: JsonMember, wanted: Json[], params: Params): st
 function compileArrayEquality(member: JsonMember, value: Json[], params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
   const isAmong = (suffix: '' | '[*]') =>
-    `EXISTS (SELECT FROM ${values(member, params, suffix)} AS item WHERE item = ${wanted})`;
+    `EXISTS (SELECT FROM ${valuesAt(member, params, suffix)} AS item WHERE item = ${wanted})`;
   return `(${isAmong('')} OR ${isAmong('[*]')})`;
 }
 
 /** Finds candidates through the index by scalar members (a pointer's id, a date's text), then compares the whole object. */
 function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
-  const whole = `EXISTS (SELECT FROM ${values(member, params, '[*]')} AS item WHERE item = ${wanted})`;
+  const whole = `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item WHERE item = ${wanted})`;
   const leaves = leafTests(value, '@').slice(0, maxLeaves);
   if (leaves.length === 0) return whole;
   const candidates = `${jsonPath(member)}[*] ? (${leaves.join(' && ')})`;
@@ -100,7 +168,7 @@ function leafTests(value: JsonObject, prefix: string): string[] {
   });
 }
 
-function compileComparison(
+function compileJsonComparison(
   member: JsonMember,
   { operator: relation, value }: Comparison,
   params: Params,

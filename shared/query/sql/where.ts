@@ -1,12 +1,17 @@
 import type { Condition, MembersCondition, RelatedCondition, Subquery } from '../condition.ts';
 import { compileSortOrder } from '../list/page.ts';
-import type { ClassSchema } from '../schema/fields.ts';
+import type { ClassSchema } from '../schema.ts';
 import { visibleTo } from '../viewer.ts';
 import { compileColumnTest } from './column.ts';
 import { compileJsonTest } from './json.ts';
 import type { Params } from './params.ts';
-import { compileMembersTest, compileRelatedTest, selectPointers } from './relation.ts';
-import { compileSubqueryTest, selectItems } from './subquery.ts';
+import {
+  compileMembersTest,
+  compileRelatedTest,
+  compileSubqueryTest,
+  selectItems,
+  selectPointers,
+} from './relation.ts';
 
 /**
  * Compiles a condition to a boolean SQL expression over the columns of the class, in parentheses. The text consists of

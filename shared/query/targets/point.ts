@@ -3,7 +3,7 @@ import { namesOfToken } from '../../domain/installations/identity.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import type { Condition } from '../condition.ts';
 import { parseWhere } from '../parse/where.ts';
-import { installationClass } from '../schema/classes.ts';
+import { installationClass } from '../schema.ts';
 import { masterViewer } from '../viewer.ts';
 
 /** Returns the point target of a push; undefined for any other condition, which needs a scan. */

@@ -8,21 +8,25 @@ import {
   zonedTraitsText,
   zoneExpression,
 } from '../../db/tables/audience.ts';
+import { isHiddenMember } from '../../domain/admin/shortened.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
+import { isJsonObject, type Json } from '../../domain/json.ts';
 import type { PushOrder } from '../../domain/pushes/push.ts';
 import { narrowTargets } from '../../rules/rules.ts';
+import type { Condition } from '../condition.ts';
+import { distanceOperators } from '../parse/geo.ts';
 import { parseWhere } from '../parse/where.ts';
-import { installationClass } from '../schema/classes.ts';
+import { installationClass } from '../schema.ts';
 import { Params } from '../sql/params.ts';
 import { compileWhere } from '../sql/where.ts';
 import { type MemberUse, masterViewer, type Viewer } from '../viewer.ts';
-import { redriveCondition } from './redrive.ts';
+import { failureConditions, redriveCondition } from './redrive.ts';
 
 export { Params };
 
 /** What the conditions read of an app. */
-export type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installationValidityDays'> };
+type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installationValidityDays'> };
 
 /**
  * Checks the `where` of a push, and the sender's right to ask it and to name the fields of its
@@ -45,10 +49,7 @@ const useOfField = (field: string): MemberUse => ({
  * Returns the SQL condition for active installations: updated within the app's validity period
  * (protocol/installations.md#idle-installations). For imported ones the period starts at the import.
  */
-export function activeCondition(
-  app: TargetApp,
-  { params, nowMs }: { params: Params; nowMs: number },
-): string {
+function activeCondition(app: TargetApp, { params, nowMs }: { params: Params; nowMs: number }): string {
   const since = params.add(activeSince(app, nowMs));
   return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
@@ -117,7 +118,7 @@ function queryConditions(
  * Returns conditions for listed ids: device tokens for iOS; registration ids for one vendor's devices; else
  * installation ids (protocol/push.md#push-to-devices).
  */
-export function deviceConditions(
+function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
   params: Params,
 ): string[] {
@@ -144,7 +145,7 @@ interface PageTerms {
   hasZones?: boolean;
 }
 
-export interface TargetQuery {
+interface TargetQuery {
   text: string;
   values: unknown[];
 }
@@ -202,4 +203,158 @@ export function targetPageQuery(
             GROUP BY ${[traitExpressions, ...(pushOrder.languages ? [localeExpression] : []), ...(from.hasZones ? [zoneExpression] : [])].join(', ')}`,
     values: params.values,
   };
+}
+
+/** One part of a push's target condition, with the caller's text and its SQL. */
+export interface Clause {
+  kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
+  /** Text of the caller without device ids and what names a user; the two built-in clauses are named by the member they test. */
+  text: string;
+  /** Condition over `installation`; may be NULL where it does not hold. */
+  condition: string;
+}
+
+/**
+ * Splits `targetCondition` into clauses: all of them hold exactly for the devices that the push targets.
+ */
+export function targetClauses(
+  app: App,
+  pushOrder: PushOrder,
+  { params, nowMs }: { params: Params; nowMs: number },
+): Clause[] {
+  const clauses: Clause[] = [
+    ...selectedClauses(app.appId, pushOrder, params),
+    { kind: 'valid', text: 'valid', condition: 'valid' },
+    { kind: 'fresh', text: 'updatedAt', condition: activeCondition(app, { params, nowMs }) },
+  ];
+  const targets = () =>
+    [`app_id = ${params.add(app.appId)}`, ...clauses.map(({ condition }) => `(${condition})`)].join(' AND ');
+  const narrowed = narrowTargets(pushOrder, targets).map((one) => ({ kind: 'rule' as const, ...one }));
+  return [...clauses, ...narrowed];
+}
+
+function selectedClauses(appId: string, { target, redrive }: PushOrder, params: Params): Clause[] {
+  if (!redrive)
+    return target.kind === 'query' ? queryClauses(appId, target, params) : listClauses(target, params);
+  const { selected } = failureConditions(appId, redrive, params);
+  const condition = `id IN (SELECT installation FROM push_failure WHERE ${selected})`;
+  return [{ kind: 'devices', text: `redrive of ${redrive.objectId}`, condition }];
+}
+
+function queryClauses(
+  appId: string,
+  target: Extract<PushOrder['target'], { kind: 'query' }>,
+  params: Params,
+): Clause[] {
+  const viewer = masterViewer(appId);
+  const parts = partsOf(target.where).map(
+    (part): Clause => ({
+      kind: 'where',
+      text: JSON.stringify(withoutAddresses(part, false)),
+      condition: compileWhere(parseWhere(part, installationClass, viewer), installationClass, params),
+    }),
+  );
+  const { channels } = target;
+  if (!channels || channels.length === 0) return parts;
+  const condition = `channels && ${params.add(channels)}::text[]`;
+  return [...parts, { kind: 'channels', text: JSON.stringify({ channels }), condition }];
+}
+
+function listClauses(target: Extract<PushOrder['target'], { kind: 'devices' }>, params: Params): Clause[] {
+  const vendor = target.vendor === null ? '' : ` of ${target.vendor}`;
+  const text = `device_ids (${target.deviceType}${vendor})`;
+  return [{ kind: 'devices', text, condition: deviceConditions(target, params).join(' AND ') }];
+}
+
+/** Splits explicit and implicit ANDs down to one test of one member. */
+function partsOf(where: Json): Json[] {
+  if (Array.isArray(where)) return where.flatMap(partsOf);
+  if (!isJsonObject(where)) return [];
+  return Object.entries(where).flatMap(([name, test]): Json[] =>
+    name === '$and' && Array.isArray(test)
+      ? test.flatMap(partsOf)
+      : testsOf(test).map((one) => ({ [name]: one })),
+  );
+}
+
+/** Modifiers of other operators. */
+const companions = new Map([
+  ['$regex', ['$options']],
+  ['$nearSphere', [...distanceOperators]],
+]);
+const isCompanion = (name: string): boolean => [...companions.values()].flat().includes(name);
+
+/** Splits the operators of one member, each with its modifiers. */
+function testsOf(test: Json): Json[] {
+  if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
+  const entries = Object.entries(test).filter(([name]) => name.startsWith('$'));
+  const value = Object.entries(test).filter(([name]) => !name.startsWith('$'));
+  const tests = entries
+    .filter(([name]) => !isCompanion(name))
+    .map(([name, operand]) => {
+      const more = entries.filter(([other]) => companions.get(name)?.includes(other));
+      return Object.fromEntries([[name, operand], ...more]);
+    });
+  // A typed value with operators in it is a test of its own (parse/where.ts).
+  return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
+}
+
+/** Leaves out values that replies and logs never quote. */
+function withoutAddresses(value: Json, isAddress: boolean): Json {
+  if (typeof value === 'string') return isAddress ? '…' : value;
+  if (Array.isArray(value)) return value.map((item) => withoutAddresses(item, isAddress));
+  if (!isJsonObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [
+      name,
+      withoutAddresses(inner, isAddress || isHiddenMember(name)),
+    ]),
+  );
+}
+
+/** Tests that an index serves (README.md "SQL"). */
+const indexed = new Set(['equal', 'in', 'all']);
+
+/** Returns whether no index can serve any part of a push's condition, whatever the statistics say. */
+export function needsTableScan(pushOrder: PushOrder): boolean {
+  const condition = conditionOf(pushOrder);
+  return condition !== undefined && needsScan(condition);
+}
+
+/** Returns whether a push has no condition: its targets are all devices of the app. */
+export function isToAll(pushOrder: PushOrder): boolean {
+  const condition = conditionOf(pushOrder);
+  return condition !== undefined && isEmpty(condition);
+}
+
+/** Returns whether a push has no condition, or one that `needsTableScan`. */
+export function isUnselective(pushOrder: PushOrder): boolean {
+  const condition = conditionOf(pushOrder);
+  return condition !== undefined && (isEmpty(condition) || needsScan(condition));
+}
+
+/** Returns the condition of a push that has nothing else to choose devices by. */
+function conditionOf({ target }: PushOrder): Condition | undefined {
+  return hasOnlyWhere(target) ? parseWhere(target.where, installationClass, masterViewer('')) : undefined;
+}
+
+const isEmpty = (condition: Condition): boolean => condition.kind === 'and' && condition.all.length === 0;
+
+type Target = PushOrder['target'];
+
+const hasOnlyWhere = (target: Target): target is Extract<Target, { kind: 'query' }> =>
+  target.kind === 'query' && (target.channels === null || target.channels.length === 0);
+
+function needsScan(condition: Condition): boolean {
+  switch (condition.kind) {
+    case 'and':
+      return condition.all.length > 0 && condition.all.every(needsScan);
+    case 'or':
+      return condition.any.some(needsScan);
+    case 'related':
+    case 'members':
+      return false;
+    case 'field':
+      return !indexed.has(condition.test.op);
+  }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { mailboxOf } from '../../../shared/domain/users/mailbox.ts';
+import { mailboxOf } from '../../../shared/domain/users/user.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { Vault } from '../../../shared/crypto.ts';
 import { sealAuthDataOfOldRows } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { shownMembers } from '../../../shared/domain/users/auth-tokens.ts';
+import { shownMembers } from '../../../shared/domain/users/auth-data.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { enterWith, newName, newUid, refusalOf, refused } from '../../support/users.ts';

@@ -6,7 +6,7 @@ import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { type Batch, findBatch, insertBatches } from '../../../shared/db/tables/batches.ts';
 import { readBatchSnapshots } from '../../../shared/db/tables/push-progress.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { noDurations } from '../../../shared/process/durations.ts';
+import { noDurations } from '../../../shared/process/operation-metrics.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeBatches, readBatches, readDevices, readPush } from '../../support/tables.ts';

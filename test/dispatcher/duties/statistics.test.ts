@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Database, type Handle } from '../../../shared/db/pool.ts';
-import { analyzeGrownTables } from '../../../shared/db/schema/statistics.ts';
+import { analyzeGrownTables } from '../../../shared/db/schema/migrate.ts';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
 
 describe('a table that has grown since PostgreSQL last counted its rows', () => {

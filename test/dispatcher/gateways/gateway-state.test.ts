@@ -20,7 +20,7 @@ import {
   insertGatewayMessages,
   listGatewayMessages,
 } from '../../../shared/db/tables/receipts.ts';
-import { callbackSecret, callbackUrl, generationOfSecret } from '../../../shared/http/callback-url.ts';
+import { callbackSecret, callbackUrl, generationOfSecret } from '../../../shared/http/outbound-addresses.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const vault = new Vault([Buffer.alloc(32, 1)]);

@@ -3,7 +3,7 @@ import type { ThreadReport } from '../../../dispatcher/sending/task.ts';
 import { ThreadReports } from '../../../dispatcher/sending/thread-reports.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { createMetrics, createThreadMetrics, textOfMetrics } from '../../../shared/metrics.ts';
-import { noDurations } from '../../../shared/process/durations.ts';
+import { noDurations } from '../../../shared/process/operation-metrics.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 

@@ -8,7 +8,7 @@ import { checkDatabase, checkEncryption } from '../../../ops/cli/doctor/database
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { connectionUrl } from '../../../shared/config/database-url.ts';
+import { connectionUrl } from '../../../shared/config/environment.ts';
 import { Listener } from '../../../shared/db/listener.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';

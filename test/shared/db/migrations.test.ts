@@ -4,10 +4,15 @@ import { join } from 'node:path';
 import { Client } from 'pg';
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { migrationProblems } from '../../../ops/check/migration-rules.ts';
-import { migrationFolder, migrationNames, readMigration } from '../../../shared/db/schema/files.ts';
-import { migrateTables, pendingMigrations } from '../../../shared/db/schema/migrate.ts';
+import { splitStatements } from '../../../shared/db/schema/effects.ts';
+import {
+  migrateTables,
+  migrationFolder,
+  migrationNames,
+  pendingMigrations,
+  readMigration,
+} from '../../../shared/db/schema/migrate.ts';
 import { planMigrations } from '../../../shared/db/schema/plan.ts';
-import { splitStatements } from '../../../shared/db/schema/statements.ts';
 import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { reachableName } from '../../../shared/domain/path.ts';
 import { queueSchemaVersion } from '../../../shared/queue/jobs.ts';

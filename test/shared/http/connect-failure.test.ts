@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { failureCode, failureCodeOf } from '../../../shared/http/connect-failure.ts';
+import { failureCode, failureCodeOf } from '../../../shared/http/result.ts';
 
 test('a code stays unchanged; all timeouts have one code', () => {
   expect(failureCode('CERT_HAS_EXPIRED')).toBe('CERT_HAS_EXPIRED');

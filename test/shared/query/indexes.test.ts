@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { Handle } from '../../../shared/db/pool.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
-import { installationClass } from '../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../shared/query/schema.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';
 import { openTestDatabase } from '../../support/database.ts';
 

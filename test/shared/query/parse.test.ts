@@ -4,7 +4,7 @@ import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { parseWhere } from '../../../shared/query/parse/where.ts';
-import { installationClass } from '../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../shared/query/schema.ts';
 import { Params } from '../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../shared/query/sql/where.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { canonicalVendor } from '../../../shared/domain/labels.ts';
 import { parseWhere } from '../../../shared/query/parse/where.ts';
-import { installationClass } from '../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../shared/query/schema.ts';
 import { Params } from '../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../shared/query/sql/where.ts';
 import { masterViewer } from '../../../shared/query/viewer.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
-import { sqlPattern, translateRegex } from '../../../shared/query/parse/regex/regex.ts';
+import { sqlPattern, translateRegex } from '../../../shared/query/parse/regex.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db } = await openTestDatabase({ statementTimeoutMs: 5000 });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type KeyName, keyNames } from '../../../../shared/domain/apps/identity.ts';
+import { type KeyName, keyNames } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { rotatedKey, shownKey } from '../../../replies/admin/apps.ts';

@@ -3,8 +3,7 @@ import { findUser, replaceHash, type UserKey } from '../../../../shared/db/table
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { type ErrorName, Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { readPhone } from '../../../../shared/domain/users/members.ts';
-import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
+import { readPhone, type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { VerificationCodes } from '../../sms/codes.ts';
 import { requirePhone } from '../../sms/sms.ts';

@@ -12,8 +12,8 @@ import {
 } from '../../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../../shared/query/list/keys.ts';
 import { compileList, type ListQuery, parseListQuery } from '../../../../shared/query/list/list.ts';
-import { parseNames } from '../../../../shared/query/parse/names.ts';
-import { userClass } from '../../../../shared/query/schema/classes.ts';
+import { parseNames } from '../../../../shared/query/parse/operators.ts';
+import { userClass } from '../../../../shared/query/schema.ts';
 import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
 import type { ClientStorage, StoringCaller } from '../../client-storage.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,7 +1,7 @@
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { Condition } from '../../../../shared/query/condition.ts';
 import type { ListQuery } from '../../../../shared/query/list/list.ts';
-import { userClass } from '../../../../shared/query/schema/classes.ts';
+import { userClass } from '../../../../shared/query/schema.ts';
 
 /** Members with contact data. */
 const contacts = new Set(['email', 'mobilePhoneNumber']);

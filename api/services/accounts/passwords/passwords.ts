@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
-import { maxPasswordBytes } from '../../../../shared/domain/users/members.ts';
+import { maxPasswordBytes } from '../../../../shared/domain/users/user.ts';
 import { QueueFull, Semaphore } from '../../../../shared/semaphore.ts';
 import { ImportedHashes, isComparedWhole } from './imported-hashes.ts';
 

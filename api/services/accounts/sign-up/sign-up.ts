@@ -1,6 +1,6 @@
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { withSentEntries } from '../../../../shared/domain/users/auth-tokens.ts';
+import { withSentEntries } from '../../../../shared/domain/users/auth-data.ts';
 import {
   type CheckedUserChanges,
   newUser,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import type { IdentityTokenCheck } from '../../../../shared/domain/users/auth-platforms.ts';
-import { PeerError } from '../../../../shared/http/peer-error.ts';
+import { PeerError } from '../../../../shared/http/result.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
 /** Age at which a set is fetched again, to find keys that the platform ended. */

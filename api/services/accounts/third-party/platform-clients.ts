@@ -3,8 +3,7 @@ import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../../shared/domain/json.ts';
 import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
-import { PeerError, peerErrorOf } from '../../../../shared/http/peer-error.ts';
-import { isTemporaryStatus } from '../../../../shared/http/result.ts';
+import { isTemporaryStatus, PeerError, peerErrorOf } from '../../../../shared/http/result.ts';
 
 /** Short timeouts: a login waits for the reply. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };

@@ -7,7 +7,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
 import { compileRowCondition } from '../../../../shared/query/list/list.ts';
-import { installationClass } from '../../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../../shared/query/schema.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { InstallationService } from '../../installations/installations.ts';
 import { askerOf } from '../access/conditions.ts';

@@ -12,7 +12,7 @@ import { installationDocument } from '../../../../shared/domain/installations/in
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
-import { installationClass } from '../../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../../shared/query/schema.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import type { ApiDeps } from '../../deps.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { dayMs } from '../../../../shared/clock.ts';
-import { databaseNow } from '../../../../shared/db/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
+import { databaseNow } from '../../../../shared/db/query.ts';
 import {
   deleteRecurring,
   findRecurring,

@@ -1,4 +1,4 @@
-import { runInLane } from '../../../../shared/db/limits/lane.ts';
+import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
 import {
   hasFailure,
   lockForRedrive,

@@ -17,7 +17,7 @@ import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
-import { installationClass } from '../../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../../shared/query/schema.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { askerOf, visibleTo } from '../access/conditions.ts';

@@ -1,5 +1,5 @@
-import { databaseNow } from '../../../../shared/db/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
+import { databaseNow } from '../../../../shared/db/query.ts';
 import { notifyPushChanged } from '../../../../shared/db/tables/push-control.ts';
 import {
   cancelScheduled,

@@ -1,4 +1,4 @@
-import { runInLane } from '../../../../shared/db/limits/lane.ts';
+import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
 import { findRequestId } from '../../../../shared/db/tables/pushes.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';

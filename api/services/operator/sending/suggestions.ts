@@ -1,7 +1,7 @@
 import { sampleChannels, sampleFields } from '../../../../shared/db/tables/audience.ts';
 import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { isHiddenMember } from '../../../../shared/domain/admin/shortened.ts';
-import { installationClass } from '../../../../shared/query/schema/classes.ts';
+import { installationClass } from '../../../../shared/query/schema.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 

@@ -11,7 +11,7 @@ import { identitiesOf } from '../../../../shared/domain/users/auth-data.ts';
 import { type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
-import { userClass } from '../../../../shared/query/schema/classes.ts';
+import { userClass } from '../../../../shared/query/schema.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import { noSuchUser } from '../../accounts/account-control.ts';

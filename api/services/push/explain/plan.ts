@@ -8,8 +8,7 @@ import {
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { type ForecastText, forecast } from '../../../../shared/domain/texts/texts.ts';
-import { needsTableScan } from '../../../../shared/query/targets/cost.ts';
-import { targetQuery } from '../../../../shared/query/targets/targets.ts';
+import { needsTableScan, targetQuery } from '../../../../shared/query/targets/targets.ts';
 
 /** Rows that a query may read without an index before the reply warns. */
 const maxUnindexedRows = 5000;

@@ -4,7 +4,7 @@ import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { withStatus } from '../../../../shared/domain/reasons.ts';
 import { type TextParams, type TraceText, trace as textOf } from '../../../../shared/domain/texts/texts.ts';
-import type { Clause } from '../../../../shared/query/targets/clauses.ts';
+import type { Clause } from '../../../../shared/query/targets/targets.ts';
 
 /**
  * State of a message for the device channel: in the inbox, acknowledged and deleted, in the inbox after its expiry, or

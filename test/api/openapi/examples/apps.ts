@@ -1,5 +1,5 @@
 import { Vault } from '../../../../shared/crypto.ts';
-import { callbackSecret } from '../../../../shared/http/callback-url.ts';
+import { callbackSecret } from '../../../../shared/http/outbound-addresses.ts';
 import { testConfig } from '../../../support/api.ts';
 import type { TestService } from '../../../support/service.ts';
 import type { ExampleRecorder } from './recorder.ts';

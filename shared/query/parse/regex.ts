@@ -1,13 +1,176 @@
-import { refuse } from '../../../domain/errors/errors.ts';
-import { translateBracket } from './bracket.ts';
-import {
-  classSql,
-  type Escape,
-  PatternReader,
-  quoteLiteral,
-  readEscape,
-  unsupported,
-} from './pattern-reader.ts';
+import { type Refusal, refuse } from '../../domain/errors/errors.ts';
+
+/** Reader of a pattern, from left to right. */
+class PatternReader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  get isAtEnd(): boolean {
+    return this.#at >= this.#text.length;
+  }
+
+  /** Consumes the next code point; returns an empty text at the end. */
+  next(): string {
+    const code = this.#text.codePointAt(this.#at);
+    if (code === undefined) return '';
+    const char = String.fromCodePoint(code);
+    this.#at += char.length;
+    return char;
+  }
+
+  /** Consumes the match of a sticky pattern, if there is one here. */
+  match(pattern: RegExp): RegExpExecArray | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (!found) return undefined;
+    this.#at += found[0].length;
+    return found;
+  }
+
+  /** Consumes a match; returns whether it had any characters. */
+  skip(pattern: RegExp): boolean {
+    return (this.match(pattern)?.[0].length ?? 0) > 0;
+  }
+}
+
+function unsupported(what: string): Refusal {
+  return refuse('invalidQuery', `$regex: ${what} is not supported.`);
+}
+
+/** Quotes a literal character, inside and outside brackets. */
+function quoteLiteral(char: string): string {
+  if (/^[A-Za-z0-9_]$/.test(char) || char > '\x7f') return char;
+  const code = char.charCodeAt(0);
+  return code < 0x20 || code === 0x7f ? `\\u${code.toString(16).padStart(4, '0')}` : `\\${char}`;
+}
+
+type Escape =
+  | { kind: 'literal'; char: string }
+  | { kind: 'class'; letter: string }
+  | { kind: 'assertion'; sql: string };
+
+const controls = new Map([
+  ['t', '\t'],
+  ['n', '\n'],
+  ['r', '\r'],
+  ['f', '\f'],
+  ['v', '\v'],
+  ['a', '\x07'],
+  ['e', '\x1b'],
+]);
+
+/** PCRE assertions in PostgreSQL's spelling; its `\b` would be a backspace. */
+const assertions = new Map([
+  ['b', '\\y'],
+  ['B', '\\Y'],
+  ['A', '\\A'],
+  ['z', '\\Z'],
+  ['Z', '\\Z'],
+]);
+
+/** Reads an escape after its backslash. Throws 102 for backreferences, properties and octal numbers. */
+function readEscape(reader: PatternReader): Escape {
+  const hex = reader.match(/x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})/y);
+  if (hex) return { kind: 'literal', char: charOf(hex[1] ?? hex[2] ?? hex[3] ?? '') };
+  const letter = reader.next();
+  if (/^[dDwWsS]$/.test(letter)) return { kind: 'class', letter };
+  const sql = assertions.get(letter);
+  if (sql) return { kind: 'assertion', sql };
+  const control = controls.get(letter);
+  if (control) return { kind: 'literal', char: control };
+  if (letter === '' || /^[A-Za-z0-9]$/.test(letter)) throw unsupported(`\\${letter}`);
+  return { kind: 'literal', char: letter };
+}
+
+function charOf(hex: string): string {
+  const code = Number.parseInt(hex, 16);
+  if (code === 0 || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+    throw unsupported('this character');
+  return String.fromCodePoint(code);
+}
+
+const ranges = new Map([
+  ['d', '0-9'],
+  ['w', 'A-Za-z0-9_'],
+  ['s', ' \\t\\n\\r\\f\\v'],
+]);
+
+/**
+ * Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in PostgreSQL's own
+ * classes.
+ */
+function classSql(letter: string): string {
+  const isOpposite = letter !== letter.toLowerCase();
+  return `[${isOpposite ? '^' : ''}${ranges.get(letter.toLowerCase())}]`;
+}
+
+/** Returns the characters of `\d`, `\w` or `\s` for use inside brackets. */
+const classRange = (letter: string): string => ranges.get(letter) ?? '';
+
+type Item =
+  | { kind: 'char'; char: string }
+  | { kind: 'class'; letter: string }
+  | { kind: 'named'; sql: string };
+
+const posixClass = /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
+
+/** Translates a bracket expression after its `[`. Throws 102 for a malformed one. */
+function translateBracket(reader: PatternReader): string {
+  const isNegated = reader.skip(/\^/y);
+  const parts: string[] = [];
+  const classes: string[] = [];
+  // A closing bracket in first position is a literal.
+  let item: Item | undefined = reader.skip(/\]/y) ? { kind: 'char', char: ']' } : nextItem(reader);
+  while (item) {
+    if (item.kind === 'class') classes.push(item.letter);
+    else if (item.kind === 'named') parts.push(item.sql);
+    else parts.push(charOrRange(item.char, reader));
+    item = nextItem(reader);
+  }
+  return bracketSql(parts, classes, isNegated);
+}
+
+/**
+ * A negated class such as `\D` cannot be written inside brackets for ASCII only, so it becomes an alternative
+ * beside them. `.` matches every character in the modes of `sqlPattern`.
+ */
+function bracketSql(parts: string[], classes: string[], isNegated: boolean): string {
+  const isOpposite = (letter: string) => letter !== letter.toLowerCase();
+  const inner = [...parts, ...classes.filter((letter) => !isOpposite(letter)).map(classRange)].join('');
+  const opposites = [...new Set(classes.filter(isOpposite))].map(classSql);
+  if (opposites.length === 0) return `[${isNegated ? '^' : ''}${inner}]`;
+  const either = [...(inner === '' ? [] : [`[${inner}]`]), ...opposites].join('|');
+  return isNegated ? `(?:(?!${either}).)` : `(?:${either})`;
+}
+
+/** Returns the next item; undefined at the closing bracket. */
+function nextItem(reader: PatternReader): Item | undefined {
+  const named = reader.match(posixClass);
+  if (named) return { kind: 'named', sql: named[0] };
+  const char = reader.next();
+  if (char === '') throw unsupported('an open bracket');
+  if (char === ']') return undefined;
+  if (char !== '\\') return { kind: 'char', char };
+  if (reader.skip(/b/y)) return { kind: 'char', char: '\b' };
+  const token = readEscape(reader);
+  if (token.kind === 'assertion') throw unsupported('this escape within brackets');
+  return token.kind === 'class'
+    ? { kind: 'class', letter: token.letter }
+    : { kind: 'char', char: token.char };
+}
+
+function charOrRange(from: string, reader: PatternReader): string {
+  // A hyphen at the end or before a class is a literal.
+  if (!reader.skip(/-(?!\]|\\[dDwWsS]|\[:)/y)) return quoteLiteral(from);
+  const to = nextItem(reader);
+  if (to?.kind !== 'char' || (to.char.codePointAt(0) ?? 0) < (from.codePointAt(0) ?? 0))
+    throw unsupported('this range');
+  return `${quoteLiteral(from)}-${quoteLiteral(to.char)}`;
+}
 
 /**
  * Pattern in PostgreSQL's dialect. Clients write `$regex` in PCRE (protocol/queries.md#patterns). The translation works
