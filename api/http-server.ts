@@ -2,7 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { errorText } from '../shared/domain/errors/errors.ts';
-import { isChannelUpgrade } from './channel/websocket/handshake.ts';
+import { isChannelUpgrade } from './channel/websocket/frames.ts';
 
 /**
  * Queue of connections to accept, up to the limit of the system: after a restart thousands of devices connect at once, and

@@ -28,7 +28,7 @@ import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
 import { ConsoleFiles, consoleFolder, fallbackConsoleFolder } from './services/server/console-files.ts';
-import { StartingHandler } from './services/server/starting-handler.ts';
+import { StartingHandler } from './services/server/html-page.ts';
 import { createServices, type Services } from './services/services.ts';
 
 /** Started api process. */

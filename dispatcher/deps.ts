@@ -10,7 +10,7 @@ import type { BatchedQueries } from './batched-queries.ts';
 import type { Breakers } from './breakers/breakers.ts';
 import type { Freezes } from './delivery/freezes.ts';
 import type { PushCache } from './delivery/push-cache.ts';
-import type { AudienceSizes } from './planning/audience-sizes.ts';
+import type { AudienceSizes } from './planning/batches.ts';
 import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { SenderPool } from './sending/pool.ts';

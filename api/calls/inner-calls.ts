@@ -12,7 +12,7 @@ import {
   type RunInnerCall,
 } from '../services/batch/inner-call.ts';
 import type { AnyCall, AppCall } from './call.ts';
-import { replyText } from './reply-text.ts';
+import { replyText } from './call.ts';
 
 /** Functions of the HTTP side that an inner call uses. */
 export interface InnerDeps {

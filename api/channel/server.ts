@@ -15,7 +15,7 @@ import { Presence, type PresenceDeps } from './presence.ts';
 import { jsonProtocol } from './protocols/json.ts';
 import { protobufProtocols } from './protocols/protobuf.ts';
 import type { CloseEvent, Protocol } from './protocols/protocol.ts';
-import { acceptance, offeredProtocols } from './websocket/handshake.ts';
+import { acceptance, offeredProtocols } from './websocket/frames.ts';
 
 export interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   listener: Listener;

@@ -6,18 +6,16 @@ import { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { LoopShare } from '../../shared/event-loop.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { AnyCall } from '../calls/call.ts';
+import { checkSchema, replyText, requireStorableTexts } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
-import { replyText } from '../calls/reply-text.ts';
-import { checkSchema, requireStorableTexts } from '../calls/schema-check.ts';
 import type { Reply, Route } from '../route.ts';
 import type { RunInnerCall } from '../services/batch/inner-call.ts';
 import { type Actor, runAsActor } from '../services/operator/audit/actor.ts';
 import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
 import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
 import { readBody, readText, readToForward } from './body.ts';
-import { toRefusal } from './errors.ts';
+import { languageOf, toRefusal } from './errors.ts';
 import { type Exchange, reportInnerCall } from './exchange.ts';
-import { languageOf } from './language.ts';
 import { type BodySender, bodyTooLarge } from './request-body.ts';
 
 /** Services that a call needs on its way to the handler of its route. */

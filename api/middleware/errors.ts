@@ -10,7 +10,11 @@ import { ResultTooLarge } from '../../shared/db/limits/transaction.ts';
 import { messageIn, operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
 import { detail, shownDetail } from '../../shared/domain/texts/texts.ts';
 import { QueueFull } from '../../shared/semaphore.ts';
-import { languageOf } from './language.ts';
+
+/** Returns the language of a reply by `Accept-Language`; English is the default. */
+export const languageOf = (ctx: Context): 'en' | 'zh' =>
+  // SDKs send no such header, and parsing one takes longer than most of a call.
+  ctx.req.headers['accept-language'] !== undefined && ctx.acceptsLanguages('en', 'zh') === 'zh' ? 'zh' : 'en';
 
 /** Paths whose refusals carry their name, with which the console finds its own text (protocol/admin-api.md#errors). */
 const adminApi = '/console/api/';

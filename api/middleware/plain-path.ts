@@ -3,8 +3,8 @@ import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPlainPath } from '../../shared/domain/path.ts';
 import { detail } from '../../shared/domain/texts/texts.ts';
 import type { Route } from '../route.ts';
-import { brokenLinkPage } from '../services/verification/pages.ts';
-import { languageOf } from './language.ts';
+import { brokenLinkPage } from '../services/verification/links.ts';
+import { languageOf } from './errors.ts';
 import { showPage } from './pages/html-pages.ts';
 
 /**

@@ -1,12 +1,253 @@
-import type { JsonObject } from '../../shared/domain/json.ts';
-import { isJsonObject } from '../../shared/domain/json.ts';
-import type { Route } from '../route.ts';
-import { areaOf } from './areas.ts';
+import { STATUS_CODES } from 'node:http';
+import { type ErrorName, errorTable, errorText } from '../../shared/domain/errors/errors.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { errorReply } from '../replies/common.ts';
+import type { Access, ReplyBody, Route } from '../route.ts';
 import { descriptionOf } from './description.ts';
 import { type Example, type Examples, exampleOf } from './examples.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
-import { responsesOf, type SharedResponses } from './responses.ts';
-import { securityOf } from './security.ts';
+
+/** Group of calls in the reference, and a tag of the document. */
+export interface Area {
+  title: string;
+  /** Page of docs/reference/protocol with the rules of these calls. */
+  rules: string;
+  /** Tells whether a path belongs to the area; the first area that returns true has it. */
+  has(path: string): boolean;
+}
+
+const under =
+  (...prefixes: string[]) =>
+  (path: string) =>
+    prefixes.some((prefix) => path.startsWith(prefix));
+
+export const areas: readonly Area[] = [
+  { title: 'Admin API', rules: 'admin-api', has: under('/console/api/') },
+  { title: 'Pushes', rules: 'push', has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush') },
+  { title: 'Installations', rules: 'installations', has: under('/1.1/installations') },
+  { title: 'Users and sessions', rules: 'users', has: under('/1.1/users', '/1.1/login') },
+  { title: 'Roles', rules: 'roles', has: under('/1.1/roles') },
+  {
+    title: 'Codes, phones and mail',
+    rules: 'codes',
+    has: (path) => /sms|phone|mail|password|captcha/i.test(path),
+  },
+  { title: 'Cloud functions', rules: 'functions', has: under('/1.1/functions', '/1.1/call') },
+  { title: 'Queries, batches and others', rules: 'queries', has: under('/1.1/') },
+  { title: 'Routers, receipts and health', rules: 'channel', has: () => true },
+];
+
+/** Returns the area of a route by its first path. */
+export function areaOf({ paths }: { paths: readonly string[] }): Area {
+  const [path = ''] = paths;
+  const area = areas.find(({ has }) => has(path));
+  if (!area) throw new Error(`no area has ${path}`);
+  return area;
+}
+
+/** Refusals that a call may get before or after its handler, by what its route declares. */
+
+const byAccess: Record<Access, readonly ErrorName[]> = {
+  none: [],
+  login: ['unauthorized', 'forbidden', 'tooManyRequests', 'unsupportedMediaType'],
+  admin: ['unauthorized', 'forbidden', 'tooManyRequests', 'unsupportedMediaType'],
+  app: ['unauthorized', 'tooManyRequests'],
+  push: ['unauthorized', 'masterKeyRequired', 'tooManyRequests'],
+  master: ['unauthorized', 'masterKeyRequired', 'tooManyRequests'],
+  scan: ['unauthorized', 'tooManyRequests'],
+};
+
+/** Refusals of calls that read the database: it is away, too slow, not set up, or refuses a value. */
+const ofDatabase = ['incorrectType', 'timedOut', 'unavailable', 'misconfigured'] as const;
+
+const ofBody = [
+  'malformedJson',
+  'payloadTooLarge',
+  'requestTimeout',
+  'unsupportedMediaType',
+  'tooManyRequests',
+  'unavailable',
+] as const;
+
+/** Returns every refusal that a route declares or that its access, query and body imply, sorted by name. */
+export function refusalsOf(route: Route): ErrorName[] {
+  const { auth, limit, session, query, body, refusals } = route;
+  const names: ErrorName[] = [
+    // A malformed URL, and one that is too long.
+    'invalidParameter',
+    'headersTooLarge',
+    'internal',
+    ...byAccess[auth],
+    ...(auth === 'none' ? [] : ofDatabase),
+    ...(limit.bodyBytesBelow > 0 ? ofBody : []),
+    ...(limit.isObject ? (['tooLarge'] as const) : []),
+    ...(query || body ? (['incorrectType'] as const) : []),
+    ...(session === 'required' ? (['sessionNeeded'] as const) : []),
+    ...refusals,
+  ];
+  return [...new Set(names)].sort();
+}
+
+/** Responses that several operations share, by name. */
+export type SharedResponses = Map<string, JsonObject>;
+
+/** Returns the responses of a route: its own replies, and its refusals by status. */
+function responsesOf(
+  route: Route,
+  {
+    schemas,
+    shared,
+    example,
+  }: { schemas: ReplySchemas; shared: SharedResponses; example: Example | undefined },
+): JsonObject {
+  const replies = Object.entries(route.replies).map(([status, body]): [string, JsonObject] => {
+    const isRecorded = status === String(example?.status) || status === 'default';
+    const recorded = isRecorded ? example?.reply : undefined;
+    return [status, body === undefined ? {} : replyResponse(status, contentOf(body, schemas, recorded))];
+  });
+  const refusals = [...byStatus(refusalsOf(route))].map(([status, names]): [string, JsonObject] => [
+    String(status),
+    refusalResponse(status, names, { schemas, shared, reply: route.replies[status] }),
+  ]);
+  return Object.fromEntries([...replies, ...refusals]);
+}
+
+const jsonType = 'application/json';
+
+/** Content of a reply: its media type without parameters, and the schema. */
+function contentOf(
+  body: ReplyBody,
+  schemas: ReplySchemas,
+  example?: Json,
+): Record<string, { schema?: JsonObject; example?: Json }> {
+  if (!('contentType' in body)) return { [jsonType]: { schema: schemas.of(body), ...exampleOf(example) } };
+  const [type = ''] = body.contentType.split(';');
+  // Generators of clients need a schema for a binary body too.
+  const schema = { type: 'string', ...(type.startsWith('text/') ? {} : { format: 'binary' }) };
+  return { [type]: { schema: type === jsonType ? { type: 'object' } : schema } };
+}
+
+function replyResponse(status: string, content: JsonObject): JsonObject {
+  const description =
+    status === 'default' ? 'Reply of the server behind this call' : reasonOf(Number(status));
+  return { description, content };
+}
+
+const reasonOf = (status: number): string => STATUS_CODES[status] ?? String(status);
+
+function byStatus(names: readonly ErrorName[]): Map<number, ErrorName[]> {
+  return Map.groupBy(names, (name) => errorTable[name].status);
+}
+
+/** Statuses whose replies may say when to try again. */
+const isRetryable = (status: number): boolean => status === 429 || status === 503;
+
+function refusalResponse(
+  status: number,
+  names: readonly ErrorName[],
+  {
+    schemas,
+    shared,
+    reply,
+  }: { schemas: ReplySchemas; shared: SharedResponses; reply: ReplyBody | undefined },
+): JsonObject {
+  const refusal = errorSchema(names, schemas);
+  if (reply) {
+    const own = contentOf(reply, schemas);
+    const schema = jsonType in own ? { anyOf: [own[jsonType]?.schema ?? {}, refusal] } : refusal;
+    return { description: describe(status, names), content: { ...own, [jsonType]: { schema } } };
+  }
+  const response = {
+    description: describe(status, names),
+    ...(isRetryable(status)
+      ? { headers: { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } } }
+      : {}),
+    content: { [jsonType]: { schema: refusal } },
+  };
+  if (names.length > 2) return response;
+  const id = names.map(capitalised).join('Or');
+  shared.set(id, response);
+  return { $ref: `#/components/responses/${id}` };
+}
+
+const capitalised = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+
+function errorSchema(names: readonly ErrorName[], schemas: ReplySchemas): JsonObject {
+  const codes = [...new Set(names.map((name) => errorTable[name].code))].sort((a, b) => a - b);
+  return { allOf: [schemas.of(errorReply), { properties: { code: { enum: codes } } }] };
+}
+
+/** Lists code and text of each refusal. */
+function describe(status: number, names: readonly ErrorName[]): string {
+  const lines = names.map((name) => `- ${errorTable[name].code} \`${name}\`: ${errorText(name)}`);
+  return [reasonOf(status), '', ...lines].join('\n');
+}
+
+const header = (name: string, description: string): JsonObject => ({
+  type: 'apiKey',
+  in: 'header',
+  name,
+  description,
+});
+
+/** Ways to prove who calls. */
+export const securitySchemes = {
+  appId: header('X-LC-Id', 'Id of the app. Every call of an app sends it beside a key or a signature.'),
+  appKey: header('X-LC-Key', 'App key.'),
+  masterKey: header('X-LC-Key', 'Master key, with `,master` behind it.'),
+  signature: header(
+    'X-LC-Sign',
+    'Signature in place of a key: `<md5 of timestamp and key in hex>,<timestamp in ms>`, and `,master` with the master key.',
+  ),
+  session: header('X-LC-Session', 'Session token of a user.'),
+  adminToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'CARILLON_ADMIN_TOKEN, or a token of `POST /console/api/tokens`.',
+  },
+  consoleSession: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: 'carillon',
+    description: 'Session of the console; `__Host-carillon` where PUBLIC_URL is https.',
+  },
+  metricsToken: { type: 'http', scheme: 'bearer', description: 'METRICS_TOKEN, where it is set.' },
+} as const satisfies JsonObject;
+
+type SchemeName = keyof typeof securitySchemes;
+
+/** Schemes that a call needs together; several sets are alternatives. */
+const sets = (...alternatives: SchemeName[][]): JsonObject[] =>
+  alternatives.map((names) => Object.fromEntries(names.map((name) => [name, []])));
+
+/** Returns the credentials of a route. The secret of a receipt address is part of its path. */
+function securityOf({ auth, session, paths }: Route): JsonObject[] {
+  if (paths.includes('/metrics')) return sets([], ['metricsToken']);
+  switch (auth) {
+    case 'none':
+    case 'login':
+      return [];
+    case 'admin':
+      return sets(['adminToken'], ['consoleSession']);
+    case 'master':
+    case 'scan':
+      return sets(['appId', 'masterKey'], ['appId', 'signature']);
+    default:
+      return ofApp(session);
+  }
+}
+
+function ofApp(session: Route['session']): JsonObject[] {
+  const keys: SchemeName[][] = [
+    ['appId', 'appKey'],
+    ['appId', 'masterKey'],
+    ['appId', 'signature'],
+  ];
+  if (session === undefined) return sets(...keys);
+  const withSession = keys.map((names): SchemeName[] => [...names, 'session']);
+  const needed: SchemeName[][] = [['appId', 'masterKey'], ...withSession];
+  return session === 'required' ? sets(...needed) : sets(...keys, ...withSession);
+}
 
 /** Path in the form of the document: `/apps/:appId` becomes `/apps/{appId}`. */
 export const templateOf = (path: string): string => path.replace(/:(\w+)/g, '{$1}');

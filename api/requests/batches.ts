@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jsonObject } from '../../shared/domain/json.ts';
+import { jsonObject } from '../../shared/domain/json-schema.ts';
 import { maxItems } from '../services/batch/items.ts';
 import { partParsedByService, refusedAs } from './checked.ts';
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ErrorName } from '../../shared/domain/errors/errors.ts';
-import { isJsonObject, type Json, type JsonObject, jsonObject, jsonValue } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
+import { jsonObject, jsonValue } from '../../shared/domain/json-schema.ts';
 
 /**
  * What a schema of a request says besides its form: the refusals of its members, and the schema

@@ -18,20 +18,17 @@ import { UsageService } from './operator/usage.ts';
 import { UserAdminService } from './operator/users/users.ts';
 import { DryRunService } from './push/explain/dry-run.ts';
 import { PushTraceService } from './push/explain/push-trace.ts';
-import { FailedReceiptService } from './push/failed-receipts.ts';
 import { PushControlService } from './push/push-control.ts';
 import { PushRecordService } from './push/push-records.ts';
-import { PushService } from './push/pushes.ts';
-import { ReceiptService } from './push/receipts.ts';
-import { ScheduleService } from './push/schedules.ts';
+import { PushService, ScheduleService } from './push/pushes.ts';
+import { FailedReceiptService, ReceiptService } from './push/receipts.ts';
 import { CloudQueryService } from './queries/cloud-query.ts';
 import { ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
 import { RoleCache, RoleService } from './roles/roles.ts';
 import { AppRouterService } from './server/app-router.ts';
-import { DateService } from './server/date.ts';
-import { HealthService } from './server/health.ts';
-import { createMessaging } from './sms/index.ts';
+import { DateService, HealthService } from './server/health.ts';
+import { createMessaging } from './sms/sms.ts';
 
 /** Creates the services that routes call, one member per noun. */
 export function createServices(deps: ApiDeps) {

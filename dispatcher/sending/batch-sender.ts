@@ -1,15 +1,23 @@
 import { EqualRefusals } from '../../connectors/contract/attempt-result.ts';
 import { type Report, toPushMessage } from '../../connectors/contract/connector.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
+import { connectors } from '../../connectors/registry.ts';
+import { Batcher } from '../../shared/batcher.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { AppCache } from '../../shared/db/app-cache.ts';
+import { isConnectionFailure } from '../../shared/db/limits/database-errors.ts';
 import type { Database } from '../../shared/db/pool.ts';
-import { type Batch, checkpointBatch } from '../../shared/db/tables/batches.ts';
-import type { RecipientGroup } from '../../shared/db/tables/recipients.ts';
+import { type Batch, type BatchKey, checkpointBatch } from '../../shared/db/tables/batches.ts';
+import { findPush } from '../../shared/db/tables/pushes.ts';
+import {
+  type LoadedBatch,
+  loadBatches,
+  type RecipientGroup,
+  type TokenField,
+} from '../../shared/db/tables/recipients.ts';
 import { orderIn } from '../../shared/domain/pushes/languages.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import type { Logger } from '../../shared/process/logging.ts';
-import type { BatchLoader } from './batch-rows.ts';
 import { type LatenessBudget, sendPaced } from './pace.ts';
 import { personalSender } from './personal-sender.ts';
 import { type OpenBatch, openRecipients } from './recipients.ts';
@@ -18,10 +26,59 @@ import { InFlightBatch, interruptCount } from './shared-memory.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
+/** Rows of a batch; undefined where they were deleted. */
+interface BatchRows {
+  loaded: LoadedBatch | undefined;
+  push: Push | undefined;
+}
+
+/** Most recipients of the batches of one statement; a larger batch has its own. */
+const mostRecipients = 1000;
+
+type LoadedKey = BatchKey & Pick<DeliverTask, 'size'>;
+
+/**
+ * Reads the rows of batches in a worker thread. Small batches that are taken at the same time share
+ * the statements: most batches have one recipient, and reading each by its own would cost more than
+ * sending it.
+ */
+export class BatchLoader {
+  readonly #db: Database;
+  readonly #batches: Record<TokenField, Batcher<LoadedKey, LoadedBatch | undefined>>;
+
+  /** `concurrency`: statements of one kind at the same time. */
+  constructor(db: Database, concurrency: number) {
+    const ofField = (field: TokenField) =>
+      new Batcher<LoadedKey, LoadedBatch | undefined>({
+        ...{ concurrency, size: mostRecipients, weightOf: ({ size }: LoadedKey) => size },
+        run: (keys) => loadBatches(db, keys, field),
+        runOne: async (key) => (await loadBatches(db, [key], field))[0],
+        isShared: isConnectionFailure,
+      });
+    this.#db = db;
+    this.#batches = {
+      deviceToken: ofField('deviceToken'),
+      registrationId: ofField('registrationId'),
+      installationId: ofField('installationId'),
+    };
+  }
+
+  /** Reads a batch with its recipients, and its push unless the task has it. */
+  async load({ appId, batchId, pushId, connector, size, known }: DeliverTask): Promise<BatchRows> {
+    const key = { appId, batchId, size };
+    const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
+    const [loaded, push] = await Promise.all([
+      this.#batches[tokenField].run(key),
+      known?.push ?? findPush(this.#db, appId, pushId),
+    ]);
+    return { loaded, push };
+  }
+}
+
 /**
  * Checkpoints of one batch in flight, one write at a time (develop/architecture.md#crash-safety).
  */
-export class Checkpoints {
+class Checkpoints {
   readonly #deps: { db: Database; log: Logger };
   readonly #batch: Batch;
   readonly #tally: Tally;
@@ -65,7 +122,7 @@ export class Checkpoints {
 /** Interval of checkpoints, and of the look for a stop or an interrupt. */
 const tickMs = 100;
 
-export interface BatchSenderDeps {
+interface BatchSenderDeps {
   db: Database;
   senders: SenderCache;
   appCache: Pick<AppCache, 'app' | 'profiles'>;

@@ -1,15 +1,64 @@
+/**
+ * What worker threads report for a scrape: their metrics and heaps, which the main thread adds up.
+ */
+
 import type { Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { sleep } from '../../shared/clock.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
-import { type Metrics, textOfMetrics } from '../../shared/metrics.ts';
+import { type Metrics, type MetricValues, mergedMetrics, textOfMetrics } from '../../shared/metrics.ts';
 import { threadMemory } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
-import { ThreadReports } from './thread-reports.ts';
+
+/** Metrics of a thread that end with it; all others are counts. */
+const isGauge = ({ type }: MetricValues[number]): boolean => String(type) === 'gauge';
+
+/** The latest report of each thread, and the counts of threads that have ended. */
+export class ThreadReports {
+  readonly #latest = new Map<number, ThreadReport>();
+  #ended: MetricValues = [];
+
+  set(thread: number, report: ThreadReport): void {
+    this.#latest.set(thread, report);
+  }
+
+  /** Keeps only the counts of threads that do not run. */
+  async keepEnded(running: ReadonlySet<number>): Promise<void> {
+    for (const [thread, { values }] of this.#latest) {
+      if (running.has(thread)) continue;
+      this.#latest.delete(thread);
+      const counts = values.filter((metric) => !isGauge(metric));
+      this.#ended = await mergedMetrics([this.#ended, counts]);
+    }
+  }
+
+  /** Metrics of all threads, by thread. */
+  get values(): MetricValues[] {
+    return [this.#ended, ...[...this.#latest.values()].map(({ values }) => values)];
+  }
+
+  /** Open HTTP/2 connections of all threads. */
+  get connections(): number {
+    return [...this.#latest.values()]
+      .flatMap(({ values }) => values.find(({ name }) => name === 'carillon_http2_connections')?.values ?? [])
+      .reduce((sum, { value }) => sum + value, 0);
+  }
+
+  reportHeaps({ workerHeapBytes }: Metrics): void {
+    const heaps = [...this.#latest.values()].map(({ heap }) => heap);
+    const used = heaps.map((heap) => heap.used);
+    workerHeapBytes.set(
+      { kind: 'used' },
+      used.reduce((sum, bytes) => sum + bytes, 0),
+    );
+    workerHeapBytes.set({ kind: 'largest' }, Math.max(0, ...used));
+    workerHeapBytes.set({ kind: 'limit' }, Math.max(0, ...heaps.map(({ limit }) => limit)));
+  }
+}
 
 /**
  * Maximum tasks at once in a bulk thread: while some wait for a gateway, others load and render.
@@ -26,7 +75,7 @@ const tasksPerExpressThread = 512;
  */
 export type Lane = 'bulk' | 'express';
 
-export interface PoolOptions {
+interface PoolOptions {
   /** Threads of the bulk lane (DISPATCHER_THREADS). */
   threads: number;
   data: Omit<ThreadData, 'stopFlag' | 'interrupts'>;

@@ -11,8 +11,7 @@ import {
   planJob,
 } from '../../shared/queue/jobs.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
-import { deliverBatch } from '../delivery/deliver.ts';
-import { tracePush } from '../delivery/tracing.ts';
+import { deliverBatch, tracePush } from '../delivery/deliver.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from '../limits.ts';
 import { planPush } from '../planning/planner.ts';

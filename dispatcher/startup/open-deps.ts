@@ -18,7 +18,7 @@ import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { batchesPerThread, longestScanMs, scansPerApp, singlesAtOnce, warmScans } from '../limits.ts';
-import { AudienceSizes } from '../planning/audience-sizes.ts';
+import { AudienceSizes } from '../planning/batches.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
 import { SenderPool } from '../sending/pool.ts';

@@ -53,7 +53,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
     ...['test/monitoring/', ...testSupport, 'ops/monitoring/', 'ops/deploy/kubernetes/overlays/keda/'],
     ...['shared/metrics.ts', 'shared/process/operation-metrics.ts', 'shared/process/operation-metrics.ts'],
     ...['shared/queue/report.ts', 'api/services/server/health.ts', 'dispatcher/health.ts'],
-    'dispatcher/sending/thread-reports.ts',
+    'dispatcher/sending/pool.ts',
   ],
   // What processes of two versions share: the tables, the jobs, and the push that each of them continues.
   '--upgrade': [

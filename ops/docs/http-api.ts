@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import { type Area, areaOf, areas } from '../../api/openapi/areas.ts';
 import { callerOf } from '../../api/openapi/description.ts';
+import { type Area, areaOf, areas } from '../../api/openapi/operation.ts';
 import type { Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { HttpReplies } from './http-replies.ts';

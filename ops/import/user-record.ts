@@ -1,4 +1,4 @@
-import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/imported-hashes.ts';
+import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/passwords.ts';
 import type { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
 import type { StagedUser } from '../../shared/db/tables/imports.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
@@ -141,7 +141,7 @@ function entryOf(platform: string, value: Json): JsonObject {
 
 /**
  * Returns the password hash: bcrypt, or the salted hash of the public service
- * (api/services/accounts/passwords/imported-hashes.ts).
+ * (api/services/accounts/passwords/passwords.ts).
  */
 function passwordHashOf(record: JsonObject): string | null {
   const [password, salt] = [textOrNull(record, 'password'), textOrNull(record, 'salt')];

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { refuse } from './errors/errors.ts';
 import { InexactNumber, parseExactly as parseExactNumbers } from './exact-numbers.ts';
 import { detail } from './texts/texts.ts';
@@ -130,12 +129,3 @@ function textProblem(text: string): string | undefined {
     return 'it holds half of a UTF-16 pair (a lone surrogate), which is no character.';
   return text.includes('\0') ? 'it holds the character U+0000, which cannot be stored.' : undefined;
 }
-
-/**
- * Schema of any JSON value, for members that are kept as they are. A parsed body leaves nothing to
- * check; `z.json()` would refuse the integers that `parseJson` reads as bigint.
- */
-export const jsonValue = z.custom<Json>((value) => value !== undefined);
-
-/** Schema of any JSON object, as `jsonValue`. */
-export const jsonObject = z.record(z.string(), jsonValue);

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { enqueueMessage } from '../../api/services/messages/message-queue.ts';
+import { enqueueMessage } from '../../api/services/messages/outbox.ts';
 import { startMessenger } from '../../dispatcher/messages/messenger.ts';
 import { systemClock } from '../../shared/clock.ts';
 import { Vault } from '../../shared/crypto.ts';

@@ -6,7 +6,7 @@ import type {
   LoadedConsole,
 } from '../../services/server/console-files.ts';
 import { htmlPage, type Language, pageHeaders } from '../../services/server/html-page.ts';
-import { languageOf } from '../language.ts';
+import { languageOf } from '../errors.ts';
 
 /** Path below which the console is served; `/console/api` has the routes of the admin API. */
 const base = '/console';

@@ -1,6 +1,6 @@
 import type { Context, Middleware } from 'koa';
 import { htmlPage, type Language, type Page, pageHeaders } from '../../services/server/html-page.ts';
-import { languageOf } from '../language.ts';
+import { languageOf } from '../errors.ts';
 
 /** Links of the front page, in its order; those without a route are left out. */
 const frontPageLinks = ['/console', '/docs', '/healthz', '/readyz'] as const;

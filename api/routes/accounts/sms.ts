@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { jsonValue, unstorableText } from '../../../shared/domain/json.ts';
+import { unstorableText } from '../../../shared/domain/json.ts';
+import { jsonValue } from '../../../shared/domain/json-schema.ts';
 import { empty } from '../../replies/common.ts';
 import { ofCode, ofCodeRequest } from '../../replies/refusals.ts';
 import { numberOnly, phone, ttlMinutes } from '../../requests/accounts.ts';

@@ -3,7 +3,7 @@ import { masked } from '../../../shared/domain/admin/masked.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type App, appOptionsPatch, broughtAppId, broughtKeys } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
-import { jsonObject } from '../../../shared/domain/json.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
 import { appSummary, appName as namedApp } from '../../replies/admin/devices.ts';

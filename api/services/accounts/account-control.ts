@@ -9,7 +9,7 @@ import { recordChange } from '../operator/audit/actor.ts';
 import type { MailLinks } from '../verification/links.ts';
 import { isObjectId } from './caller.ts';
 import type { Contact } from './contact-verification.ts';
-import type { LoginLocks } from './login/login-locks.ts';
+import type { LoginLocks } from './login/login.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { UserHooks } from './user-hooks.ts';
 import type { UserStore } from './user-store.ts';

@@ -1,7 +1,7 @@
 import type { ClientStorage } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Hooks } from '../functions/hooks.ts';
-import type { Messaging } from '../sms/index.ts';
+import type { Messaging } from '../sms/sms.ts';
 import { EmailService } from '../verification/emails.ts';
 import { MailLinks } from '../verification/links.ts';
 import { PhoneCodes } from '../verification/phone-codes.ts';
@@ -9,8 +9,7 @@ import { PhoneLogin } from '../verification/phone-login.ts';
 import { PhoneService } from '../verification/phones.ts';
 import { AccountControl } from './account-control.ts';
 import { ContactVerification } from './contact-verification.ts';
-import { LoginService } from './login/login.ts';
-import { LoginLocks } from './login/login-locks.ts';
+import { LoginLocks, LoginService } from './login/login.ts';
 import { UserLookup } from './lookup/lookup.ts';
 import { Passwords } from './passwords/passwords.ts';
 import { SessionService } from './sessions/session-service.ts';

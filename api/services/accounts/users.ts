@@ -29,7 +29,7 @@ import {
   rulesOf,
   type UserCaller,
 } from './caller.ts';
-import type { LoginLocks } from './login/login-locks.ts';
+import type { LoginLocks } from './login/login.ts';
 import type { Passwords } from './passwords/passwords.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { AuthPlatforms } from './third-party/platforms.ts';

@@ -4,8 +4,13 @@ import type { ForwardRequest } from '../../../shared/http/client.ts';
 import type { ForwardResult } from '../../../shared/http/result.ts';
 import { PeerError, peerErrorOf } from '../../../shared/http/result.ts';
 import type { BatchReply } from '../batch/reply.ts';
-import { HostAnswers } from './host-answers.ts';
-import { agentHeaders, type FunctionCaller, type FunctionHost, type FunctionHosts } from './hosts.ts';
+import {
+  agentHeaders,
+  type FunctionCaller,
+  type FunctionHost,
+  type FunctionHosts,
+  HostAnswers,
+} from './hosts.ts';
 
 /** Arguments of a function as the caller sent them. */
 export interface SentArguments {

@@ -14,7 +14,7 @@ import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/actor.ts';
-import { messagePriority } from './message-queue.ts';
+import { messagePriority } from './outbox.ts';
 
 /** Messages of one call, which is one transaction. */
 const maxMessages = 1000;

@@ -1,9 +1,12 @@
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import { readable } from '../../../shared/crypto.ts';
+import type { Handle } from '../../../shared/db/pool.ts';
 import {
+  insertOutboxMessage,
   listOutboxMessages,
   listOutboxPage,
   lockMessage,
+  type OutboxMessage,
   type OutboxPageFilter,
   openListed,
   readSmsState,
@@ -22,7 +25,23 @@ import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/actor.ts';
 import type { ReadAudit } from '../operator/audit/reads.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
-import { messagePriority } from './message-queue.ts';
+
+/** Returns the priority of a message's job: users wait for a code, so it is sent before mails. */
+export const messagePriority = (kind: OutboxMessage['kind']): number => (kind === 'sms' ? 1 : 0);
+
+/**
+ * Stores a message and the job that sends it within `tx`, so that it is sent if and only if `tx` commits. Without a
+ * provider it stays in the outbox.
+ */
+export async function enqueueMessage(
+  { vault, queue }: Pick<ApiDeps, 'vault' | 'queue'>,
+  tx: Handle,
+  appId: string,
+  message: OutboxMessage & { expiresAt?: Date },
+): Promise<void> {
+  const messageId = await insertOutboxMessage(tx, vault, appId, message);
+  await queue.send(messageJob, [{ appId, messageId }], { tx, priority: messagePriority(message.kind) });
+}
 
 /** Largest number of messages in a reply; a filter by recipient finds older ones. */
 const maxMessages = 1000;

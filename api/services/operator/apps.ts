@@ -31,7 +31,7 @@ import {
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newAppId, newKey } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { jsonObject } from '../../../shared/domain/json.ts';
+import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts';
 import type { ApiDeps } from '../deps.ts';

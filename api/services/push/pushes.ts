@@ -1,6 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { databaseNow } from '../../../shared/db/query.ts';
 import type { NewPush } from '../../../shared/db/tables/pushes.ts';
+import { cancelScheduled, listScheduled } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newPushObjectId } from '../../../shared/domain/ids.ts';
@@ -15,15 +16,16 @@ import {
   parsePushToDevices,
 } from '../../../shared/domain/pushes/push.ts';
 import type { PushCreator } from '../../../shared/domain/pushes/record.ts';
-import type { Detail } from '../../../shared/domain/texts/texts.ts';
+import { toScheduledEntry } from '../../../shared/domain/pushes/schedule.ts';
+import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
 import { inSpan, traceParentOf } from '../../../shared/process/tracing.ts';
 import { withoutCql } from '../../../shared/query/cql/select.ts';
 import { checkTargets } from '../../../shared/query/targets/targets.ts';
 import { masterViewer, type Viewer } from '../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../deps.ts';
 import { checkContent } from './content-check.ts';
-import { MissingProfiles } from './missing-profiles.ts';
 import { PushStore } from './push-store.ts';
+import { MissingProfiles } from './unserved-devices.ts';
 
 /** Reply to an accepted push. */
 export interface AcceptedPush {
@@ -185,4 +187,36 @@ export function expiryOf(
   if (timing.expirationTime) return timing.expirationTime;
   const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
   return expiryAfter(timing.lastStart ?? pushTime, lifeMs);
+}
+
+/** Largest id of an entry: the column is an integer. */
+const maxEntryId = 2 ** 31 - 1;
+
+/** Lists and cancels scheduled pushes (protocol/push.md#scheduled-push-entry). */
+export class ScheduleService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  async list(app: App): Promise<JsonObject[]> {
+    return (await listScheduled(this.#deps.db, app.appId)).map(toScheduledEntry);
+  }
+
+  /** Cancels by the outer integer id. Throws 1 for a malformed id, 404/101 when no push is pending under it. */
+  async cancel(app: App, entryId: string): Promise<void> {
+    if (!(await cancelScheduled(this.#deps.db, app.appId, entryIdOf(entryId)))) noSuchEntry();
+  }
+}
+
+/** Parses the id of an entry. Throws 1 for another text. */
+export function entryIdOf(text: string): number {
+  if (!/^\d{1,10}$/.test(text) || Number(text) > maxEntryId)
+    throw refuse('invalidParameter', detail('scheduledId'));
+  return Number(text);
+}
+
+export function noSuchEntry(): never {
+  throw refuse('objectNotFound', detail('notScheduled'));
 }

@@ -1,9 +1,10 @@
 import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../shared/domain/json.ts';
 import { mayReadMetrics, metricsRefusal, type Scrape } from '../../../shared/metrics.ts';
 import { reportDatabases, reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { PumpingGuard } from '../sms/pumping.ts';
+import type { PumpingGuard } from '../sms/budgets.ts';
 
 /** Reports readiness and metrics of this process. */
 export class HealthService {
@@ -58,5 +59,23 @@ export class HealthService {
     );
     await this.#pumping.updateGauge().catch(() => undefined);
     return { text: await metrics.registry.metrics(), type: metrics.registry.contentType };
+  }
+}
+
+/** Returns the server's time in the encoding of clients (protocol/clients.md#server-time). */
+export class DateService {
+  readonly #deps: Pick<ApiDeps, 'clock'>;
+
+  constructor(deps: Pick<ApiDeps, 'clock'>) {
+    this.#deps = deps;
+  }
+
+  /** Returns the time in epoch milliseconds. */
+  nowMs(): number {
+    return this.#deps.clock.now();
+  }
+
+  now(): JsonObject {
+    return { __type: 'Date', iso: new Date(this.#deps.clock.now()).toISOString() };
   }
 }

@@ -9,11 +9,11 @@ import { reachableName } from '../../../shared/domain/path.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
-import { enqueueMessage } from '../messages/message-queue.ts';
+import { enqueueMessage } from '../messages/outbox.ts';
+import type { PumpingGuard } from './budgets.ts';
 import { chargeMessage, spendBudgets } from './budgets.ts';
 import type { VerificationCodes } from './codes.ts';
 import { renderMessage, type TextParameters } from './message-text.ts';
-import type { PumpingGuard } from './pumping.ts';
 
 /** Caller that requests a message. */
 export interface SmsCaller {

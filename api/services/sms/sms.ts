@@ -3,12 +3,17 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { type Phone, parsePhone } from '../../../shared/domain/messages/phone.ts';
 import { codeTtl } from '../../../shared/domain/messages/sms.ts';
+import { CaptchaService } from '../captchas/captchas.ts';
+import type { ClientStorage } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { VerificationCodes } from './codes.ts';
-import type { SmsCaller, SmsSender } from './sender.ts';
+import type { ReadAudit } from '../operator/audit/reads.ts';
+import { PumpingGuard } from './budgets.ts';
+import { VerificationCodes } from './codes.ts';
+import { type SmsCaller, SmsSender } from './sender.ts';
+import { SmsTemplateService } from './templates.ts';
 
 /** Body of requestSmsCode with validated scalars; its other members are values for a custom template. */
-export interface SmsCodeRequest {
+interface SmsCodeRequest {
   mobilePhoneNumber?: unknown;
   smsType?: 'sms' | 'voice' | undefined;
   ttl?: number | undefined;
@@ -20,7 +25,7 @@ export interface SmsCodeRequest {
 }
 
 /** The general code service, independent of accounts (protocol/codes.md#general-code-service). */
-export class SmsService {
+class SmsService {
   readonly #deps: ApiDeps;
   readonly #sender: SmsSender;
   readonly #codes: VerificationCodes;
@@ -79,3 +84,21 @@ export function readTtl(ttl: number | undefined, defaultTtl: number): number {
     throw refuse('invalidParameter', `ttl: expected 1 to ${codeTtl.max} minutes`);
   return ttl;
 }
+
+/** Creates the services of codes, messages and captchas, which depend on one another. */
+export function createMessaging(deps: ApiDeps, clients: { storage: ClientStorage; reads: ReadAudit }) {
+  const codes = new VerificationCodes(deps);
+  const pumping = new PumpingGuard(deps);
+  const captchas = new CaptchaService(deps, clients);
+  const sender = new SmsSender(deps, { codes, pumping, captchas });
+  return {
+    codes,
+    pumping,
+    captchas,
+    sender,
+    sms: new SmsService(deps, { sender, codes }),
+    smsTexts: new SmsTemplateService(deps),
+  };
+}
+
+export type Messaging = ReturnType<typeof createMessaging>;

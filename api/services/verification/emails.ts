@@ -15,7 +15,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { Language, Page } from '../server/html-page.ts';
 import type { SmsCaller } from '../sms/sender.ts';
 import type { MailLinks, MailRecipient } from './links.ts';
-import { alreadyVerifiedPage, invalidLinkPage, passwordForm, resetPage, verifiedPage } from './pages.ts';
+import { alreadyVerifiedPage, invalidLinkPage, passwordForm, resetPage, verifiedPage } from './links.ts';
 
 interface Parts {
   links: MailLinks;

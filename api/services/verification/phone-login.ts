@@ -9,8 +9,7 @@ import { type CheckedUserChanges, newUser } from '../../../shared/domain/users/c
 import { type User, userDocument } from '../../../shared/domain/users/user.ts';
 import { rulesOf, type SignUpCaller, signUpIpAddress } from '../accounts/caller.ts';
 import type { ContactVerification } from '../accounts/contact-verification.ts';
-import type { LoginService } from '../accounts/login/login.ts';
-import type { LockTarget, LoginLocks } from '../accounts/login/login-locks.ts';
+import type { LockTarget, LoginLocks, LoginService } from '../accounts/login/login.ts';
 import type { Passwords } from '../accounts/passwords/passwords.ts';
 import type { SignUpService } from '../accounts/sign-up/sign-up.ts';
 import type { LoginResult } from '../accounts/third-party/third-party-login.ts';

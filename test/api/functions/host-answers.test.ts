@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
-import { HostAnswers } from '../../../api/services/functions/host-answers.ts';
+import { HostAnswers } from '../../../api/services/functions/hosts.ts';
 
 /** Memory that answers of function hosts take on their way to a caller. */
 const mb = 1024 * 1024;

@@ -7,7 +7,7 @@ import { descriptionOf } from '../../../api/openapi/description.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
 import { loadExamples } from '../../../api/openapi/examples.ts';
 import { requestSchema } from '../../../api/openapi/json-schema.ts';
-import { refusalsOf } from '../../../api/openapi/refusals.ts';
+import { refusalsOf } from '../../../api/openapi/operation.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

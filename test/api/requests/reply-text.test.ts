@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { replyText } from '../../../api/calls/reply-text.ts';
+import { replyText } from '../../../api/calls/call.ts';
 
 test('a reply is the same JSON whether it is written at once or row by row', async () => {
   const anything = fc.oneof(

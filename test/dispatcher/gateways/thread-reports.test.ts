@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from 'vitest';
+import { ThreadReports } from '../../../dispatcher/sending/pool.ts';
 import type { ThreadReport } from '../../../dispatcher/sending/task.ts';
-import { ThreadReports } from '../../../dispatcher/sending/thread-reports.ts';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import { createMetrics, createThreadMetrics, textOfMetrics } from '../../../shared/metrics.ts';
 import { noDurations } from '../../../shared/process/operation-metrics.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { AudienceSizes } from '../../../dispatcher/planning/audience-sizes.ts';
+import { AudienceSizes } from '../../../dispatcher/planning/batches.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { Push } from '../../../shared/domain/pushes/record.ts';
 import { createAppOn } from '../../support/gateways/app-gateway.ts';

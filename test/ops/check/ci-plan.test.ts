@@ -23,7 +23,7 @@ describe('the checks that a change needs', () => {
     [['ops/deploy/pgbackrest/pgbackrest.conf'], ['check-pgbackrest']],
     [['ops/bench/harness/client.ts'], ['check-failover', 'check-pgbackrest']],
     [['ops/deploy/image/Dockerfile'], ['check-image']],
-    [['api/routes/service/health.ts'], ['fuzz']],
+    [['api/routes/service/service.ts'], ['fuzz']],
     [['ops/monitoring/alerts.ts'], ['--monitoring']],
     [['shared/db/migrations/0080-new.sql'], ['--upgrade']],
     [['shared/db/pool.ts'], ['check-failover', '--upgrade']],

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jsonObject } from '../../../../shared/domain/json.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { deletedCount } from '../../../replies/admin/devices.ts';
 import { empty } from '../../../replies/common.ts';
 import { installation } from '../../../replies/installations.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { jsonObject } from '../../../../shared/domain/json.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { recurringPush, recurringTimes, sentPush } from '../../../replies/admin/sending.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { ofPush } from '../../../replies/refusals.ts';

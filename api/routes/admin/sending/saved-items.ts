@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { SavedKind } from '../../../../shared/db/tables/console.ts';
 import type { Json } from '../../../../shared/domain/json.ts';
-import { jsonObject, jsonValue } from '../../../../shared/domain/json.ts';
+import { jsonObject, jsonValue } from '../../../../shared/domain/json-schema.ts';
 import { savedAudience, savedTemplate, savedTestDevice } from '../../../replies/admin/sending.ts';
 import { empty, resultsOf } from '../../../replies/common.ts';
 import { ofQuery } from '../../../replies/refusals.ts';

@@ -5,7 +5,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { readPassword, type User, userDocument } from '../../../../shared/domain/users/user.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireCurrentSession, requireSelf, type UserCaller } from '../caller.ts';
-import type { LoginLocks } from '../login/login-locks.ts';
+import type { LoginLocks } from '../login/login.ts';
 import type { Passwords } from '../passwords/passwords.ts';
 import type { UserStore } from '../user-store.ts';
 import type { Sessions } from './sessions.ts';

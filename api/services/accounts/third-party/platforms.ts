@@ -12,10 +12,10 @@ import {
 import type { CheckedUserChanges, UserChanges } from '../../../../shared/domain/users/changes.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkAccessToken } from './access-tokens.ts';
-import { exchangeCode } from './code-exchange.ts';
 import { IdentityTokens } from './identity-tokens.ts';
 import { checkMacToken } from './mac-tokens.ts';
 import { PlatformClients } from './platform-clients.ts';
+import { exchangeCode } from './third-party-login.ts';
 
 /**
  * Verifies third-party authorization data with the platforms that an app configures (protocol/users.md#checked-platforms,

@@ -4,7 +4,7 @@ import { viewCredentials } from '../../../../shared/domain/admin/credential-view
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
-import { jsonObject } from '../../../../shared/domain/json.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';

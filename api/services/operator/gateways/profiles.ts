@@ -10,7 +10,7 @@ import { maskedCredentials, maskText } from '../../../../shared/domain/admin/mas
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { jsonObject } from '../../../../shared/domain/json.ts';
+import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';

@@ -13,7 +13,7 @@ import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { shownApproval } from '../../push/approvals.ts';
+import { shownApproval } from '../../push/push-control.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { requireApp } from '../apps.ts';
 import { countOf, type PageRequest, toPage } from '../lists/page.ts';

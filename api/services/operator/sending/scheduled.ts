@@ -16,8 +16,7 @@ import type { ScheduledPush } from '../../../../shared/domain/pushes/schedule.ts
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireControl } from '../../push/push-control.ts';
-import { expiryOf } from '../../push/pushes.ts';
-import { entryIdOf, noSuchEntry } from '../../push/schedules.ts';
+import { entryIdOf, expiryOf, noSuchEntry } from '../../push/pushes.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/actor.ts';
 import type { PushListService } from '../pushes/push-list.ts';

@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { hashSync } from 'bcryptjs';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
-import { saltedHash } from '../../../../api/services/accounts/passwords/imported-hashes.ts';
+import { saltedHash } from '../../../../api/services/accounts/passwords/passwords.ts';
 import { Sessions } from '../../../../api/services/accounts/sessions/sessions.ts';
 import { Vault } from '../../../../shared/crypto.ts';
 import { findUser } from '../../../../shared/db/tables/users.ts';
