@@ -1,11 +1,12 @@
 /** Value of a cell; numbers are right-aligned. */
 export type Cell = string | number;
 
-/** Chinese characters and punctuation take two columns of a terminal. */
-const wide = /[\p{Script=Han}\u3000-\u303f\uff01-\uff60]/gu;
+/** Characters that take two columns of a terminal: those of East Asia with their punctuation, and emoji. */
+const wide =
+  /(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/gu;
 
 /** Returns the columns that a text takes. */
-export const widthOf = (text: string): number => text.length + (text.match(wide)?.length ?? 0);
+export const widthOf = (text: string): number => [...text].length + (text.match(wide)?.length ?? 0);
 
 /** Returns a text with blanks behind it, so that it takes a number of columns. */
 export const padded = (text: string, columns: number): string =>
@@ -109,7 +110,7 @@ function shortened(cell: Cell, width: number): Cell {
 
 /** Returns the start of a text that takes a number of columns at most. */
 function startOf(text: string, columns: number): string {
-  let start = text.slice(0, Math.max(columns, 0));
-  while (widthOf(start) > Math.max(columns, 0)) start = start.slice(0, -1);
-  return start;
+  const start = [...text].slice(0, Math.max(columns, 0));
+  while (widthOf(start.join('')) > Math.max(columns, 0)) start.pop();
+  return start.join('');
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { table } from '../../../ops/cli/table.ts';
+import { table, widthOf } from '../../../ops/cli/table.ts';
 
 const id = 'wHx47FrDSrY1GzAzkZtSHtOx';
 const at = '2027-01-31T12:34:56.789Z';
@@ -44,6 +44,28 @@ describe('a table', () => {
     const text = table(['id', 'state', 'other'], [[id, 'sending', id]], 40);
     expect(lines(text)[0]).toBe('id                        state');
     expect(text).not.toContain('other');
+  });
+
+  test('counts characters of East Asia as two columns', () => {
+    const rows = [
+      ['推送', 5],
+      ['お知らせ', 12],
+      ['sale 🎉', 7],
+    ];
+    expect(lines(table(['名称', '设备数'], rows, 80))).toEqual([
+      '名称      设备数',
+      '--------  ------',
+      '推送           5',
+      'お知らせ      12',
+      'sale 🎉        7',
+    ]);
+  });
+
+  test('shortens Chinese texts by their columns', () => {
+    const [, , row = ''] = lines(table(['ID', '原因'], [[id, '没有拥有该 topic 的推送配置'.repeat(5)]], 80));
+    expect(widthOf(row)).toBeLessThanOrEqual(80);
+    expect(widthOf(row)).toBeGreaterThan(77);
+    expect(row).toMatch(/…$/);
   });
 
   test.each([40, 60, 80, 120])('fits into %i columns', (width) => {
