@@ -3,8 +3,9 @@
  * Node.js.
  */
 import type { ConnectorId } from '../shared/domain/labels.ts';
+import type { Language } from '../shared/domain/texts/catalogue.ts';
 import { apnsGuide } from './apns/guide.ts';
-import type { CredentialGuide } from './contract/guide.ts';
+import { type CredentialGuide, type GuideFacts, guideIn } from './contract/guide.ts';
 import { fcmGuide } from './fcm/guide.ts';
 import { honorGuide } from './vendors/honor/guide.ts';
 import { huaweiGuide } from './vendors/huawei/guide.ts';
@@ -13,7 +14,7 @@ import { oppoGuide } from './vendors/oppo/guide.ts';
 import { vivoGuide } from './vendors/vivo/guide.ts';
 import { xiaomiGuide } from './vendors/xiaomi/guide.ts';
 
-const guides: Partial<Record<ConnectorId, CredentialGuide>> = {
+const guides: Partial<Record<ConnectorId, GuideFacts>> = {
   apns: apnsGuide,
   fcm: fcmGuide,
   vendor_a: huaweiGuide,
@@ -26,4 +27,7 @@ const guides: Partial<Record<ConnectorId, CredentialGuide>> = {
 };
 
 /** Returns help on the credentials of a connector; undefined if it takes none. */
-export const guideOf = (connectorId: ConnectorId): CredentialGuide | undefined => guides[connectorId];
+export function guideOf(connectorId: ConnectorId, language: Language = 'en'): CredentialGuide | undefined {
+  const facts = guides[connectorId];
+  return facts && guideIn(facts, language);
+}

@@ -1,19 +1,32 @@
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
+import type { Language } from '../../shared/domain/texts/catalogue.ts';
+import credentialTexts from '../../shared/domain/texts/credentials.json' with { type: 'json' };
+
+/** Texts of the help on credentials in one language, by the name of a gateway. A member without a Chinese text is a type error. */
+const texts: Readonly<Record<Language, typeof credentialTexts.en>> = credentialTexts;
 
 /** Help on the credentials of one connector, for operators who fill in a push profile. */
-export interface CredentialGuide {
+export interface CredentialGuide extends Omit<GuideFacts, 'name'> {
   /** Sentence that says where the vendor shows the credentials. */
   source: string;
   /** One line for each member of the credentials that belongs to this gateway, required members first. */
   members: Readonly<Record<string, string>>;
-  /** Credentials of the right shape with made-up values. */
-  example: JsonObject;
   /** Files of the vendor that `carillon profile put` takes as they were downloaded, a line each. */
   files: readonly string[];
+  /** Question for the member that the vendor's files lack. */
+  question?: string;
+}
+
+/** What the help on credentials has beside its texts. */
+export interface GuideFacts {
+  /** Name of the gateway in the texts (`shared/domain/texts/credentials.json`). */
+  name: Exclude<keyof typeof credentialTexts.en, 'every'>;
+  /** Credentials of the right shape with made-up values. */
+  example: JsonObject;
   /** True where the files may be a key or certificate in PEM, or a PKCS#12 file. */
   takesKeyFiles?: boolean;
   /** Member that the vendor's files lack: the command asks for it or reads it from a file. */
-  askedSecret?: { member: string; question: string };
+  askedSecret?: string;
   /** Reads a JSON file as downloaded from the vendor; undefined: not a file of this vendor. */
   fromFile?(document: JsonObject): VendorFile | undefined;
   /** Members that hold the content of such a file. */
@@ -21,6 +34,19 @@ export interface CredentialGuide {
   /** Id of digits only, which no other member is: shows that two were swapped. */
   numericId?: string;
 }
+
+/** Returns the help on credentials in a language. */
+export const guideIn = ({ name, ...facts }: GuideFacts, language: Language): CredentialGuide => ({
+  ...facts,
+  ...texts[language][name],
+});
+
+/** Returns the members of the profiles of every gateway (protocol/admin-api.md#credentials-of-a-push-profile). */
+export const commonMembersIn = (language: Language): Readonly<Record<string, string>> =>
+  texts[language].every.members;
+
+/** The same members in English. */
+export const commonMembers = commonMembersIn('en');
 
 /** Members of the credentials in a file, or the reason why it is the wrong file. */
 export type VendorFile =
@@ -61,13 +87,3 @@ export function foreignFile(document: JsonObject): string | undefined {
     return 'agconnect-services.json of Huawei, which belongs into the app';
   return undefined;
 }
-
-/** Members of the profiles of every gateway (protocol/admin-api.md#credentials-of-a-push-profile). */
-export const commonMembers: Readonly<Record<string, string>> = {
-  endpoint: 'base URL in place of the own one of the gateway, for a relay or a test',
-  authEndpoint: 'base URL in place of the one that hands out access tokens',
-  ca: 'PEM certificates that are trusted beside those of the system',
-  transport: 'without effect; profiles of earlier versions have it',
-  proxy: 'URL of an HTTP proxy to reach the gateway through, where the gateway allows one',
-  ratePerSecond: 'the rate that the gateway grants this app, where it is not the published one',
-};

@@ -1,15 +1,11 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
-import { type CredentialGuide, foreignFile, type VendorFile } from '../contract/guide.ts';
+import { foreignFile, type GuideFacts, type VendorFile } from '../contract/guide.ts';
 
 const needed = ['project_id', 'client_email', 'private_key', 'private_key_id', 'token_uri'];
 
 /** Google's credentials (protocol/fcm.md#access-token). */
-export const fcmGuide: CredentialGuide = {
-  source:
-    'Firebase console, "Project settings", "Service accounts": "Generate new private key" downloads the file. google-services.json is not it: that one belongs into the app.',
-  members: {
-    serviceAccount: `the content of the downloaded file: ${needed.join(', ')}`,
-  },
+export const fcmGuide: GuideFacts = {
+  name: 'fcm',
   example: {
     serviceAccount: {
       project_id: 'example-app',
@@ -19,7 +15,6 @@ export const fcmGuide: CredentialGuide = {
       token_uri: 'https://oauth2.googleapis.com/token',
     },
   },
-  files: ['the service account file of Firebase'],
   fromFile: readServiceAccount,
   fileMembers: ['serviceAccount'],
 };

@@ -1,16 +1,10 @@
-import type { CredentialGuide } from '../../contract/guide.ts';
+import type { GuideFacts } from '../../contract/guide.ts';
 
 /** OPPO's credentials (protocol/oppo.md#hosts). */
-export const oppoGuide: CredentialGuide = {
-  source:
-    'OPPO push platform (push.oppo.com; abroad the HeyTap developer console), "Configuration": AppKey and MasterSecret. The AppSecret beside them belongs into the app.',
-  members: {
-    appKey: 'the AppKey',
-    masterSecret: 'the MasterSecret (not the AppSecret)',
-  },
+export const oppoGuide: GuideFacts = {
+  name: 'oppo',
   example: {
     appKey: '0123456789abcdef0123456789abcdef',
     masterSecret: '0123456789abcdef0123456789abcdef',
   },
-  files: [],
 };

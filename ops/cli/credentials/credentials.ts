@@ -37,11 +37,11 @@ export async function credentialsFrom(
       );
     Object.assign(members, appleCredentials(pem, options));
   }
-  const prompted = guideOf(connector)?.askedSecret;
-  if (prompted && members[prompted.member] === undefined)
-    members[prompted.member] = options.secretFile
+  const { askedSecret, question = '' } = guideOf(connector) ?? {};
+  if (askedSecret !== undefined && members[askedSecret] === undefined)
+    members[askedSecret] = options.secretFile
       ? await readSecretLine(options.secretFile)
-      : await askSecret(prompted.question, '--secret-file');
+      : await askSecret(question, '--secret-file');
   return members;
 }
 
