@@ -4,6 +4,7 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, connectorIds } from '../../shared/domain/labels.ts';
 import { asUnchecked, type Unchecked } from '../client/client.ts';
 import { dictionaryOrFile, wholeNumber } from './input.ts';
+import type { English } from './language.ts';
 import type { ServiceClient } from './service.ts';
 import { anyTime, futureTime, pastTime } from './time.ts';
 
@@ -47,7 +48,7 @@ function readValue(command: Command, { declared, read }: Source<unknown>): unkno
 }
 
 /** A required argument: `<name>`. */
-export const argument = (name: `<${string}>`, about = ''): SureSource<string> => ({
+export const argument = (name: `<${string}>`, about: English | '' = ''): SureSource<string> => ({
   declared: new Argument(name, about),
   isSure: true,
 });
@@ -55,7 +56,7 @@ export const argument = (name: `<${string}>`, about = ''): SureSource<string> =>
 /** A required argument with a value that `parse` makes of its text; `parse` throws `UsageError`. */
 export const parsedArgument = <T>(
   name: `<${string}>`,
-  about: string,
+  about: English,
   parse: (text: string) => T,
 ): SureSource<T> => ({ declared: new Argument(name, about).argParser(parse), isSure: true });
 
@@ -66,40 +67,40 @@ export const oneOf = <const T extends string>(name: `<${string}>`, values: reado
 });
 
 /** An argument that may be left out: `[name]`. */
-export const optional = (name: `[${string}]`, about = ''): Source<string> => ({
+export const optional = (name: `[${string}]`, about: English | '' = ''): Source<string> => ({
   declared: new Argument(name, about),
 });
 
 /** The last arguments: `<name...>` or `[name...]`. */
-export const rest = (name: string, about = ''): SureSource<string[]> => ({
+export const rest = (name: string, about: English | '' = ''): SureSource<string[]> => ({
   declared: new Argument(name, about),
   isSure: true,
 });
 
 /** An option with any text. */
-export const text = (flags: string, about: string): Source<string> => ({
+export const text = (flags: string, about: English): Source<string> => ({
   declared: new Option(flags, about),
 });
 
 /** An option without a value. */
-export const flag = (flags: string, about: string): Source<true> => ({ declared: new Option(flags, about) });
+export const flag = (flags: string, about: English): Source<true> => ({ declared: new Option(flags, about) });
 
 /** An option without a value that stands for `value`. */
-export const preset = <const T>(flags: string, about: string, value: T): Source<T> => ({
+export const preset = <const T>(flags: string, about: English, value: T): Source<T> => ({
   declared: new Option(flags, about).preset(value),
 });
 
 /** An option with one of these values. */
 export const choice = <const T extends string>(
   flags: string,
-  about: string,
+  about: English,
   values: readonly T[],
 ): Source<T> => ({ declared: new Option(flags, about).choices(values) });
 
 /** An option with several of these values. */
 export const choices = <const T extends string>(
   flags: string,
-  about: string,
+  about: English,
   values: readonly T[],
 ): Source<T[]> => ({ declared: new Option(flags, about).choices(values) });
 
@@ -107,28 +108,32 @@ export const choices = <const T extends string>(
  * An option with a value that `parse` makes of its text; `parse` gets the name of the option and
  * throws `UsageError`.
  */
-export function parsed<T>(flags: string, about: string, parse: (name: string, text: string) => T): Source<T> {
+export function parsed<T>(
+  flags: string,
+  about: English,
+  parse: (name: string, text: string) => T,
+): Source<T> {
   const option = new Option(flags, about);
   return { declared: option.argParser((value) => parse(option.long ?? flags, value)) };
 }
 
 /** An option with a whole number. */
-export const whole = (flags: string, about: string, min = 0): Source<number> =>
+export const whole = (flags: string, about: English, min = 0): Source<number> =>
   parsed(flags, about, (name, value) => wholeNumber(name, value, min));
 
 /** An option with a time. */
-export const time = (flags: string, about: string): Source<string> => parsed(flags, about, anyTime);
+export const time = (flags: string, about: English): Source<string> => parsed(flags, about, anyTime);
 
 /** An option with a time in the future. */
-export const timeAhead = (flags: string, about: string): Source<string> =>
+export const timeAhead = (flags: string, about: English): Source<string> =>
   parsed(flags, about, (name, value) => futureTime(name, value, systemClock.now()));
 
 /** An option with a time in the past. */
-export const timeBefore = (flags: string, about: string): Source<string> =>
+export const timeBefore = (flags: string, about: English): Source<string> =>
   parsed(flags, about, (name, value) => pastTime(name, value, systemClock.now()));
 
 /** An option with several values, given one by one or with commas between them. */
-export const list = (flags: string, about: string): Source<string[]> => ({
+export const list = (flags: string, about: English): Source<string[]> => ({
   declared: new Option(flags, about).argParser((value: string, before: string[] = []) => [
     ...before,
     ...value.split(','),
@@ -136,7 +141,7 @@ export const list = (flags: string, about: string): Source<string[]> => ({
 });
 
 /** An option with a JSON object, or with the file of one. */
-export const json = (flags: string, about: string): Source<JsonObject> => ({
+export const json = (flags: string, about: English): Source<JsonObject> => ({
   declared: new Option(flags, about),
   read: dictionaryOrFile,
 });
@@ -154,7 +159,7 @@ export function withDefault<T>(source: Source<T>, value: T): SureSource<T> {
 }
 
 /** An argument with a JSON object, or with the file of one. Only the service checks its members. */
-export const members = (name: `<${string}>`, about: string): SureSource<Unchecked> => ({
+export const members = (name: `<${string}>`, about: English): SureSource<Unchecked> => ({
   declared: new Argument(name, about),
   read: async (value) => asUnchecked(await dictionaryOrFile(value)),
   isSure: true,
@@ -163,7 +168,7 @@ export const members = (name: `<${string}>`, about: string): SureSource<Unchecke
 /**
  * An argument that names a device: an objectId, an installationId, a token or a registration id.
  */
-export const device = (name: `<${string}>`, about = ''): SureSource<string> => ({
+export const device = (name: `<${string}>`, about: English | '' = ''): SureSource<string> => ({
   ...argument(name, about),
   resolve: (service, appId, id) => service.deviceId(appId, id),
 });

@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander';
 import { type Sources, type Values, valuesOf } from './arguments.ts';
 import { example } from './help.ts';
+import type { English } from './language.ts';
 import type { AddCommand, Report } from './report.ts';
 
 /** A command that does more than to call one operation (see `Row`). */
@@ -20,7 +21,7 @@ export interface CommandDefinition<S extends Sources> {
 /** Declares a command; `words` are its name, such as `token list`. */
 export function command<S extends Sources>(
   words: string,
-  about: string,
+  about: English,
   definition: CommandDefinition<S>,
 ): AddCommand {
   return ({ program, act, isJson }) => {
@@ -37,7 +38,7 @@ export function command<S extends Sources>(
 
 /** Returns a group of commands, such as `token`, for those below it. */
 export const group =
-  (name: string, about: string): AddCommand =>
+  (name: string, about: English): AddCommand =>
   ({ program }) =>
     void program.command(name).description(about);
 

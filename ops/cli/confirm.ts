@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { say } from './language.ts';
 import { CommandFailure } from './report.ts';
 
 /**
@@ -15,5 +16,5 @@ export async function confirm(question: string): Promise<void> {
   ]);
   lines.close();
   if (!/^y(es)?$/i.test(answer.trim()))
-    throw new CommandFailure('Nothing was deleted: answer y, or give --yes.');
+    throw new CommandFailure(say('Nothing was deleted: answer y, or give --yes.'));
 }

@@ -1,12 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
-import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
+import { language, say } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Reads a JSON object from the argument itself, or from the file that it names; `-` is standard input. */
 export async function dictionaryOrFile(value: string): Promise<JsonObject> {
-  if (value.trimStart().startsWith('{')) return toDictionary(value, 'the text given');
+  if (value.trimStart().startsWith('{')) return toDictionary(value, say('the text given'));
   return toDictionary((await readInput(value)).toString(), inputName(value));
 }
 
@@ -17,17 +18,17 @@ export async function readInput(path: string): Promise<Buffer> {
     return await readFile(path);
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    throw new CommandFailure(`${path} cannot be read (${code}).`);
+    throw new CommandFailure(say('{path} cannot be read ({code}).', { path, code }));
   }
 }
 
 /** Returns the name of an input for messages. */
-export const inputName = (path: string): string => (path === '-' ? 'standard input' : path);
+export const inputName = (path: string): string => (path === '-' ? say('standard input') : path);
 
 /** Parses a JSON object. Omits the parser's message, which quotes the text and may contain a secret. */
 export function toDictionary(content: string, from: string): JsonObject {
   const value = parseJson(content);
-  if (!isJsonObject(value)) throw new CommandFailure(`${from} holds no JSON dictionary.`);
+  if (!isJsonObject(value)) throw new CommandFailure(say('{from} holds no JSON dictionary.', { from }));
   return value;
 }
 
@@ -36,9 +37,9 @@ export function parsePairs(pairs: string[]): Map<string, unknown> {
   const values = new Map<string, unknown>();
   for (const pair of pairs) {
     const at = pair.indexOf('=');
-    if (at < 1) throw new UsageError(`expected key=value in place of ${pair}`);
+    if (at < 1) throw new UsageError(say('expected key=value in place of {pair}', { pair }));
     const key = pair.slice(0, at);
-    if (values.has(key)) throw new UsageError(`${key} is given twice`);
+    if (values.has(key)) throw new UsageError(say('{key} is given twice', { key }));
     const value = pair.slice(at + 1);
     values.set(key, parseJson(value) ?? (value === 'null' ? null : value));
   }
@@ -49,7 +50,7 @@ function parseJson(content: string): unknown {
   try {
     return parseExactly(content);
   } catch (error) {
-    if (error instanceof Refusal) throw new CommandFailure(error.message);
+    if (error instanceof Refusal) throw new CommandFailure(operatorMessage(language(), error));
     return undefined;
   }
 }
@@ -58,6 +59,6 @@ function parseJson(content: string): unknown {
 export function wholeNumber(option: string, value: string, min = 0): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number) || number < min || value.trim() === '')
-    throw new UsageError(`${option} expects a whole number of at least ${min}`);
+    throw new UsageError(say('{option} expects a whole number of at least {min}', { option, min }));
   return number;
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/apps/app.ts';
 import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { inputName, readInput, toDictionary } from './input.ts';
+import { recognised, say } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Existing keys of an app; the service generates the missing ones. */
@@ -10,7 +11,8 @@ export type ProvidedKeys = z.infer<typeof broughtKeys>;
 /** Checks the existing id of an app. Throws `UsageError`. */
 export function parseAppId(value: string): string {
   const checked = broughtAppId.safeParse(value);
-  if (!checked.success) throw new UsageError(`--app-id ${checked.error.issues[0]?.message}`);
+  if (!checked.success)
+    throw new UsageError(`--app-id ${recognised(checked.error.issues[0]?.message ?? '')}`);
   return checked.data;
 }
 
@@ -26,10 +28,12 @@ export async function readProvidedKeys(path: string | undefined): Promise<Provid
   });
   if (!read.success) {
     const [issue] = read.error.issues;
-    const message = [...(issue?.path ?? []), issue?.message].join(' ');
+    const message = [...(issue?.path ?? []), recognised(issue?.message ?? '')].join(' ');
     throw new CommandFailure(`${from}: ${message}.`);
   }
   if (!areDistinct(read.data))
-    throw new CommandFailure(`${from}: appKey, masterKey and hookKey must differ from each other.`);
+    throw new CommandFailure(
+      say('{from}: appKey, masterKey and hookKey must differ from each other.', { from }),
+    );
   return read.data;
 }

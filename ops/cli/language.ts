@@ -1,5 +1,15 @@
 import type { Environment } from '../../shared/config/config.ts';
-import { type Code, type Language, textIn } from '../../shared/domain/texts/catalogue.ts';
+import { chineseBrandOf, displayName, isConnectorId } from '../../shared/domain/labels.ts';
+import type { Language } from '../../shared/domain/texts/catalogue.ts';
+import chinese from './zh.json' with { type: 'json' };
+
+/** An English text that the command line prints. A text without a Chinese one in `zh.json` is a type error. */
+export type English = keyof typeof chinese;
+
+/** Names of the values in a text: `id` of `Push {id} is paused.` */
+type Names<T extends string> = T extends `${string}{${infer N}}${infer Rest}` ? N | Names<Rest> : never;
+type Value = string | number | null | undefined;
+type Values<T extends string> = [Names<T>] extends [never] ? [] : [values: Readonly<Record<Names<T>, Value>>];
 
 let chosen: Language = 'en';
 
@@ -31,10 +41,68 @@ export function reasonIn(reason: string, meaning: { code: string; zh: string } |
   return chosen === 'en' || !meaning || meaning.code === 'other' ? reason : `${meaning.zh}（${reason}）`;
 }
 
-/** Returns a text of the command line itself. */
-export const ownText = (code: Code<'commands'>, values: Record<string, string | number> = {}): string =>
-  textIn(chosen, 'commands', code, (name) => String(values[name] ?? ''));
+/** Returns a text in the language of the command; each `{name}` stands for a value. */
+export function say<T extends English>(text: T, ...values: Values<T>): string {
+  const [given = {}]: Readonly<Record<string, Value>>[] = values;
+  return translated(text).replaceAll(/\{(\w+)\}/g, (whole, name) =>
+    Object.hasOwn(given, name) ? String(given[name]) : whole,
+  );
+}
+
+/** Returns texts in the language of the command, such as the headings of a table. */
+export const words = (...texts: English[]): string[] => texts.map(translated);
+
+/** Returns a text in the language of the command; one that has no Chinese text stays as it is. */
+export const translated = (text: string): string =>
+  chosen === 'zh' && isEnglish(text) ? chinese[text] : text;
+
+const isEnglish = (text: string): text is English => Object.hasOwn(chinese, text);
+
+/** Puts sentences side by side; Chinese has no space between them. */
+export const sentences = (...texts: string[]): string => texts.join(chosen === 'zh' ? '' : ' ');
+
+/** Returns the name of a gateway in the language of the command; an unknown id stays as it is. */
+export const gatewayName = (connector: string): string =>
+  chosen === 'zh' && isConnectorId(connector) ? chineseBrandOf(connector) : displayName(connector);
 
 /** Returns lines below their title; nothing without lines. */
-export const section = (title: Code<'commands'>, lines: string[]): string[] =>
-  lines.length === 0 ? [] : ['', ownText(title), ...lines.map((line) => `  ${line}`)];
+export const section = (title: English, lines: string[]): string[] =>
+  lines.length === 0 ? [] : ['', translated(title), ...lines.map((line) => `  ${line}`)];
+
+/**
+ * Sentences of modules that know no language: commander, the client of the admin API, schemas,
+ * migrations, the guides to credentials.
+ */
+const foreignTexts: readonly English[] = [
+  "error: missing required argument '{name}'",
+  "error: option '{flags}' argument missing",
+  "error: required option '{flags}' not specified",
+  "error: option '{flags}' argument '{value}' is invalid. Allowed choices are {choices}.",
+  "error: command-argument value '{value}' is invalid for argument '{name}'. Allowed choices are {choices}.",
+  "error: too many arguments for '{command}'. Expected {most} but got {given}: {details}.",
+  "error: unknown option '{flag}'",
+  "error: unknown command '{name}'",
+  '{text} is neither an id nor a name',
+  '(Did you mean {name}?)',
+  '(Did you mean one of {names}?)',
+  'must be a string',
+  'must be 8 to 64 letters, digits, - and _, and begin with a letter or digit',
+  'must be 16 to 64 letters, digits, - and _',
+  'another process migrates the database',
+  'a table is in use (attempt {attempt} of {attempts})',
+  'this is {file}; the service account file is needed',
+  'this is {file}; a file of AppGallery Connect is needed',
+];
+
+/** Returns a sentence of such a module in the language of the command. */
+export function recognised(line: string): string {
+  for (const text of foreignTexts) {
+    const pattern = RegExp.escape(text).replaceAll(/\\\{(\w+)\\\}/g, '(?<$1>.+)');
+    const found = new RegExp(`^${pattern}$`).exec(line);
+    if (found)
+      return translated(text).replaceAll(/\{(\w+)\}/g, (_all, name: string) =>
+        name === 'file' ? translated(found.groups?.[name] ?? '') : (found.groups?.[name] ?? ''),
+      );
+  }
+  return line;
+}

@@ -1,5 +1,6 @@
 import { Command, CommanderError, Option } from 'commander';
 import { currentEnvironment } from '../../shared/config/config.ts';
+import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { packageVersion } from '../../shared/process/version.ts';
 import { WrongPathPart } from '../client/client.ts';
 import { breakerCommands } from './commands/control/breakers.ts';
@@ -32,8 +33,8 @@ import { appCommands } from './commands/setup/apps.ts';
 import { importCommands } from './commands/setup/import.ts';
 import { profileCommands } from './commands/setup/profiles.ts';
 import { smsTextCommands } from './commands/setup/sms-texts.ts';
-import { argumentText } from './help.ts';
-import { chooseLanguage, languageOf } from './language.ts';
+import { helpFormat } from './help.ts';
+import { chooseLanguage, type English, languageOf, recognised, say } from './language.ts';
 import { removedNames } from './removed.ts';
 import {
   type AddCommand,
@@ -44,33 +45,30 @@ import {
   UsageError,
 } from './report.ts';
 
-/**
- * Name and arguments of a command in a list; a list that also says `[options]` is too wide for a
- * terminal.
- */
-function subcommandTerm(command: Command): string {
-  return [command.name(), ...command.registeredArguments.map(argumentText)].join(' ');
-}
-
 /** Command line with all commands and options; nothing runs until it parses arguments. */
 export const program = new Command('carillon')
-  .description('Self-hosted push delivery')
-  .version(packageVersion(), '--version', 'print the version')
-  .option('--json', 'print one JSON document on standard output and nothing else there')
+  .description('Self-hosted push delivery' satisfies English)
+  .version(packageVersion(), '--version', 'print the version' satisfies English)
+  .option('--json', 'print one JSON document on standard output and nothing else there' satisfies English)
   .addOption(
     new Option(
       '--lang <language>',
-      'print reasons, remedies, findings, forecasts and refusals in English or Chinese',
+      'print everything in English or Chinese; without it, in the language of LANG' satisfies English,
     ).choices(['en', 'zh']),
   )
-  .helpCommand('help [command]', 'show what a command takes')
-  .configureHelp({ subcommandTerm })
-  .showHelpAfterError('(add --help for what the command takes)')
+  .helpCommand('help [command]', 'show what a command takes' satisfies English)
+  .configureHelp(helpFormat)
+  .configureOutput({
+    outputError: (message, write) => {
+      const lines = message.trimEnd().split('\n').map(recognised);
+      write(`${[...lines, say('(add --help for what the command takes)')].join('\n')}\n`);
+    },
+  })
   .exitOverride()
-  .hook('preAction', () => {
-    const { lang } = program.opts();
-    const asked = lang === 'en' || lang === 'zh' ? lang : languageOf(currentEnvironment());
-    chooseLanguage(isJson() ? 'en' : asked);
+  // Commander reads these options before those of the command. JSON is the same in every language.
+  .on('option:json', () => chooseLanguage('en'))
+  .on('option:lang', (asked: Language) => {
+    if (!isJson()) chooseLanguage(asked);
   });
 
 /** Checks whether the option `--json` is set. */
@@ -90,9 +88,9 @@ const shell: Shell = {
 };
 
 /** Commands by the task that they are for, as the help lists them. */
-const tasks: Readonly<Record<string, readonly AddCommand[]>> = {
-  Send: [pushCommand, ...audienceCommands, ...scheduledCommands, ...recurringCommands, ...savedCommands],
-  Look: [
+const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
+  'Send:': [pushCommand, ...audienceCommands, ...scheduledCommands, ...recurringCommands, ...savedCommands],
+  'Look:': [
     overviewCommand,
     ...pushReports,
     recordCommand,
@@ -101,10 +99,10 @@ const tasks: Readonly<Record<string, readonly AddCommand[]>> = {
     ...outboxCommands,
     ...receiptCommands,
   ],
-  Control: [...controlCommands, redriveCommand, ...freezeCommands, ...breakerCommands],
-  People: [...userCommands, ...deviceCommands, ...accessCommands, auditCommand],
-  'Set up': [...appCommands, ...profileCommands, ...smsTextCommands, ...importCommands],
-  Operate: [
+  'Control:': [...controlCommands, redriveCommand, ...freezeCommands, ...breakerCommands],
+  'People:': [...userCommands, ...deviceCommands, ...accessCommands, auditCommand],
+  'Set up:': [...appCommands, ...profileCommands, ...smsTextCommands, ...importCommands],
+  'Operate:': [
     ...processCommands,
     doctorCommand,
     ...stateCommands,
@@ -115,7 +113,7 @@ const tasks: Readonly<Record<string, readonly AddCommand[]>> = {
 };
 
 for (const [task, commands] of Object.entries(tasks)) {
-  program.commandsGroup(`${task}:`);
+  program.commandsGroup(task);
   for (const add of commands) add(shell);
 }
 for (const add of removedNames) add(shell);
@@ -126,12 +124,14 @@ for (const add of removedNames) add(shell);
  * outcome is bad sets `process.exitCode` to 1 itself.
  */
 export async function runCommandLine(args: string[]): Promise<number> {
+  chooseLanguage(languageOf(currentEnvironment()));
   try {
     await program.parseAsync(args, { from: 'user' });
     return 0;
   } catch (error) {
     if (!(error instanceof CommanderError)) {
-      printFailure(error, isJson());
+      // The client of the admin API knows no language.
+      printFailure(error instanceof WrongPathPart ? recognised(error.message) : error, isJson());
       return error instanceof UsageError || error instanceof WrongPathPart ? 2 : 1;
     }
     // Commander has printed the error on standard error; `--json` also needs it on standard output.

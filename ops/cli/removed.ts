@@ -1,3 +1,4 @@
+import { say } from './language.ts';
 import { type AddCommand, type Shell, UsageError } from './report.ts';
 
 /**
@@ -28,7 +29,12 @@ function addRemoved({ program, act }: Shell, words: string[], replacement: strin
     .helpOption(false)
     .action(
       act(async () => {
-        throw new UsageError(`\`carillon ${words.join(' ')}\` was removed: use \`carillon ${replacement}\`.`);
+        throw new UsageError(
+          say('`carillon {removed}` was removed: use `carillon {replacement}`.', {
+            removed: words.join(' '),
+            replacement,
+          }),
+        );
       }),
     );
 }

@@ -4,6 +4,7 @@ import { operations } from '../client/operations.ts';
 import { app, flag, type Source, type Sources } from './arguments.ts';
 import { command } from './command.ts';
 import { confirm } from './confirm.ts';
+import { type English, say, translated } from './language.ts';
 import type { AddCommand, Report } from './report.ts';
 import { chooseAppId, connect } from './service.ts';
 import { type Cell, table } from './table.ts';
@@ -23,7 +24,8 @@ type CellMember<T> = { [M in keyof T]-?: T[M] extends CellOrNone ? M : never }[k
  * Columns of a table by their headings: a member, or a function of the entry. A missing value is
  * shown as `-`.
  */
-export type Columns<T> = Readonly<Record<string, CellMember<T> | ((item: T) => CellOrNone)>>;
+export type Columns<T> = Readonly<Partial<Record<English, Column<T>>>>;
+type Column<T> = CellMember<T> | ((item: T) => CellOrNone);
 
 /** Parameters of the path and members of the body, as texts. */
 export type Given = Readonly<Record<string, string>>;
@@ -46,7 +48,7 @@ export interface Row<O extends Operation> {
   confirm?: (given: Given) => string;
   /** Shows a list as a table, and an empty list as `none`. */
   columns?: Columns<Item<O>>;
-  none?: string;
+  none?: English;
   /** Shows the reply as text. Without it and without columns the text is the JSON of the reply. */
   show?: (reply: Reply<O>, given: Given) => string;
   /** Tells whether the reply means a failure: exit code 1. */
@@ -59,7 +61,7 @@ const operationsOfCommands = new WeakMap<Command, Operation>();
 export const operationOf = (added: Command): Operation | undefined => operationsOfCommands.get(added);
 
 /** Declares a command by its row; `words` are its name, such as `token list`. */
-export function row<O extends Operation>(words: string, about: string, definition: Row<O>): AddCommand {
+export function row<O extends Operation>(words: string, about: English, definition: Row<O>): AddCommand {
   const { example, operation } = definition;
   return command(words, about, {
     example,
@@ -144,16 +146,19 @@ function textOf<O extends Operation>(definition: Row<O>, reply: Reply<O>, given:
 export function listed<T>(
   items: readonly T[],
   columns: Columns<T>,
-  { none = 'Nothing was found.', next }: { none?: string | undefined; next?: string | null | undefined } = {},
+  {
+    none = 'Nothing was found.',
+    next,
+  }: { none?: English | undefined; next?: string | null | undefined } = {},
 ): string {
-  if (items.length === 0) return none;
+  if (items.length === 0) return translated(none);
   const values = Object.values(columns);
   const rows = items.map((item) => values.map((value) => cellOf(item, value)));
-  const headings = Object.keys(columns);
-  return next ? `${table(headings, rows)}\n\nMore: --cursor ${next}` : table(headings, rows);
+  const shown = table(Object.keys(columns).map(translated), rows);
+  return next ? `${shown}\n\n${say('More: --cursor {next}', { next })}` : shown;
 }
 
-function cellOf<T>(item: T, column: CellMember<T> | ((item: T) => CellOrNone)): Cell {
+function cellOf<T>(item: T, column: Column<T>): Cell {
   const value: unknown = typeof column === 'function' ? column(item) : item[column];
   if (value === undefined || value === null) return '-';
   return typeof value === 'number' ? value : String(value);

@@ -14,7 +14,7 @@ import {
 } from '../client/client.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
-import { language } from './language.ts';
+import { language, say, sentences } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Timeout longer than the slowest call of the api (which ends a query after 30 s). */
@@ -79,7 +79,10 @@ export class ServiceClient {
     const { url, adminToken, dataDir } = this.#access;
     if (adminToken === undefined)
       throw new CommandFailure(
-        `There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where \`npm start\` created ${dataDir}.`,
+        say(
+          'There is no admin token: set CARILLON_ADMIN_TOKEN, or run this in the folder where `npm start` created {dataDir}.',
+          { dataDir },
+        ),
       );
     const response = await fetch(`${url}${adminBase}${path}`, {
       method,
@@ -103,9 +106,9 @@ async function readReply(url: string, response: Response): Promise<unknown> {
   const text = await response.text();
   const value = parseJson(text);
   if (response.ok && value !== undefined) return value;
-  if (!isRefused(value)) throw new CommandFailure(`What answers at ${url} is not Carillon.`);
-  const advice = response.status === 401 ? ' The admin token is not the one of this service.' : '';
-  throw new CommandFailure(`${value.error}${advice}`, value.code);
+  if (!isRefused(value)) throw new CommandFailure(say('What answers at {url} is not Carillon.', { url }));
+  const advice = response.status === 401 ? [say('The admin token is not the one of this service.')] : [];
+  throw new CommandFailure(sentences(value.error, ...advice), value.code);
 }
 
 function parseJson(text: string): unknown {
@@ -118,8 +121,14 @@ function parseJson(text: string): unknown {
 
 function unreachable(url: string, error: unknown): string {
   if (error instanceof Error && error.name === 'TimeoutError')
-    return `The service at ${url} did not answer within ${callTimeoutMs / 1000} s.`;
-  return `No service answers at ${url}: start one with \`npm start\`, or name another with PUBLIC_URL or PORT.`;
+    return say('The service at {url} did not answer within {seconds} s.', {
+      url,
+      seconds: callTimeoutMs / 1000,
+    });
+  return say(
+    'No service answers at {url}: start one with `npm start`, or name another with PUBLIC_URL or PORT.',
+    { url },
+  );
 }
 
 /** Creates a client for the service that `findService` finds. */
@@ -135,8 +144,8 @@ export async function chooseAppId(service: ServiceClient, appId: string | undefi
   if (appId !== undefined) return appId;
   const { results } = await service.call('listApps', { query: { view: 'list', limit: 2 } });
   const [only, ...others] = results;
-  if (!only) throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
+  if (!only) throw new UsageError(say('there is no app yet: make one with `carillon app create <name>`'));
   if (others.length > 0)
-    throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
+    throw new UsageError(say('say which app: --app <appId> (`carillon app list` shows them)'));
   return only.appId;
 }

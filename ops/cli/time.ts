@@ -1,3 +1,4 @@
+import { say } from './language.ts';
 import { UsageError } from './report.ts';
 
 const unitSeconds = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
@@ -13,22 +14,25 @@ const momentPattern = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]
 export function futureTime(option: string, text: string, nowMs: number): string {
   const timeMs = spanMs(text) === undefined ? momentMs(text) : nowMs + (spanMs(text) ?? 0);
   if (timeMs === undefined || !Number.isFinite(timeMs))
-    throw new UsageError(`${option} expects a time such as 2027-01-31T12:00Z, or a span such as +10m`);
-  if (timeMs <= nowMs) throw new UsageError(`${option} names a time that is past`);
+    throw new UsageError(
+      say('{option} expects a time such as 2027-01-31T12:00Z, or a span such as +10m', { option }),
+    );
+  if (timeMs <= nowMs) throw new UsageError(say('{option} names a time that is past', { option }));
   return new Date(timeMs).toISOString();
 }
 
 /** As `futureTime`, for any time; a span is not allowed. */
 export function anyTime(option: string, text: string): string {
   const timeMs = momentMs(text);
-  if (timeMs === undefined) throw new UsageError(`${option} expects a time such as 2027-01-31T12:00Z`);
+  if (timeMs === undefined)
+    throw new UsageError(say('{option} expects a time such as 2027-01-31T12:00Z', { option }));
   return new Date(timeMs).toISOString();
 }
 
 /** As `futureTime`, for a time that is past; a span is not allowed. */
 export function pastTime(option: string, text: string, nowMs: number): string {
   const time = anyTime(option, text);
-  if (Date.parse(time) > nowMs) throw new UsageError(`${option} names a time in the future`);
+  if (Date.parse(time) > nowMs) throw new UsageError(say('{option} names a time in the future', { option }));
   return time;
 }
 

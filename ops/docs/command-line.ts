@@ -7,8 +7,9 @@ const intro = `\`npx carillon <command>\` speaks to the admin API of a running s
 file that \`npm start\` leaves in \`CARILLON_DATA_DIR\`; the admin token by \`CARILLON_ADMIN_TOKEN\`, else a file there. Exit codes: 0 done, 1 refused or
 failed, 2 wrong usage. Every command takes \`--help\`.
 
-Reasons, remedies, findings of the doctor, forecasts and refusals are in English or Chinese. \`--lang en\` or \`--lang zh\` chooses. Without it,
-the first of \`LC_ALL\`, \`LC_MESSAGES\` and \`LANG\` that is set decides: Chinese if it begins with \`zh\`. With \`--json\` they are English.`;
+Everything that a command prints for people is in English or Chinese: help, tables, reports, questions and errors. \`--lang en\` or \`--lang zh\`
+chooses. Without it, the first of \`LC_ALL\`, \`LC_MESSAGES\` and \`LANG\` that is set decides: Chinese if it begins with \`zh\`. Names of commands,
+options, members and states stay English. \`--json\` prints the same in both languages.`;
 
 /** Renders every command with its arguments, options and example, by task. */
 export function commandLinePage(): string {

@@ -1,5 +1,6 @@
-import { Refusal } from '../../shared/domain/errors/errors.ts';
+import { operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../shared/domain/json.ts';
+import { language } from '../cli/language.ts';
 import type { ExportFile, OpenFile } from './files.ts';
 import { idOf, parseRecord } from './record.ts';
 import { splitRecords } from './splitter.ts';
@@ -79,7 +80,7 @@ function readRow<R extends Row>(
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     const id = objectId === undefined ? {} : { objectId };
-    tally.refuse(file.className, { file: file.path, line, ...id, error: error.message });
+    tally.refuse(file.className, { file: file.path, line, ...id, error: operatorMessage(language(), error) });
     return undefined;
   }
 }

@@ -3,6 +3,7 @@ import { open, readdir, realpath, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { constants, createGunzip, gunzipSync } from 'node:zlib';
+import { say } from '../cli/language.ts';
 import { CommandFailure, UsageError } from '../cli/report.ts';
 
 /** Classes of the public service that can be imported, in import order: roles refer to users. */
@@ -72,17 +73,19 @@ async function inspect(
   requestedClass: ImportedClass | undefined,
 ): Promise<ExportFile | string> {
   const about = await stat(path);
-  if (!about.isFile()) return 'is no file';
+  if (!about.isFile()) return say('is no file');
   const start = await readStart(path);
   const isGzip = start[0] === 0x1f && start[1] === 0x8b;
   const classInFile = classInHeading(isGzip ? decompressStart(start) : start);
   if (classInFile === undefined && !dataFile.test(path))
-    return 'is no file of an export (.jsonl, .json, .gz)';
+    return say('is no file of an export (.jsonl, .json, .gz)');
   const className = classInFile ?? classInName(basename(path)) ?? requestedClass;
   if (className === undefined)
-    return 'does not say which class it holds: call it _User.jsonl, _Installation.jsonl or _Role.jsonl, or give --class';
+    return say(
+      'does not say which class it holds: call it _User.jsonl, _Installation.jsonl or _Role.jsonl, or give --class',
+    );
   if (!isImportedClass(className))
-    return `holds the class ${className.slice(0, 64)}, which has no place here`;
+    return say('holds the class {name}, which has no place here', { name: className.slice(0, 64) });
   return { path, bytes: about.size, isGzip, className };
 }
 
@@ -140,6 +143,6 @@ async function explainFileError<T>(path: string, work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!(error instanceof Error) || !('code' in error)) throw error;
-    throw new CommandFailure(`${path} cannot be read (${error.code}).`);
+    throw new CommandFailure(say('{path} cannot be read ({code}).', { path, code: String(error.code) }));
   }
 }

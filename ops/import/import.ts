@@ -21,6 +21,7 @@ import {
 } from '../../shared/db/tables/imports.ts';
 import { hastenRegistrationWalk } from '../../shared/db/tables/installations.ts';
 import type { RelationName } from '../../shared/domain/roles/role.ts';
+import { say, sentences } from '../cli/language.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
 import { type ExportFile, openFile } from './files.ts';
@@ -54,7 +55,7 @@ export interface ImportJob {
 const manyRows = 10_000;
 /** Connections that write installations; other classes need one. */
 export const connections = 3;
-const resumeHint = 'Run it again to continue.';
+const resumeHint = () => say('Run it again to continue.');
 
 /**
  * Imports files one after the other, in batches of one transaction each. It may be stopped at any time and continues when it
@@ -185,7 +186,7 @@ async function importRows<R extends Row>(
   );
   try {
     for await (const rows of batchesOf({ file, opened, tally: job.tally, read: rowImport.read })) {
-      if (job.stop.aborted) throw new CommandFailure(`It was stopped. ${resumeHint}`);
+      if (job.stop.aborted) throw new CommandFailure(sentences(say('It was stopped.'), resumeHint()));
       await writers.add(rows);
       job.onProgress(bytesBefore + opened.bytesRead());
     }
@@ -215,21 +216,29 @@ async function writeBatch(job: ImportJob, file: ExportFile, write: () => Promise
 
 function conflictMessage({ holders, message }: Unwritten): string {
   if (message !== undefined) return message;
-  const taken = Object.entries(holders).map(([member, holder]) => `${member} belongs to ${holder}`);
-  if (taken.length > 0) return `${taken.join(', ')} already.`;
-  return 'Another object had one of its unique members for a moment: import it again.';
+  const taken = Object.entries(holders).map(([member, holder]) =>
+    say('{member} belongs to {holder}', { member, holder }),
+  );
+  if (taken.length > 0) return say('{taken} already.', { taken: taken.join(', ') });
+  return say('Another object had one of its unique members for a moment: import it again.');
 }
 
 function failureIn(file: ExportFile, error: unknown): unknown {
   if (isConnectionFailure(error))
-    return new CommandFailure(`The connection to the database was lost. ${resumeHint}`);
+    return new CommandFailure(sentences(say('The connection to the database was lost.'), resumeHint()));
   if (error instanceof TooManyRoles)
     return new CommandFailure(
-      `The app may have no ${error.message}: raise its option maxRoles. ${resumeHint}`,
+      sentences(
+        say('The app may have no {roles}: raise its option maxRoles.', { roles: error.message }),
+        resumeHint(),
+      ),
     );
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   if (code.startsWith('Z_'))
-    return new CommandFailure(`${file.path} is damaged (${code}): it was read up to there.`);
-  if (/^E[A-Z]+$/.test(code)) return new CommandFailure(`${file.path} cannot be read (${code}).`);
+    return new CommandFailure(
+      say('{path} is damaged ({code}): it was read up to there.', { path: file.path, code }),
+    );
+  if (/^E[A-Z]+$/.test(code))
+    return new CommandFailure(say('{path} cannot be read ({code}).', { path: file.path, code }));
   return error;
 }

@@ -3,6 +3,7 @@ import { refuse } from '../../shared/domain/errors/errors.ts';
 import { hasWireName, isObjectHint, neutralName } from '../../shared/domain/installations/installation.ts';
 import { draftOf } from '../../shared/domain/installations/members.ts';
 import type { Json, JsonObject } from '../../shared/domain/json.ts';
+import { say } from '../cli/language.ts';
 import { headOf, membersOf } from './record.ts';
 
 const headNames = new Set(['objectId', 'createdAt', 'updatedAt']);
@@ -15,7 +16,10 @@ const isKnown = (name: string, value: Json): boolean => headNames.has(name) || i
 export function readInstallation(record: JsonObject, now: string): ImportedInstallation {
   const draft = draftOf(membersOf(record, isKnown, neutralName), hasWireName(record));
   if (draft.deviceToken === null && draft.installationId === null)
-    throw refuse('incorrectType', 'It has neither a deviceToken nor an installationId: nothing reaches it.');
+    throw refuse(
+      'incorrectType',
+      say('It has neither a deviceToken nor an installationId: nothing reaches it.'),
+    );
   const { objectId, createdAt, updatedAt } = headOf(record, now);
   return { draft, objectId, createdAt, updatedAt, importedAt: now };
 }

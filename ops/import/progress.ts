@@ -1,4 +1,5 @@
 import type { Clock } from '../../shared/clock.ts';
+import { say } from '../cli/language.ts';
 import { ProgressBar } from '../cli/progress-bar.ts';
 import type { ExportFile } from './files.ts';
 import type { Tally } from './tally.ts';
@@ -24,7 +25,11 @@ export function showProgress({ files, tally, isShown, clock }: ProgressOptions):
     const records = tally.total('read');
     const elapsedMs = Math.max(clock.monotonicMs() - startedAtMs, 1);
     const perSecond = Math.round((records * 1000) / elapsedMs);
-    return `${shown} ${percentage} % | ${records} records, ${tally.total('refused')} refused | ${perSecond} per second`;
+    const counts = say('{records} records, {refused} refused | {perSecond} per second', {
+      ...{ records, perSecond },
+      refused: tally.total('refused'),
+    });
+    return `${shown} ${percentage} % | ${counts}`;
   };
   const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
   const bar = new ProgressBar({ stream: process.stderr, marks: ['█', '░'], line });

@@ -1,26 +1,27 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
+import { operatorMessage, Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
 import { type Acl, readAcl } from '../../shared/domain/objects/acl.ts';
 import type { Members } from '../../shared/domain/objects/operations.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
 import { canonicalTime, timeOfDate } from '../../shared/domain/times.ts';
+import { language, say } from '../cli/language.ts';
 
 const byteOrderMark = 0xfeff;
 
 /** Parses a record as a JSON object. Throws a refusal without the parser's message, which would quote the record. */
 export function parseRecord(bytes: Buffer): JsonObject {
   const text = textOf(bytes);
-  if (text === undefined) throw refuse('malformedJson', 'This record is not UTF-8.');
+  if (text === undefined) throw refuse('malformedJson', say('This record is not UTF-8.'));
   let value: unknown;
   try {
     value = parseExactly(text);
   } catch (error) {
     if (error instanceof Refusal) throw error;
-    throw refuse('malformedJson', 'This record is not JSON.');
+    throw refuse('malformedJson', say('This record is not JSON.'));
   }
-  if (!isJsonObject(value)) throw refuse('malformedJson', 'This record is no JSON dictionary.');
+  if (!isJsonObject(value)) throw refuse('malformedJson', say('This record is no JSON dictionary.'));
   return value;
 }
 
@@ -42,7 +43,7 @@ export interface Head {
 /** Reads id and times of a record; `now` replaces missing times. Throws 104, and 111 for malformed times. */
 export function headOf(record: JsonObject, now: string): Head {
   const objectId = idOf(record);
-  if (objectId === undefined) throw refuse('missingObjectId', 'objectId is missing or is no id.');
+  if (objectId === undefined) throw refuse('missingObjectId', say('objectId is missing or is no id.'));
   const [created, updated] = [timeIn(record, 'createdAt'), timeIn(record, 'updatedAt')];
   const createdAt = created ?? updated ?? now;
   return { objectId, createdAt, updatedAt: updated ?? createdAt };
@@ -57,7 +58,7 @@ function timeIn(record: JsonObject, name: string): string | undefined {
   const value = record[name];
   if (value === undefined || value === null) return undefined;
   const time = typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
-  if (time === undefined) throw refuse('incorrectType', `${name} is no time (ISO 8601).`);
+  if (time === undefined) throw refuse('incorrectType', say('{name} is no time (ISO 8601).', { name }));
   return time;
 }
 
@@ -75,7 +76,10 @@ export function membersOf(
     const value = record[name] ?? null;
     if (isKnown(name, value)) continue;
     if (!isMemberName(name))
-      throw refuse('invalidKeyName', `A member has a name that cannot be stored: ${shown(name)}.`);
+      throw refuse(
+        'invalidKeyName',
+        say('A member has a name that cannot be stored: {name}.', { name: shown(name) }),
+      );
     try {
       members.set(storedName(name), canonicalValue(value));
     } catch (error) {
@@ -95,7 +99,7 @@ export function within<T>(name: string, work: () => T): T {
 }
 
 const nameMember = (name: string, error: unknown): unknown =>
-  error instanceof Refusal ? refuse(error.kind, `${name}: ${error.message}`) : error;
+  error instanceof Refusal ? refuse(error.kind, `${name}: ${operatorMessage(language(), error)}`) : error;
 
 /** Returns a member's name in a form that is safe on a terminal. */
 const shown = (name: string): string =>
@@ -105,7 +109,7 @@ const shown = (name: string): string =>
 export function textOrNull(record: JsonObject, name: string): string | null {
   const value = record[name];
   if (value === undefined || value === null || value === '') return null;
-  if (typeof value !== 'string') throw refuse('incorrectType', `${name} must be a text.`);
+  if (typeof value !== 'string') throw refuse('incorrectType', say('{name} must be a text.', { name }));
   return value;
 }
 
@@ -113,7 +117,8 @@ export function textOrNull(record: JsonObject, name: string): string | null {
 export function booleanOrNull(record: JsonObject, name: string): boolean | null {
   const value = record[name];
   if (value === undefined || value === null) return null;
-  if (typeof value !== 'boolean') throw refuse('incorrectType', `${name} must be true or false.`);
+  if (typeof value !== 'boolean')
+    throw refuse('incorrectType', say('{name} must be true or false.', { name }));
   return value;
 }
 

@@ -1,3 +1,4 @@
+import { say, section, sentences, words } from '../cli/language.ts';
 import type { Report } from '../cli/report.ts';
 import { table } from '../cli/table.ts';
 import type { FoundFiles } from './files.ts';
@@ -48,20 +49,29 @@ function textOf(outcome: Outcome): string {
     counts.alreadyThere,
     counts.refused,
   ]);
-  const headings = ['class', 'read', isDry ? 'would be imported' : 'imported', 'already there', 'refused'];
+  const headings = words(
+    'class',
+    'read',
+    isDry ? 'would be imported' : 'imported',
+    'already there',
+    'refused',
+  );
   return [
     table(headings, rows),
-    `${isDry ? 'Checked; nothing was written.' : 'Done.'} ${seconds.toFixed(1)} s.`,
+    sentences(
+      say(isDry ? 'Checked; nothing was written.' : 'Done.'),
+      say('{seconds} s.', { seconds: seconds.toFixed(1) }),
+    ),
     ...notes(outcome),
     ...section(
-      'Refused',
+      'Refused:',
       tally.refusals.map(
         ({ file, line, objectId, error }) =>
           `${file}:${line}${objectId === undefined ? '' : ` (${objectId})`}: ${error}`,
       ),
     ),
     ...section(
-      'Files left out',
+      'Files left out:',
       found.skipped.map(({ path, reason }) => `${path} ${reason}`),
     ),
   ].join('\n');
@@ -70,22 +80,28 @@ function textOf(outcome: Outcome): string {
 function notes({ tally, refusedTo, validityDays, failure }: Outcome): string[] {
   const newer = tally.total('newerInFile');
   const more = unlisted(tally);
-  const all = refusedTo === undefined ? 'give --refused <file> for all of them' : `all are in ${refusedTo}`;
+  const all =
+    refusedTo === undefined
+      ? say('give --refused <file> for all of them')
+      : say('all are in {file}', { file: refusedTo });
   return [
-    ...(failure === undefined ? [] : [`Not finished: ${failure}`]),
+    ...(failure === undefined ? [] : [say('Not finished: {failure}', { failure })]),
     ...(newer > 0
       ? [
-          `${newer} of those that were there already were changed later in the file; they were left as they are.`,
+          say(
+            '{n} of those that were there already were changed later in the file; they were left as they are.',
+            { n: newer },
+          ),
         ]
       : []),
     ...(tally.idleInstallations > 0
       ? [
-          `${tally.idleInstallations} installations were last seen more than ${validityDays} days ago: they count as seen at the import, and are deleted ${validityDays} days after it unless they call.`,
+          say(
+            '{n} installations were last seen more than {days} days ago: they count as seen at the import, and are deleted {days} days after it unless they call.',
+            { n: tally.idleInstallations, days: validityDays },
+          ),
         ]
       : []),
-    ...(more > 0 ? [`${more} more refusals are not listed: ${all}.`] : []),
+    ...(more > 0 ? [say('{n} more refusals are not listed: {all}.', { n: more, all })] : []),
   ];
 }
-
-const section = (title: string, lines: string[]): string[] =>
-  lines.length === 0 ? [] : ['', `${title}:`, ...lines.map((line) => `  ${line}`)];

@@ -4,6 +4,7 @@ import { isPublicId } from '../../shared/domain/installations/identity.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/domain/roles/role.ts';
 import { checkFields } from '../../shared/domain/users/user.ts';
+import { say } from '../cli/language.ts';
 import { aclOf, headOf, membersOf } from './record.ts';
 
 /** Members that are not stored as fields of the app. The members of a role are in separate files. */
@@ -36,5 +37,5 @@ function idUnder(record: JsonObject, name: 'owningId' | 'relatedId'): string {
   const value = record[name];
   const id = isJsonObject(value) ? value.objectId : value;
   if (typeof id === 'string' && isPublicId(id)) return id;
-  throw refuse('missingObjectId', `${name} is missing or is no id.`);
+  throw refuse('missingObjectId', say('{name} is missing or is no id.', { name }));
 }

@@ -13,6 +13,7 @@ import { findApp, findOpenOptions, listAppIds } from '../../shared/db/tables/app
 import { allowStrictQueries, recordImport } from '../../shared/db/tables/console.ts';
 import { effectiveOptions, movedInOptions } from '../../shared/domain/apps/app.ts';
 import { whenSupervisorExits } from '../../shared/process/lifecycle.ts';
+import { say } from '../cli/language.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
@@ -63,17 +64,22 @@ export async function prepareImport(
 ): Promise<ImportSources> {
   const found = await findFiles(paths, classOf(options.class));
   if (found.files.length === 0)
-    throw new CommandFailure(`There is no file of ${importedClasses.join(' or ')} in ${paths.join(', ')}.`);
+    throw new CommandFailure(
+      say('There is no file of {classes} in {paths}.', {
+        classes: importedClasses.join(say(' or ')),
+        paths: paths.join(', '),
+      }),
+    );
   const config = readLocalConfig(env);
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
-      'There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.',
+      say('There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.'),
     );
   const { secret } = await readSecrets(config.dataDir, { secret: config.secret });
   if (secret === undefined && hasUsers(found))
     throw new CommandFailure(
-      'Users need CARILLON_SECRET, the one of the service: their sessions are made with it.',
+      say('Users need CARILLON_SECRET, the one of the service: their sessions are made with it.'),
     );
   const vault = secret === undefined ? undefined : new Vault(readSecretKeys(secret));
   return { found, databaseUrl, vault };
@@ -100,7 +106,7 @@ export async function importPaths(
   try {
     return await importInto(db, { found, options, vault, isJson, willCreateApp });
   } catch (error) {
-    if (isConnectionFailure(error)) throw new CommandFailure('The database cannot be reached.');
+    if (isConnectionFailure(error)) throw new CommandFailure(say('The database cannot be reached.'));
     throw error;
   } finally {
     await db.close();
@@ -109,7 +115,7 @@ export async function importPaths(
 
 function classOf(name: string | undefined): ImportedClass | undefined {
   if (name === undefined || isImportedClass(name)) return name;
-  throw new UsageError(`--class is one of ${importedClasses.join(', ')}`);
+  throw new UsageError(say('--class is one of {classes}', { classes: importedClasses.join(', ') }));
 }
 
 interface PreparedImport {
@@ -123,14 +129,14 @@ interface PreparedImport {
 async function importInto(db: Database, context: PreparedImport): Promise<Outcome> {
   const { found, options, vault, isJson } = context;
   if ((await pendingMigrations(db.url)).length > 0)
-    throw new CommandFailure('The database is not up to date: run `carillon migrate` first.');
+    throw new CommandFailure(say('The database is not up to date: run `carillon migrate` first.'));
   const appId = await chooseAppId(db, options.app);
   const appOptions =
     (await findOpenOptions(db, appId)) ??
     (context.willCreateApp ? effectiveOptions('commercial', movedInOptions) : undefined);
   if (!appOptions)
     throw new CommandFailure(
-      'There is no such app in this database: is DATABASE_URL the one of the service?',
+      say('There is no such app in this database: is DATABASE_URL the one of the service?'),
     );
   if (vault && hasUsers(found)) await checkVault(db, vault, appId);
   const { installationValidityDays: validityDays, maxRoles } = appOptions;
@@ -166,8 +172,9 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
   if (!isDry)
     await record().catch((error: unknown) => {
       if (!isConnectionFailure(error)) throw error;
-      failure ??=
-        'Everything is imported, but the connection to the database was lost before the audit had it.';
+      failure ??= say(
+        'Everything is imported, but the connection to the database was lost before the audit had it.',
+      );
     });
   return { appId, isDry, found, tally, seconds, refusedTo: options.refused, validityDays, failure };
 }
@@ -205,9 +212,9 @@ async function chooseAppId(db: Database, asked: string | undefined): Promise<str
   if (asked !== undefined) return asked;
   const [only, ...others] = await listAppIds(db);
   if (only === undefined)
-    throw new UsageError('there is no app yet: make one with `carillon app create <name>`');
+    throw new UsageError(say('there is no app yet: make one with `carillon app create <name>`'));
   if (others.length > 0)
-    throw new UsageError('say which app: --app <appId> (`carillon app list` shows them)');
+    throw new UsageError(say('say which app: --app <appId> (`carillon app list` shows them)'));
   return only;
 }
 
@@ -217,13 +224,13 @@ async function checkVault(db: Database, vault: Vault, appId: string): Promise<vo
     await findApp(db, vault, appId);
   } catch (error) {
     if (!(error instanceof SealError)) throw error;
-    throw new CommandFailure('CARILLON_SECRET is not the one of this service.');
+    throw new CommandFailure(say('CARILLON_SECRET is not the one of this service.'));
   }
 }
 
 async function openLog(path: string) {
   return openRefusalLog(path).catch((error: unknown) => {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
-    throw new CommandFailure(`${path} cannot be written (${code}).`);
+    throw new CommandFailure(say('{path} cannot be written ({code}).', { path, code }));
   });
 }

@@ -1,3 +1,5 @@
+import { say } from '../cli/language.ts';
+
 /** Bytes of a record, or the reason why it cannot be read. */
 export interface RawRecord {
   /** Line of the file on which it begins, from 1. */
@@ -16,7 +18,8 @@ export interface Splitter {
 
 /** Limit on the bytes of a record in memory, far above the size of a valid user or installation. */
 export const maxRecordBytes = 4 * 1024 * 1024;
-const tooLong = `This record is longer than ${maxRecordBytes / 1024 / 1024} MB.`;
+const tooLong = () =>
+  say('This record is longer than {megabytes} MB.', { megabytes: maxRecordBytes / 1024 / 1024 });
 
 const newline = 10;
 const isBlank = (byte: number): boolean => byte === 32 || byte === 9 || byte === newline || byte === 13;
@@ -36,7 +39,7 @@ class RecordBuffer {
     const [first, ...more] = this.#parts;
     // Avoids a copy: nearly all records are within one chunk.
     const bytes = first && more.length === 0 ? first : Buffer.concat(this.#parts);
-    const record = this.#bytes > maxRecordBytes ? { line, message: tooLong } : { line, bytes };
+    const record = this.#bytes > maxRecordBytes ? { line, message: tooLong() } : { line, bytes };
     this.#parts = [];
     this.#bytes = 0;
     return record;
@@ -110,7 +113,9 @@ export class ElementSplitter implements Splitter {
   end(): RawRecord[] {
     if (this.#state === 'after') return [];
     const line = this.#startLine || this.#line;
-    return [{ line, message: 'The file ends before its list does; what follows this line was not read.' }];
+    return [
+      { line, message: say('The file ends before its list does; what follows this line was not read.') },
+    ];
   }
 
   #begin(byte: number): void {

@@ -16,6 +16,7 @@ import {
 } from '../../shared/domain/users/auth-data.ts';
 import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
 import { checkFields, readEmail, readUsername } from '../../shared/domain/users/user.ts';
+import { say } from '../cli/language.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
 /** Members that are not stored as fields of the app. */
@@ -109,14 +110,14 @@ function phoneOf(text: string): string | null {
  */
 function authDataOf(value: Json | undefined): AuthData | null {
   if (value === undefined || value === null) return null;
-  if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
+  if (!isJsonObject(value)) throw refuse('incorrectType', say('authData must be a dictionary.'));
   const entries = Object.entries(value).filter(([name, entry]) => !name.startsWith('_') && entry !== null);
   const found = new Map(Object.entries(value));
   const authData = Object.fromEntries(
     entries.map(([name, entry]) => [name, withMainAccount(entryOf(name, entry), found)]),
   );
   if (Buffer.byteLength(JSON.stringify(authData)) > maxAuthBytes)
-    throw refuse('tooLarge', `authData is at most ${maxAuthBytes} bytes.`);
+    throw refuse('tooLarge', say('authData is at most {bytes} bytes.', { bytes: maxAuthBytes }));
   return authData;
 }
 
@@ -129,7 +130,7 @@ function withMainAccount(entry: JsonObject, found: ReadonlyMap<string, Json>): J
 
 function entryOf(platform: string, value: Json): JsonObject {
   if (!isMemberName(platform))
-    throw refuse('invalidKeyName', 'A platform of authData has a name that cannot be stored.');
+    throw refuse('invalidKeyName', say('A platform of authData has a name that cannot be stored.'));
   return within(`authData.${platform}`, () => {
     const entry = withoutSeal(canonicalValue(value));
     if (!isJsonObject(entry) || Object.hasOwn(entry, '__type')) throw refuse('linkedIdMissing');
@@ -150,7 +151,9 @@ function passwordHashOf(record: JsonObject): string | null {
   if (isImportedHash(hash)) return hash;
   throw refuse(
     'invalidPassword',
-    'password is no hash that can be checked here (that of the public service, with its salt, or bcrypt). Without the member the user is imported and has to reset it.',
+    say(
+      'password is no hash that can be checked here (that of the public service, with its salt, or bcrypt). Without the member the user is imported and has to reset it.',
+    ),
   );
 }
 
@@ -165,6 +168,8 @@ function sessionOf(
   if (session) return session;
   throw refuse(
     'incorrectType',
-    'sessionToken is no token (16 to 128 letters, digits, - and _). Without the member the user is imported and has to log in.',
+    say(
+      'sessionToken is no token (16 to 128 letters, digits, - and _). Without the member the user is imported and has to log in.',
+    ),
   );
 }

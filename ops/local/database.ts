@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { say } from '../cli/language.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './postgres/server.ts';
 
 const restartMs = 200;
@@ -30,14 +31,16 @@ export async function superviseDatabase(options: SupervisedDatabaseOptions): Pro
   const watch = async (watched: EmbeddedPostgres): Promise<void> => {
     const { code, signal } = await watched.exited;
     if (isStopping) return;
-    options.log(`the database ended (${signal ?? `exit code ${code}`}); starting it again`);
+    const reason = signal ?? say('exit code {code}', { code });
+    options.log(say('{name} ended ({reason}); starting it again', { name: say('the database'), reason }));
     while (!isStopping) {
       try {
         server = await startEmbeddedPostgres({ ...options, log: lines, socketDir });
         void watch(server);
         return;
       } catch (error) {
-        options.log(`the database did not start: ${error instanceof Error ? error.message : error}`);
+        const reason = error instanceof Error ? error.message : String(error);
+        options.log(say('the database did not start: {reason}', { reason }));
         await sleep(restartMs);
       }
     }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { displayName } from '../../shared/domain/labels.ts';
+import { gatewayName, say, words } from '../cli/language.ts';
 import { ProgressBar } from '../cli/progress-bar.ts';
 import { table } from '../cli/table.ts';
 import { sandboxConnectors } from '../sandbox/all/definitions.ts';
@@ -34,7 +34,7 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
   const bar = new ProgressBar({
     stream: process.stdout,
     marks: ['=', '-'],
-    line: (shown) => `first push [${shown}] ${settled}/${devices} devices`,
+    line: (shown) => say('first push [{bar}] {settled}/{devices} devices', { bar: shown, settled, devices }),
     writesLines: true,
   });
   bar.show(settled, devices);
@@ -46,7 +46,8 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
       settled = Object.values(progress.outcomes).reduce((sum, n) => sum + n, 0);
       bar.show(settled, devices);
       if (progress.status === 'done') return progress;
-      if (performance.now() > endsAtMs) throw new Error(`the first push is still ${progress.status}`);
+      if (performance.now() > endsAtMs)
+        throw new Error(say('the first push is still {status}', { status: progress.status }));
       await sleep(pollMs);
     }
   } finally {
@@ -69,19 +70,17 @@ async function untilAcknowledged(
   }
 }
 
-/** Names of the connectors in the table. */
-const titles = new Map<string, string>([
-  ...sandboxConnectors.map((id) => [id, `${displayName(id)} (sandbox)`] as const),
-  ['channel', 'own channel'],
-]);
-
 function resultTable(progress: DemoProgress, acknowledged: number): string {
-  const rows = [...titles].flatMap(([connector, title]) => {
+  const titles = [
+    ...sandboxConnectors.map((id) => [id, say('{gateway} (sandbox)', { gateway: gatewayName(id) })] as const),
+    ['channel', say('own channel')] as const,
+  ];
+  const rows = titles.flatMap(([connector, title]) => {
     const totals = progress.connectors[connector];
     if (!totals) return [];
     const all = Object.values(totals).reduce((sum, n) => sum + n, 0);
     const sent = totals.sent ?? 0;
     return [[title, all, sent, all - sent, connector === 'channel' ? acknowledged : '-']];
   });
-  return table(['connector', 'devices', 'sent', 'not sent', 'acknowledged'], rows);
+  return table(words('connector', 'devices', 'sent', 'not sent', 'acknowledged'), rows);
 }

@@ -1,4 +1,6 @@
 import { urlAt } from '../../shared/config/config.ts';
+import { say } from '../cli/language.ts';
+import { padded } from '../cli/table.ts';
 import type { Demo } from './demo.ts';
 
 interface GreetingDetails {
@@ -18,10 +20,14 @@ interface GreetingDetails {
 
 /** Says where the admin token is. Only a new token is printed: a log would keep it. */
 function tokenPlace({ tokenSource, adminToken, dataDir }: GreetingDetails): string {
-  if (tokenSource === 'environment') return 'as CARILLON_ADMIN_TOKEN has it';
+  if (tokenSource === 'environment') return say('as CARILLON_ADMIN_TOKEN has it');
   const file = `${dataDir}/admin-token`;
-  return tokenSource === 'made' ? `${adminToken}   (kept in ${file})` : `in ${file}`;
+  return tokenSource === 'made'
+    ? `${adminToken}   ${say('(kept in {file})', { file })}`
+    : say('in {file}', { file });
 }
+
+const labelled = (label: string, value: string): string => padded(label, 16) + value;
 
 /** Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three calls to paste. */
 export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: string): string {
@@ -35,24 +41,27 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
     data: { alert: 'Just for you' },
   });
   return [
-    `console         ${url}/console`,
-    ...(details.loginLink === undefined ? [] : [`  log in once   ${details.loginLink}`]),
-    `API             ${url}/1.1`,
-    `admin API       ${url}/console/api`,
-    `metrics         ${url}/metrics and ${urlAt(details.metricsHost, details.metricsPort)}/metrics`,
-    `sandbox         ${sandboxPage}/   (what each gateway received)`,
-    `data            ${details.dataDir}`,
-    `admin token     ${tokenPlace(details)}`,
+    labelled(say('console'), `${url}/console`),
+    ...(details.loginLink === undefined ? [] : [labelled(`  ${say('log in once')}`, details.loginLink)]),
+    labelled('API', `${url}/1.1`),
+    labelled(say('admin API'), `${url}/console/api`),
+    labelled(
+      say('metrics'),
+      [`${url}/metrics`, `${urlAt(details.metricsHost, details.metricsPort)}/metrics`].join(say(' and ')),
+    ),
+    labelled(say('sandbox'), `${sandboxPage}/   ${say('(what each gateway received)')}`),
+    labelled(say('data'), details.dataDir),
+    labelled(say('admin token'), tokenPlace(details)),
     '',
-    `demo app        X-LC-Id ${demo.appId}`,
-    `                X-LC-Key ${demo.appKey}`,
-    `                master key ${demo.masterKey}`,
+    labelled(say('demo app'), `X-LC-Id ${demo.appId}`),
+    labelled('', `X-LC-Key ${demo.appKey}`),
+    labelled('', `${say('master key')} ${demo.masterKey}`),
     '',
-    '# a push to all devices',
+    `# ${say('a push to all devices')}`,
     `curl -s ${url}/1.1/push ${keys} ${json} -d '${alert}'`,
-    '# a push to one device',
+    `# ${say('a push to one device')}`,
     `curl -s ${url}/1.1/push/devices ${keys} ${json} -d '${toOne}'`,
-    '# the records of the last pushes',
+    `# ${say('the records of the last pushes')}`,
     `curl -s '${url}/1.1/notifications?limit=2' ${keys}`,
     '',
   ].join('\n');

@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { say } from '../cli/language.ts';
 
 function tryPort(port: number, host: string): Promise<number> {
   return new Promise((resolve, reject) => {
@@ -34,8 +35,12 @@ export async function choosePort(choice: {
   } catch (error) {
     if (asked === undefined) return tryPort(0, host);
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
-    throw new Error(`${variable}=${asked} cannot be used on ${host} (${code}); choose another port`, {
-      cause: error,
-    });
+    throw new Error(
+      say('{variable}={port} cannot be used on {host} ({code}); choose another port', {
+        ...{ variable, host, code },
+        port: asked,
+      }),
+      { cause: error },
+    );
   }
 }

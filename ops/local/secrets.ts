@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { say } from '../cli/language.ts';
 
 /** Secrets of a service on one machine (protocol/operation.md#environment). */
 export interface Secrets {
@@ -52,7 +53,8 @@ async function ensure(
   const path = join(dataDir, files[key].name);
   const isCreated = (await readSecret(path)) === undefined && (await createOnce(path, files[key].make()));
   const value = await readSecret(path);
-  if (value === undefined) throw new Error(`${path} was removed while the service was starting`);
+  if (value === undefined)
+    throw new Error(say('{path} was removed while the service was starting', { path }));
   return { key, value, isCreated };
 }
 
@@ -90,10 +92,12 @@ async function readSecret(path: string): Promise<string | undefined> {
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     if (codeOf(error) === 'EACCES')
-      throw new Error(`${path} belongs to another user: run this as the one who started the service`);
+      throw new Error(
+        say('{path} belongs to another user: run this as the one who started the service', { path }),
+      );
     throw error;
   }
-  if (content === '') throw new Error(`${path} is empty: put back what it held`);
+  if (content === '') throw new Error(say('{path} is empty: put back what it held', { path }));
   return content;
 }
 

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { Environment } from '../../shared/config/config.ts';
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { apiFlags, dispatcherFlags, dispatcherMemory } from '../../shared/process/memory.ts';
+import { say } from '../cli/language.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
 import { choosePort } from './ports.ts';
@@ -114,7 +115,7 @@ export class LocalService {
   }
 
   #add(...processes: Supervised[]): void {
-    if (this.#isStopping) throw new Error('the service was stopped during its start');
+    if (this.#isStopping) throw new Error(say('the service was stopped during its start'));
     this.#processes.push(...processes);
   }
 
@@ -128,7 +129,7 @@ export class LocalService {
       });
     this.#databaseUrl = databaseUrl ?? this.#database?.databaseUrl ?? '';
     const ran = await migrateInThread(this.#databaseUrl);
-    if (ran.length > 0) log(`database migrated: ${ran.length} steps`);
+    if (ran.length > 0) log(say('database migrated: {n} steps', { n: ran.length }));
   }
 
   /** Starts the function host on a port that stays the same over restarts. Returns the api's variables for it. */

@@ -2,6 +2,7 @@ import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config/config.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
+import { say } from '../cli/language.ts';
 
 const firstRestartMs = 200;
 const maxRestartMs = 5000;
@@ -51,7 +52,14 @@ export class Supervised {
       child.once('error', reject);
       child.once('exit', (code, signal) => {
         if (!this.#isUp)
-          reject(new Error(`${this.#options.name} did not start (${signal ?? `exit code ${code}`})`));
+          reject(
+            new Error(
+              say('{name} did not start ({reason})', {
+                name: this.#options.name,
+                reason: ending(code, signal),
+              }),
+            ),
+          );
       });
       child.once('message', () => resolve());
     });
@@ -93,7 +101,7 @@ export class Supervised {
     child.on('exit', (code, signal) => {
       endGroup(child);
       if (performance.now() - startedAtMs > stableMs) this.#restartMs = firstRestartMs;
-      if (this.#isUp && !this.#isStopping) this.#restart(signal ?? `exit code ${code}`);
+      if (this.#isUp && !this.#isStopping) this.#restart(ending(code, signal));
     });
     return child;
   }
@@ -109,13 +117,18 @@ export class Supervised {
   }
 
   #restart(reason: string): void {
-    this.#options.log(`${this.#options.name} ended (${reason}); starting it again`);
+    this.#options.log(
+      say('{name} ended ({reason}); starting it again', { name: this.#options.name, reason }),
+    );
     this.#timer = setTimeout(() => {
       if (!this.#isStopping) this.#spawn();
     }, this.#restartMs);
     this.#restartMs = Math.min(this.#restartMs * 2, maxRestartMs);
   }
 }
+
+const ending = (code: number | null, signal: string | null): string =>
+  signal ?? say('exit code {code}', { code: code ?? '-' });
 
 /** Kills the processes that a child started: a function in an endless loop does not notice that its host has exited. */
 function endGroup({ pid }: ChildProcess): void {

@@ -7,6 +7,7 @@ import {
   readLocalConfig,
   urlAt,
 } from '../../shared/config/config.ts';
+import { say } from '../cli/language.ts';
 import { startBuilds } from '../package/builds.ts';
 import {
   connectDemo,
@@ -66,7 +67,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   const builds = startBuilds(options.dataDir, log);
   let service: LocalService | undefined;
   const starting = (async () => {
-    print('starting the database, the api and the dispatcher …');
+    print(say('starting the database, the api and the dispatcher …'));
     let demo: Demo | undefined;
     let sandbox: Sandbox | undefined;
     const binding = await startOnFreePorts(options, log, (candidate) => {
@@ -83,7 +84,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
       });
       return service;
     });
-    if (!sandbox || !service) throw new Error('the sandbox gateways did not start');
+    if (!sandbox || !service) throw new Error(say('the sandbox gateways did not start'));
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
     demo = await openDemo(binding, sandbox, print);
     // Only a terminal gets the link: a log would keep it.
@@ -95,7 +96,7 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   })();
   const failed = starting.then(() => stop, toFailure);
   const failure = await Promise.race([stop, failed]);
-  log('stopping …');
+  log(say('stopping …'));
   await removeRunInfo(options.dataDir);
   await Promise.all([service?.stop(), builds.stop()]);
   if (failure) throw failure.error;
@@ -131,11 +132,16 @@ async function readStartOptions(): Promise<StartOptions> {
 async function refuseSecretsInside(functionsDir: string, dataDir: string): Promise<void> {
   const folder = await realpath(functionsDir).catch(() => undefined);
   if (folder === undefined)
-    throw new Error(`CARILLON_FUNCTIONS_DIR: there is no folder ${resolve(functionsDir)}`);
+    throw new Error(
+      say('CARILLON_FUNCTIONS_DIR: there is no folder {folder}', { folder: resolve(functionsDir) }),
+    );
   const data = await realpath(dataDir);
   if (data === folder || data.startsWith(folder.endsWith(sep) ? folder : folder + sep))
     throw new Error(
-      `CARILLON_FUNCTIONS_DIR: ${folder} holds the data directory, and functions could read its secrets; give them a folder of their own`,
+      say(
+        'CARILLON_FUNCTIONS_DIR: {folder} holds the data directory, and functions could read its secrets; give them a folder of their own',
+        { folder },
+      ),
     );
 }
 
@@ -148,7 +154,12 @@ async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
   if (!hasData) return;
   await rm(join(dataDir, 'secret'), { force: true });
   throw new Error(
-    `${dataDir} holds data but no secret: set CARILLON_SECRET to the one that it was started with before`,
+    say(
+      '{dataDir} holds data but no secret: set CARILLON_SECRET to the one that it was started with before',
+      {
+        dataDir,
+      },
+    ),
   );
 }
 
@@ -180,7 +191,7 @@ async function startOnFreePorts(
       return binding;
     } catch (error) {
       if (attempt === bindAttempts || (await areStillFree(binding))) throw error;
-      log('another process took the chosen port; trying again with another port');
+      log(say('another process took the chosen port; trying again with another port'));
     }
   }
 }
@@ -225,7 +236,7 @@ async function openDemo(binding: Binding, sandbox: Sandbox, print: (line: string
     await resumeDemo(binding, known, sandbox);
     return known;
   }
-  print('a new data directory: creating a demo app with 1,000 devices …');
+  print(say('a new data directory: creating a demo app with 1,000 devices …'));
   const demo = await createDemo(binding.dataDir, demoApi(binding), sandbox);
   await connectDemo(demoApi(binding), demo, sandbox);
   await showFirstPush(demoApi(binding), demo, print);

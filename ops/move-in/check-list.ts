@@ -1,5 +1,6 @@
 import { isPublicAddress } from '../../shared/domain/admin/public-address.ts';
 import { type ConnectorId, displayName, labelsOf } from '../../shared/domain/labels.ts';
+import { gatewayName, say } from '../cli/language.ts';
 import type { GatewayNeed } from '../import/needs.ts';
 import { check, count, done, type Item, type MoveInState, type ProfileName, todo } from './item.ts';
 import { settingItems } from './settings.ts';
@@ -16,14 +17,17 @@ export function checkList(state: MoveInState): Item[] {
 }
 
 function keysItem({ keys }: MoveInState): Item {
-  if (keys === 'given') return done('keys', 'The app has the keys of the file.');
-  const advice =
-    'Installed apps send the app key and servers the master key: compare with `carillon app show`.';
-  if (keys === 'existing') return check('keys', 'The app keeps the keys it has here.', advice);
+  if (keys === 'given') return done('keys', say('The app has the keys of the file.'));
+  const advice = say(
+    'Installed apps send the app key and servers the master key: compare with `carillon app show`.',
+  );
+  if (keys === 'existing') return check('keys', say('The app keeps the keys it has here.'), advice);
   return todo(
     'keys',
-    'appKey and masterKey were not both given: those that are new are refused to installed apps and servers with 401.',
-    'Delete the app (`carillon app delete`), and run this again with --keys-file.',
+    say(
+      'appKey and masterKey were not both given: those that are new are refused to installed apps and servers with 401.',
+    ),
+    say('Delete the app (`carillon app delete`), and run this again with --keys-file.'),
   );
 }
 
@@ -33,14 +37,18 @@ function importItems({ outcome }: MoveInState): Item[] {
   const newer = tally.total('newerInFile');
   const skipped = found.skipped.length;
   return [
-    ...(failure === undefined ? [] : [todo('import', failure, 'Run the same command again.')]),
+    ...(failure === undefined ? [] : [todo('import', failure, say('Run the same command again.'))]),
     ...(refused === 0
       ? []
       : [
           todo(
             'refused',
-            `${count(refused, 'record')} of the export ${refused === 1 ? 'was' : 'were'} refused: ${refusedTo} says which and why.`,
-            'Correct them in the export, and run the same command again.',
+            say('{records} of the export {were} refused: {file} says which and why.', {
+              records: count(refused, 'record'),
+              were: refused === 1 ? 'was' : 'were',
+              file: refusedTo,
+            }),
+            say('Correct them in the export, and run the same command again.'),
           ),
         ]),
     ...(newer === 0
@@ -48,8 +56,10 @@ function importItems({ outcome }: MoveInState): Item[] {
       : [
           check(
             'newer',
-            `${count(newer, 'object')} changed in the export after an earlier import, and stayed as they are here.`,
-            'To take them over, delete the app and import the whole export once: docs/moving-in.md.',
+            say('{objects} changed in the export after an earlier import, and stayed as they are here.', {
+              objects: count(newer, 'object'),
+            }),
+            say('To take them over, delete the app and import the whole export once: docs/moving-in.md.'),
           ),
         ]),
     ...(skipped === 0
@@ -57,8 +67,11 @@ function importItems({ outcome }: MoveInState): Item[] {
       : [
           check(
             'elsewhere',
-            `${count(skipped, 'file')} of the folder ${skipped === 1 ? 'holds' : 'hold'} what stays at its old server.`,
-            'Split by path behind one proxy: docs/moving-in.md.',
+            say('{files} of the folder {hold} what stays at its old server.', {
+              files: count(skipped, 'file'),
+              hold: skipped === 1 ? 'holds' : 'hold',
+            }),
+            say('Split by path behind one proxy: docs/moving-in.md.'),
           ),
         ]),
   ];
@@ -77,7 +90,10 @@ function gatewayItems({ appId, app, profiles, outcome }: MoveInState): Item[] {
       : [
           todo(
             'hybridPush',
-            `hybridPush is off: ${count(vendorDevices, 'installation')} of Android vendors can be reached only while the app is open.`,
+            say(
+              'hybridPush is off: {installations} of Android vendors can be reached only while the app is open.',
+              { installations: count(vendorDevices, 'installation') },
+            ),
             `carillon app set ${appId} hybridPush=true`,
           ),
         ]),
@@ -93,8 +109,12 @@ function gatewayItem(
   const isThere = ofGateway.some(
     ({ name }) => name === (profile ?? '_default') || (isApple && profile === null),
   );
-  const named = profile === null ? 'a profile' : `the profile ${profile}`;
-  const text = `${displayName(connector)}: ${count(installations, 'installation')} ${installations === 1 ? 'needs' : 'need'} ${named}.`;
+  const text = say('{gateway}: {installations} {need} {profile}.', {
+    gateway: gatewayName(connector),
+    installations: count(installations, 'installation'),
+    need: installations === 1 ? 'needs' : 'need',
+    profile: profile === null ? say('a profile') : say('the profile {profile}', { profile }),
+  });
   const id = `profile ${connector}${profile === null ? '' : `/${profile}`}`;
   if (isThere) return done(id, text);
   const bundles = isApple && topics.length > 0 ? ` --topic ${topics.slice(0, 5).join(' ')}` : '';
@@ -115,18 +135,21 @@ function serviceItems({ url, appId }: MoveInState): Item[] {
     {
       id: 'address',
       state: isPublic ? 'check' : 'todo',
-      text: `This service is at ${url}.`,
-      advice:
+      text: say('This service is at {url}.', { url }),
+      advice: say(
         'Point the DNS name that installed apps call at a proxy with TLS before it, and set PUBLIC_URL to https:// and that name.',
+      ),
     },
     check(
       'clients',
-      'Versions of the app that name no server of their own ask the public service, and cannot be moved.',
-      'Bind a DNS name of your own there first, and let these users update: docs/moving-in.md.',
+      say(
+        'Versions of the app that name no server of their own ask the public service, and cannot be moved.',
+      ),
+      say('Bind a DNS name of your own there first, and let these users update: docs/moving-in.md.'),
     ),
     check(
       'trial',
-      'Before the switch: `carillon doctor`, and a push that sends nothing.',
+      say('Before the switch: `carillon doctor`, and a push that sends nothing.'),
       `carillon push --app ${appId} --alert Hello --dry-run`,
     ),
   ];

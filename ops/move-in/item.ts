@@ -1,3 +1,4 @@
+import { language } from '../cli/language.ts';
 import type { ShownApp } from '../cli/service.ts';
 import type { Outcome } from '../import/report.ts';
 
@@ -45,6 +46,6 @@ export const check = (id: string, text: string, advice: string): Item => ({
   advice,
 });
 
-/** Formats a number with its noun. */
+/** Formats a number with its noun; a Chinese sentence has the noun itself. */
 export const count = (n: number, noun: string): string =>
-  `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+  language() === 'zh' ? n.toLocaleString('en') : `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;

@@ -1,5 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/keys-file.ts';
+import { say } from '../cli/language.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { findService, ServiceClient, type ShownApp } from '../cli/service.ts';
 import { importPaths, prepareImport } from '../import/run.ts';
@@ -61,7 +62,10 @@ function compareKeys(app: ShownApp, keys: ProvidedKeys): void {
   const other = keyNames.filter((name) => keys[name] !== undefined && keys[name] !== app[name]);
   if (other.length > 0)
     throw new CommandFailure(
-      `App ${app.appId} is there with another ${other.join(' and ')} than the file has: nothing was imported.`,
+      say('App {appId} is there with another {keys} than the file has: nothing was imported.', {
+        appId: app.appId,
+        keys: other.join(say(' and ')),
+      }),
     );
 }
 

@@ -1,3 +1,4 @@
+import { say } from '../cli/language.ts';
 import type { Report } from '../cli/report.ts';
 import { reportOf as reportOfImport } from '../import/report.ts';
 import type { Item, ItemState, MoveInState } from './item.ts';
@@ -30,18 +31,23 @@ export function reportOf(result: Result): Report {
     '',
     imported.text,
     '',
-    'What is left ([x] done, [ ] to do, [?] to be checked by you):',
+    say('What is left ([x] done, [ ] to do, [?] to be checked by you):'),
     ...items.flatMap(({ state, text, advice }) => [
       `[${marks[state]}] ${text}`,
       ...(state === 'done' || advice === undefined ? [] : [`      ${advice}`]),
     ]),
     '',
-    ...(isDry ? [] : ['Run the same command again whenever the export has more: nothing is imported twice.']),
+    ...(isDry
+      ? []
+      : [say('Run the same command again whenever the export has more: nothing is imported twice.')]),
   ].join('\n');
   return { document, text: text.trimEnd(), ...(imported.isBad ? { isBad: true } : {}) };
 }
 
 function summary({ appId, app, isNew, outcome }: Result): string {
-  if (!isNew) return `App ${app?.name ?? appId} (${appId}) is there already.`;
-  return outcome.isDry ? `App ${appId} would be made.` : `App ${app?.name ?? appId} (${appId}) was made.`;
+  const name = app?.name ?? appId;
+  if (!isNew) return say('App {name} ({appId}) is there already.', { name, appId });
+  return outcome.isDry
+    ? say('App {appId} would be made.', { appId })
+    : say('App {name} ({appId}) was made.', { name, appId });
 }

@@ -1,4 +1,5 @@
 import { isAlwaysChecked } from '../../shared/domain/users/auth-platforms.ts';
+import { say } from '../cli/language.ts';
 import { check, count, done, type Item, type MoveInState, todo } from './item.ts';
 
 /** Names in one line of the list. */
@@ -12,8 +13,10 @@ export function settingItems(state: MoveInState): Item[] {
     functionsItem(state),
     check(
       'options',
-      'Other options have their defaults, unless they were set here.',
-      `Compare with the settings in the public service's console: carillon app show ${state.appId}`,
+      say('Other options have their defaults, unless they were set here.'),
+      say("Compare with the settings in the public service's console: carillon app show {appId}", {
+        appId: state.appId,
+      }),
     ),
   ];
 }
@@ -32,13 +35,27 @@ function platformItems({ app, appId, outcome }: MoveInState): Item[] {
       .join(', ') + (of.length > maxNames ? ', …' : '');
   const advice = `carillon app set ${appId} 'authPlatforms={"<platform>":{…}}'`;
   if (platforms.length > 0 && missing.length === 0)
-    return [done('platforms', 'Tokens of all third-party platforms of its users are checked.')];
+    return [done('platforms', say('Tokens of all third-party platforms of its users are checked.'))];
   return [
     ...(refused?.length
-      ? [todo('platforms', `Logins by ${list(refused)} are refused until authPlatforms names them.`, advice)]
+      ? [
+          todo(
+            'platforms',
+            say('Logins by {platforms} are refused until authPlatforms names them.', {
+              platforms: list(refused),
+            }),
+            advice,
+          ),
+        ]
       : []),
     ...(unchecked?.length
-      ? [check('uncheckedPlatforms', `Tokens of ${list(unchecked)} are not checked.`, advice)]
+      ? [
+          check(
+            'uncheckedPlatforms',
+            say('Tokens of {platforms} are not checked.', { platforms: list(unchecked) }),
+            advice,
+          ),
+        ]
       : []),
   ];
 }
@@ -57,8 +74,15 @@ function messageItems({ app, appId, outcome }: MoveInState): Item[] {
       : [
           check(
             'mail',
-            `Mail addresses: ${count(withEmail, 'user')}, ${emailVerified.toLocaleString('en')} of them verified; emailVerification is ${isVerifying ? 'on' : 'off'}.`,
-            `Where the app sends mails: carillon app set ${appId} emailVerification=true; mailTemplates; SMTP_URL of the dispatcher.`,
+            say('Mail addresses: {users}, {verified} of them verified; emailVerification is {state}.', {
+              users: count(withEmail, 'user'),
+              verified: emailVerified.toLocaleString('en'),
+              state: say(isVerifying ? 'on' : 'off'),
+            }),
+            say(
+              'Where the app sends mails: carillon app set {appId} emailVerification=true; mailTemplates; SMTP_URL of the dispatcher.',
+              { appId },
+            ),
           ),
         ]),
     ...(withPhone === 0
@@ -66,8 +90,10 @@ function messageItems({ app, appId, outcome }: MoveInState): Item[] {
       : [
           check(
             'sms',
-            `Phone numbers: ${count(withPhone, 'user')}.`,
-            'Where the app sends codes: templates and signatures (PUT /console/api/apps/<app id>/sms-templates/<name>, …/sms-signatures/<name>), SMS_WEBHOOK_URL of the dispatcher.',
+            say('Phone numbers: {users}.', { users: count(withPhone, 'user') }),
+            say(
+              'Where the app sends codes: templates and signatures (PUT /console/api/apps/<app id>/sms-templates/<name>, …/sms-signatures/<name>), SMS_WEBHOOK_URL of the dispatcher.',
+            ),
           ),
         ]),
   ];
@@ -75,10 +101,11 @@ function messageItems({ app, appId, outcome }: MoveInState): Item[] {
 
 function functionsItem({ app, appId }: MoveInState): Item {
   const url = app?.options.functionsUrl;
-  if (typeof url === 'string') return done('functions', `Cloud functions and hooks run at ${url}.`);
+  if (typeof url === 'string')
+    return done('functions', say('Cloud functions and hooks run at {url}.', { url }));
   return check(
     'functions',
-    'The app has no functionsUrl.',
-    `Where it has cloud functions or hooks: carillon app set ${appId} functionsUrl=https://…`,
+    say('The app has no functionsUrl.'),
+    say('Where it has cloud functions or hooks: carillon app set {appId} functionsUrl=https://…', { appId }),
   );
 }

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { bestPair, bundleIdOf } from '../../../connectors/apns/credentials.ts';
 import { certificatesIn, privateKeysIn } from '../../../connectors/contract/pem.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { say } from '../language.ts';
 import { CommandFailure, UsageError } from '../report.ts';
 import type { PemParts } from './files.ts';
 
@@ -29,10 +30,12 @@ function fromKey({ privateKey = '', files }: PemParts, { team, key, topic }: App
   const [named] = files.flatMap((file) => /^AuthKey_([A-Z0-9]{10})\.p8$/i.exec(basename(file))?.[1] ?? []);
   if (named !== undefined && team === named)
     throw new UsageError(
-      '--team is the Key ID in the name of the file: the Team ID stands under "Membership details"',
+      say('--team is the Key ID in the name of the file: the Team ID stands under "Membership details"'),
     );
   if (named !== undefined && key !== undefined && key !== named)
-    throw new UsageError('--key is not the Key ID in the name of the file: leave it out, or rename the file');
+    throw new UsageError(
+      say('--key is not the Key ID in the name of the file: leave it out, or rename the file'),
+    );
   const keyId = key ?? named;
   if (team === undefined || keyId === undefined || topic === undefined) {
     const missing = [
@@ -40,7 +43,9 @@ function fromKey({ privateKey = '', files }: PemParts, { team, key, topic }: App
       keyId === undefined ? '--key <key id>' : '',
       topic === undefined ? '--topic <bundle id>' : '',
     ];
-    throw new UsageError(`a .p8 key also needs ${missing.filter(Boolean).join(', ')}`);
+    throw new UsageError(
+      say('a .p8 key also needs {missing}', { missing: missing.filter(Boolean).join(', ') }),
+    );
   }
   return { auth: 'token', teamId: team, keyId, privateKey, topics: topic };
 }
@@ -53,17 +58,18 @@ function fromPair(
   { environment, topic }: AppleOptions,
 ): JsonObject {
   if (privateKey === undefined)
-    throw new UsageError('the key of the certificate is missing: name its file too');
+    throw new UsageError(say('the key of the certificate is missing: name its file too'));
   const [wanted, ...others] = topic ?? [];
-  if (others.length > 0) throw new UsageError('--topic: a certificate serves one topic');
+  if (others.length > 0) throw new UsageError(say('--topic: a certificate serves one topic'));
   const keys = privateKeysIn(privateKey).map(({ key }) => key);
   const best = bestPair(certificatesIn(certificate) ?? [], keys, {
     topic: wanted,
     ...(environment === 'prod' || environment === 'dev' ? { environment } : {}),
   });
-  if (!best) throw new CommandFailure('None of the keys belongs to a certificate: export both together.');
+  if (!best)
+    throw new CommandFailure(say('None of the keys belongs to a certificate: export both together.'));
   const only = wanted ?? bundleIdOf(best.certificate);
   if (only === undefined)
-    throw new UsageError('a certificate that names no bundle id also needs --topic <bundle id>');
+    throw new UsageError(say('a certificate that names no bundle id also needs --topic <bundle id>'));
   return { auth: 'certificate', certificate, privateKey, topic: only };
 }

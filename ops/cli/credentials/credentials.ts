@@ -1,6 +1,7 @@
 import { guideOf } from '../../../connectors/guides.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { brandOf, type ConnectorId } from '../../../shared/domain/labels.ts';
+import type { ConnectorId } from '../../../shared/domain/labels.ts';
+import { gatewayName, language, recognised, say } from '../language.ts';
 import { CommandFailure, UsageError } from '../report.ts';
 import { type AppleOptions, appleCredentials } from './apple.ts';
 import { type PemParts, readCredentialFile, readSecretLine } from './files.ts';
@@ -33,11 +34,14 @@ export async function credentialsFrom(
   if (pem.files.length > 0) {
     if (!guideOf(connector)?.takesKeyFiles)
       throw new UsageError(
-        `${brandOf(connector)} takes no key or certificate file: see \`carillon profile help ${connector}\``,
+        say('{gateway} takes no key or certificate file: see `carillon profile help {connector}`', {
+          gateway: gatewayName(connector),
+          connector,
+        }),
       );
     Object.assign(members, appleCredentials(pem, options));
   }
-  const { askedSecret, question = '' } = guideOf(connector) ?? {};
+  const { askedSecret, question = '' } = guideOf(connector, language()) ?? {};
   if (askedSecret !== undefined && members[askedSecret] === undefined)
     members[askedSecret] = options.secretFile
       ? await readSecretLine(options.secretFile)
@@ -52,7 +56,7 @@ async function addFile(
   const file = await readCredentialFile(path);
   if (file.kind === 'json') {
     const converted = guideOf(connector)?.fromFile?.(file.document) ?? { members: file.document };
-    if ('error' in converted) throw new CommandFailure(`${path}: ${converted.error}.`);
+    if ('error' in converted) throw new CommandFailure(`${path}: ${recognised(converted.error)}.`);
     Object.assign(members, converted.members);
     return;
   }
@@ -63,4 +67,6 @@ async function addFile(
 }
 
 const passwordOf = ({ passwordFile }: CredentialOptions): Promise<string> =>
-  passwordFile ? readSecretLine(passwordFile) : askSecret('Password of the .p12 file', '--password-file');
+  passwordFile
+    ? readSecretLine(passwordFile)
+    : askSecret(say('Password of the .p12 file'), '--password-file');

@@ -2,6 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { pemBlocks } from '../../../connectors/contract/pem.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { inputName, readInput, toDictionary } from '../input.ts';
+import { say } from '../language.ts';
 import { CommandFailure } from '../report.ts';
 
 /** Certificates and keys from files, each kind one PEM text, with the names of these files. */
@@ -29,7 +30,8 @@ const derSequence = 0x30;
 export async function readCredentialFile(path: string): Promise<CredentialFile> {
   const content = await readInput(path);
   const name = inputName(path);
-  if (content.length > maxBytes) throw new CommandFailure(`${name} is too large for credentials.`);
+  if (content.length > maxBytes)
+    throw new CommandFailure(say('{name} is too large for credentials.', { name }));
   if (content[0] === derSequence) {
     const parts = derParts(content);
     return parts ? { kind: 'pem', parts } : { kind: 'pkcs12', content };
@@ -37,7 +39,7 @@ export async function readCredentialFile(path: string): Promise<CredentialFile> 
   const text = content.toString().replace(/^\ufeff/, '');
   if (/^\s*<(\?xml|!DOCTYPE plist|plist)/.test(text))
     throw new CommandFailure(
-      `${name} is a property list (GoogleService-Info.plist?), which belongs into the app.`,
+      say('{name} is a property list (GoogleService-Info.plist?), which belongs into the app.', { name }),
     );
   // Service account files are JSON with PEM inside.
   const isPem = !text.trimStart().startsWith('{') && text.includes('-----BEGIN ');
@@ -72,7 +74,9 @@ function derParts(content: Buffer): PemTexts | undefined {
 function pemParts(text: string, name: string): PemTexts {
   const blocks = pemBlocks(text);
   if (blocks.some(({ isEncrypted }) => isEncrypted))
-    throw new CommandFailure(`The key in ${name} is encrypted: take the password off, or use the .p12 file.`);
+    throw new CommandFailure(
+      say('The key in {name} is encrypted: take the password off, or use the .p12 file.', { name }),
+    );
   const textOf = (isWanted: (label: string) => boolean) =>
     blocks
       .filter(({ label }) => isWanted(label))
@@ -80,10 +84,14 @@ function pemParts(text: string, name: string): PemTexts {
       .join('');
   const certificate = textOf((label) => label.endsWith('CERTIFICATE'));
   const privateKey = textOf((label) => label.endsWith('PRIVATE KEY'));
-  if (certificate === '' && privateKey === '')
-    throw new CommandFailure(`${name} holds neither a certificate nor a private key${foundIn(blocks)}.`);
+  if (certificate === '' && privateKey === '') throw new CommandFailure(neither(name, blocks[0]?.label));
   return { ...(certificate && { certificate }), ...(privateKey && { privateKey }) };
 }
 
-const foundIn = (blocks: readonly { label: string }[]): string =>
-  blocks[0] ? `: it holds a ${blocks[0].label.toLowerCase().slice(0, 40)}` : '';
+const neither = (name: string, label: string | undefined): string =>
+  label === undefined
+    ? say('{name} holds neither a certificate nor a private key.', { name })
+    : say('{name} holds neither a certificate nor a private key: it holds a {label}.', {
+        name,
+        label: label.toLowerCase().slice(0, 40),
+      });

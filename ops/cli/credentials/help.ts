@@ -1,6 +1,7 @@
-import { commonMembers } from '../../../connectors/contract/guide.ts';
+import { commonMembersIn } from '../../../connectors/contract/guide.ts';
 import { guideOf } from '../../../connectors/guides.ts';
 import { brandOf, type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
+import { gatewayName, language, say, words } from '../language.ts';
 import type { Report } from '../report.ts';
 import { table } from '../table.ts';
 
@@ -8,9 +9,11 @@ import { table } from '../table.ts';
 export function describeGateways(): Report {
   const rows = profileConnectorIds.map((id) => [id, brandOf(id)]);
   const text = [
-    table(['connector', 'gateway'], rows),
+    table(words('connector', 'gateway'), rows),
     '',
-    'carillon profile help <connector> shows the members of its credentials. Both names are taken everywhere.',
+    say(
+      'carillon profile help <connector> shows the members of its credentials. Both names are taken everywhere.',
+    ),
   ].join('\n');
   return { document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) }, text };
 }
@@ -20,25 +23,30 @@ export function describeGateways(): Report {
  * vendor's files.
  */
 export function describeCredentials(connector: ConnectorId): Report {
-  const guide = guideOf(connector);
-  if (!guide) return { document: { connector }, text: `${brandOf(connector)} takes no credentials.` };
+  const guide = guideOf(connector, language());
+  if (!guide)
+    return {
+      document: { connector },
+      text: say('{gateway} takes no credentials.', { gateway: gatewayName(connector) }),
+    };
   const { source, members, example, files } = guide;
-  const lines = (all: Readonly<Record<string, string>>) => table(['member', 'meaning'], Object.entries(all));
+  const lines = (all: Readonly<Record<string, string>>) =>
+    table(words('member', 'meaning'), Object.entries(all));
   const text = [
-    `${brandOf(connector)} (${connector})`,
+    `${gatewayName(connector)} (${connector})`,
     '',
     source,
     '',
     lines(members),
     '',
-    'Example:',
+    say('Example:'),
     JSON.stringify(example, null, 2),
     ...(files.length > 0
-      ? ['', 'Taken as the vendor hands them out:', ...files.map((line) => `  ${line}`)]
+      ? ['', say('Taken as the vendor hands them out:'), ...files.map((line) => `  ${line}`)]
       : []),
     '',
-    'Every gateway also takes:',
-    lines(commonMembers),
+    say('Every gateway also takes:'),
+    lines(commonMembersIn(language())),
   ].join('\n');
   return { document: { connector, gateway: brandOf(connector), source, members, example, files }, text };
 }

@@ -1,5 +1,6 @@
 import { createRequire } from 'node:module';
 import type forge from 'node-forge';
+import { say } from '../language.ts';
 import { CommandFailure } from '../report.ts';
 
 const require = createRequire(import.meta.url);
@@ -26,7 +27,7 @@ export function openPkcs12(content: Buffer, password: string): Pkcs12Content {
   );
   const certificates = bagsOf(bags, pki.oids.certBag).flatMap(certificateIn);
   if (keys.length === 0 || certificates.length === 0)
-    throw new CommandFailure('The .p12 file holds no certificate with its key: export both together.');
+    throw new CommandFailure(say('The .p12 file holds no certificate with its key: export both together.'));
   return { certificate: certificates.join(''), privateKey: keys.join('') };
 }
 
@@ -36,12 +37,12 @@ function readBags(content: Buffer, password: string): forge.pkcs12.Pkcs12Pfx {
   try {
     file = asn1.fromDer(content.toString('binary'));
   } catch {
-    throw new CommandFailure('The .p12 file is not a PKCS#12 file.');
+    throw new CommandFailure(say('The .p12 file is not a PKCS#12 file.'));
   }
   try {
     return pkcs12.pkcs12FromAsn1(file, password);
   } catch {
-    throw new CommandFailure('The .p12 file cannot be opened with this password.');
+    throw new CommandFailure(say('The .p12 file cannot be opened with this password.'));
   }
 }
 

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
+import { say } from '../language.ts';
 import { UsageError } from '../report.ts';
 
 const noOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
@@ -8,7 +9,8 @@ const noOutput = new Writable({ write: (_chunk, _encoding, done) => done() });
  * Asks for a secret in the terminal without echo. Throws `UsageError` with the option to use instead, without a terminal.
  */
 export async function askSecret(question: string, option: string): Promise<string> {
-  if (!process.stdin.isTTY) throw new UsageError(`${option} <file> is required without a terminal`);
+  if (!process.stdin.isTTY)
+    throw new UsageError(say('{option} <file> is required without a terminal', { option }));
   process.stderr.write(`${question}: `);
   const terminal = createInterface({ input: process.stdin, output: noOutput, terminal: true });
   try {

@@ -20,7 +20,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
-import { language, ownText } from '../language.ts';
+import { language, say } from '../language.ts';
 import type { Report } from '../report.ts';
 import { padded, widthOf } from '../table.ts';
 import { checkAddress } from './address.ts';
@@ -109,5 +109,9 @@ function describe(checks: Finding[]): string {
   ]);
   const failed = checks.filter(isFailed).length;
   const warned = checks.filter(({ status }) => status === 'warn').length;
-  return [...lines, '', ownText('checked', { checks: checks.length, failed, warned })].join('\n');
+  return [
+    ...lines,
+    '',
+    say('{checks} checks, {failed} failed, {warned} to look at', { checks: checks.length, failed, warned }),
+  ].join('\n');
 }

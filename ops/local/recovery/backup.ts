@@ -13,6 +13,7 @@ import {
 import { join, resolve } from 'node:path';
 import { Client } from 'pg';
 import { systemClock } from '../../../shared/clock.ts';
+import { say } from '../../cli/language.ts';
 import { copyTree } from './copy.ts';
 
 /** Parts of a data directory that a copy does not need, or must not have: PostgreSQL makes them again. */
@@ -79,7 +80,9 @@ async function refuseOtherServer(client: Client, source: string): Promise<void> 
   const [own, served] = await Promise.all([source, rows[0]?.dir ?? ''].map((path) => inodeOf(path)));
   if (own === undefined || own !== served)
     throw new Error(
-      'This database is not the one that `npm start` runs in this data directory. Back it up with the tools of its server (docs/backup.md).',
+      say(
+        'This database is not the one that `npm start` runs in this data directory. Back it up with the tools of its server (docs/backup.md).',
+      ),
     );
 }
 

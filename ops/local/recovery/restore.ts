@@ -5,6 +5,7 @@ import { systemClock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { type HeldWork, holdRestoredWork } from '../../../shared/db/tables/restorations.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
+import { say } from '../../cli/language.ts';
 import { refuseLiveServer, resolveDataDir } from '../postgres/data-directory.ts';
 import { startEmbeddedPostgres } from '../postgres/server.ts';
 import { secretFiles } from './backup.ts';
@@ -72,8 +73,12 @@ async function chooseBackup(folder: string, asOf: Date | undefined): Promise<Fou
   if (fitting[0]) return fitting[0];
   throw new Error(
     found.length === 0
-      ? `${folder} holds no backup of \`carillon backup\`.`
-      : `${folder} holds no backup that is as old as ${asOf?.toISOString()}; the oldest is of ${oldest(found)}.`,
+      ? say('{folder} holds no backup of `carillon backup`.', { folder })
+      : say('{folder} holds no backup that is as old as {time}; the oldest is of {oldest}.', {
+          folder,
+          time: asOf?.toISOString(),
+          oldest: oldest(found),
+        }),
   );
 }
 
@@ -90,7 +95,10 @@ async function refuseOtherSecret(backup: string, home: string): Promise<void> {
   const [old, own] = await Promise.all([backup, home].map((folder) => readText(join(folder, 'secret'))));
   if (old !== undefined && own !== undefined && old !== own)
     throw new Error(
-      `${join(home, 'secret')} is not the secret of this backup, which cannot be read with it. Move the file away to take the one of the backup.`,
+      say(
+        '{file} is not the secret of this backup, which cannot be read with it. Move the file away to take the one of the backup.',
+        { file: join(home, 'secret') },
+      ),
     );
 }
 

@@ -1,7 +1,9 @@
 import type { Command } from 'commander';
-import { expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { exampleOf, visibleCommands } from '../../../ops/cli/help.ts';
+import { chooseLanguage } from '../../../ops/cli/language.ts';
 import { program } from '../../../ops/cli/program.ts';
+import { widthOf } from '../../../ops/cli/table.ts';
 import { carillon } from '../../support/cli.ts';
 
 interface Named {
@@ -42,12 +44,35 @@ test.each(commands.map(({ words, command }) => [words.join(' '), words, command]
   },
 );
 
-test('the help of every command fits into 80 columns', () => {
-  const lines = [program, ...all(program).map(({ command }) => command)].flatMap((command) =>
+const helpLines = () =>
+  [program, ...all(program).map(({ command }) => command)].flatMap((command) =>
     command.helpInformation().split('\n'),
   );
-  expect(lines.length).toBeGreaterThan(1000);
-  expect(lines.filter((line) => line.length > 80)).toEqual([]);
+
+afterEach(() => chooseLanguage('en'));
+
+describe.for(['en', 'zh'] as const)('the help of every command in %s', (language) => {
+  test('fits into 80 columns', () => {
+    chooseLanguage(language);
+    const lines = helpLines();
+    expect(lines.length).toBeGreaterThan(1000);
+    expect(lines.filter((line) => widthOf(line) > 80)).toEqual([]);
+  });
+});
+
+test('the Chinese help of every command has no English sentence', () => {
+  chooseLanguage('zh');
+  // What a person types stays English: commands, and the names of values.
+  const withoutNames = helpLines().map((line) => line.replaceAll(/`[^`]*`|<[^>]*>|\[[^\]]*\]/g, ''));
+  const sentences = withoutNames.filter(
+    (line) => /[a-z]+( [a-z]+){2}/i.test(line) && !line.startsWith('用法：'),
+  );
+  expect(sentences).toEqual([]);
+});
+
+test('a line of Chinese help does not begin with punctuation', () => {
+  chooseLanguage('zh');
+  expect(helpLines().filter((line) => /^\s*[，。；：、）》”]/.test(line))).toEqual([]);
 });
 
 test('--help lists the commands by task', async () => {

@@ -1,5 +1,8 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { languageOf } from '../../../ops/cli/language.ts';
+import chineseTexts from '../../../ops/cli/zh.json' with { type: 'json' };
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../support/api.ts';
 import { type CliResult, carillon } from '../../support/cli.ts';
@@ -28,6 +31,42 @@ test.for([
   [{ LANG: 'zh_CN.UTF-8', LC_ALL: '' }, 'zh'],
 ] as const)('the locale %j is %s', ([env, language]) => {
   expect(languageOf(env)).toBe(language);
+});
+
+describe('the Chinese texts', () => {
+  const texts = Object.entries(chineseTexts);
+
+  test('have the values of the English ones', () => {
+    const valuesOf = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
+    // Chinese has no plural, and says what commander counts by its list.
+    const left = ['were', 'hold', 'need', 'most', 'given'];
+    for (const [english, text] of texts) {
+      const wanted = new Set(valuesOf(english).filter((name) => !left.includes(name ?? '')));
+      expect([english, new Set(valuesOf(text))]).toEqual([english, wanted]);
+    }
+  });
+
+  test('are all in use', () => {
+    const root = join(import.meta.dirname, '../../..');
+    const folders = [
+      'ops/cli',
+      'ops/import',
+      'ops/move-in',
+      'ops/local',
+      'connectors/contract',
+      'node_modules/commander/lib',
+    ];
+    const sources = folders
+      .flatMap((folder) =>
+        readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((file) =>
+          join(root, folder, file),
+        ),
+      )
+      .filter((file) => /\.(ts|js)$/.test(file))
+      .map((file) => readFileSync(file, 'utf8').replaceAll(/\\(['"`])/g, '$1'))
+      .join('\n');
+    expect(texts.map(([english]) => english).filter((english) => !sources.includes(english))).toEqual([]);
+  });
 });
 
 describe('a command in Chinese', () => {
@@ -87,11 +126,66 @@ describe('a command in Chinese', () => {
     expect((await run(args)).stderr).toBe('carillon: There is no such installation.\n');
   });
 
+  test('shows tables and reports', async () => {
+    const pushes = await run(['pushes', '--app', app.appId], chinese);
+    expect(pushes.stdout).toMatch(/^推送 +状态 +设备数 +接受时间\n/);
+    const result = await run(['app', 'list'], chinese);
+    expect(result.stdout).toMatch(/^应用 ID +名称 +版本类型 +套餐\n/);
+    expect((await run(['tokens'], chinese)).stderr).toBe(
+      '错误：未知命令“tokens”\n（您是否想输入 token？）\n（加 --help 查看该命令的用法）\n',
+    );
+    expect((await run(['overview'], chinese)).stdout).toContain('最近 24 小时');
+    expect((await run(['scheduled', 'list', '--app', app.appId], chinese)).stdout).toBe(
+      '没有等待发送的定时推送。\n',
+    );
+  });
+
+  test('shows wrong usage', async () => {
+    expect((await run(['pause'], chinese)).stderr).toBe(
+      '错误：缺少必需的参数“objectId”\n（加 --help 查看该命令的用法）\n',
+    );
+    expect((await run(['push', '--app', app.appId], chinese)).stderr).toBe(
+      'carillon: 请指定推送内容：--alert 或 --data\n',
+    );
+    const id = await run(['app', 'create', 'Shop', '--app-id', 'x', '--lang', 'zh']);
+    expect(id.stderr).toMatch(/^carillon: --app-id 必须是 8 到 64 个字母/);
+    const limit = await run(['pushes', '--limit', 'many', '--lang', 'zh']);
+    expect(limit.stderr).toBe('carillon: --limit 应为不小于 1 的整数\n');
+  });
+
+  test('names gateways', async () => {
+    expect((await run(['meta'], chinese)).stdout).toMatch(/^vendor_a +华为 /m);
+    expect((await run(['meta'])).stdout).toMatch(/^vendor_a +Huawei /m);
+  });
+
+  test('asks and confirms', async () => {
+    const asked = await run(['sms-template', 'delete', 'Code', '--app', app.appId], chinese);
+    expect(asked.stderr).toBe('删除 Code？ [y/N] carillon: 未删除任何内容：请回答 y，或加上 --yes。\n');
+    const frozen = await run(['freeze', '--app', app.appId], chinese);
+    expect(frozen.stdout).toMatch(/^应用 +开始时间 +操作人 +原因\n/);
+    expect((await run(['unfreeze', '--app', app.appId], chinese)).stdout).toBe(
+      '已解除冻结：被暂停的推送继续发送。\n',
+    );
+  });
+
+  test('explains credentials', async () => {
+    const { stdout } = await run(['profile', 'help', 'huawei'], chinese);
+    expect(stdout).toContain('AppGallery Connect 的“项目设置”→“常规”');
+    expect(stdout).toMatch(/^endpoint +替代网关自身地址的基础 URL/m);
+    const english = (await run(['profile', 'help', 'huawei', '--json'])).json();
+    expect((await run(['profile', 'help', 'huawei', '--json'], chinese)).json()).toEqual(english);
+  });
+
   test('prints the same JSON', async () => {
     const failures = ['failures', push, '--app', app.appId, '--json'];
     expect((await run(failures, chinese)).json()).toEqual((await run(failures)).json());
     const refused = await run(['why', push, 'unknown', '--app', app.appId, '--json', '--lang', 'zh']);
     expect(refused.json()).toEqual({ code: 404, error: 'There is no such installation.' });
+    const wrong = await run(['push', '--app', app.appId, '--lang', 'zh', '--json']);
+    expect(wrong.json()).toEqual({ error: 'say what to send: --alert or --data' });
+    expect((await run(['pause', '--json'], chinese)).json()).toEqual({
+      error: "missing required argument 'objectId'",
+    });
   });
 
   test('knows two languages', async () => {

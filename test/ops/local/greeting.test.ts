@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
+import { chooseLanguage } from '../../../ops/cli/language.ts';
 import { greeting } from '../../../ops/local/greeting.ts';
 
 const details = {
@@ -20,4 +21,14 @@ test.for([
   expect(text.split('\n').filter((one) => one.startsWith('admin token'))).toEqual([line]);
   if (tokenSource !== 'made') expect(text).not.toContain(details.adminToken);
   if (tokenSource === 'environment') expect(text).not.toContain('/admin-token');
+});
+
+afterEach(() => chooseLanguage('en'));
+
+test('the greeting of a Chinese operator is Chinese', () => {
+  chooseLanguage('zh');
+  const lines = greeting({ ...details, tokenSource: 'made' }, demo, 'http://127.0.0.1:1').split('\n');
+  expect(lines).toContain('控制台          http://127.0.0.1:8080/console');
+  expect(lines).toContain('管理令牌        a-token-of-the-service   （保存在 /data/carillon/admin-token）');
+  expect(lines).toContain('# 向所有设备推送');
 });

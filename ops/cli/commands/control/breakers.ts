@@ -1,7 +1,6 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
 import { argument } from '../../arguments.ts';
-import { reasonIn } from '../../language.ts';
+import { gatewayName, reasonIn, say } from '../../language.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 
 const columns: Columns<Item<'listBreakers'>> = {
@@ -9,9 +8,13 @@ const columns: Columns<Item<'listBreakers'>> = {
   state: 'state',
   forced: 'forced',
   'last failure': ({ lastFailure }) =>
-    lastFailure && `${reasonIn(lastFailure.reason, lastFailure.meaning)} at ${lastFailure.at}`,
+    lastFailure &&
+    say('{reason} at {at}', {
+      reason: reasonIn(lastFailure.reason, lastFailure.meaning),
+      at: lastFailure.at,
+    }),
   since: 'since',
-  gateway: ({ connector }) => displayName(connector),
+  gateway: ({ connector }) => gatewayName(connector),
 };
 
 const id = () => argument('<id>', 'as `breakers` shows it');

@@ -1,10 +1,11 @@
 import { text } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { say } from '../../language.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { connect } from '../../service.ts';
 
 const columns: Columns<Item<'listFreezes'>> = {
-  app: ({ appId }) => appId ?? 'the whole service',
+  app: ({ appId }) => appId ?? say('the whole service'),
   since: 'since',
   by: 'by',
   reason: ({ reason }) => reason || '-',
@@ -36,7 +37,7 @@ export const freezeCommands = [
       const document = await (appId === undefined
         ? call('releaseService')
         : call('releaseApp', { path: { appId } }));
-      return { document, text: 'Released: the held pushes go on.' };
+      return { document, text: say('Released: the held pushes go on.') };
     },
   }),
   row('freezes', 'what is frozen, since when and why', {

@@ -1,5 +1,6 @@
 import { argument, parsedArgument, whole } from '../../arguments.ts';
 import { wholeNumber } from '../../input.ts';
+import { say } from '../../language.ts';
 import { row } from '../../row.ts';
 
 const id = () => argument('<objectId>', 'the push');
@@ -10,7 +11,7 @@ export const controlCommands = [
     example: 'pause Xk3vD9wq0TgTz1aB',
     operation: 'pausePush',
     path: { id: id() },
-    show: ({ objectId }) => `Push ${objectId} is paused.`,
+    show: ({ objectId }) => say('Push {objectId} is paused.', { objectId }),
   }),
   row('resume', 'resume a paused push', {
     example: 'resume Xk3vD9wq0TgTz1aB --flow-control 2000',
@@ -23,7 +24,7 @@ export const controlCommands = [
         1,
       ),
     },
-    show: ({ objectId }) => `Push ${objectId} goes on.`,
+    show: ({ objectId }) => say('Push {objectId} goes on.', { objectId }),
   }),
   row('pace', 'change the recipients per second of an unfinished push, at least 1000; `none` for no limit', {
     example: 'pace Xk3vD9wq0TgTz1aB 5000',
@@ -35,13 +36,18 @@ export const controlCommands = [
       ),
     },
     show: ({ objectId }, { flow_control }) =>
-      `Push ${objectId} ${flow_control === 'null' ? 'has no limit' : `goes at ${Math.max(1000, Number(flow_control))} a second`}.`,
+      flow_control === 'null'
+        ? say('Push {objectId} has no limit.', { objectId })
+        : say('Push {objectId} goes at {rate} a second.', {
+            objectId,
+            rate: Math.max(1000, Number(flow_control)),
+          }),
   }),
   row('cancel', 'cancel a push; the remaining recipients do not get it', {
     example: 'cancel Xk3vD9wq0TgTz1aB',
     operation: 'cancelPush',
     path: { id: id() },
-    show: ({ objectId }) => `Push ${objectId} is cancelled.`,
+    show: ({ objectId }) => say('Push {objectId} is cancelled.', { objectId }),
   }),
   row(
     'approve',
@@ -52,8 +58,11 @@ export const controlCommands = [
       path: { id: id() },
       show: ({ objectId, approval }) =>
         approval?.missing === 1
-          ? `Push ${objectId} has its first approval; an owner or an operator of another name gives the second.`
-          : `Push ${objectId} is approved.`,
+          ? say(
+              'Push {objectId} has its first approval; an owner or an operator of another name gives the second.',
+              { objectId },
+            )
+          : say('Push {objectId} is approved.', { objectId }),
     },
   ),
 ];

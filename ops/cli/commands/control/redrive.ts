@@ -1,4 +1,3 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import { redrivenOutcomes } from '../../../../shared/domain/pushes/push.ts';
 import type { Input, Reply } from '../../../client/client.ts';
 import {
@@ -13,7 +12,7 @@ import {
   whole,
 } from '../../arguments.ts';
 import { command } from '../../command.ts';
-import { ownText, reasonIn, section, sentenceIn } from '../../language.ts';
+import { gatewayName, reasonIn, say, section, sentenceIn, words } from '../../language.ts';
 import { CommandFailure, type Report, UsageError } from '../../report.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
@@ -66,7 +65,7 @@ interface Redriving {
 async function redrive(values: Options): Promise<Report> {
   const { id, app: asked, all, dryRun, expire, idempotencyKey, ...members } = values;
   if ((id === undefined) === (all === undefined))
-    throw new UsageError('say which push: an objectId, or --all');
+    throw new UsageError(say('say which push: an objectId, or --all'));
   const service = await connect();
   const redriving: Redriving = {
     service,
@@ -77,7 +76,7 @@ async function redrive(values: Options): Promise<Report> {
   if (id === undefined) return redriveAll(redriving, values);
   if (dryRun) return describeForecast(await explain(redriving, id), members.includeUnsure === true);
   const document = await send(redriving, id);
-  return { document, text: `Redrive ${document.objectId} is accepted.` };
+  return { document, text: say('Redrive {objectId} is accepted.', { objectId: document.objectId }) };
 }
 
 const explain = ({ service, appId, body, headers }: Redriving, id: string) =>
@@ -89,26 +88,33 @@ const send = ({ service, appId, body, headers }: Redriving, id: string) =>
 function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: boolean): Report {
   const { devices, failures, causes, texts } = reply;
   const left = [
-    [failures.redriven, 'redriven'],
-    [isUnsureIncluded ? 0 : failures.unsure, 'unsure'],
-    [failures.gone, 'gone'],
-    [failures.notKept, 'notKept'],
+    [failures.redriven, '{devices} a redrive has taken over already'],
+    [isUnsureIncluded ? 0 : failures.unsure, '{devices} may have the message: their gateway did not answer'],
+    [failures.gone, '{devices} are deleted, invalid or idle by now'],
+    [failures.notKept, '{devices} are not kept'],
   ] as const;
   const text = [
-    ownText('redriveTo', { devices }),
-    ...(isUnsureIncluded && failures.unsure > 0 ? [ownText('mayRepeat', { devices: failures.unsure })] : []),
+    say('This redrive would go to {devices} devices. Nothing was sent.', { devices }),
+    ...(isUnsureIncluded && failures.unsure > 0
+      ? [
+          say(
+            'Warning: {devices} of them may get it twice, since their gateway did not answer the first time.',
+            { devices: failures.unsure },
+          ),
+        ]
+      : []),
     ...section(
-      'leftOut',
-      left.flatMap(([n, why]) => (n > 0 ? [ownText(why, { devices: n })] : [])),
+      'Left out:',
+      left.flatMap(([n, why]) => (n > 0 ? [say(why, { devices: n })] : [])),
     ),
     ...section(
-      'causes',
+      'Causes:',
       causes.map(
         ({ n, connector, outcome, reason, meaning }) =>
-          `${n} ${displayName(connector)} ${outcome}: ${reasonIn(reason, meaning)}`,
+          `${n} ${gatewayName(connector)} ${outcome}: ${reasonIn(reason, meaning)}`,
       ),
     ),
-    ...section('limits', texts.limits.map(sentenceIn)),
+    ...section('Limits:', texts.limits.map(sentenceIn)),
     '',
     sentenceIn(texts.pace),
   ].join('\n');
@@ -138,6 +144,7 @@ async function redriveAll(redriving: Redriving, { connector: only, reason, from,
       results.push({ push, refused: error.message });
       rows.push([push, error.message]);
     }
-  const text = rows.length > 0 ? table(['push', dryRun ? 'devices' : 'redrive'], rows) : 'Nothing was found.';
+  const text =
+    rows.length > 0 ? table(words('push', dryRun ? 'devices' : 'redrive'), rows) : say('Nothing was found.');
   return { document: { results }, text };
 }

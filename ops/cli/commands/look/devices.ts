@@ -1,5 +1,6 @@
 import { app, argument, flag, optional, page, text, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { say } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -36,7 +37,7 @@ export const deviceReports = [
       example: 'devices delete-invalid Xk3vD9wq0TgTz1aB',
       operation: 'deleteInvalidDevices',
       path: { id: argument('<push>') },
-      show: ({ deleted }) => `${deleted} devices are deleted.`,
+      show: ({ deleted }) => say('{n} devices are deleted.', { n: deleted }),
     },
   ),
   row('search', 'find applications, pushes, devices and users by an id, a token or a name', {

@@ -1,7 +1,7 @@
 import type { Reply } from '../../../client/client.ts';
 import { app, argument, choice, flag, text, timeBefore, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
-import { reasonIn } from '../../language.ts';
+import { reasonIn, say, sentences } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Item, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -36,7 +36,7 @@ export const outboxCommands = [
     example: 'outbox retry 42',
     operation: 'retryMessage',
     path: { id: argument('<id>') },
-    show: (_reply, { id }) => `Message ${id} waits for its provider.`,
+    show: (_reply, { id }) => say('Message {id} waits for its provider.', { id }),
   }),
   command('outbox redrive', 'send all messages again that failed, less the codes that have expired', {
     example: 'outbox redrive --kind sms --dry-run',
@@ -61,17 +61,19 @@ async function redrive(values: Values<typeof redriveOptions>): Promise<Report> {
     cursor = reply.next ?? undefined;
     isLast = reply.next === null;
   }
-  const left = `Left out: ${sum.expired} codes that have expired, ${sum.unreadable} that no key decrypts.`;
-  const done = dryRun ? 'would be sent again. Nothing was sent.' : 'wait for their provider.';
-  return { document: sum, text: `${sum.messages} messages ${done} ${left}` };
+  const done = dryRun
+    ? say('{messages} messages would be sent again. Nothing was sent.', sum)
+    : say('{messages} messages wait for their provider.', sum);
+  const left = say('Left out: {expired} codes that have expired, {unreadable} that no key decrypts.', sum);
+  return { document: sum, text: sentences(done, left) };
 }
 
 function describe({ results }: Reply<'listOutbox'>): string {
   const texts = results.map(
     (one) =>
-      `${one.createdAt}  ${one.kind} to ${one.to} (${one.type})${stateOf(one)}\n${indent(one.text ?? '')}`,
+      `${one.createdAt}  ${say('{kind} to {address} ({type})', { kind: one.kind, address: one.to, type: one.type })}${stateOf(one)}\n${indent(one.text ?? '')}`,
   );
-  return texts.length > 0 ? texts.join('\n\n') : 'There are no messages.';
+  return texts.length > 0 ? texts.join('\n\n') : say('There are no messages.');
 }
 
 function stateOf(message: Item<'listOutbox'>): string {

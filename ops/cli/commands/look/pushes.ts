@@ -1,4 +1,4 @@
-import { connectorIds, displayName } from '../../../../shared/domain/labels.ts';
+import { connectorIds } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { pushStates } from '../../../../shared/domain/pushes/record.ts';
 import {
@@ -15,7 +15,7 @@ import {
   whole,
 } from '../../arguments.ts';
 import { command } from '../../command.ts';
-import { language, ownText, reasonIn } from '../../language.ts';
+import { gatewayName, language, reasonIn, say } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -98,7 +98,7 @@ export const pushReports = [
       path: { id: push() },
       query: page(),
       columns: {
-        gateway: (one) => displayName(one.connector),
+        gateway: (one) => gatewayName(one.connector),
         'message id': 'messageId',
         devices: 'devices',
         time: 'at',
@@ -130,7 +130,7 @@ async function listPushes({ app: asked, ...query }: Values<typeof pushOptions>):
 
 const failureColumns: Columns<Item<'listPushFailures'>> = {
   device: 'objectId',
-  gateway: (one) => displayName(one.connector),
+  gateway: (one) => gatewayName(one.connector),
   outcome: 'outcome',
   reason: ({ reason, meaning }) => reasonIn(reason, meaning),
 };
@@ -146,7 +146,7 @@ async function showFailures(values: Values<typeof failureOptions>): Promise<Repo
   const reply = await service.call('summarizePushFailures', { path });
   const lines = reply.results.map(
     ({ n, connector, outcome, reason, meaning, remedy }) =>
-      `${n} × ${displayName(connector)}, ${outcome}: ${reasonIn(reason, meaning)}\n    ${remedy[language()]}`,
+      `${n} × ${gatewayName(connector)}, ${outcome}: ${reasonIn(reason, meaning)}\n    ${remedy[language()]}`,
   );
-  return { document: reply, text: lines.length > 0 ? lines.join('\n') : ownText('noFailure') };
+  return { document: reply, text: lines.length > 0 ? lines.join('\n') : say('Every device was reached.') };
 }

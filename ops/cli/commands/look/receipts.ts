@@ -1,6 +1,6 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import { app, connector, flag, page, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { gatewayName, say } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -19,7 +19,7 @@ export const receiptCommands = [
     query: { connector: connector(), ...page() },
     columns: {
       at: 'at',
-      gateway: (one) => displayName(one.connector),
+      gateway: (one) => gatewayName(one.connector),
       bytes: 'bytes',
       status: 'status',
       reason: 'reason',
@@ -52,6 +52,8 @@ async function redrive({
     cursor = reply.next ?? undefined;
     isLast = reply.next === null;
   }
-  const done = dryRun ? 'could be processed. Nothing was changed.' : 'were processed.';
-  return { document: sum, text: `${sum.processed} calls ${done} ${sum.refused} are refused again.` };
+  const text = dryRun
+    ? say('{processed} calls could be processed. Nothing was changed. {refused} are refused again.', sum)
+    : say('{processed} calls were processed. {refused} are refused again.', sum);
+  return { document: sum, text };
 }

@@ -1,7 +1,7 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
 import { app, argument, flag, type Values, whole } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { gatewayName, say, words } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { chooseAppId, connect } from '../../service.ts';
 import { table } from '../../table.ts';
@@ -33,11 +33,11 @@ function describeTimeline(course: Reply<'getPushTimeline'>): Report {
   const rows = Object.entries(course.connectors).flatMap(([connector, { sent, other }]) =>
     sent.map((count, at) => [
       `+${(at * course.stepMs) / 1000} s`,
-      displayName(connector),
+      gatewayName(connector),
       count,
       other[at] ?? 0,
     ]),
   );
-  const shown = table(['after', 'connector', 'handed over', 'other outcomes'], rows);
-  return { document: course, text: `From ${course.from}\n\n${shown}` };
+  const shown = table(words('after', 'connector', 'handed over', 'other outcomes'), rows);
+  return { document: course, text: `${say('From {time}', { time: course.from })}\n\n${shown}` };
 }

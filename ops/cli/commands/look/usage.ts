@@ -1,7 +1,7 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
 import { text } from '../../arguments.ts';
-import { listed, row } from '../../row.ts';
+import { gatewayName, say, words } from '../../language.ts';
+import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
 /** `carillon usage` and `quotas`: usage and cost of an app on a day. */
@@ -28,40 +28,42 @@ type Day = Exclude<Reply<'getUsage'>, { results: unknown }>;
 
 function describeDay({ day, calls, peakCallsPerMinute, recipients, fees }: Day): string {
   return table(
-    ['', day, `fee in ${fees.currency}`],
+    ['', day, say('fee in {currency}', { currency: fees.currency })],
     [
-      ['push calls', calls, fees.calls],
-      ['most push calls in a minute', peakCallsPerMinute, ''],
-      ['recipients', recipients, fees.recipients],
-      ['all', '', fees.total],
+      [say('push calls'), calls, fees.calls],
+      [say('most push calls in a minute'), peakCallsPerMinute, ''],
+      [say('recipients'), recipients, fees.recipients],
+      [say('all'), '', fees.total],
     ],
   );
 }
 
 function describeDays(days: Day[]): string {
-  return listed(days, {
-    day: 'day',
-    'push calls': 'calls',
-    recipients: 'recipients',
-    [`fees in ${days[0]?.fees.currency ?? ''}`]: ({ fees }) => fees.total,
-  });
+  const currency = days[0]?.fees.currency ?? '';
+  const headings = [...words('day', 'push calls', 'recipients'), say('fees in {currency}', { currency })];
+  return table(
+    headings,
+    days.map(({ day, calls, recipients, fees }) => [day, calls, recipients, fees.total]),
+  );
 }
 
 function describeQuotas({ day, zone, results, app }: Reply<'getQuotas'>): string {
   const rows = results.map((one) => [
-    displayName(one.connector),
+    gatewayName(one.connector),
     one.profile,
-    one.class === '' ? 'all' : one.class,
+    one.class === '' ? say('all') : one.class,
     one.used,
     one.forecast ?? '-',
     one.closedReason ?? '-',
   ]);
-  const scheduled = app.forecast ? `, ${app.forecast} scheduled` : '';
-  const headings = ['gateway', 'profile', 'class', 'used', 'scheduled', 'closed'];
+  const headings = words('gateway', 'profile', 'class', 'used', 'scheduled', 'closed');
   return [
     `${day} (${zone})`,
     table(headings, rows),
     '',
-    `Daily cap (UTC): ${app.used} of ${app.limit} recipients${scheduled}`,
+    [
+      say('Daily cap (UTC): {used} of {limit} recipients', { used: app.used, limit: app.limit ?? '-' }),
+      ...(app.forecast ? [say(', {n} scheduled', { n: app.forecast })] : []),
+    ].join(''),
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { argument, choice, list, required, timeAhead } from '../../arguments.ts';
 import { group } from '../../command.ts';
+import { say } from '../../language.ts';
 import { type Columns, row } from '../../row.ts';
 
 interface Holder {
@@ -14,7 +15,7 @@ const holder: Columns<Holder> = {
   id: 'id',
   name: 'name',
   role: 'role',
-  apps: ({ apps }) => apps?.join(' ') ?? 'all',
+  apps: ({ apps }) => apps?.join(' ') ?? say('all'),
 };
 
 /** `carillon token …`, `session …` and `login-link`: who may use the admin API. */
@@ -30,7 +31,8 @@ export const accessCommands = [
       // The clock of the service decides.
       expiresAt: timeAhead('--expires <time>', 'end, such as 2027-01-31T12:00Z or +30d'),
     },
-    show: ({ id, name, token }) => `${token}\n\nToken ${id} of ${name}: it is not shown again.`,
+    show: ({ id, name, token }) =>
+      `${token}\n\n${say('Token {id} of {name}: it is not shown again.', { id, name })}`,
   }),
   row('token list', 'list the tokens, newest first', {
     operation: 'listConsoleTokens',
@@ -42,7 +44,7 @@ export const accessCommands = [
     example: 'token delete 3',
     operation: 'deleteConsoleToken',
     path: { id: argument('<id>') },
-    show: (_reply, { id }) => `Token ${id} is deleted.`,
+    show: (_reply, { id }) => say('Token {id} is deleted.', { id }),
   }),
   group('session', 'sessions of the console'),
   row('session list', 'list the sessions, newest first', {
@@ -55,7 +57,7 @@ export const accessCommands = [
     example: 'session delete 12',
     operation: 'deleteConsoleSession',
     path: { id: argument('<id>') },
-    show: (_reply, { id }) => `Session ${id} is ended.`,
+    show: (_reply, { id }) => say('Session {id} is ended.', { id }),
   }),
   row('login-link', 'print a link that logs in to the console once, within 15 minutes', {
     operation: 'createLoginLink',

@@ -1,6 +1,7 @@
 import { app, device, flag, json, members, required, type Values, whole } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
 import { confirm } from '../../confirm.ts';
+import { say } from '../../language.ts';
 import { CommandFailure, type Report } from '../../report.ts';
 import { row } from '../../row.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
@@ -28,8 +29,8 @@ export const deviceCommands = [
     example: 'device delete 6735d1a2c3f04b0012ab34cd --yes',
     operation: 'deleteAppInstallation',
     path: { id: device('<id>') },
-    confirm: ({ id }) => `Delete device ${id} for good?`,
-    show: (_reply, { id }) => `Device ${id} is deleted.`,
+    confirm: ({ id }) => say('Delete device {id} for good?', { id }),
+    show: (_reply, { id }) => say('Device {id} is deleted.', { id }),
   }),
   command('device delete-all', 'delete all devices that meet a condition, at most 100,000 at once', {
     example: `device delete-all --where '{"deviceType":"web"}'`,
@@ -45,10 +46,10 @@ async function removeAll(
   const service = await connect();
   const appId = await chooseAppId(service, asked);
   const matching = expected ?? (await count(service, appId, where));
-  if (!yes && !isJson) await confirm(`Delete ${matching} devices for good?`);
+  if (!yes && !isJson) await confirm(say('Delete {n} devices for good?', { n: matching }));
   const body = { where, expected: matching };
   const document = await service.call('deleteMatchingInstallations', { path: { appId }, body });
-  return { document, text: `${document.deleted} devices are deleted.` };
+  return { document, text: say('{n} devices are deleted.', { n: document.deleted }) };
 }
 
 /**
@@ -60,6 +61,6 @@ async function count(service: ServiceClient, appId: string, where: object): Prom
   const reply = await service.call('listAppInstallations', { path: { appId }, query });
   const { count: found = 0, countIsLeast } = reply;
   if (countIsLeast)
-    throw new CommandFailure(`More than ${found} devices match: say how many with --expected.`);
+    throw new CommandFailure(say('More than {n} devices match: say how many with --expected.', { n: found }));
   return found;
 }

@@ -11,6 +11,7 @@ import {
   withDefault,
 } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
+import { say, words } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -61,32 +62,35 @@ export const userCommands = [
     operation: 'verifyUser',
     path: { id: user() },
     body: { contact: preset('--phone', 'the number in place of the address', 'mobilePhoneNumber') },
-    show: (_reply, { id, contact }) => `The ${contact ? 'number' : 'address'} of user ${id} is verified.`,
+    show: (_reply, { id, contact }) =>
+      contact
+        ? say('The number of user {id} is verified.', { id })
+        : say('The address of user {id} is verified.', { id }),
   }),
   row('user logout', 'end the session of a user on all devices', {
     example: 'user logout 6735d1a2c3f04b0012ab34cd',
     operation: 'logoutUser',
     path: { id: user() },
-    show: (_reply, { id }) => `User ${id} is logged out.`,
+    show: (_reply, { id }) => say('User {id} is logged out.', { id }),
   }),
   row('user unlock', 'end the lock of a user after failed logins', {
     example: 'user unlock 6735d1a2c3f04b0012ab34cd',
     operation: 'unlockUser',
     path: { id: user() },
-    show: (_reply, { id }) => `User ${id} is unlocked.`,
+    show: (_reply, { id }) => say('User {id} is unlocked.', { id }),
   }),
   row('user send-reset', 'mail a link that resets the password', {
     example: 'user send-reset 6735d1a2c3f04b0012ab34cd',
     operation: 'sendUserReset',
     path: { id: user() },
-    show: (_reply, { id }) => `User ${id} gets a mail.`,
+    show: (_reply, { id }) => say('User {id} gets a mail.', { id }),
   }),
   row('user delete', 'delete a user and its sessions', {
     example: 'user delete 6735d1a2c3f04b0012ab34cd --yes',
     operation: 'deleteAppUser',
     path: { id: user() },
-    confirm: ({ id }) => `Delete user ${id} for good?`,
-    show: (_reply, { id }) => `User ${id} is deleted.`,
+    confirm: ({ id }) => say('Delete user {id} for good?', { id }),
+    show: (_reply, { id }) => say('User {id} is deleted.', { id }),
   }),
 ];
 
@@ -98,7 +102,7 @@ function describe({ user, ...account }: Reply<'getAppUser'>): string {
     name,
     typeof value === 'string' ? value : JSON.stringify(value),
   ]);
-  return table(['member', 'value'], rows);
+  return table(words('member', 'value'), rows);
 }
 
 /** Users of one page of the admin API. */

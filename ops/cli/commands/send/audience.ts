@@ -1,6 +1,6 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
 import { flag, json, list, optional, whole } from '../../arguments.ts';
+import { gatewayName, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
@@ -40,13 +40,15 @@ function asLines({ results }: { results: unknown[] }): string {
 
 function describe(found: Reply<'countAudience'>): string {
   const { isLeast, devices, connectors, problems, clauses = [], sample, warning } = found;
-  const rows = Object.entries(connectors).map(([id, n]) => [displayName(id), n]);
+  const rows = Object.entries(connectors).map(([id, n]) => [gatewayName(id), n]);
   return [
-    `${isLeast ? 'At least ' : ''}${devices} devices.`,
-    ...(rows.length > 0 ? ['', table(['connector', 'devices'], rows)] : []),
+    isLeast ? say('At least {devices} devices.', { devices }) : say('{devices} devices.', { devices }),
+    ...(rows.length > 0 ? ['', table(words('connector', 'devices'), rows)] : []),
     ...Object.entries(problems).map(([problem, n]) => `${problem}: ${n}`),
-    ...clauses.map((clause) => `without ${clause.text}: ${clause.without ?? 'not counted in time'}`),
+    ...clauses.map(({ text, without }) =>
+      say('without {clause}: {n}', { clause: text, n: without ?? say('not counted in time') }),
+    ),
     ...sample.map((device) => JSON.stringify(device)),
-    ...(warning === undefined ? [] : [`Warning: ${warning}`]),
+    ...(warning === undefined ? [] : [say('Warning: {warning}', { warning })]),
   ].join('\n');
 }

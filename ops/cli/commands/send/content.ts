@@ -1,6 +1,7 @@
 import { systemClock } from '../../../../shared/clock.ts';
 import { json, list, parsed, type Source, text, type Values, whole } from '../../arguments.ts';
 import { wholeNumber } from '../../input.ts';
+import { say } from '../../language.ts';
 import { UsageError } from '../../report.ts';
 import { futureTime } from '../../time.ts';
 
@@ -27,7 +28,7 @@ export function contentOf({ alert, title, data: given, ...members }: Content) {
     ...(alert === undefined ? {} : { alert }),
     ...(title === undefined ? {} : { title }),
   };
-  if (Object.keys(data).length === 0) throw new UsageError('say what to send: --alert or --data');
+  if (Object.keys(data).length === 0) throw new UsageError(say('say what to send: --alert or --data'));
   return { data, ...members };
 }
 

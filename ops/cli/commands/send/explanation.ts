@@ -1,6 +1,5 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
-import { ownText, section, sentenceIn } from '../../language.ts';
+import { gatewayName, say, section, sentenceIn, words } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { table } from '../../table.ts';
 import { describeLanguage, describeVariable } from './result.ts';
@@ -13,7 +12,7 @@ export function describeExplanation(reply: Explanation): Report {
   const { starts = [], languages = [], variables = [], quietHours, texts, estimatedSeconds: seconds } = reply;
   const shares = Object.entries(reply.connectors);
   const rows = shares.map(([connector, { devices, profiles, payloadBytes }]) => [
-    displayName(connector),
+    gatewayName(connector),
     devices,
     payloadBytes ?? '-',
     Object.entries(profiles)
@@ -21,30 +20,30 @@ export function describeExplanation(reply: Explanation): Report {
       .join(', '),
   ]);
   const problems = shares.flatMap(([id, share]) =>
-    share.problems ? [`${displayName(id)}: ${share.problems.map(sentenceIn).join('; ')}`] : [],
+    share.problems ? [`${gatewayName(id)}: ${share.problems.map(sentenceIn).join('; ')}`] : [],
   );
   const pace = sentenceIn(texts.pace);
   const text = [
-    ownText('pushTo', { devices: reply.devices }),
-    ...(rows.length > 0 ? ['', table(['connector', 'devices', 'bytes', 'profiles'], rows)] : []),
-    ...section('starts', starts.map(describeStart)),
+    say('This push would go to {devices} devices. Nothing was sent.', { devices: reply.devices }),
+    ...(rows.length > 0 ? ['', table(words('connector', 'devices', 'bytes', 'profiles'), rows)] : []),
+    ...section('Starts:', starts.map(describeStart)),
     ...section(
-      'quietHours',
+      'Quiet hours end:',
       (quietHours?.ends ?? []).map(({ at, devices }) => `${at}  ${devices}`),
     ),
-    ...section('languages', languages.map(describeLanguage)),
-    ...section('variables', variables.map(describeVariable)),
-    ...section('warnings', (texts.warnings ?? []).map(sentenceIn)),
-    ...section('problems', problems),
-    ...section('limits', texts.limits.map(sentenceIn)),
+    ...section('Languages:', languages.map(describeLanguage)),
+    ...section('Variables:', variables.map(describeVariable)),
+    ...section('Warnings:', (texts.warnings ?? []).map(sentenceIn)),
+    ...section('Problems:', problems),
+    ...section('Limits:', texts.limits.map(sentenceIn)),
     '',
-    seconds === null ? pace : ownText('takesAbout', { seconds, pace }),
-    ...section('database', [
+    seconds === null ? pace : say('It takes about {seconds} s: {pace}', { seconds, pace }),
+    ...section('Database:', [
       ...reply.plan,
-      ...(texts.warning === null ? [] : [ownText('warning', { warning: sentenceIn(texts.warning) })]),
+      ...(texts.warning === null ? [] : [say('Warning: {warning}', { warning: sentenceIn(texts.warning) })]),
     ]),
     '',
-    ownText('explained', { digest: reply.digest }),
+    say('To send to this audience only: --explained {digest}', { digest: reply.digest }),
   ].join('\n');
   return { document: reply, text };
 }
@@ -54,4 +53,4 @@ const describeStart = ({
   devices,
   isLate,
 }: NonNullable<Reply<'explainPush'>['starts']>[number]): string =>
-  `${at}  ${devices}${isLate ? ' (too late)' : ''}`;
+  `${at}  ${devices}${isLate ? ` ${say('(too late)')}` : ''}`;

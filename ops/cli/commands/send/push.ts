@@ -3,6 +3,7 @@ import { systemClock } from '../../../../shared/clock.ts';
 import { asUnchecked, type Unchecked } from '../../../client/client.ts';
 import { app, flag, json, type Source, text, type Values, whole } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { type English, say } from '../../language.ts';
 import { CommandFailure, type Report, UsageError } from '../../report.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { futureTime } from '../../time.ts';
@@ -71,7 +72,7 @@ async function push(values: BodyValues & SendingValues, { isJson }: { isJson: bo
   const { objectId, createdAt, warnings } = sent;
   const report = wait
     ? await follow(service, { path: { appId, id: objectId }, isJson })
-    : { document: { objectId, createdAt }, text: `Push ${objectId} is accepted.` };
+    : { document: { objectId, createdAt }, text: say('Push {objectId} is accepted.', { objectId }) };
   return withWarnings(report, warnings);
 }
 
@@ -96,7 +97,10 @@ async function send(service: ServiceClient, { appId, body, options }: Sending) {
     return await service.call('sendAppPush', { path: { appId }, query: { undoSeconds }, body, headers });
   } catch (error) {
     if (!(error instanceof CommandFailure) || error.code !== 409 || explained === undefined) throw error;
-    throw new CommandFailure(`${error.message} Nothing was sent: run it with --dry-run again.`, error.code);
+    throw new CommandFailure(
+      say('{error} Nothing was sent: run it with --dry-run again.', { error: error.message }),
+      error.code,
+    );
   }
 }
 
@@ -112,7 +116,10 @@ async function follow(service: ServiceClient, { path, isJson }: Watched): Promis
   if (first.status === 'scheduled')
     return {
       document: first,
-      text: `Push ${objectId} is accepted and will be sent at ${first['push-time']}.`,
+      text: say('Push {objectId} is accepted and will be sent at {time}.', {
+        objectId,
+        time: first['push-time'],
+      }),
     };
   const record = isOpen(first) ? await watchPush(read, { isShown: !isJson, clock: systemClock }) : first;
   return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
@@ -135,12 +142,12 @@ function bodyOf(values: BodyValues): Unchecked {
 function variables(): Source<Variables> {
   const option = new Option(
     '--variable <name=field:default...>',
-    'what {{name}} in alert and title stands for: a field of the installation, or the default',
+    'what {{name}} in alert and title stands for: a field of the installation, or the default' satisfies English,
   );
   const add = (value: string, before: Variables = {}): Variables => {
     const [, name = '', field, missing = ''] = /^([^=]+)=([^:]+):(.*)$/s.exec(value) ?? [];
     if (field === undefined)
-      throw new UsageError('--variable is name=field:default, such as name=profile.name:friend');
+      throw new UsageError(say('--variable is name=field:default, such as name=profile.name:friend'));
     return { ...before, [name]: { field, default: missing } };
   };
   return { declared: option.argParser(add) };
@@ -149,9 +156,9 @@ function variables(): Source<Variables> {
 /** Returns the members of a body for `--at`, `--local` and `--time-zone`. Throws `UsageError`. */
 function timeOf({ at, local, timeZone }: Pick<BodyValues, 'at' | 'local' | 'timeZone'>) {
   if (local) {
-    if (at === undefined) throw new UsageError('--local goes with --at');
+    if (at === undefined) throw new UsageError(say('--local goes with --at'));
     return { push_time: at, push_time_local: true, default_time_zone: timeZone };
   }
-  if (timeZone !== undefined) throw new UsageError('--time-zone goes with --local');
+  if (timeZone !== undefined) throw new UsageError(say('--time-zone goes with --local'));
   return at === undefined ? {} : { push_time: futureTime('--at', at, systemClock.now()) };
 }

@@ -2,6 +2,7 @@ import { systemClock } from '../../../../shared/clock.ts';
 import { asUnchecked, type Reply } from '../../../client/client.ts';
 import { app, argument, flag, parsed, required, text, type Values, whole } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
+import { type English, say, sentences } from '../../language.ts';
 import { type Report, UsageError } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
@@ -12,7 +13,7 @@ import { type Content, contentOf, contentOptions } from './content.ts';
 const number = () => argument('<id>', 'number of the recurring push');
 
 /** An option with a time in the future; null for `none`. */
-const end = (flags: string, about: string) =>
+const end = (flags: string, about: English) =>
   parsed(flags, about, (name, value) =>
     value === 'none' ? null : futureTime(name, value, systemClock.now()),
   );
@@ -91,13 +92,13 @@ export const recurringCommands = [
     example: 'recurring start 7',
     operation: 'startRecurringPush',
     path: { id: number() },
-    show: ({ objectId }) => `Push ${objectId} is accepted.`,
+    show: ({ objectId }) => say('Push {objectId} is accepted.', { objectId }),
   }),
   row('recurring delete', 'delete one; its pushes stay', {
     example: 'recurring delete 7',
     operation: 'deleteRecurringPush',
     path: { id: number() },
-    show: (_reply, { id }) => `Recurring push ${id} is deleted.`,
+    show: (_reply, { id }) => say('Recurring push {id} is deleted.', { id }),
   }),
   row('recurring preview', 'show the next times of an expression, and store nothing', {
     example: `recurring preview --cron '0 9 * * 1-5' --zone Asia/Shanghai --count 3`,
@@ -117,14 +118,14 @@ const columns: Columns<Item<'listRecurringPushes'>> = {
   name: 'name',
   expression: 'expression',
   'time zone': 'timeZone',
-  next: ({ nextAt, isEnabled }) => nextAt ?? (isEnabled ? 'ended' : 'disabled'),
+  next: ({ nextAt, isEnabled }) => nextAt ?? say(isEnabled ? 'ended' : 'disabled'),
   pushes: 'starts',
   'left out': ({ missed, heldBack }) => missed + heldBack,
 };
 
-function describeTimes(times: Reply<'previewRecurringPush'>['times'], timeZone = 'local'): string {
+function describeTimes(times: Reply<'previewRecurringPush'>['times'], timeZone = say('local')): string {
   const rows = times.map(({ local, at }) => [local, at]);
-  return rows.length > 0 ? table([timeZone, 'UTC'], rows) : 'No time is left.';
+  return rows.length > 0 ? table([timeZone, 'UTC'], rows) : say('No time is left.');
 }
 
 async function listRecurring(asked: string | undefined): Promise<Report> {
@@ -143,13 +144,14 @@ async function create(values: Values<typeof createOptions>): Promise<Report> {
     path,
     body: asUnchecked({ name, ...definition, body: contentOf(body) }),
   });
-  return { document: reply, text: describe(reply, 'is created') };
+  return { document: reply, text: describe(reply, 'Recurring push {id} ({name}) is created.') };
 }
 
 async function change(values: Values<typeof changeOptions>): Promise<Report> {
   const { app: asked, id, name, expression, timeZone, startsAt, endsAt, ...content } = values;
   const body = { name, expression, timeZone, startsAt, endsAt, ...bodyIfAny(content) };
-  if (Object.values(body).every((value) => value === undefined)) throw new UsageError('say what to change');
+  if (Object.values(body).every((value) => value === undefined))
+    throw new UsageError(say('say what to change'));
   const service = await connect();
   const path = { id, appId: await chooseAppId(service, asked) };
   const reply = await service.call('changeRecurringPush', { path, body: asUnchecked(body) });
@@ -159,11 +161,15 @@ async function change(values: Values<typeof changeOptions>): Promise<Report> {
 const bodyIfAny = (content: Content) =>
   Object.values(content).every((value) => value === undefined) ? {} : { body: contentOf(content) };
 
-function describe({ id, name, nextAt }: Reply<'createRecurringPush'>, verb: string): string {
-  const next = nextAt === null ? 'It makes no push by itself.' : `Its next push is at ${nextAt}.`;
-  return `Recurring push ${id} (${name}) ${verb}. ${next}`;
+function describe(
+  { id, name, nextAt }: Reply<'createRecurringPush'>,
+  done: 'Recurring push {id} ({name}) is created.' | 'Recurring push {id} ({name}) is changed.',
+): string {
+  const next =
+    nextAt === null ? say('It makes no push by itself.') : say('Its next push is at {nextAt}.', { nextAt });
+  return sentences(say(done, { id, name }), next);
 }
 
 function describeChange(reply: Reply<'changeRecurringPush'>): string {
-  return describe(reply, 'is changed');
+  return describe(reply, 'Recurring push {id} ({name}) is changed.');
 }

@@ -1,6 +1,6 @@
-import { connectorIds, displayName, successField } from '../../../../shared/domain/labels.ts';
+import { connectorIds, successField } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
-import { ownText } from '../../language.ts';
+import { type English, gatewayName, say, section, translated, words } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { table } from '../../table.ts';
 
@@ -23,7 +23,7 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
   return {
     ...report,
     document: typeof document === 'object' ? { ...document, warnings } : document,
-    text: [...warnings.map((warning) => ownText('warning', { warning })), text].join('\n'),
+    text: [...warnings.map((warning) => say('Warning: {warning}', { warning })), text].join('\n'),
   };
 }
 
@@ -37,7 +37,7 @@ export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue'
 export const settledOf = ({ outcomes }: PushRecord): number =>
   Object.values(outcomes).reduce((sum, count) => sum + count, 0);
 
-const outcomeNames: Record<string, string> = {
+const outcomeNames: Readonly<Record<string, English>> = {
   sent: 'handed over',
   invalid_token: 'invalid token',
   failed: 'failed',
@@ -48,37 +48,39 @@ const outcomeNames: Record<string, string> = {
 
 /** Describes the recipients of one language. */
 export function describeLanguage(one: PushRecord['languages'][number]): string {
-  if (one.language === null) return `data  ${one.devices} (no translation fits)`;
-  return `${one.language}  ${one.devices}${one.fallback > 0 ? ` (${one.fallback} of a close locale)` : ''}`;
+  if (one.language === null) return `data  ${one.devices} ${say('(no translation fits)')}`;
+  const close = one.fallback > 0 ? ` ${say('({n} of a close locale)', { n: one.fallback })}` : '';
+  return `${one.language}  ${one.devices}${close}`;
 }
 
 /** Describes what one variable stands for. */
 export const describeVariable = ({ name, devices, fallback }: PushRecord['variables'][number]): string =>
-  `${name}  ${devices - fallback} of the field, ${fallback} of the default`;
+  `${name}  ${say('{field} of the field, {fallback} of the default', { field: devices - fallback, fallback })}`;
 
 /** Describes the successes by connector, then the outcomes of all recipients. */
 export function describeResult(record: PushRecord): string {
   const byField = new Map(connectorIds.map((connector) => [successField(connector), connector]));
   const rows = [...byField].flatMap(([field, connector]) => {
     const { [field]: count }: Record<string, unknown> = record;
-    return typeof count === 'number' ? [[displayName(connector), count]] : [];
+    return typeof count === 'number' ? [[gatewayName(connector), count]] : [];
   });
-  const totals = Object.entries(record.outcomes).map(([name, count]) => [outcomeNames[name] ?? name, count]);
+  const totals = Object.entries(record.outcomes).map(([name, count]) => [
+    translated(outcomeNames[name] ?? name),
+    count,
+  ]);
   return [
-    `Push ${record.objectId}: ${record.status}`,
-    ...(rows.length > 0 ? ['', table(['connector', 'successes'], rows)] : []),
+    say('Push {objectId}: {status}', { objectId: record.objectId, status: record.status }),
+    ...(rows.length > 0 ? ['', table(words('connector', 'successes'), rows)] : []),
     '',
-    table(['recipients', 'count'], [...totals, ['all', record.devices]]),
-    ...(record.quietWaits > 0 ? ['', `For the end of quiet hours waited: ${record.quietWaits}`] : []),
-    ...(record.languages.length > 0
-      ? ['', 'Languages:', ...record.languages.map((one) => `  ${describeLanguage(one)}`)]
+    table(words('recipients', 'count'), [...totals, [say('all'), record.devices]]),
+    ...(record.quietWaits > 0
+      ? ['', say('For the end of quiet hours waited: {n}', { n: record.quietWaits })]
       : []),
-    ...(record.variables.length > 0
-      ? ['', 'Variables:', ...record.variables.map((one) => `  ${describeVariable(one)}`)]
-      : []),
+    ...section('Languages:', record.languages.map(describeLanguage)),
+    ...section('Variables:', record.variables.map(describeVariable)),
     ...(record.devices === 0 && record.status === 'done'
-      ? ['', 'Nothing was sent: no installation meets the conditions.']
+      ? ['', say('Nothing was sent: no installation meets the conditions.')]
       : []),
-    ...(record.errors === '' ? [] : ['', `Errors: ${record.errors}`]),
+    ...(record.errors === '' ? [] : ['', say('Errors: {errors}', { errors: record.errors })]),
   ].join('\n');
 }

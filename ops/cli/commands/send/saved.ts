@@ -1,5 +1,6 @@
 import { argument, members } from '../../arguments.ts';
 import { group } from '../../command.ts';
+import { say } from '../../language.ts';
 import type { AddCommand } from '../../report.ts';
 import { type Columns, type Given, row } from '../../row.ts';
 
@@ -13,8 +14,8 @@ const columns: Columns<Saved> = { name: 'name', by: 'updatedBy', at: 'updatedAt'
 const none = 'Nothing is saved.';
 
 const name = () => ({ name: argument('<name>') });
-const saved = (_reply: object, given: Given) => `${given.name} is saved.`;
-const deleted = (_reply: object, given: Given) => `${given.name} is deleted.`;
+const saved = (_reply: object, given: Given) => say('{name} is saved.', { name: given.name });
+const deleted = (_reply: object, given: Given) => say('{name} is deleted.', { name: given.name });
 const content = () => members('<content>', 'a JSON object, or the file of one');
 
 /**

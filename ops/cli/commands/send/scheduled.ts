@@ -1,5 +1,6 @@
 import { argument, page, required, timeAhead } from '../../arguments.ts';
 import { group } from '../../command.ts';
+import { say } from '../../language.ts';
 import { row } from '../../row.ts';
 
 const number = () => argument('<id>', 'number of the push in the list');
@@ -19,12 +20,12 @@ export const scheduledCommands = [
     operation: 'moveScheduledAppPush',
     path: { id: number() },
     body: { push_time: required(timeAhead('--at <time>', 'time of sending (ISO 8601, or +10m)')) },
-    show: (_reply, given) => `Scheduled push ${given.id} is sent at ${given.push_time}.`,
+    show: (_reply, { id, push_time: time }) => say('Scheduled push {id} is sent at {time}.', { id, time }),
   }),
   row('scheduled cancel', 'cancel the push with this number', {
     example: 'scheduled cancel 7',
     operation: 'cancelScheduledAppPush',
     path: { id: number() },
-    show: (_reply, given) => `Scheduled push ${given.id} is cancelled.`,
+    show: (_reply, { id }) => say('Scheduled push {id} is cancelled.', { id }),
   }),
 ];

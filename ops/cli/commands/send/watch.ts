@@ -1,4 +1,5 @@
 import { type Clock, sleep } from '../../../../shared/clock.ts';
+import { say } from '../../language.ts';
 import { ProgressBar } from '../../progress-bar.ts';
 import { isOpen, type PushRecord, settledOf } from './result.ts';
 
@@ -56,7 +57,10 @@ class ProgressLines {
     if (!isNew && nowMs - this.#lastAtMs < lineEveryMs) return;
     this.#lastAtMs = nowMs;
     this.#lastHint = hint;
-    const progress = `${settledOf(record)} of ${record.devices} done`;
+    const progress = say('{settled} of {devices} done', {
+      settled: settledOf(record),
+      devices: record.devices,
+    });
     process.stderr.write(`${[progress, ...(hint === '' ? [] : [hint])].join('; ')}\n`);
   }
 }
@@ -70,7 +74,7 @@ function hintOf(record: PushRecord): string {
   if (errors !== '') return errors;
   const open = devices - settledOf(record);
   return quietWaits > 0 && open > 0 && open <= quietWaits
-    ? `${open} wait for the end of quiet hours, which the push does without this command too`
+    ? say('{n} wait for the end of quiet hours, which the push does without this command too', { n: open })
     : '';
 }
 
@@ -96,7 +100,8 @@ class PushBar {
     const elapsedMs = Math.max(this.#clock.monotonicMs() - this.#startedAtMs, 1);
     const perSecond = Math.round((settled * 1000) / elapsedMs);
     const hint = hintOf(record);
-    this.#text = `${settled} of ${devices} | ${perSecond} per second${hint === '' ? '' : ` | ${hint}`}`;
+    const progress = say('{settled} of {devices} | {perSecond} per second', { settled, devices, perSecond });
+    this.#text = [progress, ...(hint === '' ? [] : [hint])].join(' | ');
     this.#bar ??= new ProgressBar({
       stream: process.stderr,
       marks: ['█', '░'],

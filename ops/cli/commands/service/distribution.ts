@@ -9,10 +9,11 @@ import {
 } from '../../../../shared/db/sharding.ts';
 import { insertCommand } from '../../../../shared/db/tables/console.ts';
 import { pendingChanges } from '../../../../shared/queue/migrate.ts';
+import { type English, say, translated, words } from '../../language.ts';
 import { CommandFailure, type Report } from '../../report.ts';
 
 /** What nobody can take back. */
-const warnings = [
+const warnings: readonly English[] = [
   'There is no way back but a dump and a restore: Citus does not undo it for tables with identity columns.',
   'The number of shards (citus.shard_count) is final for the same reason.',
   'Stop all apis and dispatchers first: it copies all rows, in one transaction, while nobody can read or write them.',
@@ -32,21 +33,25 @@ export async function distribute(databaseUrl: string, { isPlan }: { isPlan: bool
   try {
     const pending = await pendingChanges(databaseUrl);
     if (pending.length > 0)
-      throw new CommandFailure('Run `carillon migrate` first: the database is not up to date.');
+      throw new CommandFailure(say('Run `carillon migrate` first: the database is not up to date.'));
     await requireCitus(db);
     const { tables, keys } = await readDistribution(db);
     const planned = placingStatements({ tables, keys });
-    if (planned.length === 0) return { document: { statements: [] }, text: 'All tables are spread already.' };
+    if (planned.length === 0)
+      return { document: { statements: [] }, text: say('All tables are spread already.') };
     if (!isPlan) {
       const statements = await db.transaction(async (tx) => {
         const placed = await placeTables(tx);
         await insertCommand(tx, distributed(placed.length));
         return placed;
       });
-      return { document: { statements }, text: `${statements.join('\n')}\nAll tables are spread.` };
+      return { document: { statements }, text: `${statements.join('\n')}\n${say('All tables are spread.')}` };
     }
     const document = { statements: planned, warnings, tables };
-    return { document, text: [...warnings, '', ...tables.map(describe), '', ...planned].join('\n') };
+    return {
+      document,
+      text: [...words(...warnings), '', ...tables.map(describe), '', ...planned].join('\n'),
+    };
   } finally {
     await db.close();
   }
@@ -61,19 +66,23 @@ const distributed = (statements: number) => ({
 async function requireCitus(db: Database): Promise<void> {
   if ((await citusVersion(db)) === undefined)
     throw new CommandFailure(
-      'The database has no extension citus: install it on all servers, then run CREATE EXTENSION citus.',
+      say('The database has no extension citus: install it on all servers, then run CREATE EXTENSION citus.'),
     );
   if ((await countShardServers(db)) === 0)
-    throw new CommandFailure('No server takes shards: add the workers with citus_add_node.');
+    throw new CommandFailure(say('No server takes shards: add the workers with citus_add_node.'));
 }
 
-const places: Readonly<Record<PlacedTable['placement'], string>> = {
+const places: Readonly<Record<PlacedTable['placement'], English>> = {
   byApp: 'by app_id',
   everywhere: 'on every server',
   coordinator: 'on the coordinator',
 };
 
 function describe({ name, placement, isPlaced, rows, bytes }: PlacedTable): string {
-  const done = isPlaced ? ' (is so already)' : '';
-  return `${name}: ${places[placement]}${done}, about ${rows.toLocaleString('en')} rows, ${(bytes / 1e6).toFixed(1)} MB`;
+  const done = isPlaced ? ` ${say('(is so already)')}` : '';
+  const size = say('about {rows} rows, {megabytes} MB', {
+    rows: rows.toLocaleString('en'),
+    megabytes: (bytes / 1e6).toFixed(1),
+  });
+  return `${name}: ${translated(places[placement])}${done}, ${size}`;
 }

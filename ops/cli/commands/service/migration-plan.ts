@@ -4,6 +4,7 @@ import {
   planMigrations,
 } from '../../../../shared/db/schema/plan.ts';
 import { pendingQueues } from '../../../../shared/queue/migrate.ts';
+import { type English, say, translated } from '../../language.ts';
 import type { Report } from '../../report.ts';
 
 const shownLetters = 90;
@@ -15,12 +16,12 @@ export async function reportPlan(databaseUrl: string): Promise<Report> {
   const lines = [...migrations.flatMap(describe), ...queues];
   return {
     document: { migrations, queues },
-    text: lines.length > 0 ? lines.join('\n') : 'The database is up to date.',
+    text: lines.length > 0 ? lines.join('\n') : say('The database is up to date.'),
   };
 }
 
 function describe({ name, isConcurrent, statements }: PlannedMigration): string[] {
-  const mode = isConcurrent ? 'outside of a transaction' : 'in one transaction';
+  const mode = say(isConcurrent ? 'outside of a transaction' : 'in one transaction');
   return [
     `${name} (${mode})`,
     ...statements.flatMap((one) => [`  ${shorten(one.statement)}`, `    ${effectText(one)}`]),
@@ -34,10 +35,10 @@ const works = {
   scan: 'reads the whole table',
   rows: 'writes rows of the table',
   rewrite: 'writes the whole table again, with its indexes',
-} as const;
+} as const satisfies Readonly<Record<PlannedStatement['cost'], English>>;
 
 /** What callers notice of a lock while it is held. */
-const effects: Readonly<Record<PlannedStatement['lock'], string>> = {
+const effects: Readonly<Record<PlannedStatement['lock'], English>> = {
   none: 'nobody waits',
   'ROW EXCLUSIVE': 'nobody waits, apart from writers of the same rows',
   'SHARE UPDATE EXCLUSIVE': 'nobody waits',
@@ -47,10 +48,14 @@ const effects: Readonly<Record<PlannedStatement['lock'], string>> = {
 };
 
 function effectText({ table, lock, cost, rows, bytes }: PlannedStatement): string {
-  if (table === undefined) return `no lock on a table with data: ${works.catalogue}`;
+  if (table === undefined)
+    return say('no lock on a table with data: {work}', { work: translated(works.catalogue) });
   const size =
-    rows === undefined || bytes === undefined ? '' : ` (about ${count(rows)} rows, ${bytesText(bytes)})`;
-  return `${lock} on ${table}${size}: ${works[cost]}; ${effects[lock]}`;
+    rows === undefined || bytes === undefined
+      ? ''
+      : ` ${say('(about {rows} rows, {size})', { rows: count(rows), size: bytesText(bytes) })}`;
+  const work = `${translated(works[cost])}; ${translated(effects[lock])}`;
+  return say('{lock} on {table}: {work}', { lock, table: `${table}${size}`, work });
 }
 
 const count = (rows: number) => Math.round(rows).toLocaleString('en');

@@ -11,10 +11,10 @@ import type {
 import { readRunInfo } from '../../../local/run-info.ts';
 import { flag, optional, rest } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
+import { recognised, say } from '../../language.ts';
 import { type AddCommand, CommandFailure, type Report } from '../../report.ts';
 
 const benchPath = '../../../bench/main.ts';
-const upToDate = 'The database is up to date.';
 
 /**
  * Commands that start processes. Each loads its modules when it runs, so that other commands start
@@ -97,7 +97,7 @@ async function startUp(isJson: boolean): Promise<undefined> {
 }
 
 async function refuseBench(): Promise<undefined> {
-  throw new CommandFailure('Benchmarks are in the repository: run `npm run bench` in a clone of it.');
+  throw new CommandFailure(say('Benchmarks are in the repository: run `npm run bench` in a clone of it.'));
 }
 
 async function runBench(name: string | undefined, args: string[], isJson: boolean): Promise<undefined> {
@@ -114,15 +114,18 @@ async function runMigrations(options: { plan?: boolean; distribute?: boolean }):
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
-      'There is no database: set DATABASE_URL (`npm start` brings a database of its own and migrates it).',
+      say(
+        'There is no database: set DATABASE_URL (`npm start` brings a database of its own and migrates it).',
+      ),
     );
   if (options.distribute === true)
     return (await import('./distribution.ts')).distribute(databaseUrl, { isPlan: options.plan === true });
   if (options.plan === true) return (await import('./migration-plan.ts')).reportPlan(databaseUrl);
   const { migrate } = await import('../../../../shared/queue/migrate.ts');
-  const onWait = (reason: string) => void process.stderr.write(`carillon: waiting: ${reason}\n`);
+  const onWait = (reason: string) =>
+    void process.stderr.write(`carillon: ${say('waiting: {reason}', { reason: recognised(reason) })}\n`);
   const ran = await migrate(databaseUrl, { onWait });
-  return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : upToDate };
+  return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : say('The database is up to date.') };
 }
 
 /** Starts an api or a dispatcher in this process, so that the command line shows its name. */
@@ -144,6 +147,8 @@ async function runConsoleBuild(): Promise<Report> {
   const built = await buildConsoleSomewhere(resolve(readLocalConfig().dataDir)).catch((error: unknown) => {
     throw new CommandFailure(error instanceof Error ? error.message : String(error));
   });
-  const text = built.isNew ? `The console is built: ${built.folder}` : 'The console is up to date.';
+  const text = built.isNew
+    ? say('The console is built: {folder}', { folder: built.folder })
+    : say('The console is up to date.');
   return { document: built, text };
 }

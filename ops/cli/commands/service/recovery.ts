@@ -7,6 +7,7 @@ import type { holdRestored as HoldRestored, restore as Restore } from '../../../
 import { readRunInfo } from '../../../local/run-info.ts';
 import { argument, flag, optional, timeBefore } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { say } from '../../language.ts';
 import { CommandFailure, type Report, UsageError } from '../../report.ts';
 
 /** `carillon backup` and `restore`. */
@@ -28,8 +29,7 @@ export const recoveryCommands = [
   ),
   command(
     'restore',
-    'put a backup in the place of the embedded database and hold what may have been sent since; without a folder, hold it ' +
-      'in a database that was restored with the tools of its server',
+    'put a backup in the place of the embedded database and hold what may have been sent since; without a folder, hold it in a database that was restored with the tools of its server',
     {
       example: 'restore ./backups/monday --as-of 2025-01-31T12:00Z',
       takes: {
@@ -61,16 +61,21 @@ async function runBackup(folder: string, options: { withoutSecrets?: boolean }):
   const { databaseUrl } = await readRunInfo(dataDir);
   if (databaseUrl === undefined)
     throw new CommandFailure(
-      'No service with an embedded database runs in this data directory. Start it, or copy the directory while it is stopped; ' +
-        'a database of your own is backed up with the tools of its server (docs/backup.md).',
+      say(
+        'No service with an embedded database runs in this data directory. Start it, or copy the directory while it is stopped; a database of your own is backed up with the tools of its server (docs/backup.md).',
+      ),
     );
   const { backUp } = await load('../../../local/recovery/backup.ts', backupModule);
   const isWithoutSecrets = options.withoutSecrets === true;
   const backup = await asCommandFailure(() => backUp({ databaseUrl, dataDir, folder, isWithoutSecrets }));
   const megabytes = Math.ceil(backup.bytes / 1_000_000);
   const secrets = isWithoutSecrets
-    ? 'Keep the file `secret` of the data directory elsewhere: without it credentials, sessions and codes are lost.'
-    : 'It holds the secret that encrypts credentials and codes: keep it as closed as the data directory.';
+    ? say(
+        'Keep the file `secret` of the data directory elsewhere: without it credentials, sessions and codes are lost.',
+      )
+    : say(
+        'It holds the secret that encrypts credentials and codes: keep it as closed as the data directory.',
+      );
   return { document: backup, text: `${backup.path} (${megabytes} MB)\n${secrets}` };
 }
 
@@ -80,17 +85,20 @@ async function runRestore(folder: string | undefined, asOf: Date | undefined): P
   if (folder !== undefined) {
     if (databaseUrl !== undefined)
       throw new UsageError(
-        'A folder is for the embedded database: unset DATABASE_URL, or leave the folder out',
+        say('A folder is for the embedded database: unset DATABASE_URL, or leave the folder out'),
       );
     const restored = await asCommandFailure(() => restore(folder, dataDir, asOf));
-    const previous = restored.previous === null ? [] : [`The database before is in ${restored.previous}.`];
+    const previous =
+      restored.previous === null
+        ? []
+        : [say('The database before is in {folder}.', { folder: restored.previous })];
     return { document: restored, text: [...describe(restored.asOf, restored.held), ...previous].join('\n') };
   }
   if (asOf === undefined)
-    throw new UsageError('Without a folder, --as-of tells the time of the restored state');
+    throw new UsageError(say('Without a folder, --as-of tells the time of the restored state'));
   if (databaseUrl === undefined)
     throw new UsageError(
-      'DATABASE_URL names the database that was restored; the embedded one needs a folder',
+      say('DATABASE_URL names the database that was restored; the embedded one needs a folder'),
     );
   const held = await asCommandFailure(() => holdRestored(databaseUrl, asOf));
   return { document: { asOf, held, previous: null }, text: describe(asOf, held).join('\n') };
@@ -98,15 +106,23 @@ async function runRestore(folder: string | undefined, asOf: Date | undefined): P
 
 function describe(asOf: Date, { pushes, scheduled, messages, channelMessages }: HeldWork): string[] {
   return [
-    `The database has the state of ${asOf.toISOString()}. What may have been sent since then is held:`,
-    `  ${pushes} pushes that were waiting or being sent are paused`,
-    `  ${scheduled} scheduled pushes whose time has passed are paused`,
-    `  ${messages} mails and SMS older than ten minutes are not sent`,
-    `  ${channelMessages} messages for devices of the own channel, older than ten minutes, are not delivered`,
+    say('The database has the state of {time}. What may have been sent since then is held:', {
+      time: asOf.toISOString(),
+    }),
+    ...[
+      say('{n} pushes that were waiting or being sent are paused', { n: pushes }),
+      say('{n} scheduled pushes whose time has passed are paused', { n: scheduled }),
+      say('{n} mails and SMS older than ten minutes are not sent', { n: messages }),
+      say('{n} messages for devices of the own channel, older than ten minutes, are not delivered', {
+        n: channelMessages,
+      }),
+    ].map((line) => `  ${line}`),
     ...(pushes + scheduled === 0
       ? []
       : [
-          'Look at each paused push: `carillon resume` sends what is open in this state, `carillon cancel` ends it.',
+          say(
+            'Look at each paused push: `carillon resume` sends what is open in this state, `carillon cancel` ends it.',
+          ),
         ]),
   ];
 }

@@ -2,6 +2,7 @@ import { sleep } from '../../../../shared/clock.ts';
 import type { Call, Reply } from '../../../client/client.ts';
 import { flag } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
+import { type English, say, translated } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { row } from '../../row.ts';
 import { connect } from '../../service.ts';
@@ -49,7 +50,10 @@ async function untilDone(call: Call): Promise<State> {
     const { rotation } = reply;
     if (rotation?.state !== 'running') return reply;
     const { pass, changed, expected } = rotation;
-    const line = pass === 0 ? 'waits for a dispatcher' : `pass ${pass}: ${changed} of ${expected} values`;
+    const line =
+      pass === 0
+        ? say('waits for a dispatcher')
+        : say('pass {pass}: {changed} of {expected} values', { pass, changed, expected });
     if (line !== shown) process.stderr.write(`carillon: ${line}\n`);
     shown = line;
     await sleep(pollMs);
@@ -66,14 +70,15 @@ function describe(state: State): string {
 function countsOf({ keys, other }: State): string {
   const groups = [...keys.map(({ values }) => values ?? {}), other ?? {}];
   const columns = [...new Set(groups.flatMap((values) => Object.keys(values)))].toSorted();
-  const headings = ['column', ...keys.map(({ id, isFirst }) => (isFirst ? `${id} (first)` : id)), 'other'];
+  const ids = keys.map(({ id, isFirst }) => (isFirst ? say('{id} (first)', { id }) : id));
+  const headings = [say('column'), ...ids, say('other')];
   return table(
     headings,
     columns.map((column) => [column, ...groups.map((values) => values[column] ?? 0)]),
   );
 }
 
-const problems: Record<string, string> = {
+const problems: Readonly<Record<string, English>> = {
   cannotRead: 'lacks the first key',
   encryptsOtherwise: 'encrypts under another key',
   unknown: 'is of an older version and does not say its keys',
@@ -83,15 +88,25 @@ function sentencesOf({ keys, left, rotation, mismatches }: State): string[] {
   const unreadable = Object.entries(rotation?.unreadable ?? {}).filter(([, values]) => values > 0);
   const removable = keys.filter(({ mayBeRemoved }) => mayBeRemoved).map(({ id }) => id);
   return [
-    ...mismatches.map(
-      ({ kind, host, pid, problem }) =>
-        `The ${kind} on ${host} (pid ${pid}) ${problems[problem] ?? problem}.`,
+    ...mismatches.map(({ kind, host, pid, problem }) =>
+      say('The {kind} on {host} (pid {pid}) {problem}.', {
+        ...{ kind, host, pid },
+        problem: translated(problems[problem] ?? problem),
+      }),
     ),
-    ...unreadable.map(([column, values]) => `No key of CARILLON_SECRET decrypts ${values} of ${column}.`),
-    ...(rotation?.state === 'running' ? ['The rotation runs.'] : []),
-    ...(left === null ? ['Nothing is counted yet.'] : [`${left} values are not under the first key.`]),
+    ...unreadable.map(([column, values]) =>
+      say('No key of CARILLON_SECRET decrypts {values} of {column}.', { values, column }),
+    ),
+    ...(rotation?.state === 'running' ? [say('The rotation runs.')] : []),
+    ...(left === null
+      ? [say('Nothing is counted yet.')]
+      : [say('{left} values are not under the first key.', { left })]),
     ...(removable.length > 0
-      ? [`Nothing needs ${removable.join(', ')}: remove it from CARILLON_SECRET; keep it with older backups.`]
+      ? [
+          say('Nothing needs {keys}: remove it from CARILLON_SECRET; keep it with older backups.', {
+            keys: removable.join(', '),
+          }),
+        ]
       : []),
   ];
 }

@@ -1,6 +1,6 @@
-import { displayName } from '../../../../shared/domain/labels.ts';
 import type { Reply } from '../../../client/client.ts';
 import { argument, choice, whole } from '../../arguments.ts';
+import { gatewayName, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
@@ -57,10 +57,10 @@ export const stateCommands = [
 function describe({ version, publicUrl, connectors }: Reply<'getMeta'>): string {
   const rows = connectors.map(({ id, wire, credentials }) => [
     id,
-    displayName(id),
+    gatewayName(id),
     wire.join(' '),
-    credentials === null ? '-' : 'yes',
+    credentials === null ? '-' : say('yes'),
   ]);
-  const headings = ['connector', 'gateway', 'vendor in installations', 'takes credentials'];
-  return `Carillon ${version} at ${publicUrl}\n\n${table(headings, rows)}`;
+  const headings = words('connector', 'gateway', 'vendor in installations', 'takes credentials');
+  return `${say('Carillon {version} at {url}', { version, url: publicUrl })}\n\n${table(headings, rows)}`;
 }

@@ -17,6 +17,7 @@ import { command, group } from '../../command.ts';
 import { confirm } from '../../confirm.ts';
 import { parsePairs } from '../../input.ts';
 import { parseAppId, readProvidedKeys } from '../../keys-file.ts';
+import { say } from '../../language.ts';
 import { type Report, UsageError } from '../../report.ts';
 import { type Columns, listed, row } from '../../row.ts';
 import { connect } from '../../service.ts';
@@ -76,7 +77,7 @@ export const appCommands = [
     path: { appId: argument('<appId>'), key: oneOf('<key>', keyNames) },
     body: { graceSeconds: withDefault(whole('--grace <seconds>', 'how long the old key stays valid'), 3600) },
     show: ({ value, oldValidUntil }, { key }) =>
-      `${key}: ${value}\n${oldValidUntil === null ? 'The old one is refused.' : `The old one is valid until ${oldValidUntil}.`}`,
+      `${key}: ${value}\n${oldValidUntil === null ? say('The old one is refused.') : say('The old one is valid until {time}.', { time: oldValidUntil })}`,
   }),
   command('app delete', 'delete an application with all its data', {
     example: 'app delete wHx47FrDSrY1GzAzkZtSHtOx --yes',
@@ -118,7 +119,7 @@ function describeList(reply: Reply<'listApps'>): string {
 
 async function set({ appId, pairs }: Values<typeof setOptions>): Promise<Report> {
   const { name, ...options } = Object.fromEntries(parsePairs(pairs));
-  if (name === '') throw new UsageError('name expects a text');
+  if (name === '') throw new UsageError(say('name expects a text'));
   const body = asUnchecked({
     ...(name === undefined ? {} : { name: typeof name === 'string' ? name : JSON.stringify(name) }),
     ...(Object.keys(options).length > 0 ? { options } : {}),
@@ -129,24 +130,25 @@ async function set({ appId, pairs }: Values<typeof setOptions>): Promise<Report>
 
 /** Deletes an app. With `--json` there is no question. */
 async function remove(appId: string, isConfirmed: boolean): Promise<Report> {
-  if (!isConfirmed) await confirm(`Delete app ${appId} with its users, installations and pushes for good?`);
+  if (!isConfirmed)
+    await confirm(say('Delete app {appId} with its users, installations and pushes for good?', { appId }));
   const document = await (await connect()).call('deleteApp', { path: { appId }, body: { appId } });
-  return { document, text: `App ${appId} is deleted.` };
+  return { document, text: say('App {appId} is deleted.', { appId }) };
 }
 
 /** Describes an app: keys first, which only owners get, then every option. */
 function describe(app: Reply<'getApp'>): string {
   const rows = [
-    ['app id', app.appId],
-    ['app key', app.appKey],
-    ['master key', app.masterKey],
-    ['hook key', app.hookKey],
-    ['edition', app.edition],
-    ['plan', app.plan],
+    [say('app id'), app.appId],
+    [say('app key'), app.appKey],
+    [say('master key'), app.masterKey],
+    [say('hook key'), app.hookKey],
+    [say('edition'), app.edition],
+    [say('plan'), app.plan],
     ...Object.entries(app.options).map(([key, value]) => [key, JSON.stringify(value)]),
   ];
   return table(
-    ['name', app.name],
+    [say('name'), app.name],
     rows.map(([member = '', value = '-']) => [member, value]),
   );
 }

@@ -1,6 +1,7 @@
 import type { Reply } from '../../../client/client.ts';
 import { app, argument, choice, flag, required, rest, text } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { language, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
@@ -75,10 +76,13 @@ const marks = { done: 'x', todo: ' ', check: '?' } as const;
 function describe({ devices, users, days, steps }: Reply<'getMoveIn'>): string {
   const rows = days.map(({ day, moved, registered }) => [day, moved, registered]);
   return [
-    `${devices.imported} devices were imported, ${devices.seen} of them have called since; ${devices.registered} registered here; ${users} users.`,
-    ...(days.length === 0 ? [] : ['', table(['called last (UTC)', 'moved', 'new'], rows)]),
+    say(
+      '{imported} devices were imported, {seen} of them have called since; {registered} registered here; {users} users.',
+      { ...devices, users },
+    ),
+    ...(days.length === 0 ? [] : ['', table(words('called last (UTC)', 'moved', 'new'), rows)]),
     '',
-    'Steps ([x] done, [ ] to do, [?] to be checked by you):',
-    ...steps.map(({ state, en }) => `[${marks[state]}] ${en}`),
+    say('Steps ([x] done, [ ] to do, [?] to be checked by you):'),
+    ...steps.map((step) => `[${marks[step.state]}] ${step[language()]}`),
   ].join('\n');
 }

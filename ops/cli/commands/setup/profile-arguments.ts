@@ -6,6 +6,7 @@ import {
 } from '../../../../shared/domain/labels.ts';
 import { asUnchecked, type Unchecked } from '../../../client/client.ts';
 import { argument, list, parsedArgument, text, type Values, withDefault } from '../../arguments.ts';
+import { say } from '../../language.ts';
 import { UsageError } from '../../report.ts';
 
 /** The argument with the connector, by its id or its display name. */
@@ -48,5 +49,5 @@ export function connectorOf(name: string): ConnectorId {
   const connector = findConnector(name);
   if (connector && profileConnectorIds.some((id) => id === connector)) return connector;
   const known = profileConnectorIds.map((id) => `${id} (${brandOf(id)})`).join(', ');
-  throw new UsageError(`there is no gateway of that name: expected one of ${known}`);
+  throw new UsageError(say('there is no gateway of that name: expected one of {known}', { known }));
 }

@@ -1,6 +1,7 @@
 import type { Reply } from '../../../client/client.ts';
 import { argument, flag, rest, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
+import { say, words } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { row } from '../../row.ts';
 import { connect } from '../../service.ts';
@@ -57,13 +58,13 @@ async function stage(values: Values<typeof stageOptions>): Promise<Report> {
 
 function describe({ state, changedAt, reason, detail, ...counts }: Reply<'getProfileRotation'>): string {
   const rows = [
-    ['state', `${state} since ${changedAt}`],
-    ...(reason === null ? [] : [['reason', reason]]),
-    ...(detail === null ? [] : [['detail', detail]]),
-    ['batches', `${counts.batches} of ${counts.batchesSeen}`],
-    ['recipients', `${counts.accepted} of ${counts.asked} accepted, ${counts.enough} are enough`],
-    ['refused', String(counts.refused)],
-    ['worse', String(counts.worse)],
+    [say('state'), say('{state} since {time}', { state, time: changedAt })],
+    ...(reason === null ? [] : [[say('reason'), reason]]),
+    ...(detail === null ? [] : [[say('detail'), detail]]),
+    [say('batches'), say('{n} of {all}', { n: counts.batches, all: counts.batchesSeen })],
+    [say('recipients'), say('{accepted} of {asked} accepted, {enough} are enough', counts)],
+    [say('refused'), String(counts.refused)],
+    [say('worse'), String(counts.worse)],
   ];
-  return table(['member', 'value'], rows);
+  return table(words('member', 'value'), rows);
 }

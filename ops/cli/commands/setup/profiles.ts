@@ -1,9 +1,9 @@
-import { brandOf, type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
+import type { ConnectorId } from '../../../../shared/domain/labels.ts';
 import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
 import type { Reply } from '../../../client/client.ts';
 import { argument, optional, rest, type Values } from '../../arguments.ts';
 import { command } from '../../command.ts';
-import { language, ownText, reasonIn } from '../../language.ts';
+import { type English, gatewayName, language, reasonIn, say, words } from '../../language.ts';
 import { CommandFailure, type Report, type Shell } from '../../report.ts';
 import { type Given, row } from '../../row.ts';
 import { connect, type ServiceClient } from '../../service.ts';
@@ -28,7 +28,10 @@ const putOptions = {
 export const profileCommands = [
   // `profile help` explains credentials; the list of commands stays under --help.
   ({ program }: Shell) =>
-    void program.command('profile').description('credentials of push gateways').helpCommand(false),
+    void program
+      .command('profile')
+      .description('credentials of push gateways' satisfies English)
+      .helpCommand(false),
   command(
     'profile put',
     'store credentials: a JSON file, - for standard input, or files as the vendor hands them out (.p8, .p12, PEM, service account)',
@@ -50,7 +53,7 @@ export const profileCommands = [
     path: { appId: argument('<appId>') },
     columns: {
       connector: 'connector',
-      gateway: ({ connector }) => displayName(connector),
+      gateway: ({ connector }) => gatewayName(connector),
       name: 'name',
       updated: 'updatedAt',
       created: 'createdAt',
@@ -75,7 +78,11 @@ export const profileCommands = [
     operation: 'deleteProfile',
     path: profilePath(),
     show: (_reply, { connector = '', name }) =>
-      `Profile ${connector}/${name} (${displayName(connector)}) is deleted.`,
+      say('Profile {connector}/{name} ({gateway}) is deleted.', {
+        connector,
+        name,
+        gateway: gatewayName(connector),
+      }),
   }),
 ];
 
@@ -97,7 +104,11 @@ async function store({
   const path = { appId, connector, name };
   const document = await service.call('putProfile', { path, body: credentials });
   const lines = [
-    `Profile ${connector}/${name} (${brandOf(connector)}) is stored.`,
+    say('Profile {connector}/{name} ({gateway}) is stored.', {
+      connector,
+      name,
+      gateway: gatewayName(connector),
+    }),
     ...(await remarksOn(service, path)),
   ];
   return { document, text: lines.join('\n') };
@@ -112,9 +123,16 @@ async function remarksOn({ call }: ServiceClient, path: ProfilePath): Promise<st
     const { findings, meanings, kind, members, notAfter } = await call('getProfile', { path });
     return [
       ...(kind === 'certificate'
-        ? [`The certificate is for ${members.topic}, valid until ${notAfter}.`]
+        ? [
+            say('The certificate is for {topic}, valid until {time}.', {
+              topic: String(members.topic),
+              time: notAfter ?? '-',
+            }),
+          ]
         : []),
-      ...findings.map((finding, at) => ownText('warning', { warning: reasonIn(finding, meanings[at]) })),
+      ...findings.map((finding, at) =>
+        say('Warning: {warning}', { warning: reasonIn(finding, meanings[at]) }),
+      ),
     ];
   } catch (error) {
     if (error instanceof CommandFailure) return [];
@@ -132,7 +150,7 @@ function describeCheck(
   { connector = '' }: Given,
 ): string {
   const text = gave
-    ? textIn(language(), 'profileCheck', gave, () => displayName(connector))
+    ? textIn(language(), 'profileCheck', gave, () => gatewayName(connector))
     : reasonIn(sentence, meaning);
   return `${text} (${tookMs} ms)`;
 }
@@ -140,15 +158,15 @@ function describeCheck(
 function describe(reply: Reply<'getProfile'>): string {
   const { kind, members, secrets, notAfter, devices, findings, meanings } = reply;
   const rows = [
-    ['kind', kind],
+    [say('kind'), kind],
     ...Object.entries(members).map(([member, value]) => [
       member,
       typeof value === 'string' ? value : JSON.stringify(value),
     ]),
     ...Object.entries(secrets).map(([member, { sha256 }]) => [member, `sha256 ${sha256}`]),
-    ['expires', notAfter ?? '-'],
-    ['devices', String(devices)],
-    ...findings.map((finding, at) => ['problem', reasonIn(finding, meanings[at])]),
+    [say('expires'), notAfter ?? '-'],
+    [say('devices'), String(devices)],
+    ...findings.map((finding, at) => [say('problem'), reasonIn(finding, meanings[at])]),
   ];
-  return table(['member', 'value'], rows);
+  return table(words('member', 'value'), rows);
 }

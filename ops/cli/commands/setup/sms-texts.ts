@@ -1,10 +1,11 @@
 import { argument, choice, withDefault } from '../../arguments.ts';
 import { group } from '../../command.ts';
+import { say } from '../../language.ts';
 import { row } from '../../row.ts';
 
 const name = () => ({ name: argument('<name>') });
-const confirm = (given: Readonly<Record<string, string>>) => `Delete ${given.name}?`;
-const show = () => 'It is deleted.';
+const confirm = (given: Readonly<Record<string, string>>) => say('Delete {name}?', { name: given.name });
+const show = () => say('It is deleted.');
 
 /** `carillon sms-template …` and `sms-signature …`: texts of SMS messages and their approval. */
 export const smsTextCommands = [
