@@ -1,6 +1,6 @@
 /**
- * Process of the sandbox of `npm start`: gateways on loopback and simulated devices. Only the supervisor starts it; the
- * data directory holds its state, the keys that the gateways accept.
+ * Process of the sandbox of `npm start` and of benchmarks: gateways on loopback and simulated devices. Only a supervisor starts
+ * it; the data directory holds its state, the keys that the gateways accept.
  */
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -15,7 +15,12 @@ import { connectDevices, type SimulatedDevices } from './devices/devices.ts';
 
 process.title = 'carillon sandbox';
 
-const environment = z.object({ CARILLON_DATA_DIR: z.string(), LOG_LEVEL: z.string().default('info') });
+const environment = z.object({
+  CARILLON_DATA_DIR: z.string(),
+  LOG_LEVEL: z.string().default('info'),
+  /** `none` for benchmarks alone. */
+  SANDBOX_CHECKS: z.enum(['all', 'none']).default('all'),
+});
 
 const devicesCommand = z.object({
   devices: z.object({ apiUrl: z.string(), appId: z.string(), installationIds: z.array(z.string()) }),
@@ -26,7 +31,7 @@ const log = createLogger({ level: env.LOG_LEVEL, name: 'sandbox' });
 const stack = new ClosingStack(log);
 closeOnSignals({ log, stack });
 const secrets = await keepSandboxSecrets(join(env.CARILLON_DATA_DIR, 'sandbox.json'));
-const sandbox = await startGateways({ secrets });
+const sandbox = await startGateways({ secrets, checks: env.SANDBOX_CHECKS });
 stack.add('gateways', () => sandbox.close());
 const page = await startPage(sandbox.instances);
 stack.add('page', () => page.close());

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll } from 'vitest';
 import { type DispatcherOptions, type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { choosePort } from '../../ops/local/ports.ts';
-import type { ApnsGatewayOptions } from '../../ops/sandbox/apns/gateway.ts';
 import {
   type ApnsCredentials,
   type ApnsGateway,
+  type ApnsGatewayOptions,
   createApnsCredentials,
   startApnsGateway,
 } from '../../ops/sandbox/apns/server.ts';

@@ -5,12 +5,10 @@
 import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { z } from 'zod';
-import { HeaderDecoder } from '../../../connectors/http2/hpack/decoder.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 import { createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
-import { startQuickPeer } from '../http2/quick-peer.ts';
 import { Arrivals, numberOfToken, SeenNumbers } from './arrivals.ts';
 import { firstDevices, type Observation } from './gateway.ts';
 
@@ -42,34 +40,14 @@ function arrived(token: string): void {
   if (number <= firstDevices && !firstSeenMs.has(number)) firstSeenMs.set(number, atMs);
 }
 
-/**
- * Starts a gateway that reads only the path of each request, and accepts all. It counts a request at its headers: clients may
- * write the headers of many before their bodies.
- */
-function startQuickGateway(maxStreams: number) {
-  return startQuickPeer({ maxStreams }, () => {
-    const headers = new HeaderDecoder();
-    const onField = (name: string, value: string) => {
-      if (name === ':path') arrived(value);
-    };
-    return {
-      onHeaders: (bytes, start, end) => void headers.decode(bytes, start, end, onField),
-      onRequest: () => undefined,
-    };
-  });
-}
-
 const env = currentEnvironment();
-const maxStreams = Number(env.BENCH_STREAMS ?? 1000);
 const credentials = createApnsCredentials();
-const gateway =
-  env.BENCH_GATEWAY === 'quick'
-    ? await startQuickGateway(maxStreams)
-    : await startApnsGateway({
-        keys: [credentials],
-        maxStreams,
-        onRequest: ({ token }) => arrived(token),
-      });
+const gateway = await startApnsGateway({
+  keys: [credentials],
+  checks: env.BENCH_GATEWAY === 'quick' ? 'none' : 'all',
+  maxStreams: Number(env.BENCH_STREAMS ?? 1000),
+  onRequest: ({ token }) => arrived(token),
+});
 stack.add('apns gateway', () => gateway.close());
 
 function observe(): Observation {

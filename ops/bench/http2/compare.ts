@@ -5,11 +5,15 @@
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
 import type { Figure } from '../harness/figure.ts';
 import { isH2loadInstalled, runH2load } from './h2load.ts';
 import { type BodyKind, bodyKinds, type Measured, measured, sharedBody } from './shape.ts';
-import { sinkCounts, sinkReady } from './sink-protocol.ts';
+
+/** Messages of a sink: when it listens, and on request. */
+const sinkReady = z.object({ url: z.string(), ca: z.string() });
+const sinkCounts = z.object({ requests: z.number(), bodyBytes: z.number() });
 
 interface Contender {
   client: string;

@@ -2,19 +2,23 @@
  * Server for the compared clients. It counts requests, to check that all clients sent the same. Runs in its own process,
  * started by the benchmark with an IPC channel.
  */
-import { startQuickPeer } from './quick-peer.ts';
+import { listen } from '../../sandbox/kit/listen.ts';
+import { createUncheckedServer } from '../../sandbox/kit/unchecked.ts';
 
-const maxStreams = 1000;
 const counts = { requests: 0, bodyBytes: 0 };
 
-const { url, ca } = await startQuickPeer({ maxStreams }, () => ({
-  onBody(size) {
-    counts.bodyBytes += size;
-  },
-  onRequest() {
-    counts.requests += 1;
-  },
-}));
+const { authority, url } = await listen({}, (identity) =>
+  createUncheckedServer(identity, {
+    maxStreams: 1000,
+    successes: [],
+    onBody(bytes) {
+      counts.bodyBytes += bytes;
+    },
+    onRequest() {
+      counts.requests += 1;
+    },
+  }),
+);
 process.on('message', () => process.send?.(counts));
 process.on('disconnect', () => process.exit(0));
-process.send?.({ url, ca });
+process.send?.({ url, ca: authority.certificate });

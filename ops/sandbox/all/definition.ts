@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { ConnectorId } from '../../../shared/domain/labels.ts';
-import type { SandboxGateway, SandboxOptions } from '../http/gateway.ts';
+import type { SandboxGateway } from '../http/server.ts';
 import type { CertificateAuthority } from '../kit/certificates.ts';
+import type { SandboxOptions } from '../kit/gateway.ts';
 import type { GatewayControl } from './instance.ts';
 
 /** Gateway of one connector, for a sandbox that starts all of them. */

@@ -20,19 +20,22 @@ export interface StartOptions {
   firstPort?: number;
   /** Number of recent requests that each gateway keeps with their bodies. */
   keptRequests?: number;
+  /** `none`: the gateways check nothing (README.md#without-checks). */
+  checks?: 'all' | 'none';
 }
 
 /** Starts one gateway for each connector; resolves when all listen. */
 export async function startGateways(options: StartOptions = {}): Promise<Sandbox> {
   const secrets = options.secrets ?? (await createSandboxSecrets());
   const authority = await openCertificateAuthority(secrets.authority);
-  const { firstPort, host = '127.0.0.1', keptRequests } = options;
+  const { checks = 'all', firstPort, host = '127.0.0.1', keptRequests } = options;
   const instances: GatewayInstance[] = [];
   const close = async () => void (await Promise.all(instances.map((instance) => instance.close())));
   try {
     for (const [i, definition] of definitions.entries()) {
       const own: InstanceOptions = {
         authority,
+        checks,
         host,
         ...(keptRequests === undefined ? {} : { keptRequests }),
         ...(firstPort === undefined ? {} : { port: firstPort + i }),

@@ -4,7 +4,7 @@ import {
   type ServerHttp2Stream,
   type ServerStreamResponseOptions,
 } from 'node:http2';
-import type { Misbehaviour } from './misbehaviour.ts';
+import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
 import type { SessionState } from './session.ts';
 import type { Refusal } from './tokens.ts';
 
@@ -22,7 +22,7 @@ export interface Answer extends Refusal {
   timestampMs?: number;
   retryAfter?: string;
   /** Body in place of the JSON with the reason. */
-  page?: string;
+  body?: unknown;
 }
 
 // APNs sends no `date` header; the types of Node do not have the option.
@@ -38,14 +38,13 @@ export function respond({ state, stream, headers }: ReceivedRequest, answer: Ans
     stream.respond({ ':status': 200, 'apns-id': id }, withoutBody);
     return;
   }
-  const { status, reason, timestampMs, retryAfter, page } = answer;
+  const { status, reason, timestampMs, retryAfter } = answer;
+  const { body = timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs } } = answer;
   stream.respond(
     { ':status': status, 'apns-id': id, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) },
     withoutDate,
   );
-  stream.end(
-    page ?? JSON.stringify(timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs }),
-  );
+  stream.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
 /** Delays the response, breaks it off, or sends none. */
@@ -55,15 +54,15 @@ export function disruptResponse(
   answer: Answer | undefined,
 ): void {
   const { state, stream } = received;
-  if (misbehaviour.kind === 'slow') {
-    setTimeout(() => respond(received, answer), misbehaviour.delayMs);
-    return;
-  }
-  stream.once('close', () => {
-    state.open -= 1;
+  if (misbehaviour.kind !== 'slow')
+    stream.once('close', () => {
+      state.open -= 1;
+    });
+  disrupt(misbehaviour, {
+    send: () => respond(received, answer),
+    reset: (code = constants.NGHTTP2_INTERNAL_ERROR) => stream.close(code),
+    disconnect: () => state.session.socket.destroy(),
   });
-  if (misbehaviour.kind === 'reset') stream.close(misbehaviour.code ?? constants.NGHTTP2_INTERNAL_ERROR);
-  if (misbehaviour.kind === 'disconnect') state.session.socket.destroy();
 }
 
 /** Returns the debug data of a GOAWAY, where APNs puts the reason (protocol/apns.md#answers). */

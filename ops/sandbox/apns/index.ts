@@ -1,6 +1,5 @@
 import { defineGateway } from '../all/definition.ts';
-import type { ApnsCredentials } from './credentials.ts';
-import type { ApnsGateway } from './gateway.ts';
+import type { ApnsCredentials, ApnsGateway } from './server.ts';
 
 export const definition = defineGateway<ApnsCredentials, ApnsGateway>({
   connector: 'apns',

@@ -53,7 +53,8 @@ const refusals = {
   tooLarge: refusal(413, 'PayloadTooLarge'),
 } as const;
 
-const pathPrefix = '/3/device/';
+/** Path of a request without its device token. */
+export const pathPrefix = '/3/device/';
 const tokenForm = /^[0-9a-fA-F]{64,200}$/;
 const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 

@@ -2,7 +2,6 @@
  * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with configurable
  * misbehaviour. Tests, benchmarks and `npm start` use it.
  */
-import { once } from 'node:events';
 import {
   constants,
   createSecureServer,
@@ -11,139 +10,109 @@ import {
   type ServerHttp2Session,
   type ServerHttp2Stream,
 } from 'node:http2';
-import type { Socket } from 'node:net';
-import { type Clock, systemClock } from '../../../shared/clock.ts';
-import { type CertificateAuthority, openCertificateAuthority } from '../kit/certificates.ts';
-import { Misbehaviours } from '../kit/misbehaviour.ts';
+import { LoopbackGateway, type SandboxOptions } from '../kit/gateway.ts';
+import type { Identity } from '../kit/listen.ts';
 import { type Answer, disruptResponse, goawayData, type ReceivedRequest, respond } from './answers.ts';
-import type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';
-import { Ledger, type SeenRequest } from './ledger.ts';
-import { type Misbehaviour, matches } from './misbehaviour.ts';
-import { checkHeaders, checkPayload, checkTopic, deviceTokenOf } from './rules.ts';
+import { checkHeaders, checkPayload, checkTopic, deviceTokenOf, pathPrefix } from './rules.ts';
 import { createSessionState, recordToken, type SessionState, setLimit } from './session.ts';
-import { type Refusal, TokenVerifier } from './tokens.ts';
+import { type ApnsKey, type Refusal, TokenVerifier } from './tokens.ts';
 
+export type { Misbehaviour } from '../kit/misbehaviour.ts';
 export { type ApnsCredentials, createApnsCredentials } from './credentials.ts';
-export type { ApnsGateway, ApnsGatewayOptions } from './gateway.ts';
-export type { SeenRequest } from './ledger.ts';
-export type { Misbehaviour } from './misbehaviour.ts';
 
-/** Starts the gateway; resolves when it listens. */
-export async function startApnsGateway(options: ApnsGatewayOptions = {}): Promise<ApnsGateway> {
-  const authority = options.authority ?? (await openCertificateAuthority());
-  const { certificate, privateKey } = options.server ?? (await authority.issueServer());
-  const server = createSecureServer({
-    cert: certificate,
-    key: privateKey,
-    ca: authority.certificate,
-    // Both kinds of authentication use the same port; requests without either are refused.
-    requestCert: true,
-    rejectUnauthorized: false,
-    allowHTTP1: false,
-    // A client may use the previous limit until it has received a lower one; its refused streams are not a flood.
-    maxSessionInvalidFrames: 1_000_000,
-    maxSessionRejectedStreams: 1_000_000,
-    settings: { maxConcurrentStreams: options.keys === undefined ? (options.maxStreams ?? 1000) : 1 },
-  });
-  server.listen(options.port ?? 0, options.host ?? '127.0.0.1');
-  await once(server, 'listening');
-  return new LoopbackApns(server, authority, options);
+export interface ApnsGatewayOptions extends SandboxOptions {
+  /** Provider keys that it accepts, such as those of `createApnsCredentials()`. */
+  keys?: readonly ApnsKey[];
+  /** Lowers the limit to 1 after a refused device token, until the next success (protocol/apns.md#connections). */
+  isStrictAfterRefusal?: boolean;
+  /**
+   * Receives each request, which is then not recorded: for tests with very many devices. Without checks a request has only its
+   * device token.
+   */
+  onRequest?: (request: SeenRequest) => void;
 }
 
-class LoopbackApns implements ApnsGateway {
-  readonly url: string;
-  readonly ca: string;
-  readonly authority: CertificateAuthority;
+/** One processed request. */
+export interface SeenRequest {
+  token: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  status: number;
+  reason: string;
+  /** Number of its connection, from 1. */
+  connection: number;
+  /** Time of processing on the monotonic clock. */
+  atMs: number;
+}
+
+const emptyBody = Buffer.alloc(0);
+/** Request of which only the device token was read. */
+const uncheckedRequest = { headers: {}, body: emptyBody, status: 200, reason: '', connection: 0, atMs: 0 };
+
+/** Starts the gateway; resolves when it listens. */
+export const startApnsGateway = (options: ApnsGatewayOptions = {}): Promise<ApnsGateway> =>
+  new ApnsGateway(options).open();
+
+/** APNs. Refused streams and those above the last id of a GOAWAY do not count as processed. */
+export class ApnsGateway extends LoopbackGateway<SeenRequest> {
+  /** Device token → since when it is invalid (epoch milliseconds). The response is 410 Unregistered. */
   readonly deadTokens = new Map<string, number>();
+  /** Device tokens with the response 400 BadDeviceToken. */
   readonly badTokens = new Set<string>();
+  /** Device token → its only topic; for other topics the response is DeviceTokenNotForTopic. */
   readonly tokenTopics = new Map<string, string>();
+  /** Maximum number of open requests on one connection, before and after it was trusted. */
   readonly peakStreams = { untrusted: 0, trusted: 0 };
+  /** Protocol errors that ended connections; a client that exceeds the stream limit causes one. */
   readonly protocolErrors: string[] = [];
-  connections = 0;
-  readonly #server: Http2SecureServer;
+  protected readonly successes = [{ path: '' }];
+  protected readonly maxStreams: number;
+  protected override readonly onPath: ((path: string) => void) | undefined;
+  readonly #options: ApnsGatewayOptions;
   readonly #verifier: TokenVerifier;
-  readonly #ledger: Ledger;
-  readonly #misbehaviours = new Misbehaviours<Misbehaviour, string>(matches);
-  readonly #sockets = new Set<Socket>();
   readonly #sessions = new Map<ServerHttp2Session, SessionState>();
-  readonly #clock: Clock;
-  readonly #maxStreams: number;
-  readonly #isStrictAfterRefusal: boolean;
-  #lastGoodBody: Buffer = Buffer.alloc(0);
+  #lastGoodBody: Buffer = emptyBody;
 
-  constructor(server: Http2SecureServer, authority: CertificateAuthority, options: ApnsGatewayOptions) {
-    const address = server.address();
-    const port = typeof address === 'object' && address !== null ? address.port : 0;
-    this.url = `https://${options.host ?? '127.0.0.1'}:${port}`;
-    this.ca = authority.certificate;
-    this.authority = authority;
-    this.#server = server;
-    this.#verifier = new TokenVerifier(options.keys ?? []);
-    this.#ledger = new Ledger(options.onRequest, options.keptRequests);
-    this.#clock = options.clock ?? systemClock;
-    this.#maxStreams = options.maxStreams ?? 1000;
-    this.#isStrictAfterRefusal = options.isStrictAfterRefusal ?? false;
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket);
-      socket.once('close', () => this.#sockets.delete(socket));
-    });
-    server.on('session', (session) => this.#onSession(session));
-    // The client reports a failed handshake.
-    server.on('tlsClientError', () => undefined);
-  }
-
-  get total(): number {
-    return this.#ledger.total;
-  }
-
-  get accepted(): number {
-    return this.#ledger.accepted;
-  }
-
-  get distinct(): number {
-    return this.#ledger.distinct;
-  }
-
-  get requests(): SeenRequest[] {
-    return this.#ledger.requests;
-  }
-
-  seen(token: string): number {
-    return this.#ledger.seen(token);
+  constructor(options: ApnsGatewayOptions) {
+    super(options);
+    const { keys = [], maxStreams = 1000, onRequest } = options;
+    this.#options = options;
+    this.#verifier = new TokenVerifier(keys);
+    this.maxStreams = maxStreams;
+    this.onPath =
+      onRequest && ((path) => onRequest({ ...uncheckedRequest, token: path.slice(pathPrefix.length) }));
   }
 
   refusals(reason: string): number {
-    return this.#ledger.byReason.get(reason) ?? 0;
+    return this.ledger.refusals(reason);
   }
 
-  misbehave(what: Misbehaviour): void {
-    this.#misbehaviours.add(what);
-  }
-
-  behave(): void {
-    this.#misbehaviours.clear();
-  }
-
+  /** Sends GOAWAY on every connection; requests in flight still get a response. */
   goaway(reason?: string): void {
     for (const session of this.#sessions.keys())
       session.goaway(constants.NGHTTP2_NO_ERROR, 0, goawayData(reason));
   }
 
-  waitFor(total: number): Promise<void> {
-    return this.#ledger.waitFor(total);
-  }
-
-  forget(): void {
-    this.#ledger.forget();
-  }
-
-  async close(): Promise<void> {
-    const closed = once(this.#server, 'close');
-    this.#server.close();
+  override async close(): Promise<void> {
     for (const session of this.#sessions.keys()) session.destroy();
-    // A killed peer can leave a socket without a session.
-    for (const socket of this.#sockets) socket.destroy();
-    await closed;
+    await super.close();
+  }
+
+  protected createServer({ cert, key, ca }: Identity): Http2SecureServer {
+    const server = createSecureServer({
+      cert,
+      key,
+      ca,
+      // Both kinds of authentication use the same port; requests without either are refused.
+      requestCert: true,
+      rejectUnauthorized: false,
+      allowHTTP1: false,
+      // A client may use the previous limit until it has received a lower one; its refused streams are not a flood.
+      maxSessionInvalidFrames: 1_000_000,
+      maxSessionRejectedStreams: 1_000_000,
+      settings: { maxConcurrentStreams: this.#options.keys === undefined ? this.maxStreams : 1 },
+    });
+    return server.on('session', (session) => this.#onSession(session));
   }
 
   #onSession(session: ServerHttp2Session): void {
@@ -151,7 +120,7 @@ class LoopbackApns implements ApnsGateway {
     this.connections += 1;
     const connection = this.connections;
     this.#sessions.set(session, state);
-    if (state.certificateTopics !== null) setLimit(state, this.#maxStreams);
+    if (state.certificateTopics !== null) setLimit(state, this.maxStreams);
     session.on('stream', (stream, headers) => this.#onStream(state, connection, stream, headers));
     session.on('error', (error) => this.protocolErrors.push(error.message));
     session.on('close', () => this.#sessions.delete(session));
@@ -178,10 +147,10 @@ class LoopbackApns implements ApnsGateway {
 
   #process(received: ReceivedRequest): void {
     const { headers, state, connection } = received;
-    const body = received.body ?? Buffer.alloc(0);
+    const body = received.body ?? emptyBody;
     const token = deviceTokenOf(headers);
     const name = typeof token === 'string' ? token : '';
-    const misbehaviour = this.#misbehaviours.pick(name);
+    const misbehaviour = this.misbehaviours.pick({ tokens: [name], path: headers[':path'] ?? '' });
     if (misbehaviour?.kind === 'refuse') {
       state.open -= 1;
       received.stream.close(constants.NGHTTP2_REFUSED_STREAM);
@@ -193,17 +162,26 @@ class LoopbackApns implements ApnsGateway {
     }
     const answer =
       misbehaviour?.kind === 'answer'
-        ? misbehaviour
+        ? { ...misbehaviour, reason: misbehaviour.reason ?? '' }
         : typeof token === 'string'
           ? this.#check(received, token, body)
           : token;
     const status = answer?.status ?? 200;
-    const atMs = this.#clock.monotonicMs();
     const reason = answer?.reason ?? '';
-    this.#ledger.add({ token: name, headers, body, status, reason, connection, atMs });
-    this.#adjustLimit(state, status, answer?.reason);
+    const atMs = this.clock.monotonicMs();
+    this.#record({ token: name, headers, body, status, reason, connection, atMs });
+    this.#adjustLimit(state, status, reason);
     if (misbehaviour === undefined || misbehaviour.kind === 'answer') respond(received, answer);
     else disruptResponse(received, misbehaviour, answer);
+  }
+
+  #record(request: SeenRequest): void {
+    const { token, status } = request;
+    const { onRequest } = this.#options;
+    const refusal = status === 200 ? {} : { reason: request.reason };
+    onRequest?.(request);
+    if (onRequest) this.ledger.count(status === 200 ? 1 : 0, refusal.reason);
+    else this.ledger.add(request, { tokens: [token], accepted: status === 200 ? [token] : [], ...refusal });
   }
 
   #check(received: ReceivedRequest, token: string, body: Buffer): Answer | undefined {
@@ -221,7 +199,7 @@ class LoopbackApns implements ApnsGateway {
 
   #topicsOf(state: SessionState, headers: IncomingHttpHeaders): { topics: readonly string[] } | Refusal {
     if (state.certificateTopics !== null) return { topics: state.certificateTopics };
-    const token = this.#verifier.check(headers.authorization, this.#clock.now());
+    const token = this.#verifier.check(headers.authorization, this.clock.now());
     if ('reason' in token) return token;
     return recordToken(state, token) ?? token.key;
   }
@@ -237,9 +215,9 @@ class LoopbackApns implements ApnsGateway {
   }
 
   /** Allows one stream until the first success, then many; one again after a refused device token. */
-  #adjustLimit(state: SessionState, status: number, reason: string | undefined): void {
-    if (status === 200) setLimit(state, this.#maxStreams);
-    else if (this.#isStrictAfterRefusal && reason === 'BadDeviceToken') setLimit(state, 1);
+  #adjustLimit(state: SessionState, status: number, reason: string): void {
+    if (status === 200) setLimit(state, this.maxStreams);
+    else if (this.#options.isStrictAfterRefusal && reason === 'BadDeviceToken') setLimit(state, 1);
   }
 
   #sendGoaway({ state, stream }: ReceivedRequest, code: number, reason: string | undefined): void {

@@ -2,7 +2,7 @@
  * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md), with configurable
  * misbehaviour.
  */
-import { bearerOf, TokenIssuer } from '../http/access-tokens.ts';
+import { anyToken, bearerOf, TokenIssuer } from '../http/access-tokens.ts';
 import { formIn } from '../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../http/gateway.ts';
 import {
@@ -79,6 +79,7 @@ interface FcmState extends GatewayState {
 }
 
 class FcmRules implements GatewayRules {
+  readonly successes;
   readonly #verifier: AssertionVerifier;
   readonly #sendPath: string;
   readonly #tokenPath: string;
@@ -90,6 +91,11 @@ class FcmRules implements GatewayRules {
     this.#sendPath = `/v1/projects/${account.project_id}/messages:send`;
     this.#tokenPath = new URL(account.token_uri).pathname;
     this.#state = state;
+    const name = `projects/${account.project_id}/messages/0:1500415314455276%31bd1c9631bd1c96`;
+    this.successes = [
+      { path: this.#sendPath, body: { name } },
+      { path: this.#tokenPath, body: anyToken, isPreparation: true } as const,
+    ];
   }
 
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean } {

@@ -31,6 +31,9 @@ export class TokenIssuer {
   }
 }
 
+/** Reply of a token call that checks nothing. */
+export const anyToken = { access_token: 'x'.repeat(160), expires_in: 3600, token_type: 'Bearer' };
+
 /** Returns the token of an `Authorization: Bearer` header. */
 export const bearerOf = (authorization: string | undefined): string | undefined =>
   /^Bearer ([!-~]+)$/.exec(authorization ?? '')?.[1];

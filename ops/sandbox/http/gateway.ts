@@ -1,8 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Clock } from '../../../shared/clock.ts';
-import type { CertificateAuthority, KeyPairPem } from '../kit/certificates.ts';
-import type { SeenCall } from './ledger.ts';
-import type { Misbehaviour } from './misbehaviour.ts';
+import type { Success } from '../kit/unchecked.ts';
 
 /** One request with its whole body, for the rules of a gateway. */
 export interface SandboxCall {
@@ -31,6 +28,8 @@ export interface GatewayRules {
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
   /** Returns the response of the original. */
   handle(call: SandboxCall): SandboxReply;
+  /** Replies of a gateway without checks. */
+  readonly successes?: readonly Success[];
   /** Clears the recorded requests; settings stay. */
   forget?(): void;
 }
@@ -41,52 +40,16 @@ export interface GatewayState {
   nowMs(): number;
 }
 
-export interface SandboxOptions {
-  /** Signs the server's certificate; absent: a new one. */
-  authority?: CertificateAuthority;
-  /** The server's certificate, if it must stay the same across restarts. */
-  server?: KeyPairPem;
-  host?: string;
-  port?: number;
-  /** Streams that an HTTP/2 connection may have open; default 100. */
-  maxStreams?: number;
-  /** Number of recent requests that are kept with their bodies; default 1000. */
-  keptRequests?: number;
-  clock?: Clock;
-}
-
-/** A vendor's gateway on loopback, with TLS; HTTP/2 and HTTP/1.1. */
-export interface SandboxGateway {
-  /** Base URL, for a profile's `endpoint` and `authEndpoint`. */
-  readonly url: string;
-  /** PEM to trust, for a profile's `ca`. */
-  readonly ca: string;
-  /** Requests processed, whatever the response; calls for access tokens are counted in `tokenCalls`. */
-  readonly total: number;
-  readonly tokenCalls: number;
-  /** Accepted messages: one per device and request. */
-  readonly accepted: number;
-  /** Number of different devices in requests. */
-  readonly distinct: number;
-  /** The last requests, oldest first. */
-  readonly requests: SeenCall[];
-  readonly connections: number;
-  /** Requests that clients must never send, described. */
-  readonly violations: string[];
-  /** Devices that the gateway reports as invalid, in its own way. */
-  readonly deadTokens: Set<string>;
-  /** Returns the number of processed requests that named a device, whatever the response. */
-  seen(token: string): number;
-  /** Returns the number of accepted messages to a device. */
-  delivered(token: string): number;
-  misbehave(what: Misbehaviour): void;
-  /** Ends every misbehaviour. */
-  behave(): void;
-  /** Resolves when `total` requests were processed. */
-  waitFor(total: number): Promise<void>;
-  /** Resolves when messages to `devices` devices were accepted. */
-  waitForAccepted(devices: number): Promise<void>;
-  /** Clears the recorded requests. */
-  forget(): void;
-  close(): Promise<void>;
+/** One processed request. */
+export interface SeenCall {
+  method: string;
+  /** With its query. */
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Devices that it names. */
+  tokens: readonly string[];
+  status: number;
+  /** Number of its connection, from 1. */
+  connection: number;
 }

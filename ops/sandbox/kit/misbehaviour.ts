@@ -1,21 +1,57 @@
 /** Requests that a misbehaviour applies to. */
-export interface Scope {
+interface Scope {
   /** Number of requests; absent: all, until `behave()`. */
   count?: number;
   /** Only requests to this device token. */
   token?: string;
   /** Share of the requests, evenly spread. */
   fraction?: number;
+  /** Prefix of the paths; absent: all but calls for access tokens. */
+  path?: string;
+  /** The calls for access tokens, at any path. */
+  isTokenCall?: true;
 }
 
-/** Active misbehaviours; the first match applies. `Target`: features of a request that select one. */
-export class Misbehaviours<Misbehaviour extends Scope, Target> {
-  readonly #matches: (what: Misbehaviour, target: Target) => boolean;
-  #rules: { what: Misbehaviour; left: number; share: number }[] = [];
+/** Kinds of misbehaviour of a gateway, each for some requests only. */
+export type Misbehaviour = Scope &
+  (
+    | {
+        kind: 'answer';
+        status: number;
+        retryAfter?: string;
+        /** Sent as JSON, a string unchanged. */
+        body?: unknown;
+        /** Members of APNs's body, where `body` is absent. */
+        reason?: string;
+        timestampMs?: number;
+      }
+    /** Processes the request, then resets the stream, or with HTTP/1.1 the connection. */
+    | { kind: 'reset'; code?: number }
+    /** APNs only: refuses the stream (REFUSED_STREAM) without processing the request. */
+    | { kind: 'refuse' }
+    /**
+     * APNs only: sends GOAWAY with the stream before this one as the last: this request and later
+     * ones are not processed.
+     */
+    | { kind: 'goaway'; code?: number; reason?: string }
+    /** Processes the request without a response. */
+    | { kind: 'hang' }
+    /** Delays the response. */
+    | { kind: 'slow'; delayMs: number }
+    /** Processes the request, then destroys the connection. */
+    | { kind: 'disconnect' }
+  );
 
-  constructor(matches: (what: Misbehaviour, target: Target) => boolean) {
-    this.#matches = matches;
-  }
+/** Features of a request that select a misbehaviour. */
+export interface Target {
+  tokens: readonly string[];
+  path: string;
+  isTokenCall?: boolean;
+}
+
+/** Active misbehaviours; the first match applies. */
+export class Misbehaviours {
+  #rules: { what: Misbehaviour; left: number; share: number }[] = [];
 
   add(what: Misbehaviour): void {
     this.#rules.push({ what, left: what.count ?? Number.POSITIVE_INFINITY, share: 0 });
@@ -30,7 +66,7 @@ export class Misbehaviours<Misbehaviour extends Scope, Target> {
     if (this.#rules.length === 0) return undefined;
     for (const rule of this.#rules) {
       const { fraction } = rule.what;
-      if (!this.#matches(rule.what, target)) continue;
+      if (!matches(rule.what, target)) continue;
       if (fraction !== undefined) {
         rule.share += fraction;
         if (rule.share < 1) continue;
@@ -42,4 +78,24 @@ export class Misbehaviours<Misbehaviour extends Scope, Target> {
     }
     return undefined;
   }
+}
+
+function matches({ path, token, isTokenCall }: Misbehaviour, target: Target): boolean {
+  if (token !== undefined && !target.tokens.includes(token)) return false;
+  if (isTokenCall) return target.isTokenCall === true;
+  return path === undefined ? target.isTokenCall !== true : target.path.startsWith(path);
+}
+
+/** Response that a misbehaviour delays or breaks off. */
+export interface OpenResponse {
+  send(): void;
+  reset(code?: number): void;
+  disconnect(): void;
+}
+
+/** Delays the response of a processed request, breaks it off, or sends none. */
+export function disrupt(what: Misbehaviour, response: OpenResponse): void {
+  if (what.kind === 'slow') setTimeout(() => response.send(), what.delayMs);
+  if (what.kind === 'reset') response.reset(what.code);
+  if (what.kind === 'disconnect') response.disconnect();
 }

@@ -37,8 +37,8 @@ export const apnsFixture: ContractFixture = {
       refuseCredentials: () => answer(403, 'InvalidProviderToken'),
       hang: () => gateway.misbehave({ kind: 'hang' }),
       breakDown: () => answer(503, 'ServiceUnavailable'),
-      answerFor: ({ isTokenCall: _, body: page = '', ...more }) =>
-        gateway.misbehave({ kind: 'answer', reason: '', page, ...more }),
+      answerFor: ({ isTokenCall: _, body = '', ...more }) =>
+        gateway.misbehave({ kind: 'answer', body, ...more }),
       behave: () => {
         gateway.behave();
         gateway.deadTokens.clear();

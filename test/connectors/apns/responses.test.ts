@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { parseError, responseRules } from '../../../connectors/apns/responses.ts';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
-import type { ApnsGateway } from '../../../ops/sandbox/apns/gateway.ts';
+import type { ApnsGateway } from '../../../ops/sandbox/apns/server.ts';
 import { httpReason } from '../../../shared/domain/reasons.ts';
 import {
   type ApnsFixture,

@@ -106,7 +106,7 @@ describe('a retry', { timeout: 60_000 }, () => {
     [404, ''],
   ])('follows a single %i of a proxy, and the others are sent', async (status, page) => {
     const { app, tokens } = await appWithIos(200);
-    service.apns.misbehave({ kind: 'answer', status, reason: '', page, count: 1 });
+    service.apns.misbehave({ kind: 'answer', status, body: page, count: 1 });
     const record = await service.untilDone(app, await begin(app));
     expect(record).toMatchObject({ devices: 200, successes: 200, outcomes: { sent: 200 } });
     expect(tokens.map((token) => service.apns.seen(token)).sort()).toEqual([...Array(199).fill(1), 2]);

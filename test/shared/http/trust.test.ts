@@ -2,10 +2,11 @@ import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createServer } from 'node:tls';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { listenQuick } from '../../../ops/bench/http2/quick-server.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
+import { listen } from '../../../ops/sandbox/kit/listen.ts';
 
 /** Program that prints whether a client with an additional authority (argument 2) trusts each of the servers (from 3 on). */
 const program = `
@@ -26,7 +27,9 @@ test('an additional authority leaves those of the system trusted, and no other o
   const authorities = await Promise.all([1, 2, 3].map(() => openCertificateAuthority()));
   const ports: string[] = [];
   for (const authority of authorities) {
-    const server = await listenQuick(await authority.issueServer(), 'h2', () => undefined);
+    const server = await listen({ authority }, ({ cert, key }) =>
+      createServer({ cert, key, ALPNProtocols: ['h2'] }, (socket) => socket.on('error', () => undefined)),
+    );
     onTestFinished(() => server.close());
     ports.push(new URL(server.url).port);
   }

@@ -8,8 +8,12 @@ import type {
   Recipient,
   Sender,
 } from '../../../connectors/contract/connector.ts';
-import type { ApnsGateway, ApnsGatewayOptions } from '../../../ops/sandbox/apns/gateway.ts';
-import { createApnsCredentials, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
+import {
+  type ApnsGateway,
+  type ApnsGatewayOptions,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../../ops/sandbox/apns/server.ts';
 import { type Clock, systemClock } from '../../../shared/clock.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { loopbackIdentity } from './identity.ts';

@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import { bearerOf, type TokenIssuer } from '../../http/access-tokens.ts';
+import { anyToken, bearerOf, type TokenIssuer } from '../../http/access-tokens.ts';
 import { formIn, objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import { bodyFault } from './message.ts';
@@ -56,6 +56,17 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     targetsOf: (call) =>
       call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(bodyOf(call)) },
     handle,
+    successes: [
+      {
+        path: '/sendMessage',
+        body: {
+          code: 200,
+          message: 'success',
+          data: { sendResult: true, requestId: 'h1', failTokens: [], expireTokens: [] },
+        },
+      },
+      { path: tokenPath, body: anyToken, isPreparation: true },
+    ],
   };
 }
 

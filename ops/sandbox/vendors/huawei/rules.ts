@@ -1,5 +1,5 @@
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import { bearerOf, type TokenIssuer } from '../../http/access-tokens.ts';
+import { anyToken, bearerOf, type TokenIssuer } from '../../http/access-tokens.ts';
 import { objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import type { HuaweiApp } from './credentials.ts';
@@ -47,6 +47,13 @@ export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayR
       call.path === tokenPath
         ? grantToken(call, memory.app, memory.tokenIssuer)
         : new CallHandler(memory, state, counters).handle(call),
+    successes: [
+      {
+        path: '/messages:send',
+        body: { code: '80000000', msg: 'Success', requestId: '157190000000100000000101' },
+      },
+      { path: tokenPath, body: anyToken, isPreparation: true },
+    ],
   };
 }
 

@@ -93,6 +93,9 @@ interface MeizuState extends GatewayState {
 }
 
 class MeizuRules implements GatewayRules {
+  readonly successes = [
+    { path, body: { code: '200', message: '', msgId: 'c2ee5c3b-000000000001', value: {} } },
+  ];
   readonly #options: MeizuGatewayOptions;
   readonly #state: MeizuState;
   readonly #sentToday = new Map<string, number>();

@@ -4,6 +4,7 @@ import type { TokenIssuer } from '../../http/access-tokens.ts';
 import { formIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import type { ReceiptLog } from '../../http/receipts.ts';
+import type { Success } from '../../kit/unchecked.ts';
 import {
   authPath,
   listFault,
@@ -44,6 +45,14 @@ const kept = 20_000;
 
 /** The rules of one app's gateway (protocol/oppo.md). */
 export class OppoRules implements GatewayRules {
+  readonly successes: readonly Success[] = [
+    { path: '/unicast_batch', body: anyItems },
+    {
+      path: authPath,
+      body: okBody({ auth_token: 'x'.repeat(36), create_time: 1_700_000_000_000 }),
+      isPreparation: true,
+    },
+  ];
   readonly #memory: OppoMemory;
   readonly #state: GatewayState;
   readonly #today = new Map<string, number>();
@@ -196,7 +205,22 @@ export class OppoRules implements GatewayRules {
   }
 }
 
-const ok = (data: unknown): SandboxReply => ({ status: 200, body: { code: 0, message: 'Success', data } });
+const okBody = (data: unknown) => ({ code: 0, message: 'Success', data });
+const ok = (data: unknown): SandboxReply => ({ status: 200, body: okBody(data) });
+
+const beforeDevice = encodeURIComponent('"target_value":"');
+const afterDevice = encodeURIComponent('"');
+
+/** Returns an item for each message of a batch, with its device and one message id for all. Finds devices without a parser. */
+function anyItems(request: string): string {
+  const items: string[] = [];
+  for (let at = request.indexOf(beforeDevice); at >= 0; at = request.indexOf(beforeDevice, at)) {
+    at += beforeDevice.length;
+    const device = request.slice(at, request.indexOf(afterDevice, at));
+    items.push(`{"messageId":"5f3c1b9ce1382335f21ac4d3","registrationId":"${device}"}`);
+  }
+  return `{"code":0,"message":"Success","data":[${items.join(',')}]}`;
+}
 
 const refusal = (code: number): SandboxReply => ({ status: 200, body: { code, message: `refused ${code}` } });
 

@@ -4,6 +4,7 @@ import type { TokenIssuer } from '../../http/access-tokens.ts';
 import { objectIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import type { ReceiptLog } from '../../http/receipts.ts';
+import type { Success } from '../../kit/unchecked.ts';
 import { type Fault, looksLikeTest, messageFault, requestFault } from './message.ts';
 
 /** Credentials of an app, as vivo's console issues them. */
@@ -44,6 +45,15 @@ const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'O
 
 /** The rules of one app's gateway (protocol/vivo.md). */
 export class VivoRules implements GatewayRules {
+  readonly successes: readonly Success[] = [
+    { path: '/message/pushToList', body: okBody({}) },
+    {
+      path: '/message/saveListPayload',
+      body: okBody({ taskId: '1175283746519265280' }),
+      isPreparation: true,
+    },
+    { path: authPath, body: okBody({ authToken: 'x'.repeat(36) }), isPreparation: true },
+  ];
   readonly #memory: VivoMemory;
   readonly #state: GatewayState;
   readonly #counts = { second: 0, devices: 0, tokens: 0, operation: 0, system: 0, saves: 0, tasks: 0 };
@@ -209,6 +219,7 @@ const strings = (value: unknown): string[] =>
 const bodyOf = (call: SandboxCall): JsonObject => objectIn(call) ?? {};
 
 const resultBody = (result: number) => ({ result, desc: `refused ${result}` });
-const ok = (more: object): SandboxReply => ({ status: 200, body: { result: 0, desc: '请求成功', ...more } });
+const okBody = (more: object) => ({ result: 0, desc: '请求成功', ...more });
+const ok = (more: object): SandboxReply => ({ status: 200, body: okBody(more) });
 const refusal = (result: number): SandboxReply => ({ status: 200, body: resultBody(result) });
 const violationReply = ({ code, violation }: Fault): SandboxReply => ({ ...refusal(code), violation });

@@ -105,6 +105,7 @@ interface XiaomiState extends GatewayState {
 }
 
 class XiaomiRules implements GatewayRules {
+  readonly successes;
   readonly #options: XiaomiGatewayOptions;
   readonly #state: XiaomiState;
   readonly #sentToday = new Map<string, number>();
@@ -114,6 +115,8 @@ class XiaomiRules implements GatewayRules {
   constructor(options: XiaomiGatewayOptions, state: XiaomiState) {
     this.#options = options;
     this.#state = state;
+    const data = { id: 'sdm000000000001b', day_quota: '10000', day_acked: '1000' };
+    this.successes = [{ path, body: okBody(data, 1000) }];
   }
 
   targetsOf(call: SandboxCall): { tokens: readonly string[] } {
@@ -186,15 +189,17 @@ class XiaomiRules implements GatewayRules {
 
 const ok = (data: Record<string, string>, accepted: string[]): SandboxReply => ({
   status: 200,
-  body: {
-    result: 'ok',
-    trace_id: `Xdm${data.id}`,
-    code: 0,
-    data,
-    description: '成功',
-    info: `Received push messages for ${accepted.length} REGID`,
-  },
+  body: okBody(data, accepted.length),
   accepted,
+});
+
+const okBody = (data: Record<string, string>, devices: number) => ({
+  result: 'ok',
+  trace_id: `Xdm${data.id}`,
+  code: 0,
+  data,
+  description: '成功',
+  info: `Received push messages for ${devices} REGID`,
 });
 
 const refusal = (code: number, reason: string): SandboxReply => ({

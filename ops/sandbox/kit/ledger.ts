@@ -1,22 +1,19 @@
-import type { IncomingHttpHeaders } from 'node:http';
-
-/** One processed request. */
-export interface SeenCall {
-  method: string;
-  /** With its query. */
-  path: string;
-  headers: IncomingHttpHeaders;
-  body: Buffer;
+/** What a ledger counts of one processed request. */
+interface Counted {
   /** Devices that it names. */
   tokens: readonly string[];
-  status: number;
-  /** Number of its connection, from 1. */
-  connection: number;
+  /** Devices whose message was accepted. */
+  accepted: readonly string[];
+  /** Reason of a refusal. */
+  reason?: string;
 }
 
-/** Record of processed requests: counters by device, and the last requests with bodies. Counts token calls separately. */
-export class CallLedger {
-  /** Requests processed, whatever the response. */
+/**
+ * Record of the processed requests of a gateway: counters, also by device, and the last requests with their bodies.
+ * `Seen`: the recorded form of a request.
+ */
+export class Ledger<Seen> {
+  /** Requests processed, whatever the response; without calls for access tokens. */
   total = 0;
   /** Accepted messages: one per device and request. */
   accepted = 0;
@@ -24,7 +21,8 @@ export class CallLedger {
   readonly violations: string[] = [];
   readonly #seen = new Map<string, number>();
   readonly #delivered = new Map<string, number>();
-  readonly #ring: SeenCall[] = [];
+  readonly #refusals = new Map<string, number>();
+  readonly #ring: Seen[] = [];
   readonly #capacity: number;
   #waiting: { isDone(): boolean; resolve(): void }[] = [];
 
@@ -33,12 +31,19 @@ export class CallLedger {
     this.#capacity = capacity;
   }
 
-  add(call: SeenCall, accepted: readonly string[]): void {
-    for (const token of call.tokens) this.#seen.set(token, (this.#seen.get(token) ?? 0) + 1);
-    for (const token of accepted) this.#delivered.set(token, (this.#delivered.get(token) ?? 0) + 1);
-    this.#ring[this.total % this.#capacity] = call;
+  /** Records a request. */
+  add(request: Seen, counted: Counted): void {
+    for (const token of counted.tokens) increment(this.#seen, token);
+    for (const token of counted.accepted) increment(this.#delivered, token);
+    this.#ring[this.total % this.#capacity] = request;
+    this.count(counted.accepted.length, counted.reason);
+  }
+
+  /** Counts a request in the totals alone, so that the record of very many requests stays small. */
+  count(accepted: number, reason?: string): void {
     this.total += 1;
-    this.accepted += accepted.length;
+    this.accepted += accepted;
+    if (reason !== undefined) increment(this.#refusals, reason);
     if (this.#waiting.length > 0) this.#wake();
   }
 
@@ -50,12 +55,16 @@ export class CallLedger {
     return this.#delivered.get(token) ?? 0;
   }
 
+  refusals(reason: string): number {
+    return this.#refusals.get(reason) ?? 0;
+  }
+
   get distinct(): number {
     return this.#seen.size;
   }
 
   /** The last requests, oldest first. */
-  get requests(): SeenCall[] {
+  get requests(): Seen[] {
     const start = this.total > this.#capacity ? this.total % this.#capacity : 0;
     return [...this.#ring.slice(start), ...this.#ring.slice(0, start)];
   }
@@ -74,6 +83,7 @@ export class CallLedger {
     this.violations.length = 0;
     this.#seen.clear();
     this.#delivered.clear();
+    this.#refusals.clear();
     this.#ring.length = 0;
   }
 
@@ -83,3 +93,6 @@ export class CallLedger {
     for (const { resolve } of done) resolve();
   }
 }
+
+const increment = (counts: Map<string, number>, key: string): void =>
+  void counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -1,0 +1,65 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import type { Server } from 'node:tls';
+import { type CertificateAuthority, type KeyPairPem, openCertificateAuthority } from './certificates.ts';
+
+export interface ListenOptions {
+  /** Signs the server's certificate; absent: a new one. */
+  authority?: CertificateAuthority;
+  /** The server's certificate, if it must stay the same across restarts. */
+  server?: KeyPairPem;
+  /** Default 127.0.0.1. */
+  host?: string;
+  /** Absent: a free port. */
+  port?: number;
+}
+
+/** Certificate and key of a server, and the certificate of their authority; PEM. */
+export interface Identity {
+  cert: string;
+  key: string;
+  ca: string;
+}
+
+/** Server that listens. */
+export interface Listening {
+  url: string;
+  authority: CertificateAuthority;
+  /** Closes the server and destroys its connections. */
+  close(): Promise<void>;
+}
+
+/** Creates a TLS server for an identity on loopback; resolves when it listens. */
+export async function listen(
+  options: ListenOptions,
+  create: (identity: Identity) => Server,
+): Promise<Listening> {
+  const { host = '127.0.0.1', port = 0 } = options;
+  const authority = options.authority ?? (await openCertificateAuthority());
+  const { certificate, privateKey } = options.server ?? (await authority.issueServer());
+  const server = create({ cert: certificate, key: privateKey, ca: authority.certificate });
+  const sockets = new Set<Socket>();
+  const track = (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  };
+  // A killed peer can leave a socket whose handshake never ends.
+  server.on('connection', track);
+  server.on('secureConnection', track);
+  // The client reports a failed handshake.
+  server.on('tlsClientError', () => undefined);
+  server.listen(port, host);
+  await once(server, 'listening');
+  const address = server.address();
+  const bound = typeof address === 'object' && address !== null ? address.port : port;
+  return {
+    url: `https://${host}:${bound}`,
+    authority,
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}
