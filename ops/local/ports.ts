@@ -44,3 +44,6 @@ export async function choosePort(choice: {
     );
   }
 }
+
+/** Returns a port of loopback that is free now. */
+export const freePort = (): Promise<number> => tryPort(0, '127.0.0.1');

@@ -2,6 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../ops/local/ports.ts';
 import { moveToInboxes } from '../../shared/db/tables/channel-groups.ts';
 import {
   acknowledgeMessages,
@@ -11,7 +12,7 @@ import {
 import { testEnvironment } from '../support/api.ts';
 import { countSessions } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
-import { type ChannelApi, ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
+import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 
 describe('messages of connected devices', () => {

@@ -2,11 +2,12 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { freePort } from '../../ops/local/ports.ts';
 import { connectDevices } from '../../ops/sandbox/devices/devices.ts';
 import { testEnvironment } from '../support/api.ts';
 import { countSessions } from '../support/tables.ts';
 import { startBareChannel } from './support/bare-channel.ts';
-import { type ChannelApi, ChannelFixture, eventually, freePort } from './support/channel-fixture.ts';
+import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 
 describe('several api processes on one database', () => {

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDispatcher } from '../../dispatcher/start.ts';
 import { checkConnections, checkNotifications, checkStatements } from '../../ops/cli/doctor/connections.ts';
-import { choosePort } from '../../ops/local/ports.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { prepare } from '../../shared/db/prepared.ts';
 import { silentLog, startTestApi, testConfig } from '../support/api.ts';
@@ -22,7 +22,7 @@ const poolSize = 8;
 async function startPooler(databaseUrl: string) {
   const { host, port: serverPort, user, database } = new pg.Client({ connectionString: databaseUrl });
   const folder = await mkdtemp(join(tmpdir(), 'carillon-pooler-'));
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const port = await freePort();
   const lines = [
     '[databases]',
     `* = host=${host} port=${serverPort} user=${user}`,

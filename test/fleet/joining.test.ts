@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { choosePort } from '../../ops/local/ports.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
@@ -18,7 +18,7 @@ interface Dispatcher {
 }
 
 async function startDispatcher(): Promise<Dispatcher> {
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'METRICS_PORT' });
+  const port = await freePort();
   const child = await processes.start({ METRICS_PORT: String(port), DISPATCHER_THREADS: '1' });
   return {
     child,

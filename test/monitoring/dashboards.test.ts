@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
-import { choosePort } from '../../ops/local/ports.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { dashboards } from '../../ops/monitoring/dashboards.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { useTestService } from '../support/service.ts';
@@ -52,7 +52,7 @@ describe.skipIf(program === undefined)(
         'carillon-api': new URL(service.api.url).host,
         'carillon-dispatcher': `127.0.0.1:${dispatcher.metricsPort}`,
       };
-      const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+      const port = await freePort();
       url = `http://127.0.0.1:${port}`;
       const file = join(folder, 'prometheus.json');
       await writeFile(file, JSON.stringify(configFor(targets)));

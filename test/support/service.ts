@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { type DispatcherOptions, type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { choosePort } from '../../ops/local/ports.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import {
   type ApnsCredentials,
   type ApnsGateway,
@@ -39,7 +39,7 @@ async function startApiOnFreePort(
   asked: Record<string, string> | undefined,
   triesLeft = 5,
 ): Promise<{ api: TestApi; publicUrl: string }> {
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const port = await freePort();
   const publicUrl = `http://127.0.0.1:${port}`;
   const env = { ...asked, PORT: String(port), PUBLIC_URL: publicUrl };
   try {

@@ -3,10 +3,11 @@ import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
+import { freePort } from '../../ops/local/ports.ts';
 import { startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loopbackIdentity } from '../support/gateways/identity.ts';
-import { freePort, isProxyInstalled, startCaddy } from '../support/http2/reverse-proxy.ts';
+import { isProxyInstalled, startCaddy } from '../support/http2/reverse-proxy.ts';
 
 let database: TestDatabase;
 let api: TestApi;

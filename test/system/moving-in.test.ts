@@ -9,6 +9,7 @@ import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { newKey } from '../../shared/domain/ids.ts';
 import { eventually } from '../channel/support/channel-fixture.ts';
@@ -18,7 +19,7 @@ import { carillon } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loopbackIdentity } from '../support/gateways/identity.ts';
 import { portOf } from '../support/http2/peer.ts';
-import { freePort, isProxyInstalled, startSites } from '../support/http2/reverse-proxy.ts';
+import { isProxyInstalled, startSites } from '../support/http2/reverse-proxy.ts';
 import { anInstallation, aUser, newId, publicHash } from '../support/import/imports.ts';
 import { item } from '../support/import/move-in.ts';
 

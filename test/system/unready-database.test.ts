@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { WebSocket } from 'ws';
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
-import { choosePort } from '../../ops/local/ports.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
@@ -24,8 +24,6 @@ function collectingLog() {
   const destination = { write: (line: string) => void messages.push(JSON.parse(line).msg) };
   return { messages, log: createLogger({ level: 'info', name: 'test', destination }) };
 }
-
-const freePort = () => choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
 
 async function readiness(port: number): Promise<{ code: number; status: string } | undefined> {
   const reply = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
-import { choosePort } from '../../ops/local/ports.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { testEnvironment } from '../support/api.ts';
 import { bareEnvironment } from '../support/cli.ts';
 
@@ -28,7 +28,7 @@ export function useVersionedProcesses() {
     async start(root: string, kind: 'api' | 'dispatcher', databaseUrl: string): Promise<VersionedProcess> {
       const host = '127.0.0.1';
       const variable = kind === 'api' ? 'PORT' : 'METRICS_PORT';
-      const port = await choosePort({ asked: 0, usual: 0, host, variable });
+      const port = await freePort();
       const child = spawn(process.execPath, [join(root, kind, 'main.ts')], {
         env: {
           ...process.env,

@@ -6,7 +6,7 @@ import { currentEnvironment, type Environment } from '../../../shared/config/con
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { dispatcherFlags, dispatcherMemory } from '../../../shared/process/memory.ts';
-import { choosePort } from '../../local/ports.ts';
+import { freePort } from '../../local/ports.ts';
 import { LocalService } from '../../local/service.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { bundleInBackground } from '../../package/bundle/background.ts';
@@ -61,8 +61,8 @@ async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise
   const env = environmentOf(setup);
   const gateway = await startBenchGateway(env, log);
   closers.push(() => gateway.stop());
-  const port = await choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
-  const metricsPort = await choosePort({ asked: 0, usual: 0, host, variable: 'METRICS_PORT' });
+  const port = await freePort();
+  const metricsPort = await freePort();
   const adminToken = randomBytes(24).toString('base64url');
   const { url: running } = setup.database ?? {};
   // A database that runs may have rows of earlier benchmarks, which the service has to decrypt.

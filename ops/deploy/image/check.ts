@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { choosePort } from '../../local/ports.ts';
+import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { memoryAtRest } from './memory.ts';
 import { isInstalled, type Podman, preparePodman } from './podman.ts';
@@ -143,7 +143,7 @@ async function check(podman: Podman, folder: string): Promise<void> {
   try {
     const options = optionsFor(server);
     for (const [place, kind] of (['api', 'dispatcher', 'api', 'dispatcher'] as const).entries()) {
-      const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+      const port = await freePort();
       const one = { kind, port, name: `carillon-check-${randomBytes(4).toString('hex')}` };
       started.push(one);
       const own = ['-e', `${kind === 'api' ? 'PORT' : 'METRICS_PORT'}=${port}`];

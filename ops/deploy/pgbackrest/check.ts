@@ -14,7 +14,7 @@ import { type BenchGateway, startBenchGateway } from '../../bench/gateway/gatewa
 import type { Bench } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
 import { writeInstallations } from '../../bench/harness/seed.ts';
-import { choosePort } from '../../local/ports.ts';
+import { freePort } from '../../local/ports.ts';
 import { LocalService } from '../../local/service.ts';
 import { BackedUpServer, missingPrograms } from './server.ts';
 
@@ -41,7 +41,7 @@ async function withService<T>(
   gateway: BenchGateway,
   work: (bench: Bench) => Promise<T>,
 ) {
-  const port = () => choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
+  const port = () => freePort();
   const [apiPort, metricsPort] = [await port(), await port()];
   const url = `http://${host}:${apiPort}`;
   const { databaseUrl } = server;

@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
-import { choosePort } from '../../local/ports.ts';
+import { freePort } from '../../local/ports.ts';
 import { guardPrefix } from '../../local/postgres/orphan-guard.ts';
 import type { Alert } from '../alerts.ts';
 import { alertRules } from '../files.ts';
@@ -44,7 +44,7 @@ export async function startFastPrometheus(
   folder: string,
   targets: Record<string, string[]>,
 ): Promise<FastPrometheus> {
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const config = {
     global: {

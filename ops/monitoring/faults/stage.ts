@@ -7,7 +7,7 @@ import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { dispatcherFlags } from '../../../shared/process/memory.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
-import { choosePort } from '../../local/ports.ts';
+import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
@@ -81,7 +81,7 @@ async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Pr
 
 /** Chooses ports and secrets, and returns the environment of the processes with them. */
 async function chooseAddresses(databaseUrl: string, smsUrl: string) {
-  const port = () => choosePort({ asked: 0, usual: 0, host, variable: 'PORT' });
+  const port = () => freePort();
   const [apiPort, metricsPort] = [await port(), await port()];
   const url = `http://${host}:${apiPort}`;
   const adminToken = randomBytes(24).toString('base64url');

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
-import { createServer } from 'node:net';
 import type { ChannelLimits } from '../../../api/channel/limits.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';
@@ -13,15 +13,6 @@ import { insertDevices } from '../../support/tables.ts';
 export interface ChannelApi extends TestApi {
   /** Address of the WebSocket. */
   channelUrl: string;
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const address = server.address();
-  await new Promise<unknown>((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 /** Database with one app and any number of api processes. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
-import { choosePort } from '../../../ops/local/ports.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { testTableRow } from '../../support/clients/table-row.ts';
@@ -30,7 +30,7 @@ const clock = movableClock(Date.now());
 beforeAll(async () => {
   database = await createTestDatabase();
   // The test opens links and images by their URLs, which are built from PUBLIC_URL.
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const port = await freePort();
   const env = { PORT: String(port), PUBLIC_URL: `http://127.0.0.1:${port}` };
   api = await startTestApi({ databaseUrl: database.url, clock, env });
   app = await api.createApp({ emailVerification: true });

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pushTypes } from '../../../connectors/apns/aps.ts';
 import { hasPrograms, mavenPackages, minutesMs } from '../../../ops/check/toolchains.ts';
-import { choosePort } from '../../../ops/local/ports.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { type ApnsCredentials, createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -49,7 +49,7 @@ class ApnsJudge {
       writeFile(join(folder, 'key.pem'), publicKey),
       writeFile(join(folder, 'rules'), [key, ...rules].join('\n')),
     ]);
-    const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+    const port = await freePort();
     const classPath = await mavenPackages(new URL('./', import.meta.url));
     const program = fileURLToPath(new URL('ApnsJudge.java', import.meta.url));
     const child = spawn('java', ['-cp', classPath, program, folder, String(port)], {

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RequestBatch } from '../../../connectors/http2/transport.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
-import { openTransport, portOf, repliesOf } from '../../support/http2/peer.ts';
+import { openTransport, repliesOf } from '../../support/http2/peer.ts';
 
 /** Debian's package `nghttp2` installs into /usr/sbin, which is not on the path of every user. */
 const path = `${process.env.PATH}:/usr/sbin`;
@@ -24,14 +25,6 @@ beforeAll(async () => {
   await writeFile(join(directory, 'cert.pem'), certificate);
 });
 afterAll(() => rm(directory, { recursive: true, force: true }));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  const port = portOf(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 /** Starts nghttpd and waits until it accepts connections. */
 async function startNghttpd(options: string[]): Promise<{ url: string; process: ChildProcess }> {

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ReceiptsResult } from '../../../connectors/contract/connector.ts';
 import { honor } from '../../../connectors/vendors/honor/index.ts';
 import { huawei } from '../../../connectors/vendors/huawei/index.ts';
-import { choosePort } from '../../../ops/local/ports.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts';
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 
@@ -25,7 +25,7 @@ const server = createServer(async (request, response) => {
 let url: string;
 
 beforeAll(async () => {
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const port = await freePort();
   url = `http://127.0.0.1:${port}`;
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
 });

@@ -3,8 +3,8 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { freePort } from '../../../ops/local/ports.ts';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
-import { freePort } from '../../support/http2/reverse-proxy.ts';
 import { blocksOf, openTerminal, runShell, type Terminal } from './pages.ts';
 
 let database: TestDatabase;

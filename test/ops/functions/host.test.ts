@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
-import { choosePort } from '../../../ops/local/ports.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { Supervised } from '../../../ops/local/supervised.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
@@ -59,9 +59,7 @@ beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'carillon-functions-'));
   for (const [name, text] of Object.entries(files)) await writeFile(join(dir, name), text);
   const database = await createTestDatabase();
-  const [port, apiPort] = await Promise.all(
-    [0, 0].map((asked) => choosePort({ asked, usual: 0, host: '127.0.0.1', variable: 'PORT' })),
-  );
+  const [port, apiPort] = await Promise.all([freePort(), freePort()]);
   hostUrl = `http://127.0.0.1:${port}`;
   const apiUrl = `http://127.0.0.1:${apiPort}`;
   host = new FunctionHost({
@@ -202,10 +200,10 @@ describe('a good function', () => {
 });
 
 test('the example folder works as described, in a process that is restarted when it is killed', async () => {
-  const port = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const port = await freePort();
   const functionsUrl = `http://127.0.0.1:${port}`;
   const database = await createTestDatabase();
-  const apiPort = await choosePort({ asked: 0, usual: 0, host: '127.0.0.1', variable: 'PORT' });
+  const apiPort = await freePort();
   const functions = new Supervised({
     name: 'functions',
     file: 'ops/functions/main.ts',

@@ -1,14 +1,14 @@
 import { type ChildProcess, fork, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
+import { freePort } from '../../../ops/local/ports.ts';
 import { loopbackIdentity } from '../gateways/identity.ts';
-import { portOf } from './peer.ts';
 
 /** Search path with /usr/sbin, where Debian installs servers. */
 const path = `${process.env.PATH}:/usr/sbin`;
@@ -248,12 +248,4 @@ async function reachable(port: number, child: ChildProcess, errors: () => string
     if (child.exitCode !== null) throw new Error(`the proxy ended: ${errors()}`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const port = portOf(server);
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
