@@ -7,7 +7,7 @@ import { apiFlags, dispatcherFlags, dispatcherMemory } from '../../shared/proces
 import { say } from '../cli/language.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
-import { choosePort } from './ports.ts';
+import { freePort } from './ports.ts';
 import { migrateInThread } from './postgres/migration.ts';
 import { Supervised } from './supervised.ts';
 
@@ -31,16 +31,34 @@ export interface Sandbox extends SandboxInfo {
   connectDevices(devices: SimulatedDevices): Promise<void>;
 }
 
-export interface ServiceOptions {
-  dataDir: string;
-  /** PostgreSQL of the operator; by default the embedded one under `dataDir`. */
-  databaseUrl: string | undefined;
+/** Where a service listens, and its secrets. */
+export interface ServiceAccess {
   host: string;
   port: number;
   publicUrl: string;
   metricsPort: number;
   adminToken: string;
   secret: string;
+}
+
+/** Returns free ports of loopback and new secrets, for a benchmark, a check or a test with a service of its own. */
+export async function createAccess(): Promise<ServiceAccess> {
+  const host = '127.0.0.1';
+  const [port, metricsPort] = [await freePort(), await freePort()];
+  return {
+    host,
+    port,
+    publicUrl: `http://${host}:${port}`,
+    metricsPort,
+    adminToken: randomBytes(24).toString('base64url'),
+    secret: randomBytes(32).toString('base64'),
+  };
+}
+
+export interface ServiceOptions extends ServiceAccess {
+  dataDir: string;
+  /** PostgreSQL of the operator; by default the embedded one under `dataDir`. */
+  databaseUrl: string | undefined;
   /** Folder of functions to run in a separate process. */
   functionsDir?: string | undefined;
   /** Environment of every process (PATH, LOG_LEVEL, SMTP_URL, …). */
@@ -63,7 +81,8 @@ export class LocalService {
   #database: SupervisedDatabase | undefined;
   #processes: Supervised[] = [];
   #api: Supervised | undefined;
-  #dispatcher: Supervised | undefined;
+  #dispatchers: Supervised[] = [];
+  #functions: Environment = {};
   #databaseUrl = '';
   #isStopping = false;
 
@@ -84,27 +103,43 @@ export class LocalService {
   }
 
   get dispatcherPid(): number | undefined {
-    return this.#dispatcher?.pid;
+    return this.#dispatchers[0]?.pid;
+  }
+
+  /** Environment of the api and the dispatcher. */
+  get environment(): Environment {
+    const { env, host, port, publicUrl, metricsPort, adminToken, secret } = this.#options;
+    return {
+      ...env,
+      HOST: host,
+      PORT: String(port),
+      PUBLIC_URL: publicUrl,
+      METRICS_PORT: String(metricsPort),
+      DATABASE_URL: this.#databaseUrl,
+      CARILLON_ADMIN_TOKEN: adminToken,
+      CARILLON_SECRET: secret,
+      // Sandbox gateways and function hosts are on this machine.
+      CARILLON_PRIVATE_HOSTS: env.CARILLON_PRIVATE_HOSTS ?? loopbackNetworks,
+      ...this.#functions,
+    };
   }
 
   /** Starts all processes. Stops the started ones when one of them fails. */
   async start(): Promise<void> {
     try {
       await this.#startDatabase();
-      const functions = await this.#startFunctions();
-      const env = { ...this.#environment(), ...functions };
-      const { log } = this.#options;
-      const bundle = await this.#options.bundle;
-      this.#api = new Supervised({ name: 'api', file: 'api/main.ts', bundle, flags: apiFlags, env, log });
-      const dispatcher = { name: 'dispatcher', file: 'dispatcher/main.ts', bundle, flags: dispatcherFlags };
-      this.#dispatcher = new Supervised({ ...dispatcher, env: { ...dispatcherMemory, ...env }, log });
-      this.#add(this.#api, this.#dispatcher);
-      await Promise.all([this.#api, this.#dispatcher].map((one) => one.start()));
+      await this.#startFunctions();
+      await Promise.all([this.#startApi(), this.startDispatcher()]);
       await this.#startSandbox();
     } catch (error) {
       await this.stop();
       throw error;
     }
+  }
+
+  /** Stops the dispatchers, while the other processes go on. */
+  async stopDispatchers(): Promise<void> {
+    await Promise.all(this.#dispatchers.splice(0).map((one) => one.stop(stopProcessesMs)));
   }
 
   /** Stops the processes together, then the database. A start that is under way fails at its next process. */
@@ -114,9 +149,33 @@ export class LocalService {
     await this.#database?.stop();
   }
 
-  #add(...processes: Supervised[]): void {
+  /** Starts a dispatcher with additional variables. It stops with the service, unless it is stopped before. */
+  async startDispatcher(variables: Environment = {}): Promise<Supervised> {
+    const number = this.#dispatchers.length + 1;
+    const dispatcher = new Supervised({
+      name: number === 1 ? 'dispatcher' : `dispatcher ${number}`,
+      file: 'dispatcher/main.ts',
+      bundle: await this.#options.bundle,
+      flags: dispatcherFlags,
+      env: { ...dispatcherMemory, ...this.environment, ...variables },
+      log: this.#options.log,
+    });
+    this.#dispatchers.push(dispatcher);
+    await this.#run(dispatcher);
+    return dispatcher;
+  }
+
+  async #startApi(): Promise<void> {
+    const { bundle, log } = this.#options;
+    const own = { file: 'api/main.ts', flags: apiFlags, env: this.environment };
+    this.#api = new Supervised({ name: 'api', ...own, bundle: await bundle, log });
+    await this.#run(this.#api);
+  }
+
+  async #run(one: Supervised): Promise<void> {
     if (this.#isStopping) throw new Error(say('the service was stopped during its start'));
-    this.#processes.push(...processes);
+    this.#processes.push(one);
+    await one.start();
   }
 
   async #startDatabase(): Promise<void> {
@@ -132,12 +191,11 @@ export class LocalService {
     if (ran.length > 0) log(say('database migrated: {n} steps', { n: ran.length }));
   }
 
-  /** Starts the function host on a port that stays the same over restarts. Returns the api's variables for it. */
-  async #startFunctions(): Promise<Environment> {
+  /** Starts the function host on a port that stays the same over restarts, and notes the variables for it. */
+  async #startFunctions(): Promise<void> {
     const { functionsDir, env, port, host, log } = this.#options;
-    if (functionsDir === undefined) return {};
-    const loopback = { asked: undefined, usual: 0, host: '127.0.0.1', variable: 'CARILLON_FUNCTIONS_PORT' };
-    const functionsPort = await choosePort(loopback);
+    if (functionsDir === undefined) return;
+    const functionsPort = await freePort();
     const token = randomBytes(32).toString('base64url');
     const functions = new Supervised({
       name: 'functions',
@@ -152,9 +210,8 @@ export class LocalService {
       },
       log,
     });
-    this.#add(functions);
-    await functions.start();
-    return {
+    await this.#run(functions);
+    this.#functions = {
       CARILLON_FUNCTIONS_URL: `http://127.0.0.1:${functionsPort}`,
       CARILLON_FUNCTIONS_TOKEN: token,
     };
@@ -183,24 +240,7 @@ export class LocalService {
         return isConfigured;
       },
     });
-    this.#add(sandbox);
-    await sandbox.start();
+    await this.#run(sandbox);
     await isConfigured;
-  }
-
-  #environment(): Environment {
-    const { env, host, port, publicUrl, metricsPort, adminToken, secret } = this.#options;
-    return {
-      ...env,
-      HOST: host,
-      PORT: String(port),
-      PUBLIC_URL: publicUrl,
-      METRICS_PORT: String(metricsPort),
-      DATABASE_URL: this.#databaseUrl,
-      CARILLON_ADMIN_TOKEN: adminToken,
-      CARILLON_SECRET: secret,
-      // Sandbox gateways and function hosts are on this machine.
-      CARILLON_PRIVATE_HOSTS: env.CARILLON_PRIVATE_HOSTS ?? loopbackNetworks,
-    };
   }
 }

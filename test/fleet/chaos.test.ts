@@ -4,12 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { freePort } from '../../ops/local/ports.ts';
-import { LocalService } from '../../ops/local/service.ts';
-import { Supervised } from '../../ops/local/supervised.ts';
+import { createAccess, LocalService } from '../../ops/local/service.ts';
+import type { Supervised } from '../../ops/local/supervised.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
-import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { Database } from '../../shared/db/pool.ts';
 
 /** Rounds of kills; `npm run chaos` sets more, which also means more devices. */
@@ -23,31 +21,17 @@ let gateway: ApnsGateway;
 let db: Database;
 let url: string;
 const adminToken = randomBytes(24).toString('base64url');
-const secret = randomBytes(32).toString('base64');
+const _secret = randomBytes(32).toString('base64');
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'carillon-chaos-'));
   await chmod(dataDir, 0o755);
-  const host = '127.0.0.1';
-  const port = await freePort();
-  const metricsPort = await freePort();
-  url = `http://${host}:${port}`;
+  const access = { ...(await createAccess()), adminToken };
+  url = access.publicUrl;
   const env = { ...currentEnvironment(), LOG_LEVEL: 'silent', DISPATCHER_THREADS: '1' };
-  const log = () => undefined;
-  const place = { dataDir, host, port, metricsPort, publicUrl: url, adminToken, secret };
-  service = new LocalService({ ...place, databaseUrl: undefined, env, log });
+  service = new LocalService({ ...access, dataDir, databaseUrl: undefined, env, log: () => undefined });
   await service.start();
-  const secondEnv = {
-    ...env,
-    DATABASE_URL: service.databaseUrl,
-    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
-    CARILLON_ADMIN_TOKEN: adminToken,
-    CARILLON_SECRET: secret,
-    METRICS_PORT: '0',
-    HOST: host,
-  };
-  second = new Supervised({ name: 'dispatcher', file: 'dispatcher/main.ts', env: secondEnv, log });
-  await second.start();
+  second = await service.startDispatcher({ METRICS_PORT: '0' });
   db = new Database({ url: service.databaseUrl, applicationName: 'chaos' });
 }, 60_000);
 

@@ -1,19 +1,14 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
-import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { dispatcherFlags, dispatcherMemory } from '../../../shared/process/memory.ts';
-import { freePort } from '../../local/ports.ts';
-import { LocalService } from '../../local/service.ts';
-import { Supervised } from '../../local/supervised.ts';
+import { createAccess, LocalService } from '../../local/service.ts';
+import type { Supervised } from '../../local/supervised.ts';
 import { bundleInBackground } from '../../package/bundle/background.ts';
 import { type BenchGateway, startBenchGateway } from '../gateway/gateway.ts';
 import type { Setup } from './arguments.ts';
-
-const stopMs = 6000;
 
 /** Name of the benchmark's connections in pg_stat_activity. */
 export const benchName = 'bench';
@@ -55,53 +50,31 @@ interface BenchStart {
   closers: (() => Promise<unknown>)[];
 }
 
-const host = '127.0.0.1';
-
 async function startBench({ dataDir, log, setup, closers }: BenchStart): Promise<Bench> {
   const env = environmentOf(setup);
   const gateway = await startBenchGateway(env, log);
   closers.push(() => gateway.stop());
-  const port = await freePort();
-  const metricsPort = await freePort();
-  const adminToken = randomBytes(24).toString('base64url');
+  const access = await createAccess();
   const { url: running } = setup.database ?? {};
   // A database that runs may have rows of earlier benchmarks, which the service has to decrypt.
-  const secret = (
-    running === undefined ? randomBytes(32) : createHash('sha256').update(running).digest()
-  ).toString('base64');
-  const url = `http://${host}:${port}`;
-  const access = { host, port, publicUrl: url, metricsPort, adminToken, secret };
+  if (running !== undefined) access.secret = createHash('sha256').update(running).digest('base64');
   // As `npm start` does.
   const bundling = bundleInBackground(log);
   closers.push(() => bundling.stop());
-  const options = { ...access, dataDir, databaseUrl: setup.database?.url, env, log };
+  const options = { ...access, dataDir, databaseUrl: running, env, log };
   const service = new LocalService({ ...options, bundle: bundling.folder });
   await service.start();
   closers.push(() => service.stop());
-  const { databaseUrl } = service;
-  const ofDispatcher = {
-    ...env,
-    HOST: host,
-    PUBLIC_URL: url,
-    METRICS_PORT: '0',
-    DATABASE_URL: databaseUrl,
-    CARILLON_ADMIN_TOKEN: adminToken,
-    CARILLON_SECRET: secret,
-    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
-  };
-  const others = await startDispatchers((setup.dispatchers ?? 1) - 1, {
-    env: ofDispatcher,
-    bundle: await bundling.folder,
-    log,
-    closers,
-  });
-  const db = openDatabase(databaseUrl);
+  const others: Supervised[] = [];
+  for (let i = 1; i < (setup.dispatchers ?? 1); i += 1)
+    others.push(await service.startDispatcher({ METRICS_PORT: '0' }));
+  const db = openDatabase(service.databaseUrl);
   closers.push(() => db.close());
   const pids = () => ({
     api: service.apiPid,
     dispatchers: [service.dispatcherPid, ...others.map(({ pid }) => pid)],
   });
-  return { url, adminToken, gateway, db, pids };
+  return { url: access.publicUrl, adminToken: access.adminToken, gateway, db, pids };
 }
 
 const openDatabase = (url: string): Database =>
@@ -122,34 +95,4 @@ function environmentOf({ threads, streams, gateway, database, logLevel }: Setup)
     ...(gateway === undefined ? {} : { BENCH_GATEWAY: gateway }),
     ...(database?.readUrl === undefined ? {} : { DATABASE_READ_URL: database.readUrl }),
   };
-}
-
-/** Starts additional dispatchers on the same database. */
-async function startDispatchers(
-  count: number,
-  {
-    env,
-    bundle,
-    log,
-    closers,
-  }: Pick<BenchStart, 'log' | 'closers'> & {
-    env: Environment;
-    bundle: URL | undefined;
-  },
-): Promise<Supervised[]> {
-  const others: Supervised[] = [];
-  for (let i = 0; i < count; i++) {
-    const other = new Supervised({
-      name: `dispatcher ${i + 2}`,
-      file: 'dispatcher/main.ts',
-      bundle,
-      flags: dispatcherFlags,
-      env: { ...dispatcherMemory, ...env },
-      log,
-    });
-    closers.push(() => other.stop(stopMs));
-    await other.start();
-    others.push(other);
-  }
-  return others;
 }

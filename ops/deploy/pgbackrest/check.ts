@@ -14,12 +14,11 @@ import { type BenchGateway, startBenchGateway } from '../../bench/gateway/gatewa
 import type { Bench } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
 import { writeInstallations } from '../../bench/harness/seed.ts';
-import { freePort } from '../../local/ports.ts';
-import { LocalService } from '../../local/service.ts';
+import { createAccess, LocalService } from '../../local/service.ts';
 import { BackedUpServer, missingPrograms } from './server.ts';
 
 const devices = 50_000;
-const host = '127.0.0.1';
+const _host = '127.0.0.1';
 const env = {
   ...currentEnvironment(),
   LOG_LEVEL: currentEnvironment().LOG_LEVEL ?? 'error',
@@ -41,17 +40,14 @@ async function withService<T>(
   gateway: BenchGateway,
   work: (bench: Bench) => Promise<T>,
 ) {
-  const port = () => freePort();
-  const [apiPort, metricsPort] = [await port(), await port()];
-  const url = `http://${host}:${apiPort}`;
+  const access = { ...(await createAccess()), ...secrets };
   const { databaseUrl } = server;
-  const place = { host, port: apiPort, metricsPort, publicUrl: url, dataDir: tmpdir(), databaseUrl };
-  const service = new LocalService({ ...place, ...secrets, env, log: () => undefined });
+  const service = new LocalService({ ...access, dataDir: tmpdir(), databaseUrl, env, log: () => undefined });
   await service.start();
   const db = new Database({ url: databaseUrl, applicationName: 'check', statementTimeoutMs: 0 });
   try {
     const pids = () => ({ api: service.apiPid, dispatchers: [service.dispatcherPid] });
-    return await work({ url, adminToken: secrets.adminToken, gateway, db, pids });
+    return await work({ url: access.publicUrl, adminToken: secrets.adminToken, gateway, db, pids });
   } finally {
     await db.close();
     await service.stop();

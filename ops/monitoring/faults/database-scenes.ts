@@ -63,11 +63,11 @@ async function lagStandby(stage: Stage, signal: AbortSignal): Promise<void> {
     await stage.createApp();
     await untilReplayed(standby);
     await standby.query('SELECT pg_wal_replay_pause()');
-    await stage.dispatcher.stop();
-    await stage.dispatcher.start({ DATABASE_READ_URL: server.databaseUrl });
+    await stage.service.stopDispatchers();
+    await stage.service.startDispatcher({ DATABASE_READ_URL: server.databaseUrl });
     await ended(signal);
-    await stage.dispatcher.stop();
-    await stage.dispatcher.start();
+    await stage.service.stopDispatchers();
+    await stage.service.startDispatcher();
   } finally {
     await standby.close();
     await server.stop('immediate');

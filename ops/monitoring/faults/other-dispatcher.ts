@@ -8,13 +8,13 @@ import type { Stage } from './stage.ts';
  * runs. `work` gets its process id and starts when it is ready.
  */
 export async function whileOtherRuns(
-  { dispatcher, targets }: Stage,
+  { service, targets }: Stage,
   { main, prefix = [] }: { main: string; prefix?: string[] },
   work: (pid: number) => Promise<void>,
 ): Promise<void> {
-  await dispatcher.stop();
+  await service.stopDispatchers();
   const [file = '', ...args] = [...prefix, process.execPath, ...dispatcherFlags, main];
-  const child = spawn(file, args, { env: dispatcher.env, stdio: 'ignore' });
+  const child = spawn(file, args, { env: service.environment, stdio: 'ignore' });
   const gone = new Promise((settle) => child.once('exit', settle));
   try {
     const isReady = () =>
@@ -30,6 +30,6 @@ export async function whileOtherRuns(
   } finally {
     child.kill('SIGTERM');
     await gone;
-    await dispatcher.start();
+    await service.startDispatcher();
   }
 }

@@ -17,7 +17,7 @@ const body = { data: { alert: 'A fault' } };
 async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp();
   await stage.addDevices(app, 1);
-  await stage.dispatcher.stop();
+  await stage.service.stopDispatchers();
   await stage.call(app, '/1.1/push', body);
   await stage.call(app, '/1.1/push', {
     ...body,
@@ -31,7 +31,7 @@ async function stopDispatcher(stage: Stage, signal: AbortSignal): Promise<void> 
   await addJobs(stage, 12_000);
   await repeat(signal, 1000, () => addJobs(stage, 200));
   await stage.db.query(`DELETE FROM pgboss.job WHERE data ->> 'fault' = 'true'`);
-  await stage.dispatcher.start();
+  await stage.service.startDispatcher();
 }
 
 /** Adds jobs to a queue that no dispatcher takes at the moment. */
@@ -44,7 +44,7 @@ async function addJobs({ db }: Stage, count: number): Promise<void> {
 
 /** Stops the api for most of each second, as a machine does that swaps. */
 async function stall(stage: Stage, signal: AbortSignal): Promise<void> {
-  const kill = (name: NodeJS.Signals) => process.kill(stage.apiPid() ?? 0, name);
+  const kill = (name: NodeJS.Signals) => process.kill(stage.service.apiPid ?? 0, name);
   await repeat(signal, 250, async () => {
     kill('SIGSTOP');
     await sleep(700);
@@ -75,12 +75,12 @@ async function dropDevices(stage: Stage, signal: AbortSignal): Promise<void> {
 }
 
 /** Starts a dispatcher with other variables in place of the usual one. */
-async function replaceDispatcher({ dispatcher }: Stage, signal: AbortSignal, variables: Environment) {
-  await dispatcher.stop();
-  await dispatcher.start(variables);
+async function replaceDispatcher({ service }: Stage, signal: AbortSignal, variables: Environment) {
+  await service.stopDispatchers();
+  await service.startDispatcher(variables);
   await ended(signal);
-  await dispatcher.stop();
-  await dispatcher.start();
+  await service.stopDispatchers();
+  await service.startDispatcher();
 }
 
 const fileLimit = 200;

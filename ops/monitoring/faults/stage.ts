@@ -1,19 +1,11 @@
-import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
-import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
 import { Database } from '../../../shared/db/pool.ts';
-import { dispatcherFlags } from '../../../shared/process/memory.ts';
-import { migrate } from '../../../shared/queue/migrate.ts';
-import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
-import { Supervised } from '../../local/supervised.ts';
+import { createAccess, LocalService } from '../../local/service.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
-
-const stopMs = 6000;
-const host = '127.0.0.1';
 
 const createdApp = z.object({ appId: z.string(), appKey: z.string(), masterKey: z.string() });
 /** App with a profile for the gateway of the stage. */
@@ -29,8 +21,8 @@ export interface Stage {
   primary: { server: EmbeddedPostgres; dataDir: string };
   apns: ApnsGateway;
   targets: Record<string, string[]>;
-  apiPid(): number | undefined;
-  dispatcher: DispatcherSlot;
+  /** Its dispatcher stops and starts on the same port. */
+  service: LocalService;
   createApp(options?: object): Promise<StageApp>;
   /** Adds devices to an app. */
   addDevices(app: StageApp, count: number): Promise<void>;
@@ -58,7 +50,6 @@ async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Pr
   const dataDir = join(folder, 'postgres');
   const server = await startEmbeddedPostgres({ dataDir, memoryMb: 1024, durable: false });
   closers.push(() => server.stop('immediate'));
-  await migrate(server.databaseUrl);
   const db = new Database({ url: server.databaseUrl, applicationName: 'faults', statementTimeoutMs: 0 });
   closers.push(() => db.close());
   const provider = await refusingProvider();
@@ -66,74 +57,27 @@ async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Pr
   const credentials = createApnsCredentials();
   const apns = await startApnsGateway({ keys: [credentials] });
   closers.push(() => apns.close());
-  const { env, url, adminToken, targets } = await chooseAddresses(server.databaseUrl, provider.url);
-  const api = new Supervised({ name: 'api', file: 'api/main.ts', env, log: () => undefined });
-  closers.push(() => api.stop(stopMs));
-  const dispatcher = new DispatcherSlot(env);
-  closers.push(() => dispatcher.stop());
-  await Promise.all([api.start(), dispatcher.start()]);
-  const { publicKey: _, ...own } = credentials;
-  const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
-  const client = clientOf({ url, adminToken, db, profile });
-  const primary = { server, dataDir };
-  return { folder, url, db, primary, apns, targets, dispatcher, apiPid: () => api.pid, ...client };
-}
-
-/** Chooses ports and secrets, and returns the environment of the processes with them. */
-async function chooseAddresses(databaseUrl: string, smsUrl: string) {
-  const port = () => freePort();
-  const [apiPort, metricsPort] = [await port(), await port()];
-  const url = `http://${host}:${apiPort}`;
-  const adminToken = randomBytes(24).toString('base64url');
+  const access = await createAccess();
+  const { host, port, metricsPort, publicUrl: url } = access;
   const env = {
     ...currentEnvironment(),
     LOG_LEVEL: currentEnvironment().LOG_LEVEL ?? 'fatal',
-    HOST: host,
-    PORT: String(apiPort),
-    PUBLIC_URL: url,
-    METRICS_PORT: String(metricsPort),
-    DATABASE_URL: databaseUrl,
-    CARILLON_ADMIN_TOKEN: adminToken,
-    CARILLON_SECRET: randomBytes(32).toString('base64'),
-    SMS_WEBHOOK_URL: smsUrl,
-    CARILLON_PRIVATE_HOSTS: loopbackNetworks,
+    SMS_WEBHOOK_URL: provider.url,
     DISPATCHER_THREADS: '1',
   };
+  const { databaseUrl } = server;
+  const service = new LocalService({ ...access, dataDir: folder, databaseUrl, env, log: () => undefined });
+  closers.push(() => service.stop());
+  await service.start();
+  const { publicKey: _, ...own } = credentials;
+  const profile = { auth: 'token', ...own, endpoint: apns.url, ca: apns.ca };
+  const client = clientOf({ url, adminToken: access.adminToken, db, profile });
   const targets = {
-    'carillon-api': [`${host}:${apiPort}`],
+    'carillon-api': [`${host}:${port}`],
     'carillon-dispatcher': [`${host}:${metricsPort}`],
   };
-  return { env, url, adminToken, targets };
-}
-
-/** The one dispatcher, which stops and starts on the same port. */
-class DispatcherSlot {
-  readonly env: Environment;
-  #running: Supervised | undefined;
-
-  constructor(env: Environment) {
-    this.env = env;
-  }
-
-  get pid(): number | undefined {
-    return this.#running?.pid;
-  }
-
-  async start(variables: Environment = {}): Promise<void> {
-    const env = { ...this.env, ...variables };
-    this.#running = new Supervised({
-      name: 'dispatcher',
-      file: 'dispatcher/main.ts',
-      flags: dispatcherFlags,
-      env,
-      log: () => undefined,
-    });
-    await this.#running.start();
-  }
-
-  async stop(): Promise<void> {
-    await this.#running?.stop(stopMs);
-  }
+  const primary = { server, dataDir };
+  return { folder, url, db, primary, apns, targets, service, ...client };
 }
 
 interface ClientOptions {
@@ -188,11 +132,11 @@ async function refusingProvider(): Promise<{ url: string; close(): Promise<void>
     request.resume();
     response.writeHead(400).end();
   });
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const address = server.address();
   const port = typeof address === 'object' && address ? address.port : 0;
   return {
-    url: `http://${host}:${port}/`,
+    url: `http://127.0.0.1:${port}/`,
     close: () => new Promise((resolve) => void server.close(() => resolve())),
   };
 }
