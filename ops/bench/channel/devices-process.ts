@@ -2,30 +2,15 @@
  * Devices of the channel benchmark, in a process of their own, so that their memory and CPU time do not count as the
  * api's. Started by the benchmark with an IPC channel.
  */
-import { z } from 'zod';
-import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
-import { createLogger } from '../../../shared/process/logging.ts';
-import { type DevicesSeen, deviceIds } from './devices.ts';
-import { RawDevices } from './raw-devices.ts';
-
-process.title = 'carillon bench devices';
-
-const order = z.union([
-  z.object({
-    ask: z.number(),
-    connect: z.object({ apiUrl: z.string(), appId: z.string(), count: z.number() }),
-  }),
-  z.object({ ask: z.number(), forget: z.boolean() }),
-]);
+import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
+import { answerBenchmark } from '../harness/asked-process.ts';
+import { type DevicesSeen, devicesOrder, type Fleet } from './devices.ts';
+import { RawDevice, Recipients } from './raw-device.ts';
 
 /** Reconnect delay. Real devices wait 5 s; these are quicker, so that all reach the api at once. */
 const reconnectAfterMs = 500;
 
-const log = createLogger({ level: 'warn', name: 'bench devices' });
-const stack = new ClosingStack(log);
-closeOnSignals({ log, stack });
-
-let devices: RawDevices | undefined;
+let devices: SimulatedDevices | undefined;
 let firstMs = 0;
 let lastMs = 0;
 let forgotten = { received: 0, repeated: 0, acked: 0, lost: 0 };
@@ -33,6 +18,17 @@ let forgotten = { received: 0, repeated: 0, acked: 0, lost: 0 };
 function onMessages(): void {
   lastMs = performance.timeOrigin + performance.now();
   if (firstMs === 0) firstMs = lastMs;
+}
+
+async function connect({ apiUrl, appId, count }: Fleet): Promise<void> {
+  const shared = { recipients: new Recipients(count), onMessages };
+  devices = await connectDevices({
+    apiUrl,
+    appId,
+    installationIds: Array.from({ length: count }, (_, i) => `bench-${i}`),
+    reconnectAfterMs,
+    createDevice: (fleet, installationId, index) => new RawDevice(fleet, shared, { installationId, index }),
+  });
 }
 
 function observe(): DevicesSeen {
@@ -55,20 +51,15 @@ function forget(): void {
   forgotten = { ...forgotten, ...devices?.counters };
 }
 
-process.on('message', async (message) => {
-  const data = order.parse(message);
-  try {
-    if ('connect' in data) {
-      const { count, ...rest } = data.connect;
-      const installationIds = deviceIds(count);
-      devices = new RawDevices({ ...rest, installationIds, reconnectAfterMs, onMessages });
-      await devices.connect();
-    }
-    notifySupervisor({ answer: data.ask, seen: observe() });
-    if ('forget' in data && data.forget) forget();
-  } catch (error) {
-    notifySupervisor({ answer: data.ask, error: String(error) });
-  }
+answerBenchmark({
+  name: 'devices',
+  question: devicesOrder,
+  async answer(order) {
+    if ('connect' in order) await connect(order.connect);
+    const seen = observe();
+    if ('forget' in order && order.forget) forget();
+    return seen;
+  },
+  ready: { ready: true },
+  close: () => devices?.close(),
 });
-
-notifySupervisor({ ready: true });

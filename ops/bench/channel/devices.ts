@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
-import { Supervised } from '../../local/supervised.ts';
+import { AskedProcess } from '../harness/asked-process.ts';
 
 const devicesSeen = z.object({
   /** Devices logged in now. */
@@ -18,15 +18,11 @@ const devicesSeen = z.object({
 });
 export type DevicesSeen = z.infer<typeof devicesSeen>;
 
-const answer = z.object({ answer: z.number(), seen: devicesSeen.optional(), error: z.string().optional() });
+const fleet = z.object({ apiUrl: z.string(), appId: z.string(), count: z.number() });
+export type Fleet = z.infer<typeof fleet>;
 
-export const deviceIds = (count: number): string[] => Array.from({ length: count }, (_, i) => `bench-${i}`);
-
-export interface Fleet {
-  apiUrl: string;
-  appId: string;
-  count: number;
-}
+/** Question to the process; the answer is what its devices saw. */
+export const devicesOrder = z.union([z.object({ connect: fleet }), z.object({ forget: z.boolean() })]);
 
 /** Process with the devices of a benchmark (devices-process.ts). */
 export interface BenchDevices {
@@ -39,33 +35,14 @@ export interface BenchDevices {
   stop(): Promise<void>;
 }
 
-const stopMs = 1000;
-
 /** Starts the process of the devices, without connecting any. */
 export async function startBenchDevices(
   env: Environment,
   log: (line: string) => void,
 ): Promise<BenchDevices> {
-  const waiting = new Map<number, (told: z.infer<typeof answer>) => void>();
-  let asked = 0;
-  const child: Supervised = new Supervised({
-    name: 'bench devices',
-    file: 'ops/bench/channel/devices-process.ts',
-    env,
-    log,
-    onMessage: (message) => {
-      if (!('answer' in message)) return;
-      const told = answer.parse(message);
-      waiting.get(told.answer)?.(told);
-      waiting.delete(told.answer);
-    },
-  });
-  const ask = (order: object) =>
-    new Promise<DevicesSeen>((resolve, reject) => {
-      asked += 1;
-      waiting.set(asked, ({ seen, error }) => (seen ? resolve(seen) : reject(new Error(error))));
-      child.send({ ask: asked, ...order });
-    });
+  const file = 'ops/bench/channel/devices-process.ts';
+  const child = new AskedProcess({ name: 'bench devices', file, env, log });
+  const ask = (order: z.infer<typeof devicesOrder>) => child.ask(order, devicesSeen);
   await child.start();
   return {
     get pid() {
@@ -74,6 +51,6 @@ export async function startBenchDevices(
     connect: (fleet) => ask({ connect: fleet }),
     observe: () => ask({ forget: false }),
     forget: () => ask({ forget: true }),
-    stop: () => child.stop(stopMs),
+    stop: () => child.stop(),
   };
 }

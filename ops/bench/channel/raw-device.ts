@@ -1,23 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { channelPath } from '../../../shared/domain/installations/installation.ts';
-import type { DeviceCounters } from '../../sandbox/devices/devices.ts';
+import type { DeviceFleet, FleetDevice } from '../../sandbox/devices/device.ts';
 import { maskedFrame, readFrames } from './raw-frames.ts';
-
-/** State that the devices share. */
-export interface DeviceFleet {
-  readonly host: string;
-  readonly port: number;
-  readonly appId: string;
-  readonly counters: DeviceCounters;
-  /**
-   * Counts the messages of a data frame, which is `bytes` from `from` to `to`. Returns their ids as they stand in the frame,
-   * undefined for another frame.
-   */
-  onMessages(device: number, bytes: Buffer, from: number, to: number): string | undefined;
-  /** `code` is undefined when nothing listened at the port. */
-  onEnded(device: RawDevice, code: number | undefined): void;
-}
 
 /** Longest answer to the upgrade; anything longer is not an answer. */
 const headBytes = 4096;
@@ -25,18 +10,57 @@ const endOfHead = Buffer.from('\r\n\r\n');
 const switching = Buffer.from('HTTP/1.1 101 ');
 const opcodes = { text: 1, close: 8, ping: 9, pong: 10 } as const;
 const heartbeat = '{}';
+const dataHead = Buffer.from('{"cmd":"data","ids":[');
+const endOfIds = ']'.charCodeAt(0);
+/** Pushes whose recipients are remembered, to recognise repeats. */
+const rememberedPushes = 64;
 /** Close code of a connection that ended without a close frame (RFC 6455, section 7.1.5). */
 const abnormalClosure = 1006;
 
 /** All sockets read into one buffer: a read is handled before the next one begins. */
 const readBuffer = Buffer.allocUnsafe(64 * 1024);
 
+/** Devices that have the message of a push: one byte per device for each of the latest pushes. */
+export class Recipients {
+  readonly #devices: number;
+  readonly #pushes = new Map<string, Uint8Array>();
+
+  constructor(devices: number) {
+    this.#devices = devices;
+  }
+
+  /** Marks a device as a recipient; returns false when it is one already. */
+  add(messageId: string, device: number): boolean {
+    const recipients = this.#pushes.get(messageId) ?? this.#remember(messageId);
+    if (recipients[device] === 1) return false;
+    recipients[device] = 1;
+    return true;
+  }
+
+  #remember(messageId: string): Uint8Array {
+    const recipients = new Uint8Array(this.#devices);
+    this.#pushes.set(messageId, recipients);
+    const [oldest] = this.#pushes.keys();
+    if (this.#pushes.size > rememberedPushes && oldest !== undefined) this.#pushes.delete(oldest);
+    return recipients;
+  }
+}
+
+/** What the raw devices of a process share beside their fleet. */
+export interface RawDevices {
+  recipients: Recipients;
+  /** Called after each frame with messages. */
+  onMessages(): void;
+}
+
 /**
  * One simulated device of the benchmark, on the JSON protocol (protocol/channel.md#json-form): a TCP socket with hand-written
- * frames, so that 10,000 devices take a small part of the processor time that they share with the service.
+ * frames, so that 10,000 devices take a small part of the processor time that they share with the service. It connects to the
+ * address of the api, without the router.
  */
-export class RawDevice {
+export class RawDevice implements FleetDevice {
   readonly #fleet: DeviceFleet;
+  readonly #shared: RawDevices;
   readonly #index: number;
   readonly #installationId: string;
   #socket: Socket | undefined;
@@ -47,18 +71,18 @@ export class RawDevice {
   #isLoggedIn = false;
   #closeCode: number = abnormalClosure;
 
-  constructor(fleet: DeviceFleet, index: number, installationId: string) {
+  constructor(fleet: DeviceFleet, shared: RawDevices, device: { installationId: string; index: number }) {
     this.#fleet = fleet;
-    this.#index = index;
-    this.#installationId = installationId;
+    this.#shared = shared;
+    this.#index = device.index;
+    this.#installationId = device.installationId;
   }
 
-  /** Connects and logs in; after a loss the fleet decides when to call it again. */
-  connect(): void {
-    const { host, port } = this.#fleet;
+  connectOnce(): Promise<void> {
+    const { hostname: host, port } = new URL(this.#fleet.options.apiUrl);
     const socket = connect({
       host,
-      port,
+      port: Number(port),
       noDelay: true,
       onread: {
         buffer: readBuffer,
@@ -80,7 +104,12 @@ export class RawDevice {
     });
     // The following close event reports the error again.
     socket.on('error', () => {});
-    socket.on('close', () => this.#onClosed());
+    return new Promise((resolve) => {
+      socket.on('close', () => {
+        this.#onClosed();
+        resolve();
+      });
+    });
   }
 
   sendHeartbeat(): void {
@@ -92,9 +121,10 @@ export class RawDevice {
   }
 
   #onClosed(): void {
-    if (this.#isLoggedIn) this.#fleet.counters.connected -= 1;
+    if (this.#isLoggedIn) this.#fleet.count('connected', -1);
     this.#isLoggedIn = false;
-    this.#fleet.onEnded(this, this.#isConnected ? this.#closeCode : undefined);
+    // Nothing listens while the api starts again: such an attempt is no lost connection.
+    if (this.#isConnected && !this.#fleet.closeSignal.aborted) this.#fleet.countLoss(this.#closeCode);
   }
 
   /** Returns true: the socket goes on reading. */
@@ -121,7 +151,7 @@ export class RawDevice {
       return 0;
     }
     this.#isUpgraded = true;
-    const { appId } = this.#fleet;
+    const { appId } = this.#fleet.options;
     this.#send(JSON.stringify({ cmd: 'login', appId, installationId: this.#installationId }));
     this.#send(heartbeat);
     return end + endOfHead.length;
@@ -140,14 +170,32 @@ export class RawDevice {
   #onText(bytes: Buffer, from: number, to: number): void {
     // The heartbeat sent after the login gets an answer when the login succeeded.
     if (to - from === heartbeat.length) {
-      if (!this.#isLoggedIn) this.#fleet.counters.connected += 1;
+      if (!this.#isLoggedIn) this.#fleet.count('connected', 1);
       this.#isLoggedIn = true;
       return;
     }
-    const ids = this.#fleet.onMessages(this.#index, bytes, from, to);
-    if (ids === undefined) return;
-    const { appId } = this.#fleet;
+    const idsAt = from + dataHead.length;
+    if (to < idsAt || bytes.compare(dataHead, 0, dataHead.length, from, idsAt) !== 0) return;
+    const ids = bytes.toString('latin1', idsAt, bytes.indexOf(endOfIds, idsAt));
+    this.#countMessages(ids);
+    const { appId } = this.#fleet.options;
     this.#send(`{"cmd":"ack","appId":"${appId}","installationId":"${this.#installationId}","ids":[${ids}]}`);
+  }
+
+  /** Counts the messages of a data frame by their ids as they stand in it. */
+  #countMessages(ids: string): void {
+    let fresh = 0;
+    let count = 0;
+    for (let at = 0; at < ids.length; count += 1) {
+      const comma = ids.indexOf(',', at);
+      const end = comma < 0 ? ids.length : comma;
+      if (this.#shared.recipients.add(ids.slice(at, end), this.#index)) fresh += 1;
+      at = end + 1;
+    }
+    this.#fleet.count('received', fresh);
+    this.#fleet.count('repeated', count - fresh);
+    this.#fleet.count('acked', count);
+    this.#shared.onMessages();
   }
 
   #send(text: string): void {

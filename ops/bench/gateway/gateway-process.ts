@@ -6,20 +6,13 @@ import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
-import { createLogger } from '../../../shared/process/logging.ts';
 import { createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
+import { answerBenchmark } from '../harness/asked-process.ts';
 import { Arrivals, numberOfToken, SeenNumbers } from './arrivals.ts';
 import { firstDevices, type Observation } from './gateway.ts';
 
-process.title = 'carillon bench gateway';
-
-const question = z.object({ ask: z.number(), forget: z.boolean() });
 const instrumentPriority = -10;
 
-const log = createLogger({ level: 'warn', name: 'bench gateway' });
-const stack = new ClosingStack(log);
-closeOnSignals({ log, stack });
 try {
   setPriority(instrumentPriority);
 } catch {
@@ -48,7 +41,6 @@ const gateway = await startApnsGateway({
   maxStreams: Number(env.BENCH_STREAMS ?? 1000),
   onRequest: ({ token }) => arrived(token),
 });
-stack.add('apns gateway', () => gateway.close());
 
 function observe(): Observation {
   return {
@@ -63,16 +55,22 @@ function observe(): Observation {
   };
 }
 
-process.on('message', (message) => {
-  const parsed = question.safeParse(message);
-  if (!parsed.success) return;
-  notifySupervisor({ answer: parsed.data.ask, observation: observe() });
-  if (!parsed.data.forget) return;
+function forget(): void {
   seen.clear();
   arrivals.clear();
   firstSeenMs.clear();
   delay.reset();
-});
+}
 
 const { publicKey: _, ...shown } = credentials;
-notifySupervisor({ apns: { url: gateway.url, ca: gateway.ca, ...shown } });
+answerBenchmark({
+  name: 'gateway',
+  question: z.object({ forget: z.boolean() }),
+  answer(order) {
+    const observation = observe();
+    if (order.forget) forget();
+    return observation;
+  },
+  ready: { url: gateway.url, ca: gateway.ca, ...shown },
+  close: () => gateway.close(),
+});

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
-import { Supervised } from '../../local/supervised.ts';
+import { AskedProcess } from '../harness/asked-process.ts';
 
 /** Highest device number for which the gateway records the time of the first request. */
 export const firstDevices = 4096;
@@ -41,40 +41,15 @@ export interface BenchGateway {
   stop(): Promise<void>;
 }
 
-const stopMs = 3000;
-const answer = z.object({ answer: z.number(), observation });
-
 /** Starts the gateway; resolves when it listens. */
 export async function startBenchGateway(
   env: Environment,
   log: (line: string) => void,
 ): Promise<BenchGateway> {
-  const waiting = new Map<number, (seen: Observation) => void>();
-  let asked = 0;
-  let access: z.infer<typeof apns> | undefined;
   const file = 'ops/bench/gateway/gateway-process.ts';
-  const gateway: Supervised = new Supervised({
-    name: 'bench gateway',
-    file,
-    env,
-    log,
-    onMessage: (message) => {
-      if ('apns' in message) access = apns.parse(message.apns);
-      else if ('answer' in message) {
-        const parsed = answer.parse(message);
-        waiting.get(parsed.answer)?.(parsed.observation);
-        waiting.delete(parsed.answer);
-      }
-    },
-  });
-  const ask = (forget: boolean) =>
-    new Promise<Observation>((resolve) => {
-      asked += 1;
-      waiting.set(asked, resolve);
-      gateway.send({ ask: asked, forget });
-    });
-  await gateway.start();
-  if (!access) throw new Error('the gateway did not report its address');
+  const gateway = new AskedProcess({ name: 'bench gateway', file, env, log });
+  const ask = (forget: boolean) => gateway.ask({ forget }, observation);
+  const access = apns.parse(await gateway.start());
   return {
     apns: access,
     get pid() {
@@ -82,6 +57,6 @@ export async function startBenchGateway(
     },
     observe: () => ask(false),
     forget: () => ask(true),
-    stop: () => gateway.stop(stopMs),
+    stop: () => gateway.stop(),
   };
 }

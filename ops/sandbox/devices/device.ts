@@ -1,14 +1,21 @@
 import { WebSocket } from 'ws';
 import { z } from 'zod';
-import { sleep } from '../../../shared/clock.ts';
 import { isJsonObject, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 
-/** State that the devices of one app share: the URL of the socket, the counters, and the signal that closes them. */
+/** What the fleet does with a device: connects it again after a lost connection, until the fleet is closed. */
+export interface FleetDevice {
+  /** Connects and logs in. Resolves when the connection has ended, for any reason. */
+  connectOnce(): Promise<void>;
+  sendHeartbeat(): void;
+  close(): void;
+}
+
+/** State that the devices of one app share. */
 export interface DeviceFleet {
   readonly options: {
+    apiUrl: string;
     appId: string;
     isAcking?: boolean;
-    reconnectAfterMs?: number;
     onMessage?: (installationId: string, content: JsonObject, messageId: string) => void;
   };
   readonly closeSignal: AbortSignal;
@@ -33,8 +40,8 @@ const dataFrame = z.object({
   msg: z.array(z.custom<JsonObject>(isJsonObject)),
 });
 
-/** One simulated device: connects, logs in, receives, acknowledges, and reconnects after a lost connection. */
-export class Device {
+/** One simulated device: connects, logs in, receives and acknowledges. */
+export class Device implements FleetDevice {
   readonly #fleet: DeviceFleet;
   readonly #installationId: string;
   readonly #seen = new Set<string>();
@@ -46,15 +53,6 @@ export class Device {
     this.#installationId = installationId;
   }
 
-  async run(): Promise<void> {
-    const signal = this.#fleet.closeSignal;
-    const { reconnectAfterMs = 5000 } = this.#fleet.options;
-    while (!signal.aborted) {
-      await this.#connectOnce();
-      if (!signal.aborted) await sleep(reconnectAfterMs * (0.5 + Math.random()), signal);
-    }
-  }
-
   sendHeartbeat(): void {
     if (this.#isLoggedIn) this.#socket?.send('{}');
   }
@@ -63,8 +61,7 @@ export class Device {
     this.#socket?.close(1000);
   }
 
-  /** Resolves when the connection has ended, for any reason. */
-  async #connectOnce(): Promise<void> {
+  async connectOnce(): Promise<void> {
     let ended: Promise<void> = Promise.resolve();
     await this.#fleet.connectWithLimit(async () => {
       const url = await this.#fleet.route().catch(() => undefined);

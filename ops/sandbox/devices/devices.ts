@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { sleep } from '../../../shared/clock.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { Device, type DeviceFleet } from './device.ts';
+import { Device, type DeviceFleet, type FleetDevice } from './device.ts';
 
 export interface DeviceOptions {
   /** Base URL of an api process, such as `http://127.0.0.1:8080`. */
@@ -15,6 +16,8 @@ export interface DeviceOptions {
   reconnectAfterMs?: number;
   /** Concurrent connection attempts; default 64, so that a thousand devices do not overrun the listener's backlog. */
   connectConcurrency?: number;
+  /** Creates device number `index`, by default one that checks what it receives; for a benchmark with cheaper ones. */
+  createDevice?: (fleet: DeviceFleet, installationId: string, index: number) => FleetDevice;
 }
 
 export interface DeviceCounters {
@@ -65,7 +68,7 @@ class Fleet implements SimulatedDevices, DeviceFleet {
   readonly counters: DeviceCounters = { connected: 0, received: 0, repeated: 0, acked: 0, lost: 0 };
   readonly closeCodes: number[] = [];
   readonly #closing = new AbortController();
-  readonly #devices: Device[];
+  readonly #devices: FleetDevice[];
   readonly #waiters = new Set<Waiter>();
   #route: Promise<string> | undefined;
   #running: Promise<unknown> | undefined;
@@ -74,7 +77,8 @@ class Fleet implements SimulatedDevices, DeviceFleet {
 
   constructor(options: DeviceOptions) {
     this.options = options;
-    this.#devices = options.installationIds.map((id) => new Device(this, id));
+    const { createDevice = (fleet, id) => new Device(fleet, id), installationIds } = options;
+    this.#devices = installationIds.map((id, index) => createDevice(this, id, index));
   }
 
   get closeSignal(): AbortSignal {
@@ -85,9 +89,17 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     const heartbeat = setInterval(() => {
       for (const device of this.#devices) device.sendHeartbeat();
     }, heartbeatEveryMs);
-    this.#running = Promise.all(this.#devices.map((device) => device.run())).finally(() =>
+    this.#running = Promise.all(this.#devices.map((device) => this.#keepConnected(device))).finally(() =>
       clearInterval(heartbeat),
     );
+  }
+
+  async #keepConnected(device: FleetDevice): Promise<void> {
+    const { reconnectAfterMs = 5000 } = this.options;
+    while (!this.closeSignal.aborted) {
+      await device.connectOnce();
+      if (!this.closeSignal.aborted) await sleep(reconnectAfterMs * (0.5 + Math.random()), this.closeSignal);
+    }
   }
 
   allConnected(): Promise<void> {

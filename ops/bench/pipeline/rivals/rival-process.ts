@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../../shared/process/lifecycle.ts';
-import { createLogger } from '../../../../shared/process/logging.ts';
+import { answerBenchmark } from '../../harness/asked-process.ts';
 
 /** Order to a rival: one push to devices 1 to `devices` of the gateway at `url`. */
 export const rivalOrder = z.object({
@@ -39,20 +38,12 @@ interface NodeRival {
   close(): unknown;
 }
 
-/** Runs a rival as a process: carries out the orders that its supervisor sends, and answers each. */
-export function runRival({ name, push, close }: NodeRival): void {
-  process.title = `carillon bench ${name}`;
-  const log = createLogger({ level: 'warn', name });
-  const stack = new ClosingStack(log);
-  stack.add('rival', close);
-  closeOnSignals({ log, stack });
-  process.on('message', (message) => {
-    const order = rivalOrder.safeParse(message);
-    if (!order.success) return;
-    push(order.data).then(
-      (seconds) => notifySupervisor({ seconds }),
-      (error: unknown) => notifySupervisor({ error: String(error) }),
-    );
+/** Runs a rival as a process: carries out the orders of the benchmark that started it. */
+export const runRival = ({ name, push, close }: NodeRival): void =>
+  answerBenchmark({
+    name,
+    question: rivalOrder,
+    answer: async (order) => ({ seconds: await push(order) }),
+    ready: { ready: true },
+    close,
   });
-  notifySupervisor({ ready: true });
-}

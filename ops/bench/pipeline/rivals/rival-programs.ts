@@ -13,10 +13,8 @@ import {
   run,
   versionIn,
 } from '../../../check/toolchains.ts';
-import { Supervised } from '../../../local/supervised.ts';
+import { AskedProcess } from '../../harness/asked-process.ts';
 import { type RivalAnswer, type RivalOrder, rivalAnswer } from './rival-process.ts';
-
-const stopMs = 6000;
 
 /** A running process that pushes by orders, one at a time. */
 export interface RivalRun {
@@ -46,28 +44,20 @@ const npmVersion = (name: string) =>
 
 /** Runs a file of this folder in Node. */
 function nodeRun(name: string, file: string, packages: string, log: (line: string) => void): RivalRun {
-  let onAnswer: (answer: RivalAnswer) => void = () => undefined;
-  const child = new Supervised({
+  const child = new AskedProcess({
     name,
     file: `ops/bench/pipeline/rivals/${file}`,
     // Parse Server writes its logs into files of the working directory otherwise.
     env: { ...currentEnvironment(), NODE_ENV: 'production', PARSE_SERVER_LOGS_FOLDER: 'null' },
     log,
-    onMessage: (message) => {
-      if (!('ready' in message)) onAnswer(rivalAnswer.parse(message));
-    },
   });
   return {
     get pid() {
       return child.pid;
     },
     start: () => child.start(),
-    push: (order) =>
-      new Promise((resolve) => {
-        onAnswer = resolve;
-        child.send({ ...order, packages });
-      }),
-    stop: () => child.stop(stopMs),
+    push: (order) => child.ask({ ...order, packages }, rivalAnswer),
+    stop: () => child.stop(),
   };
 }
 
