@@ -2,14 +2,17 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { checkCredentials, connectors } from '../../connectors/registry.ts';
 import { choosePort } from '../../ops/local/ports.ts';
+import { startGateways } from '../../ops/sandbox/all/start.ts';
+import { createServiceAccount, startFcmGateway } from '../../ops/sandbox/fcm/server.ts';
 import { isConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';
 import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillon, carillonProcess, launcher } from '../support/cli.ts';
-import { aMessage, recipients, sendAll } from '../support/gateways/apns.ts';
+import { aMessage, recipients, sendAll, startApnsFixture } from '../support/gateways/apns.ts';
 import { aContext } from '../support/gateways/sender-context.ts';
 import { useTestService } from '../support/service.ts';
 
@@ -149,5 +152,62 @@ describe('its output for people', () => {
     });
     expect(put.code, put.stderr).toBe(0);
     await end();
+  });
+});
+
+describe('gateways without checks', () => {
+  test('accept what connectors send to unknown devices, and count requests alone', async () => {
+    const sandbox = await startGateways({ checks: 'none' });
+    onTestFinished(() => sandbox.close());
+    for (const { connector: id, credentials, summary, vendor } of sandbox.instances) {
+      const checked = checkCredentials(id, credentials);
+      if (!checked.ok) throw new Error(`${id}: ${checked.error}`);
+      const sender = connectors.get(id)?.open(checked.credentials, aContext());
+      if (!sender) throw new Error(id);
+      const to = recipients(3, vendor === null ? {} : { deviceType: 'android', vendor });
+      const { attempts } = await sendAll(sender, to);
+      await sender.close();
+      expect(
+        attempts.map(({ kind }) => kind),
+        id,
+      ).toEqual(['sent', 'sent', 'sent']);
+      const requests = Math.ceil(3 / (connectors.get(id)?.limits.recipientsPerRequest ?? 1));
+      expect(summary(), id).toEqual({ requests, accepted: 0, devices: 0, violations: 0 });
+    }
+  });
+
+  test('name the device of each request to APNs', async () => {
+    const seen: string[] = [];
+    const fixture = await startApnsFixture({
+      gateway: { checks: 'none', onRequest: ({ token }) => seen.push(token) },
+    });
+    onTestFinished(() => fixture.close());
+    const to = recipients(50);
+    await sendAll(fixture.sender, to);
+    expect(seen.sort()).toEqual(to.map(({ deviceToken }) => deviceToken).sort());
+    expect(fixture.gateway.total).toBe(50);
+  });
+
+  test('answer other paths over HTTP/1.1 with 404, also several requests in one packet', async () => {
+    const gateway = await startFcmGateway({ account: createServiceAccount(), checks: 'none' });
+    onTestFinished(() => gateway.close());
+    const socket = connect({ port: Number(new URL(gateway.url).port), ca: gateway.ca, host: '127.0.0.1' });
+    const call = (path: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc`;
+    const all = call('/token') + call('/other') + call('/v1/projects/carillon-sandbox/messages:send');
+    socket.write(all.slice(0, 20));
+    socket.write(all.slice(20));
+    let answer = '';
+    for await (const chunk of socket) {
+      answer += chunk;
+      if (answer.includes('"name"')) break;
+    }
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 200']);
+    expect(gateway.total).toBe(1);
+  });
+
+  test('cannot misbehave', async () => {
+    const gateway = await startFcmGateway({ account: createServiceAccount(), checks: 'none' });
+    onTestFinished(() => gateway.close());
+    expect(() => gateway.misbehave({ kind: 'hang' })).toThrow('without checks');
   });
 });
