@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { readArgs } from './harness/arguments.ts';
+import { type Figure, readArgs, spread } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
 import { type BenchApp, callAsMaster, createApp, pushAndWait } from './harness/client.ts';
-import { type Figure, spread } from './harness/figure.ts';
 import { processUse } from './harness/process-use.ts';
 import { writeInstallations } from './harness/seed.ts';
 

@@ -12,10 +12,10 @@ import { systemClock } from '../../shared/clock.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { importFlags } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
+import type { Figure } from './harness/arguments.ts';
 import { readArgs } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
 import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './harness/client.ts';
-import type { Figure } from './harness/figure.ts';
 import { allDatabaseCpuSeconds, processUse } from './harness/process-use.ts';
 
 const defaultRows = 1_000_000;

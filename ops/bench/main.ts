@@ -5,7 +5,7 @@ import { benchChannel } from './channel/bench.ts';
 import { benchConnectors } from './connectors/bench.ts';
 import { benchControl } from './control/control.ts';
 import { benchPace } from './control/pace.ts';
-import type { Figure } from './harness/figure.ts';
+import type { Figure } from './harness/arguments.ts';
 import { benchHttp2 } from './http2/compare.ts';
 import { benchImport } from './import.ts';
 import { benchFairness, benchLatency } from './latency.ts';
@@ -16,8 +16,7 @@ import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals/rivals.ts';
 import { benchTracing } from './pipeline/tracing.ts';
 import { benchMemory } from './size/memory.ts';
-import { benchSizing } from './size/sizing.ts';
-import { benchTables } from './size/tables.ts';
+import { benchSizing, benchTables } from './size/sizing.ts';
 
 interface Benchmark {
   description: string;

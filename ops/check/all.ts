@@ -8,9 +8,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { StepRunner } from './step-runner.ts';
-import type { Tally } from './tally.ts';
-import { addTallies, formatTally, oneFailure, readVitestReport } from './tally.ts';
+import type { Tally } from './step-runner.ts';
+import { addTallies, formatTally, oneFailure, readVitestReport, StepRunner } from './step-runner.ts';
 
 /** Check: a command that counts as one check, or one that runs tests and writes a report. */
 interface Step {

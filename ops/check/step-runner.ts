@@ -1,6 +1,7 @@
-import type { ChildProcess } from 'node:child_process';
-import { spawn } from 'node:child_process';
-import { delimiter, resolve } from 'node:path';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { delimiter, relative, resolve } from 'node:path';
+import { z } from 'zod';
 import { currentEnvironment } from '../../shared/config/config.ts';
 
 const projectDir = resolve(import.meta.dirname, '../..');
@@ -56,4 +57,97 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   } catch {
     // The group has exited.
   }
+}
+
+/** Number of checks by result, and the names of those that failed with the begin of their errors. */
+export interface Tally {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly failures: readonly string[];
+}
+
+const reportSchema = z.object({
+  numPassedTests: z.number(),
+  numPendingTests: z.number(),
+  numTodoTests: z.number(),
+  testResults: z.array(
+    z.object({
+      name: z.string(),
+      status: z.string(),
+      message: z.string().default(''),
+      assertionResults: z.array(
+        z.object({
+          status: z.string(),
+          fullName: z.string(),
+          failureMessages: z.array(z.string()).default([]),
+        }),
+      ),
+    }),
+  ),
+});
+
+type FileReport = z.infer<typeof reportSchema>['testResults'][number];
+
+/**
+ * Counts a Vitest run. A file that failed outside of its tests counts as one failure, and so do a run without tests and a
+ * run that failed without a failed test (an uncaught error).
+ *
+ * @param exitCode exit code of the run
+ */
+export async function readVitestReport(path: string, exitCode: number): Promise<Tally> {
+  const text = await readFile(path, 'utf8').catch(() => undefined);
+  if (text === undefined) return failedRun(`ended with code ${exitCode} and left no report`);
+  const report = reportSchema.parse(JSON.parse(text));
+  const passed = report.numPassedTests;
+  const skipped = report.numPendingTests + report.numTodoTests;
+  const failures = report.testResults.flatMap(failuresOf);
+  const failed = failures.length;
+  if (passed + failed === 0) return failedRun('executed no test');
+  if (failed > 0 || exitCode === 0) return { passed, failed, skipped, failures };
+  return {
+    ...failedRun(`ended with code ${exitCode}, though no test failed: see the errors above`),
+    passed,
+    skipped,
+  };
+}
+
+/** Lines of an error that are shown, and characters of each. The whole is in the output of the run, of which often only the end is kept. */
+const shown = { lines: 12, characters: 300 };
+
+/** Returns the tests of a file that failed, or the file itself where it failed outside of its tests. */
+function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
+  const path = relative(process.cwd(), name);
+  const failed = assertionResults.filter((test) => test.status === 'failed');
+  if (failed.length === 0 && status === 'failed') return [`${path}, outside of its tests: ${message}`];
+  return failed.map(
+    ({ fullName, failureMessages }) => `${path}: ${fullName}${beginOf(failureMessages.join('\n'))}`,
+  );
+}
+
+function beginOf(error: string): string {
+  const lines = error.split('\n').filter((line) => line.trim() !== '' && !line.includes('node_modules'));
+  const begin = lines.slice(0, shown.lines).map((line) => `\n    ${line.slice(0, shown.characters)}`);
+  return begin.join('');
+}
+
+const failedRun = (reason: string): Tally => oneFailure(`the test run ${reason}`);
+
+/** Returns the count of one check that failed. */
+export const oneFailure = (name: string): Tally => ({ passed: 0, failed: 1, skipped: 0, failures: [name] });
+
+/** Adds up several counts. */
+export function addTallies(tallies: readonly Tally[]): Tally {
+  const sum = (pick: (tally: Tally) => number) => tallies.reduce((total, tally) => total + pick(tally), 0);
+  return {
+    passed: sum((tally) => tally.passed),
+    failed: sum((tally) => tally.failed),
+    skipped: sum((tally) => tally.skipped),
+    failures: tallies.flatMap(({ failures }) => failures),
+  };
+}
+
+/** Formats a count as `12 passed, 0 failed`, with `, 1 skipped` only if checks were skipped. Scripts read this line. */
+export function formatTally({ passed, failed, skipped }: Tally): string {
+  return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }

@@ -3,8 +3,8 @@ import type { JsonObject } from '../../shared/domain/json.ts';
 import { language } from '../cli/language.ts';
 import type { ExportFile, OpenFile } from './files.ts';
 import { idOf, parseRecord } from './record.ts';
+import type { Tally } from './report.ts';
 import { splitRecords } from './splitter.ts';
-import type { Tally } from './tally.ts';
 
 /** Limits of a batch, which is one transaction. Memory holds one batch more than there are connections. */
 const maxRows = 2000;

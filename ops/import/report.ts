@@ -1,8 +1,84 @@
+import { open } from 'node:fs/promises';
+import type { Clock } from '../../shared/clock.ts';
 import { say, section, sentences, words } from '../cli/language.ts';
+import { ProgressBar } from '../cli/progress-bar.ts';
 import type { Report } from '../cli/report.ts';
 import { table } from '../cli/table.ts';
-import type { FoundFiles } from './files.ts';
-import type { Tally } from './tally.ts';
+import type { ExportFile, FoundFiles, ImportedClass } from './files.ts';
+import { Needs } from './needs.ts';
+
+/** Record that was not imported. The error names members, never values. */
+interface RefusedRecord {
+  file: string;
+  line: number;
+  objectId?: string;
+  error: string;
+}
+
+interface ClassTally {
+  /** Records that were read, without blank lines and headings. */
+  read: number;
+  imported: number;
+  /** Records whose object id existed, from an earlier run or an earlier line; they stay unchanged. */
+  alreadyThere: number;
+  /** Those of them with a later `updatedAt` in the file. */
+  newerInFile: number;
+  refused: number;
+}
+
+/** Refusals in the report; the file of `--refused` gets all of them. */
+const maxListed = 100;
+
+/** Counts of an import so far. Its memory does not grow with the number of refusals. */
+export class Tally {
+  readonly classes = new Map<ImportedClass, ClassTally>();
+  readonly needs = new Needs();
+  /** Installations that were last seen before the app's `installationValidityDays`. */
+  idleInstallations = 0;
+  readonly refusals: RefusedRecord[] = [];
+  readonly #log: RefusalLog | undefined;
+  #unwritten: string[] = [];
+
+  constructor(log?: RefusalLog) {
+    this.#log = log;
+  }
+
+  of(className: ImportedClass): ClassTally {
+    const known = this.classes.get(className);
+    if (known) return known;
+    const created = { read: 0, imported: 0, alreadyThere: 0, newerInFile: 0, refused: 0 };
+    this.classes.set(className, created);
+    return created;
+  }
+
+  refuse(className: ImportedClass, refused: RefusedRecord): void {
+    this.of(className).refused += 1;
+    if (this.refusals.length < maxListed) this.refusals.push(refused);
+    if (this.#log) this.#unwritten.push(`${JSON.stringify(refused)}\n`);
+  }
+
+  /** Writes the refusals since the last call to the log. */
+  async flush(): Promise<void> {
+    const lines = this.#unwritten;
+    this.#unwritten = [];
+    if (lines.length > 0) await this.#log?.append(lines.join(''));
+  }
+
+  total(name: keyof ClassTally): number {
+    return [...this.classes.values()].reduce((sum, tally) => sum + tally[name], 0);
+  }
+}
+
+interface RefusalLog {
+  append(lines: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Creates or empties the file for all refusals as JSON lines; only its owner can read it. */
+export async function openRefusalLog(path: string): Promise<RefusalLog> {
+  const handle = await open(path, 'w', 0o600);
+  return { append: (lines) => handle.appendFile(lines), close: () => handle.close() };
+}
 
 export interface Outcome {
   appId: string;
@@ -104,4 +180,37 @@ function notes({ tally, refusedTo, validityDays, failure }: Outcome): string[] {
       : []),
     ...(more > 0 ? [say('{n} more refusals are not listed: {all}.', { n: more, all })] : []),
   ];
+}
+
+interface Progress {
+  /** Takes the bytes read so far, of all files together. */
+  show(bytes: number): void;
+  stop(): void;
+}
+
+interface ProgressOptions {
+  files: ExportFile[];
+  tally: Tally;
+  isShown: boolean;
+  clock: Clock;
+}
+
+/** Shows a bar on standard error if that is a terminal. It counts bytes, because the number of records is unknown. */
+export function showProgress({ files, tally, isShown, clock }: ProgressOptions): Progress {
+  if (!isShown) return { show: () => undefined, stop: () => undefined };
+  const startedAtMs = clock.monotonicMs();
+  const line = (shown: string, percentage: number) => {
+    const records = tally.total('read');
+    const elapsedMs = Math.max(clock.monotonicMs() - startedAtMs, 1);
+    const perSecond = Math.round((records * 1000) / elapsedMs);
+    const counts = say('{records} records, {refused} refused | {perSecond} per second', {
+      ...{ records, perSecond },
+      refused: tally.total('refused'),
+    });
+    return `${shown} ${percentage} % | ${counts}`;
+  };
+  const total = files.reduce((sum, { bytes }) => sum + bytes, 0);
+  const bar = new ProgressBar({ stream: process.stderr, marks: ['█', '░'], line });
+  bar.show(0, total);
+  return { show: (bytes) => bar.show(bytes, total), stop: () => bar.stop() };
 }

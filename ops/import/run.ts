@@ -19,9 +19,7 @@ import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
 import { type FoundFiles, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
 import { connections, importFiles } from './import.ts';
-import { showProgress } from './progress.ts';
-import { type Outcome, reportOf } from './report.ts';
-import { openRefusalLog, Tally } from './tally.ts';
+import { type Outcome, openRefusalLog, reportOf, showProgress, Tally } from './report.ts';
 
 export interface ImportOptions {
   app?: string;

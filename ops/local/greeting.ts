@@ -1,7 +1,18 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { urlAt } from '../../shared/config/config.ts';
-import { say } from '../cli/language.ts';
-import { padded } from '../cli/table.ts';
-import type { Demo } from './demo.ts';
+import { gatewayName, say, words } from '../cli/language.ts';
+import { ProgressBar } from '../cli/progress-bar.ts';
+import { padded, table } from '../cli/table.ts';
+import { sandboxConnectors } from '../sandbox/all/definitions.ts';
+import {
+  type Demo,
+  type DemoApi,
+  type DemoProgress,
+  demoDevices,
+  demoProgress,
+  demoRecord,
+  pushDemo,
+} from './demo.ts';
 
 interface GreetingDetails {
   publicUrl: string;
@@ -65,4 +76,76 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
     `curl -s '${url}/1.1/notifications?limit=2' ${keys}`,
     '',
   ].join('\n');
+}
+
+const pollMs = 50;
+const timeoutMs = 60_000;
+/** Longest wait for acknowledgements: devices that are not connected send theirs later. */
+const acknowledgeMs = 5000;
+
+/** Sends the demo's first push. Shows a progress bar until it is done, then a table of the result. */
+export async function showFirstPush(api: DemoApi, demo: Demo, print: (line: string) => void): Promise<void> {
+  const objectId = await pushDemo(api, demo);
+  const progress = await watch(api, demo, objectId);
+  const record = await untilAcknowledged(api, demo, { objectId, progress });
+  print('');
+  print(resultTable(progress, record.lcSuccesses));
+  print('');
+}
+
+async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoProgress> {
+  let settled = 0;
+  let devices = demoDevices;
+  const bar = new ProgressBar({
+    stream: process.stdout,
+    marks: ['=', '-'],
+    line: (shown) => say('first push [{bar}] {settled}/{devices} devices', { bar: shown, settled, devices }),
+    writesLines: true,
+  });
+  bar.show(settled, devices);
+  const endsAtMs = performance.now() + timeoutMs;
+  try {
+    for (;;) {
+      const progress = await demoProgress(api, demo, objectId);
+      devices = Math.max(progress.devices, 1);
+      settled = Object.values(progress.outcomes).reduce((sum, n) => sum + n, 0);
+      bar.show(settled, devices);
+      if (progress.status === 'done') return progress;
+      if (performance.now() > endsAtMs)
+        throw new Error(say('the first push is still {status}', { status: progress.status }));
+      await sleep(pollMs);
+    }
+  } finally {
+    bar.stop();
+  }
+}
+
+/** Waits until all messages on our own channel are acknowledged, which happens shortly after they are stored. */
+async function untilAcknowledged(
+  api: DemoApi,
+  demo: Demo,
+  { objectId, progress }: { objectId: string; progress: DemoProgress },
+): Promise<{ lcSuccesses: number }> {
+  const expected = progress.connectors.channel?.sent ?? 0;
+  const endsAtMs = performance.now() + acknowledgeMs;
+  for (;;) {
+    const record = await demoRecord(api, demo, objectId);
+    if (record.lcSuccesses >= expected || performance.now() > endsAtMs) return record;
+    await sleep(pollMs);
+  }
+}
+
+function resultTable(progress: DemoProgress, acknowledged: number): string {
+  const titles = [
+    ...sandboxConnectors.map((id) => [id, say('{gateway} (sandbox)', { gateway: gatewayName(id) })] as const),
+    ['channel', say('own channel')] as const,
+  ];
+  const rows = titles.flatMap(([connector, title]) => {
+    const totals = progress.connectors[connector];
+    if (!totals) return [];
+    const all = Object.values(totals).reduce((sum, n) => sum + n, 0);
+    const sent = totals.sent ?? 0;
+    return [[title, all, sent, all - sent, connector === 'channel' ? acknowledged : '-']];
+  });
+  return table(words('connector', 'devices', 'sent', 'not sent', 'acknowledged'), rows);
 }

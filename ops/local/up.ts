@@ -19,8 +19,7 @@ import {
   readDemo,
   retryUntilDone,
 } from './demo.ts';
-import { showFirstPush } from './first-push.ts';
-import { greeting } from './greeting.ts';
+import { greeting, showFirstPush } from './greeting.ts';
 import { choosePort, isPortFree } from './ports.ts';
 import { removeRunInfo, writeRunInfo } from './run-info.ts';
 import { ensureSecrets } from './secrets.ts';

@@ -2,8 +2,16 @@ import { isPublicAddress } from '../../shared/domain/admin/public-address.ts';
 import { type ConnectorId, displayName, labelsOf } from '../../shared/domain/labels.ts';
 import { gatewayName, say } from '../cli/language.ts';
 import type { GatewayNeed } from '../import/needs.ts';
-import { check, count, done, type Item, type MoveInState, type ProfileName, todo } from './item.ts';
-import { settingItems } from './settings.ts';
+import {
+  check,
+  count,
+  done,
+  type Item,
+  type MoveInState,
+  type ProfileName,
+  settingItems,
+  todo,
+} from './settings.ts';
 
 /** Returns the steps that remain after an import, in order. */
 export function checkList(state: MoveInState): Item[] {

@@ -5,8 +5,8 @@ import { CommandFailure, type Report } from '../cli/report.ts';
 import { findService, ServiceClient, type ShownApp } from '../cli/service.ts';
 import { importPaths, prepareImport } from '../import/run.ts';
 import { checkList } from './check-list.ts';
-import type { MoveInState, ProfileName } from './item.ts';
 import { reportOf } from './report.ts';
+import type { MoveInState, ProfileName } from './settings.ts';
 
 export interface MoveInOptions {
   appId: string;

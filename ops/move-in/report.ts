@@ -1,7 +1,7 @@
 import { say } from '../cli/language.ts';
 import type { Report } from '../cli/report.ts';
 import { reportOf as reportOfImport } from '../import/report.ts';
-import type { Item, ItemState, MoveInState } from './item.ts';
+import type { Item, ItemState, MoveInState } from './settings.ts';
 
 export interface Result extends MoveInState {
   /** Whether this run created the app. */

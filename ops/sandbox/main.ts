@@ -8,7 +8,7 @@ import { currentEnvironment } from '../../shared/config/config.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/memory.ts';
-import { startPage } from './all/page-server.ts';
+import { startPage } from './all/page.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
 import { startGateways } from './all/start.ts';
 import { connectDevices, type SimulatedDevices } from './devices/devices.ts';

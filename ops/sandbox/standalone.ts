@@ -3,7 +3,7 @@ import { ClosingStack, closeOnSignals } from '../../shared/process/lifecycle.ts'
 import { createLogger } from '../../shared/process/logging.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { table } from '../cli/table.ts';
-import { type SandboxPage, startPage } from './all/page-server.ts';
+import { type SandboxPage, startPage } from './all/page.ts';
 import { keepSandboxSecrets } from './all/secrets.ts';
 import { type Sandbox, startGateways } from './all/start.ts';
 

@@ -2,7 +2,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { checkCredentials, inspectCredentials } from '../../connectors/registry.ts';
-import { createApnsCredentials } from '../../ops/sandbox/apns/credentials.ts';
+import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
 import {
   type CertificateAuthority,
   type KeyPairPem,

@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { openFilesAllowed } from '../../ops/bench/channel/open-files.ts';
 import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
-import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/gateway/arrivals.ts';
-import { readArgs } from '../../ops/bench/harness/arguments.ts';
-import { type Figure, spread } from '../../ops/bench/harness/figure.ts';
+import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/gateway/gateway.ts';
+import { type Figure, readArgs, spread } from '../../ops/bench/harness/arguments.ts';
 import { processUse } from '../../ops/bench/harness/process-use.ts';
 import { sandboxConnectors } from '../../ops/sandbox/all/definitions.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';

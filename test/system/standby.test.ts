@@ -6,7 +6,7 @@ import { checkUpkeep } from '../../api/services/operator/doctor/upkeep.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { checkStandby } from '../../ops/cli/doctor/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
-import { cloneServer } from '../../ops/monitoring/faults/standby.ts';
+import { cloneServer } from '../../ops/monitoring/faults/stage.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';

@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { readArgs } from '../harness/arguments.ts';
+import { type Figure, readArgs, spread } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { callAsMaster, createApp, masterHeaders, pushAndWait } from '../harness/client.ts';
-import { type Figure, spread } from '../harness/figure.ts';
 import { KeepAliveClient } from '../harness/keep-alive-client.ts';
 import { writeInstallations } from '../harness/seed.ts';
 import {

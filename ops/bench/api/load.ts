@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseJson } from '../../../shared/domain/json.ts';
+import type { Figure } from '../harness/arguments.ts';
 import type { Bench } from '../harness/bench-service.ts';
 import type { BenchApp } from '../harness/client.ts';
-import type { Figure } from '../harness/figure.ts';
 import type { KeepAliveCall, KeepAliveClient } from '../harness/keep-alive-client.ts';
 import { databaseCpuSeconds, processUse, serverNames } from '../harness/process-use.ts';
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Figure, spread } from '../harness/arguments.ts';
 import type { Bench } from '../harness/bench-service.ts';
 import { masterHeaders } from '../harness/client.ts';
-import { type Figure, spread } from '../harness/figure.ts';
 import { KeepAliveClient } from '../harness/keep-alive-client.ts';
 import {
   delta,

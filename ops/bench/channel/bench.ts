@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { readArgs } from '../harness/arguments.ts';
+import { type Figure, readArgs, spread } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, pushAndWait } from '../harness/client.ts';
-import { type Figure, spread } from '../harness/figure.ts';
 import { processUse } from '../harness/process-use.ts';
 import { startBenchDevices } from './devices.ts';
 import { measureMessages } from './messages.ts';

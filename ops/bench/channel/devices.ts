@@ -54,3 +54,53 @@ export async function startBenchDevices(
     stop: () => child.stop(),
   };
 }
+
+const maskBit = 0x80;
+const finBit = 0x80;
+const lengthMask = 0x7f;
+const opcodeMask = 0x0f;
+const twoByteLength = 126;
+const eightByteLength = 127;
+
+/** Returns a frame of a client: masked, with a random key (RFC 6455, section 5.3). `text` is ASCII, of up to 65,535 bytes. */
+export function maskedFrame(opcode: number, text: string): Buffer {
+  const isShort = text.length < twoByteLength;
+  const start = isShort ? 6 : 8;
+  const frame = Buffer.allocUnsafe(start + text.length);
+  frame[0] = finBit | opcode;
+  frame[1] = maskBit | (isShort ? text.length : twoByteLength);
+  if (!isShort) frame.writeUInt16BE(text.length, 2);
+  const key = (Math.random() * 2 ** 32) >>> 0;
+  frame.writeUInt32BE(key, start - 4);
+  const mask = [key >>> 24, (key >>> 16) & 0xff, (key >>> 8) & 0xff, key & 0xff] as const;
+  for (let i = 0; i < text.length; i += 1) frame[start + i] = text.charCodeAt(i) ^ (mask[i & 3] ?? 0);
+  return frame;
+}
+
+/**
+ * Calls `onFrame` with the opcode and the range of the payload of each complete frame of a server, from `start` on. Returns
+ * where the first incomplete frame begins. A server sends each message in one frame, as this one does.
+ */
+export function readFrames(
+  bytes: Buffer,
+  start: number,
+  onFrame: (opcode: number, from: number, to: number) => void,
+): number {
+  let at = start;
+  while (bytes.length - at >= 2) {
+    const first = bytes[at] ?? 0;
+    const short = (bytes[at + 1] ?? 0) & lengthMask;
+    const from = at + (short === twoByteLength ? 4 : short === eightByteLength ? 10 : 2);
+    if (bytes.length < from) break;
+    const length =
+      short === twoByteLength
+        ? bytes.readUInt16BE(at + 2)
+        : short === eightByteLength
+          ? Number(bytes.readBigUInt64BE(at + 2))
+          : short;
+    if (bytes.length < from + length) break;
+    onFrame(first & opcodeMask, from, from + length);
+    at = from + length;
+  }
+  return at;
+}

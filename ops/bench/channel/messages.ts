@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../shared/clock.ts';
+import { type Figure, spread } from '../harness/arguments.ts';
 import { push, untilDone } from '../harness/client.ts';
-import { type Figure, spread } from '../harness/figure.ts';
 import { processUse } from '../harness/process-use.ts';
 import { cpuFigures, lookMs, type Stage, until, uses } from './stage.ts';
 

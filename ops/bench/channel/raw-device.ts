@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { channelPath } from '../../../shared/domain/installations/installation.ts';
 import type { DeviceFleet, FleetDevice } from '../../sandbox/devices/device.ts';
-import { maskedFrame, readFrames } from './raw-frames.ts';
+import { maskedFrame, readFrames } from './devices.ts';
 
 /** Longest answer to the upgrade; anything longer is not an answer. */
 const headBytes = 4096;

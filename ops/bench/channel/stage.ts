@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Figure } from '../harness/arguments.ts';
 import type { Bench } from '../harness/bench-service.ts';
 import type { BenchApp } from '../harness/client.ts';
-import type { Figure } from '../harness/figure.ts';
 import { allDatabaseCpuSeconds, processUse } from '../harness/process-use.ts';
 import type { BenchDevices, DevicesSeen } from './devices.ts';
 

@@ -1,19 +1,125 @@
+/** Gateways of a benchmark of connectors: those of the sandbox, with their checks or without. */
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { z } from 'zod';
 import type {
   AttemptResult,
   PushMessage,
   Recipient,
   Sender,
+  SenderContext,
+  StoredToken,
 } from '../../../connectors/contract/connector.ts';
 import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
+import { currentEnvironment } from '../../../shared/config/config.ts';
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
 import { type ConnectorId, displayName, installationVendor } from '../../../shared/domain/labels.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
+import { Supervised } from '../../local/supervised.ts';
 import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.ts';
+import type { Figure } from '../harness/arguments.ts';
 import { type GatewayKind, readArgs } from '../harness/arguments.ts';
-import type { Figure } from '../harness/figure.ts';
-import { type BenchGateways, withGateways } from './gateways.ts';
-import { memoryContext } from './memory.ts';
+import { type ProcessUse, processUse } from '../harness/process-use.ts';
+
+const stopMs = 3000;
+
+const info = z.object({
+  /** Page of the sandbox, with what its gateways saw. */
+  page: z.string(),
+  profiles: z.array(z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) })),
+});
+const summary = z.record(
+  z.string(),
+  z.object({ requests: z.number(), accepted: z.number(), devices: z.number(), violations: z.number() }),
+);
+
+/** What a connector has sent since the gateways were started. */
+interface SentLoad {
+  recipients: number;
+  requests: number;
+}
+
+/** Running gateways of all connectors, in a process of their own. */
+interface BenchGateways {
+  profiles: z.infer<typeof info>['profiles'];
+  use(): Promise<ProcessUse | undefined>;
+  /** Throws unless the gateway of a connector saw this load. */
+  verify(connector: ConnectorId, load: SentLoad): Promise<void>;
+}
+
+/** Starts the gateways, and stops them after `work`. */
+async function withGateways<T>(
+  kind: GatewayKind,
+  log: (line: string) => void,
+  work: (gateways: BenchGateways) => Promise<T>,
+): Promise<T> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'carillon-bench-'));
+  const checks = kind === 'quick' ? 'none' : 'all';
+  let first: unknown;
+  const child = new Supervised({
+    name: `bench ${kind} gateways`,
+    file: 'ops/sandbox/main.ts',
+    env: { ...currentEnvironment(), CARILLON_DATA_DIR: dataDir, LOG_LEVEL: 'warn', SANDBOX_CHECKS: checks },
+    log,
+    onMessage: (message) => {
+      first ??= message;
+    },
+  });
+  try {
+    await child.start();
+    const { page, profiles } = info.parse(first);
+    const verify = (connector: ConnectorId, load: SentLoad) => verifyLoad(kind, page, connector, load);
+    return await work({ profiles, use: () => processUse(child.pid), verify });
+  } finally {
+    await child.stop(stopMs);
+    await rm(dataDir, { recursive: true, force: true });
+  }
+}
+
+/** Checks that a strict gateway accepted each recipient once, a quick one as many requests as the recipients need. */
+async function verifyLoad(
+  kind: GatewayKind,
+  page: string,
+  connector: ConnectorId,
+  { recipients, requests }: SentLoad,
+): Promise<void> {
+  const reply = await fetch(`${page}/summary.json`);
+  const seen = summary.parse(await reply.json())[connector];
+  const isStrict = seen?.accepted === recipients && seen.devices === recipients && seen.violations === 0;
+  if (kind === 'strict' ? isStrict : seen?.requests === requests) return;
+  const sent = `${recipients} recipients in ${requests} requests`;
+  throw new Error(`${connector}: ${sent}, but the gateway saw ${JSON.stringify(seen)}`);
+}
+
+/** Creates a sender context that keeps its state in this process, because the benchmark has no database. */
+function memoryContext(): SenderContext {
+  const kept = new Map<string, StoredToken>();
+  const claimed = new Set<string>();
+  return {
+    clock: systemClock,
+    messageStore: { enqueue: async () => undefined },
+    tokens: {
+      read: async (credential) => kept.get(credential) ?? null,
+      claim: async (credential) => {
+        if (claimed.has(credential)) return false;
+        claimed.add(credential);
+        return true;
+      },
+      keep: async (credential, token) => {
+        kept.set(credential, token);
+        claimed.delete(credential);
+      },
+      release: async (credential) => void claimed.delete(credential),
+    },
+    quota: { closed: async () => null, close: async () => undefined },
+    // As long as a real one, because most messages contain it.
+    callbackUrl: `https://push.example.com/callbacks/vendor_a/${'a'.repeat(24)}/${'s'.repeat(24)}`,
+    onCall: () => undefined,
+  };
+}
 
 // The gateways of this benchmark are on this machine.
 setPrivateHosts(loopbackNetworks);

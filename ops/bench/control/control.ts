@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../shared/clock.ts';
-import { readArgs } from '../harness/arguments.ts';
+import { type Figure, readArgs, spread } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import {
   type BenchApp,
@@ -11,7 +11,6 @@ import {
   pushAndWait,
   releaseService,
 } from '../harness/client.ts';
-import { type Figure, spread } from '../harness/figure.ts';
 import { writeInstallations } from '../harness/seed.ts';
 
 const defaultDevices = 100_000;

@@ -8,8 +8,7 @@ import { z } from 'zod';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
 import { answerBenchmark } from '../harness/asked-process.ts';
-import { Arrivals, numberOfToken, SeenNumbers } from './arrivals.ts';
-import { firstDevices, type Observation } from './gateway.ts';
+import { Arrivals, firstDevices, numberOfToken, type Observation, SeenNumbers } from './gateway.ts';
 
 const instrumentPriority = -10;
 

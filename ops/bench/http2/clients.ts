@@ -1,4 +1,6 @@
 /** Clients of the comparison; each sends `count` requests, about 1000 at a time on one connection. */
+
+import { once } from 'node:events';
 import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
 import http2wrapper from 'http2-wrapper';
 import { Client } from 'undici';
@@ -18,11 +20,12 @@ import {
   headers,
   idPrefix,
   type Order,
+  order,
   pathPrefix,
   recipients,
   requestHeaderName,
   sharedBody,
-} from './shape.ts';
+} from './compare.ts';
 
 type Target = Pick<Order, 'url' | 'ca' | 'body'>;
 
@@ -179,9 +182,26 @@ async function overUndici(target: Target): Promise<Running> {
   });
 }
 
-export const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = {
+const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = {
   'our transport': overTransport,
   'node:http2': overNodeHttp2,
   'http2-wrapper': overWrapper,
   undici: overUndici,
 };
+
+//  Runs one client of the comparison in its own process, to measure its CPU time alone. Started with an IPC channel.
+
+const [message] = await once(process, 'message');
+const { client, warmUp, requests, ...target } = order.parse(message);
+const open = clients[client];
+if (!open) throw new Error(`there is no client named ${client}`);
+const running = await open(target);
+await running.send(warmUp);
+const startedAt = performance.now();
+const before = process.cpuUsage();
+await running.send(requests);
+const { user, system } = process.cpuUsage(before);
+const seconds = (performance.now() - startedAt) / 1000;
+process.send?.({ seconds, cpuSeconds: (user + system) / 1_000_000 }, undefined, undefined, () =>
+  process.exit(0),
+);

@@ -3,13 +3,140 @@
  * the same headers and body (develop/decisions.md#why-our-own-http2-client). Every client runs in a
  * new process, and only its own CPU time counts.
  */
-import { type ChildProcess, fork } from 'node:child_process';
+
+import { type ChildProcess, execFile, fork, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
-import type { Figure } from '../harness/figure.ts';
-import { isH2loadInstalled, runH2load } from './h2load.ts';
-import { type BodyKind, bodyKinds, type Measured, measured, sharedBody } from './shape.ts';
+import type { Figure } from '../harness/arguments.ts';
+
+/** Request of every client: a push as APNs gets it. */
+export const body = Buffer.from(
+  JSON.stringify({
+    aps: {
+      badge: '@',
+      alert: {
+        title: 'Your order has left',
+        body: 'It will be with you between two and four this afternoon.',
+      },
+      sound: 'default',
+      'thread-id': 'orders',
+    },
+    order: '6f1d3c2a',
+  }).replace('"@"', ''),
+);
+/** Offset of the badge. */
+export const badgeAt = body.indexOf('"badge":') + '"badge":'.length;
+
+/** Shared body, with a badge. */
+export const sharedBody = withBadge('1');
+
+function withBadge(badge: string): Buffer {
+  return Buffer.concat([body.subarray(0, badgeAt), Buffer.from(badge), body.subarray(badgeAt)]);
+}
+
+export const pathPrefix = '/3/device/';
+
+/** Text of the length of a provider token. */
+const jwt = `${'eyJhbGciOiJFUzI1NiIsImtpZCI6IkFCQzEyM0RFRkcifQ'}.${'x'.repeat(64)}.${'y'.repeat(86)}`;
+
+export const headers: Record<string, string> = {
+  authorization: `bearer ${jwt}`,
+  'apns-topic': 'com.example.app',
+  'apns-push-type': 'alert',
+  'apns-priority': '10',
+  'apns-expiration': '1794567890',
+};
+export const requestHeaderName = 'apns-id';
+/** Beginning of the ids of one push. */
+export const idPrefix = 'eabeae54-14a8-81e5-a60b-';
+
+export interface BenchRecipient {
+  token: string;
+  id: string;
+  /** Last digits of `id`. */
+  idEnd: string;
+  badge: string;
+}
+
+/** Recipients of one batch, which every client repeats. Badges have two digits, so that all bodies have one length. */
+export const recipients: readonly BenchRecipient[] = Array.from({ length: 1000 }, (_, n) => ({
+  token: Buffer.from((n * 7919).toString(16).padStart(64, 'a1b2c3d4')).toString('latin1'),
+  id: `${idPrefix}${String(n).padStart(12, '0')}`,
+  idEnd: String(n).padStart(12, '0'),
+  badge: String(10 + (n % 90)),
+}));
+
+const bodyKinds = ['personal', 'shared'] as const;
+type BodyKind = (typeof bodyKinds)[number];
+
+/** Message to a client process. */
+export const order = z.object({
+  client: z.string(),
+  url: z.string(),
+  ca: z.string(),
+  body: z.enum(bodyKinds),
+  warmUp: z.number(),
+  requests: z.number(),
+});
+export type Order = z.infer<typeof order>;
+
+/** Message of a client process. */
+const measured = z.object({ seconds: z.number(), cpuSeconds: z.number() });
+type Measured = z.infer<typeof measured>;
+
+const run = promisify(execFile);
+
+/** Load generator of nghttp2, in C (Debian's package `nghttp2`). */
+const isH2loadInstalled = (): boolean => spawnSync('h2load', ['--version']).status === 0;
+
+/** Sends similar requests with one body and one set of headers. The shell reports its CPU time. */
+async function runH2load(url: string, requests: number): Promise<Measured> {
+  const directory = await mkdtemp(join(tmpdir(), 'carillon-h2load-'));
+  try {
+    const [bodyFile, uriFile] = [join(directory, 'body'), join(directory, 'uris')];
+    await writeFile(bodyFile, sharedBody);
+    await writeFile(uriFile, recipients.map(({ token }) => `${url}${pathPrefix}${token}\n`).join(''));
+    const sent = { ...headers, [requestHeaderName]: recipients[0]?.id ?? '' };
+    const fields = Object.entries(sent).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
+    const options = [
+      '-n',
+      String(requests),
+      '-c',
+      '1',
+      '-m',
+      '1000',
+      '-t',
+      '1',
+      '-d',
+      bodyFile,
+      '-i',
+      uriFile,
+    ];
+    const { stdout } = await run('bash', ['-c', 'h2load "$@"; times', 'h2load', ...options, ...fields]);
+    if (!new RegExp(`status codes: ${requests} 2xx`).test(stdout)) throw new Error('h2load was refused');
+    const seconds = Number(/finished in ([\d.]+)s/.exec(stdout)?.[1] ?? milliseconds(stdout));
+    return { seconds, cpuSeconds: childSeconds(stdout) };
+  } finally {
+    await rm(directory, { recursive: true, force: true });
+  }
+}
+
+const milliseconds = (stdout: string): number =>
+  Number(/finished in ([\d.]+)ms/.exec(stdout)?.[1] ?? Number.NaN) / 1000;
+
+/** Parses the second line of `times`: user and system time of the shell's children. */
+function childSeconds(stdout: string): number {
+  const last = stdout.trimEnd().split('\n').at(-1) ?? '';
+  return last.split(' ').reduce((sum, text) => {
+    const [, minutes, seconds] = /^(\d+)m([\d.]+)s$/.exec(text) ?? [];
+    return sum + Number(minutes) * 60 + Number(seconds);
+  }, 0);
+}
 
 /** Messages of a sink: when it listens, and on request. */
 const sinkReady = z.object({ url: z.string(), ca: z.string() });

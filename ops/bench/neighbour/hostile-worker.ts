@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http';
 import { parentPort, workerData } from 'node:worker_threads';
 import { z } from 'zod';
-import { type Answers, attackOrder } from './attack.ts';
+import { type Answers, attackOrder } from './bench.ts';
 import type { HostileCall } from './patterns.ts';
 
 const order = attackOrder.parse(workerData);

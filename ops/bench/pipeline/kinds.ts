@@ -1,7 +1,6 @@
-import type { PushKind } from '../harness/arguments.ts';
+import type { Figure, PushKind } from '../harness/arguments.ts';
 import type { Bench } from '../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../harness/client.ts';
-import type { Figure } from '../harness/figure.ts';
 import { writeInstallations, writeTraits } from '../harness/seed.ts';
 import { measurePushes, type PushCourse, serviceCpuMs } from './measure.ts';
 

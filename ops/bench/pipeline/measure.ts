@@ -1,10 +1,8 @@
 import { hourMs, systemClock } from '../../../shared/clock.ts';
-import type { PushKind } from '../harness/arguments.ts';
+import type { Figure, PushKind } from '../harness/arguments.ts';
 import { type Bench, benchName } from '../harness/bench-service.ts';
 import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
-import type { Figure } from '../harness/figure.ts';
-import { databaseCpuSeconds, processUse, serverNames } from '../harness/process-use.ts';
-import { watchPush } from '../harness/watchers.ts';
+import { databaseCpuSeconds, processUse, serverNames, watchPush } from '../harness/process-use.ts';
 
 /** What is measured: a push of a kind to so many devices, watched by so many tabs of the console. */
 export interface PushToMeasure {

@@ -1,7 +1,7 @@
+import type { Figure } from '../harness/arguments.ts';
 import { type PushKind, readArgs, type Setup } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { createApp, pushAndWait } from '../harness/client.ts';
-import type { Figure } from '../harness/figure.ts';
 import { subscribeSparsely, writeInstallations, writeLocales, writeNames } from '../harness/seed.ts';
 import { compareKinds } from './kinds.ts';
 import { figuresOf, measurePushes, peaksOf } from './measure.ts';

@@ -1,9 +1,12 @@
+import { constants } from 'node:fs';
 import {
   access,
   chmod,
   chown,
   copyFile,
+  lstat,
   mkdir,
+  open,
   readdir,
   rename,
   rm,
@@ -14,7 +17,57 @@ import { join, resolve } from 'node:path';
 import { Client } from 'pg';
 import { systemClock } from '../../../shared/clock.ts';
 import { say } from '../../cli/language.ts';
-import { copyTree } from './copy.ts';
+import { hasCode } from '../postgres/binaries.ts';
+
+/**
+ * Copies a folder with modes and owners, and waits until it is on the disk. Skips what `isWanted` refuses (paths relative to
+ * the folder), and files that vanish during the copy, which a running PostgreSQL deletes at any time. Returns the bytes.
+ */
+export async function copyTree(
+  from: string,
+  to: string,
+  isWanted: (path: string) => boolean = () => true,
+): Promise<number> {
+  const copy = async (path: string): Promise<number> => {
+    const [source, target] = [join(from, path), join(to, path)];
+    const found = await lstat(source);
+    if (!found.isDirectory()) {
+      await copyFile(source, target, constants.COPYFILE_FICLONE);
+    } else {
+      await mkdir(target, { recursive: true });
+      let bytes = 0;
+      for (const name of await readdir(source)) {
+        const below = join(path, name);
+        if (isWanted(below)) bytes += await copy(below).catch(zeroIfGone);
+      }
+      await settle(target, found);
+      return bytes;
+    }
+    await settle(target, found);
+    return found.size;
+  };
+  return copy('.');
+}
+
+function zeroIfGone(error: unknown): number {
+  if (hasCode(error, 'ENOENT')) return 0;
+  throw error;
+}
+
+/** Gives a copy the mode and, where we may, the owner of its source, and writes it to the disk. */
+async function settle(
+  path: string,
+  { mode, uid, gid }: { mode: number; uid: number; gid: number },
+): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  if (process.getuid?.() === 0) await chown(path, uid, gid);
+  await chmod(path, mode & 0o7777);
+}
 
 /** Parts of a data directory that a copy does not need, or must not have: PostgreSQL makes them again. */
 const leftOut =
@@ -25,7 +78,7 @@ const segmentName = /^[0-9A-F]{24}$/;
 /** Files of the service beside the database; the database cannot be read without `secret`. */
 export const secretFiles = ['secret', 'admin-token'];
 
-export interface BackupOptions {
+interface BackupOptions {
   /** The running embedded server. */
   databaseUrl: string;
   /** Folder of the service (`CARILLON_DATA_DIR`). */
@@ -37,7 +90,7 @@ export interface BackupOptions {
 }
 
 /** Backup on the disk. */
-export interface Backup {
+interface Backup {
   path: string;
   /** When it ended: it has all that was committed before. */
   at: Date;

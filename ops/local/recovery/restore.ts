@@ -8,8 +8,7 @@ import { migrate } from '../../../shared/queue/migrate.ts';
 import { say } from '../../cli/language.ts';
 import { refuseLiveServer, resolveDataDir } from '../postgres/data-directory.ts';
 import { startEmbeddedPostgres } from '../postgres/server.ts';
-import { secretFiles } from './backup.ts';
-import { copyTree } from './copy.ts';
+import { copyTree, secretFiles } from './backup.ts';
 
 const backupFile = z.object({ at: z.iso.datetime().transform((text) => new Date(text)) });
 

@@ -5,7 +5,7 @@ import { Database } from '../../../shared/db/pool.ts';
 import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { ended, repeat, type Scene } from './kit.ts';
 import type { Stage, StageApp } from './stage.ts';
-import { cloneServer } from './standby.ts';
+import { cloneServer } from './stage.ts';
 
 /** Locks a table while `work` runs. */
 async function whileLocked(stage: Stage, table: string, work: () => Promise<unknown>): Promise<void> {

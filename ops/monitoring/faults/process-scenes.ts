@@ -6,8 +6,8 @@ import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { startBenchDevices } from '../../bench/channel/devices.ts';
 import { ended, repeat, type Scene } from './kit.ts';
-import { whileOtherRuns } from './other-dispatcher.ts';
 import type { Stage } from './stage.ts';
+import { whileOtherRuns } from './stage.ts';
 
 const sources = fileURLToPath(new URL('../../..', import.meta.url));
 

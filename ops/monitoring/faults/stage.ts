@@ -1,8 +1,12 @@
+import { execFile, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { z } from 'zod';
+import { sleep } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { Database } from '../../../shared/db/pool.ts';
+import { dispatcherFlags } from '../../../shared/process/memory.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { createAccess, LocalService } from '../../local/service.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
@@ -139,4 +143,67 @@ async function refusingProvider(): Promise<{ url: string; close(): Promise<void>
     url: `http://127.0.0.1:${port}/`,
     close: () => new Promise((resolve) => void server.close(() => resolve())),
   };
+}
+
+/**
+ * Runs the dispatcher `main`, started by a command in front of Node if one is given, in place of the stage's, while `work`
+ * runs. `work` gets its process id and starts when it is ready.
+ */
+export async function whileOtherRuns(
+  { service, targets }: Stage,
+  { main, prefix = [] }: { main: string; prefix?: string[] },
+  work: (pid: number) => Promise<void>,
+): Promise<void> {
+  await service.stopDispatchers();
+  const [file = '', ...args] = [...prefix, process.execPath, ...dispatcherFlags, main];
+  const child = spawn(file, args, { env: service.environment, stdio: 'ignore' });
+  const gone = new Promise((settle) => child.once('exit', settle));
+  try {
+    const isReady = () =>
+      fetch(`http://${targets['carillon-dispatcher']?.[0]}/readyz`).then(
+        ({ ok }) => ok,
+        () => false,
+      );
+    while (!(await isReady())) {
+      if (child.exitCode !== null) throw new Error(`${main} ended with code ${child.exitCode}`);
+      await sleep(200);
+    }
+    await work(child.pid ?? 0);
+  } finally {
+    child.kill('SIGTERM');
+    await gone;
+    await service.startDispatcher();
+  }
+}
+
+const run = promisify(execFile);
+
+/** Server to copy: its files and a connection to it. */
+interface Source {
+  dataDir: string;
+  server: EmbeddedPostgres;
+  db: Database;
+}
+
+/**
+ * Writes the files of a streaming standby of a running server into the new folder `toDir`: copies the server's files in backup
+ * mode, since the embedded PostgreSQL has no pg_basebackup, and sets where it streams from.
+ */
+export async function cloneServer({ dataDir, server, db }: Source, toDir: string): Promise<void> {
+  const label = await db.withConnection(async (connection) => {
+    await connection.query("SELECT pg_backup_start('standby', true)");
+    await run('cp', ['-a', dataDir, toDir]);
+    const { rows } = await connection.query<{ labelfile: string }>(
+      'SELECT labelfile FROM pg_backup_stop(false)',
+    );
+    return rows[0]?.labelfile ?? '';
+  });
+  const source = `primary_conninfo = 'host=${server.socketDir} port=5432 user=carillon'`;
+  // A shell writes the files, so that the owner of the folder, which runs the server, also owns them.
+  const script = [
+    'set -e; cd "$1"; rm -f postmaster.pid',
+    'printf "%s" "$2" > backup_label; printf "%s\\n" "$3" >> postgresql.auto.conf; touch standby.signal',
+    'chown --reference=PG_VERSION backup_label postgresql.auto.conf standby.signal',
+  ].join('\n');
+  await run('sh', ['-c', script, 'sh', toDir, label, source]);
 }

@@ -1,5 +1,8 @@
 /** HTML pages of a sandbox, without scripts: the requests that each gateway received, escaped. */
-import type { GatewayInstance, ShownRequest } from './instance.ts';
+
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { GatewayInstance, ShownRequest } from './definition.ts';
 
 /** Requests of one gateway that its page shows, and characters of each body. */
 const shownRequests = 50;
@@ -14,7 +17,7 @@ const escapes: Record<string, string> = {
   "'": '&#39;',
 };
 
-export const escapeHtml = (text: string): string =>
+const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => escapes[character] ?? '');
 
 const style = `body{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:72rem;padding:0 1rem}
@@ -28,7 +31,7 @@ function frame(title: string, content: string): string {
 }
 
 /** Renders the overview: one line for each gateway. */
-export function overviewPage(instances: readonly GatewayInstance[]): string {
+function overviewPage(instances: readonly GatewayInstance[]): string {
   const rows = instances.map((instance) => {
     const { accepted, devices, requests, violations } = instance.summary();
     const count = (n: number, mark = '') => `<td class="n${mark}">${n}</td>`;
@@ -47,7 +50,7 @@ ${rows.join('\n')}</table>
 }
 
 /** Renders the page of one gateway: its last requests, newest first. */
-export function gatewayPage(instance: GatewayInstance): string {
+function gatewayPage(instance: GatewayInstance): string {
   const { accepted, devices, requests, violations } = instance.summary();
   const lastViolations = instance.violations().slice(-shownRequests);
   const shown = instance.requests().slice(-shownRequests).reverse();
@@ -76,4 +79,80 @@ function readable(body: Buffer): string {
     if (!/^[\w.%+-]+=/.test(text)) return text;
     return [...new URLSearchParams(text)].map(([name, value]) => `${name} = ${value}`).join('\n');
   }
+}
+
+export interface SandboxPage {
+  url: string;
+  close(): Promise<void>;
+}
+
+const headers = {
+  'cache-control': 'no-store',
+  'content-security-policy':
+    "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+};
+
+/**
+ * Serves the pages of a sandbox on loopback: `/`, `/<connector>` for one gateway, `/<connector>/profile.json` for the
+ * credentials of a profile, `/summary.json` for programs.
+ */
+export async function startPage(
+  instances: readonly GatewayInstance[],
+  { host = '127.0.0.1', port = 0 }: { host?: string; port?: number } = {},
+): Promise<SandboxPage> {
+  const server = createServer((request, response) => {
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
+    write(response, isRead ? pageOf(request.url ?? '/', instances) : text(405, 'This page is read-only.\n'));
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  const address = server.address();
+  const bound = typeof address === 'object' && address !== null ? address.port : port;
+  return {
+    url: `http://${host}:${bound}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+interface Page {
+  status: number;
+  type: string;
+  body: string;
+}
+
+const html = (body: string): Page => ({ status: 200, type: 'text/html; charset=utf-8', body });
+const json = (value: unknown): Page => ({
+  status: 200,
+  type: 'application/json',
+  body: JSON.stringify(value),
+});
+const text = (status: number, body: string): Page => ({ status, type: 'text/plain', body });
+
+function pageOf(target: string, instances: readonly GatewayInstance[]): Page {
+  const [path = ''] = target.split('?');
+  if (path === '/') return html(overviewPage(instances));
+  if (path === '/summary.json') return json(summaryOf(instances));
+  for (const instance of instances) {
+    if (path === `/${instance.connector}`) return html(gatewayPage(instance));
+    if (path === `/${instance.connector}/profile.json`) return json(instance.credentials);
+  }
+  return text(404, 'There is no such page.\n');
+}
+
+const summaryOf = (instances: readonly GatewayInstance[]) =>
+  Object.fromEntries(
+    instances.map((instance) => [
+      instance.connector,
+      { ...instance.summary(), lastViolations: instance.violations().slice(-20) },
+    ]),
+  );
+
+function write(response: ServerResponse, { body, status, type }: Page): void {
+  response.writeHead(status, { ...headers, 'content-type': type });
+  response.end(body);
 }

@@ -1,8 +1,7 @@
 import { brandOf, installationVendor } from '../../../shared/domain/labels.ts';
 import { openCertificateAuthority } from '../kit/certificates.ts';
-import type { InstanceOptions, SandboxDefinition } from './definition.ts';
+import type { GatewayInstance, InstanceOptions, SandboxDefinition } from './definition.ts';
 import { definitions, deviceTokenOf } from './definitions.ts';
-import type { GatewayInstance } from './instance.ts';
 import { createSandboxSecrets, type SandboxSecrets } from './secrets.ts';
 
 /** All gateways of the sandbox, running. */

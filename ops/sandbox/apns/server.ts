@@ -2,6 +2,8 @@
  * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with configurable
  * misbehaviour. Tests, benchmarks and `npm start` use it.
  */
+
+import { generateKeyPairSync, randomInt } from 'node:crypto';
 import {
   constants,
   createSecureServer,
@@ -9,16 +11,155 @@ import {
   type IncomingHttpHeaders,
   type ServerHttp2Session,
   type ServerHttp2Stream,
+  type ServerStreamResponseOptions,
 } from 'node:http2';
+import { TLSSocket } from 'node:tls';
+import { listedTopics } from '../kit/certificates.ts';
 import { LoopbackGateway, type SandboxOptions } from '../kit/gateway.ts';
 import type { Identity } from '../kit/listen.ts';
-import { type Answer, disruptResponse, goawayData, type ReceivedRequest, respond } from './answers.ts';
+import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
 import { checkHeaders, checkPayload, checkTopic, deviceTokenOf, pathPrefix } from './rules.ts';
-import { createSessionState, recordToken, type SessionState, setLimit } from './session.ts';
-import { type ApnsKey, type Refusal, TokenVerifier } from './tokens.ts';
+import { type ApnsKey, type Refusal, TokenVerifier, type ValidToken } from './tokens.ts';
+
+const shortestTokenLifeS = 20 * 60;
+const tooManyUpdates: Refusal = { status: 429, reason: 'TooManyProviderTokenUpdates' };
+
+/** State of one connection. */
+export interface SessionState {
+  session: ServerHttp2Session;
+  /**
+   * Topics of the client certificate, those of a list with a leading `=`; null without a trusted
+   * certificate.
+   */
+  certificateTopics: string[] | null;
+  /** Streams without a response so far. */
+  open: number;
+  limit: number;
+  /** Last limit sent to the client, and whether its acknowledgement is pending. */
+  sentLimit: number;
+  isLimitPending: boolean;
+  /** Last stream id of the GOAWAY sent; later streams are not processed. */
+  lastId: number;
+  token: ValidToken | undefined;
+}
+
+export function createSessionState(session: ServerHttp2Session, limit: number): SessionState {
+  return {
+    session,
+    certificateTopics: certificateTopics(session),
+    open: 0,
+    limit,
+    sentLimit: limit,
+    isLimitPending: false,
+    lastId: Number.POSITIVE_INFINITY,
+    token: undefined,
+  };
+}
+
+/**
+ * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (protocol/apns.md#connections). Sends one change
+ * at a time: a change before the client's acknowledgement of the last one is sent after it.
+ */
+export function setLimit(state: SessionState, limit: number): void {
+  state.limit = limit;
+  if (state.sentLimit === limit || state.isLimitPending || state.session.destroyed) return;
+  state.sentLimit = limit;
+  state.isLimitPending = true;
+  state.session.settings({ maxConcurrentStreams: limit }, () => {
+    state.isLimitPending = false;
+    setLimit(state, state.limit);
+  });
+}
+
+/**
+ * Records the connection's provider token. Refuses one that was not issued at least 20 minutes after the one before
+ * (protocol/apns.md#provider-tokens): a client that renews too often, or that alternates between two.
+ */
+export function recordToken(state: Pick<SessionState, 'token'>, token: ValidToken): Refusal | undefined {
+  const { token: last } = state;
+  if (last?.authorization === token.authorization) return undefined;
+  if (last && token.issuedAtS - last.issuedAtS < shortestTokenLifeS) return tooManyUpdates;
+  state.token = token;
+  return undefined;
+}
+
+/**
+ * Returns the topics of a trusted client certificate: those that it lists, else the subject's UID,
+ * the bundle id (protocol/apns.md#certificates).
+ */
+function certificateTopics(session: ServerHttp2Session): string[] | null {
+  const { socket } = session;
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return null;
+  const peer = socket.getPeerCertificate();
+  const listed = listedTopics(peer.raw);
+  if (listed) return listed.map((topic) => `=${topic}`);
+  const subject: Record<string, unknown> = { ...peer.subject };
+  return typeof subject.UID === 'string' ? [subject.UID] : null;
+}
+
+/** One request with its whole body. */
+export interface ReceivedRequest {
+  state: SessionState;
+  connection: number;
+  stream: ServerHttp2Stream;
+  headers: IncomingHttpHeaders;
+  body: Buffer | null;
+}
+
+/** Any response but 200. */
+export interface Answer extends Refusal {
+  timestampMs?: number;
+  retryAfter?: string;
+  /** Body in place of the JSON with the reason. */
+  body?: unknown;
+}
+
+// APNs sends no `date` header; the types of Node do not have the option.
+const withoutDate: ServerStreamResponseOptions & { sendDate: boolean } = { sendDate: false };
+const withoutBody = { ...withoutDate, endStream: true };
+
+/** Answers as APNs does: 200 without a body, or JSON with the reason (protocol/apns.md#answers). */
+export function respond({ state, stream, headers }: ReceivedRequest, answer: Answer | undefined): void {
+  state.open -= 1;
+  if (stream.destroyed || stream.closed) return;
+  const id = headers['apns-id'] ?? 'EABEAE54-14A8-11E5-B60B-1697F925EC7B';
+  if (answer === undefined) {
+    stream.respond({ ':status': 200, 'apns-id': id }, withoutBody);
+    return;
+  }
+  const { status, reason, timestampMs, retryAfter } = answer;
+  const { body = timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs } } = answer;
+  stream.respond(
+    { ':status': status, 'apns-id': id, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) },
+    withoutDate,
+  );
+  stream.end(typeof body === 'string' ? body : JSON.stringify(body));
+}
+
+/** Delays the response, breaks it off, or sends none. */
+export function disruptResponse(
+  received: ReceivedRequest,
+  misbehaviour: Misbehaviour,
+  answer: Answer | undefined,
+): void {
+  const { state, stream } = received;
+  if (misbehaviour.kind !== 'slow')
+    stream.once('close', () => {
+      state.open -= 1;
+    });
+  disrupt(misbehaviour, {
+    send: () => respond(received, answer),
+    reset: (code = constants.NGHTTP2_INTERNAL_ERROR) => stream.close(code),
+    disconnect: () => state.session.socket.destroy(),
+  });
+}
+
+/** Returns the debug data of a GOAWAY, where APNs puts the reason (protocol/apns.md#answers). */
+export function goawayData(reason: string | undefined): Buffer | undefined {
+  return reason === undefined ? undefined : Buffer.from(JSON.stringify({ reason }));
+}
 
 export type { Misbehaviour } from '../kit/misbehaviour.ts';
-export { type ApnsCredentials, createApnsCredentials } from './credentials.ts';
 
 export interface ApnsGatewayOptions extends SandboxOptions {
   /** Provider keys that it accepts, such as those of `createApnsCredentials()`. */
@@ -225,4 +366,31 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     state.lastId = Math.min(state.lastId, id);
     if (!state.session.destroyed) state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));
   }
+}
+
+/** Provider key: `privateKey` (PKCS#8) is for a push profile, `publicKey` (SPKI) for the gateway. */
+export interface ApnsCredentials {
+  teamId: string;
+  keyId: string;
+  privateKey: string;
+  publicKey: string;
+  topics: string[];
+}
+
+/** Creates a team with one token key in Apple's format (protocol/apns.md#provider-tokens). */
+export function createApnsCredentials(topics: string[] = ['com.example.app']): ApnsCredentials {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    teamId: tenCharacters(),
+    keyId: tenCharacters(),
+    privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    publicKey: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
+    topics,
+  };
+}
+
+const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789';
+
+function tenCharacters(): string {
+  return Array.from({ length: 10 }, () => alphabet.charAt(randomInt(alphabet.length))).join('');
 }

@@ -2,30 +2,165 @@
  * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md), with configurable
  * misbehaviour.
  */
-import { anyToken, bearerOf, TokenIssuer } from '../http/access-tokens.ts';
-import { formIn } from '../http/bodies.ts';
+
+import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
+import { z } from 'zod';
 import type { GatewayRules, GatewayState } from '../http/gateway.ts';
 import {
+  anyToken,
+  bearerOf,
+  formIn,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
   type SandboxReply,
   startGateway,
+  TokenIssuer,
 } from '../http/server.ts';
-import { AssertionVerifier, type ServiceAccount } from './account.ts';
-import {
-  badRequest,
-  foreignToken,
-  invalidGrant,
-  malformedToken,
-  noSuchProject,
-  notFound,
-  unauthenticated,
-  unregistered,
-} from './answers.ts';
-import { violationOf } from './rules.ts';
+import { type Violation, violationOf } from './rules.ts';
 
-export { createServiceAccount, type ServiceAccount } from './account.ts';
+/** Members of Google's service account file that a push profile needs. */
+export interface ServiceAccount {
+  project_id: string;
+  client_email: string;
+  private_key: string;
+  private_key_id: string;
+  token_uri: string;
+}
+
+/** Creates a service account in Google's format. */
+export function createServiceAccount(projectId = 'carillon-sandbox'): ServiceAccount {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  return {
+    project_id: projectId,
+    client_email: `push@${projectId}.iam.gserviceaccount.com`,
+    private_key: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
+    private_key_id: '0123456789abcdef0123456789abcdef01234567',
+    token_uri: 'https://oauth2.googleapis.com/token',
+  };
+}
+
+const scope = 'https://www.googleapis.com/auth/firebase.messaging';
+const header = z.object({ alg: z.literal('RS256'), typ: z.literal('JWT'), kid: z.string() });
+const claims = z.object({ iss: z.string(), scope: z.string(), aud: z.string(), iat: z.int(), exp: z.int() });
+
+/** Tolerated clock difference. */
+const skewS = 60;
+const longestS = 3600;
+
+/** Checks assertions of one service account as Google's token call does (protocol/fcm.md#access-token). */
+export class AssertionVerifier {
+  readonly #account: ServiceAccount;
+  readonly #publicKey: KeyObject;
+
+  constructor(account: ServiceAccount) {
+    this.#account = account;
+    this.#publicKey = createPublicKey(account.private_key);
+  }
+
+  /** Returns the error of an assertion; undefined when it is valid. */
+  check(assertion: string, nowMs: number): string | undefined {
+    const [head = '', body = '', signature = '', ...more] = assertion.split('.');
+    const parsed = { header: header.safeParse(decode(head)), claims: claims.safeParse(decode(body)) };
+    if (more.length > 0 || !parsed.header.success || !parsed.claims.success) return 'Invalid JWT';
+    const { client_email, private_key_id, token_uri } = this.#account;
+    const signed = Buffer.from(`${head}.${body}`);
+    if (parsed.header.data.kid !== private_key_id || parsed.claims.data.iss !== client_email)
+      return 'Invalid grant: account not found';
+    if (!verify('sha256', signed, this.#publicKey, Buffer.from(signature, 'base64url')))
+      return 'Invalid JWT Signature.';
+    const { aud, exp, iat } = parsed.claims.data;
+    if (aud !== token_uri) return 'Invalid JWT: audience';
+    if (!parsed.claims.data.scope.split(' ').includes(scope)) return 'Invalid OAuth scope';
+    const nowS = nowMs / 1000;
+    const isInTime = iat <= nowS + skewS && exp > nowS - skewS && exp - iat <= longestS && exp > iat;
+    return isInTime ? undefined : 'Invalid JWT: iat and exp';
+  }
+}
+
+function decode(part: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(part, 'base64url').toString('utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+//  Answers in Google's format (protocol/fcm.md#answers).
+
+const types = 'type.googleapis.com/google';
+
+/** `errorCode`: FCM's own code beside Google's `status`. */
+export interface FcmError {
+  code: number;
+  message: string;
+  status: string;
+  errorCode?: string;
+  details?: readonly Record<string, unknown>[];
+}
+
+export function errorBody({ code, message, status, errorCode, details = [] }: FcmError): object {
+  const own = errorCode === undefined ? [] : [{ '@type': `${types}.firebase.fcm.v1.FcmError`, errorCode }];
+  return { error: { code, message, status, details: [...own, ...details] } };
+}
+
+const reply = (error: FcmError): SandboxReply => ({ status: error.code, body: errorBody(error) });
+
+export const badRequest = (violation: Violation): SandboxReply =>
+  reply({
+    code: 400,
+    message: `Invalid value at '${violation.field}'`,
+    status: 'INVALID_ARGUMENT',
+    details: [{ '@type': `${types}.rpc.BadRequest`, fieldViolations: [violation] }],
+  });
+
+export const malformedToken: SandboxReply = reply({
+  code: 400,
+  message: 'The registration token is not a valid FCM registration token',
+  status: 'INVALID_ARGUMENT',
+  errorCode: 'INVALID_ARGUMENT',
+  details: [
+    {
+      '@type': `${types}.rpc.BadRequest`,
+      fieldViolations: [{ field: 'message.token', description: 'Invalid registration token' }],
+    },
+  ],
+});
+
+export const unregistered: SandboxReply = reply({
+  code: 404,
+  message: 'Requested entity was not found.',
+  status: 'NOT_FOUND',
+  errorCode: 'UNREGISTERED',
+});
+
+export const foreignToken: SandboxReply = reply({
+  code: 403,
+  message: 'SenderId mismatch',
+  status: 'PERMISSION_DENIED',
+  errorCode: 'SENDER_ID_MISMATCH',
+});
+
+export const noSuchProject: SandboxReply = reply({
+  code: 403,
+  message: "Permission 'cloudmessaging.messages.create' denied on resource",
+  status: 'PERMISSION_DENIED',
+});
+
+export const unauthenticated: SandboxReply = reply({
+  code: 401,
+  message: 'Request had invalid authentication credentials. Expected OAuth 2 access token.',
+  status: 'UNAUTHENTICATED',
+  details: [{ '@type': `${types}.rpc.ErrorInfo`, reason: 'ACCESS_TOKEN_EXPIRED', domain: 'googleapis.com' }],
+});
+
+export const notFound: SandboxReply = { status: 404, body: '<html>404. That’s an error.</html>' };
+
+/** The token call speaks OAuth 2 (RFC 6749 5.2). */
+export const invalidGrant = (description: string): SandboxReply => ({
+  status: 400,
+  body: { error: 'invalid_grant', error_description: description },
+});
 
 export interface FcmGatewayOptions extends SandboxOptions {
   account: ServiceAccount;

@@ -2,6 +2,8 @@
  * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of requests, and configurable
  * misbehaviour. A vendor's folder supplies the rules.
  */
+
+import { randomBytes } from 'node:crypto';
 import {
   constants,
   createSecureServer,
@@ -10,6 +12,7 @@ import {
   type Http2ServerResponse,
 } from 'node:http2';
 import type { Socket } from 'node:net';
+import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { LoopbackGateway, type SandboxOptions } from '../kit/gateway.ts';
 import type { Identity } from '../kit/listen.ts';
 import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
@@ -120,3 +123,55 @@ function reset({ socket, stream }: Http2ServerRequest): void {
   if (stream) stream.close(constants.NGHTTP2_INTERNAL_ERROR);
   else socket.destroy();
 }
+
+/** Parses the body of a call as a form. */
+export const formIn = ({ body }: { body: Buffer }): URLSearchParams =>
+  new URLSearchParams(body.toString('utf8'));
+
+/** Parses the body of a call as a JSON object; undefined if it is not one. */
+export function objectIn({ body }: { body: Buffer }): JsonObject | undefined {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    return isJsonObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Issues access tokens that expire, and recognises them. */
+export class TokenIssuer {
+  /** Lifetime of tokens issued from now on. */
+  lifetimeMs: number;
+  readonly #tokens = new Map<string, number>();
+  readonly #nowMs: () => number;
+
+  constructor(nowMs: () => number, lifetimeMs = 3_600_000) {
+    this.#nowMs = nowMs;
+    this.lifetimeMs = lifetimeMs;
+  }
+
+  /** Issues a token; `expiresIn` is its lifetime in seconds. Older tokens stay valid. */
+  issue(): { value: string; expiresIn: number } {
+    const value = randomBytes(24).toString('base64url');
+    this.#tokens.set(value, this.#nowMs() + this.lifetimeMs);
+    return { value, expiresIn: Math.floor(this.lifetimeMs / 1000) };
+  }
+
+  check(value: string | undefined): 'valid' | 'expired' | 'unknown' {
+    const endsAtMs = value === undefined ? undefined : this.#tokens.get(value);
+    if (endsAtMs === undefined) return 'unknown';
+    return endsAtMs > this.#nowMs() ? 'valid' : 'expired';
+  }
+
+  /** Expires every token issued so far. */
+  expireAll(): void {
+    for (const value of this.#tokens.keys()) this.#tokens.set(value, 0);
+  }
+}
+
+/** Reply of a token call that checks nothing. */
+export const anyToken = { access_token: 'x'.repeat(160), expires_in: 3600, token_type: 'Bearer' };
+
+/** Returns the token of an `Authorization: Bearer` header. */
+export const bearerOf = (authorization: string | undefined): string | undefined =>
+  /^Bearer ([!-~]+)$/.exec(authorization ?? '')?.[1];

@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 
 async function p8(): Promise<string> {
-  const { createApnsCredentials } = await import('../../../ops/sandbox/apns/credentials.ts');
+  const { createApnsCredentials } = await import('../../../ops/sandbox/apns/server.ts');
   return createApnsCredentials().privateKey;
 }
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { apnsCredentials, inspectApns } from '../../../connectors/apns/credentials.ts';
-import { createApnsCredentials } from '../../../ops/sandbox/apns/credentials.ts';
+import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import {
   type CertificateAuthority,
   type KeyPairPem,

@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { ProviderTokens } from '../../../connectors/apns/provider-token.ts';
-import { createApnsCredentials } from '../../../ops/sandbox/apns/credentials.ts';
-import { recordToken } from '../../../ops/sandbox/apns/session.ts';
+import { createApnsCredentials, recordToken } from '../../../ops/sandbox/apns/server.ts';
 import { TokenVerifier, type ValidToken } from '../../../ops/sandbox/apns/tokens.ts';
 import {
   type ApnsFixture,

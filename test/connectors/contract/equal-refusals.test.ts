@@ -6,8 +6,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { EqualRefusals, maxEqualRefusals } from '../../../connectors/contract/attempt-result.ts';
 import type { AttemptResult, Recipient, Sender } from '../../../connectors/contract/connector.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
-import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
-import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import {
+  createServiceAccount,
+  errorBody,
+  type FcmGateway,
+  startFcmGateway,
+} from '../../../ops/sandbox/fcm/server.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../shared/http/client.ts';
 import {

@@ -21,8 +21,12 @@ import {
   unrenderable,
 } from '../../../connectors/kit/response-rules.ts';
 import { parseObject } from '../../../connectors/kit/values.ts';
-import { bearerOf, TokenIssuer } from '../../../ops/sandbox/http/access-tokens.ts';
-import { type SandboxGateway, startGateway } from '../../../ops/sandbox/http/server.ts';
+import {
+  bearerOf,
+  type SandboxGateway,
+  startGateway,
+  TokenIssuer,
+} from '../../../ops/sandbox/http/server.ts';
 import { isJsonObject } from '../../../shared/domain/json.ts';
 import {
   createHttpClient,

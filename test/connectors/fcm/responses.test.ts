@@ -3,8 +3,12 @@ import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { defaultTuning } from '../../../connectors/fcm/client.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { responseRules, ruleForResponse } from '../../../connectors/fcm/responses.ts';
-import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
-import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import {
+  createServiceAccount,
+  errorBody,
+  type FcmGateway,
+  startFcmGateway,
+} from '../../../ops/sandbox/fcm/server.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { httpReason, reasonText } from '../../../shared/domain/reasons.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../support/gateways/apns.ts';

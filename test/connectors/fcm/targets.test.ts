@@ -3,8 +3,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { AttemptResult } from '../../../connectors/contract/connector.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { formOf } from '../../../connectors/fcm/payload.ts';
-import { errorBody } from '../../../ops/sandbox/fcm/answers.ts';
-import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import {
+  createServiceAccount,
+  errorBody,
+  type FcmGateway,
+  startFcmGateway,
+} from '../../../ops/sandbox/fcm/server.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../support/gateways/apns.ts';
 import { fcmToken, fid } from './fixture.ts';
 

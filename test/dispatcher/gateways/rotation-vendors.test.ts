@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { GatewayInstance } from '../../../ops/sandbox/all/instance.ts';
+import type { GatewayInstance } from '../../../ops/sandbox/all/definition.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';

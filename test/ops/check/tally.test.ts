@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { addTallies, formatTally, readVitestReport } from '../../../ops/check/tally.ts';
+import { addTallies, formatTally, readVitestReport } from '../../../ops/check/step-runner.ts';
 
 let folder: string;
 beforeAll(async () => {

@@ -1,6 +1,5 @@
 import { checkCredentials } from '../../../connectors/registry.ts';
-import type { TypedDefinition } from '../../../ops/sandbox/all/definition.ts';
-import type { GatewayInstance } from '../../../ops/sandbox/all/instance.ts';
+import type { GatewayInstance, TypedDefinition } from '../../../ops/sandbox/all/definition.ts';
 import { type Sandbox, type StartOptions, startGateways } from '../../../ops/sandbox/all/start.ts';
 import { definition as apns } from '../../../ops/sandbox/apns/index.ts';
 import { fcm, vendorG } from '../../../ops/sandbox/fcm/index.ts';

@@ -1,7 +1,6 @@
 /** Huawei Push Kit gateway, v1 and v3, with its token call (protocol/huawei.md). */
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenIssuer } from '../../http/access-tokens.ts';
-import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
+import { type SandboxGateway, type SandboxOptions, startGateway, TokenIssuer } from '../../http/server.ts';
 import { createHuaweiApp, type HuaweiApp } from './credentials.ts';
 import { type HuaweiReceipt, huaweiReceipt, type ReceiptKey } from './receipts.ts';
 import { type HuaweiMemory, huaweiRules } from './rules.ts';

@@ -1,7 +1,7 @@
 /** Parsers and checks of the forms of OPPO's calls (protocol/oppo.md#single-device to protocol/oppo.md#broadcast). */
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import { formIn } from '../../http/bodies.ts';
 import type { SandboxCall } from '../../http/gateway.ts';
+import { formIn } from '../../http/server.ts';
 import { notificationFault, parsed } from './message.ts';
 
 export const root = '/server/v1/message/notification';

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import type { TokenIssuer } from '../../http/access-tokens.ts';
-import { formIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import type { ReceiptLog } from '../../http/receipts.ts';
+import type { TokenIssuer } from '../../http/server.ts';
+import { formIn } from '../../http/server.ts';
 import type { Success } from '../../kit/unchecked.ts';
 import {
   authPath,

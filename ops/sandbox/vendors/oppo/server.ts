@@ -4,9 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenIssuer } from '../../http/access-tokens.ts';
 import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
-import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
+import { type SandboxGateway, type SandboxOptions, startGateway, TokenIssuer } from '../../http/server.ts';
 import { type OppoMemory, OppoRules } from './rules.ts';
 
 export interface OppoGatewayOptions extends SandboxOptions {

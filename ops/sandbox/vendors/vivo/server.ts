@@ -4,9 +4,8 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { TokenIssuer } from '../../http/access-tokens.ts';
 import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
-import { type SandboxGateway, type SandboxOptions, startGateway } from '../../http/server.ts';
+import { type SandboxGateway, type SandboxOptions, startGateway, TokenIssuer } from '../../http/server.ts';
 import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
 
 export type { VivoApp } from './rules.ts';

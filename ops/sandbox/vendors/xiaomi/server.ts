@@ -4,10 +4,10 @@
  */
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { formIn } from '../../http/bodies.ts';
 import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
 import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
+  formIn,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,

@@ -2,8 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { PushMessage, ReceiptsResult } from '../../../../connectors/contract/connector.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
 import { renderHonor } from '../../../../connectors/vendors/honor/payload.ts';
-import { bodyFault } from '../../../../ops/sandbox/vendors/honor/message.ts';
-import { honorReceiptBody } from '../../../../ops/sandbox/vendors/honor/server.ts';
+import { bodyFault, honorReceiptBody } from '../../../../ops/sandbox/vendors/honor/server.ts';
 import type { Json, JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 

@@ -3,7 +3,7 @@ import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { signatureOf } from '../../../../connectors/vendors/meizu/client.ts';
 import { meizu } from '../../../../connectors/vendors/meizu/index.ts';
 import { renderMeizu } from '../../../../connectors/vendors/meizu/payload.ts';
-import { expectedSign, violationOf } from '../../../../ops/sandbox/vendors/meizu/rules.ts';
+import { expectedSign, violationOf } from '../../../../ops/sandbox/vendors/meizu/server.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
