@@ -92,7 +92,7 @@ export class ServiceClient {
         Authorization: `Bearer ${adminToken}`,
         ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body }),
       redirect: 'error',
       signal: AbortSignal.timeout(callTimeoutMs),
     }).catch((error: unknown) => {

@@ -641,6 +641,27 @@ export type MoveInState = {
   })[];
 };
 
+export type MovedAudience = {
+  code: 409;
+  error: string;
+  devices: number;
+  explained: number | null;
+  digest: string;
+};
+
+export type OtherPerson = {
+  code: 409;
+  error: string;
+  current: {
+    name: string;
+    role: 'viewer' | 'sender' | 'operator' | 'owner';
+  };
+  asked: {
+    name: string;
+    role: 'viewer' | 'sender' | 'operator' | 'owner';
+  };
+};
+
 export type OutboxMessage = {
   kind: 'sms' | 'mail';
   to: string;
@@ -1956,6 +1977,15 @@ export interface Operations {
     reply: {
       results: SearchHit[];
     };
+  };
+  /** Streams changes of pushes, the overview, breakers and queues as server-sent events. */
+  streamEvents: {
+    input: {
+      query: {
+        topics: string;
+      };
+    };
+    reply: never;
   };
   /** Lists the recipients that a push did not reach, with the reason of each. */
   listPushFailures: {
@@ -3409,6 +3439,7 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
   listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
   search: ['GET', '/search'],
+  streamEvents: ['GET', '/events'],
   listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
   summarizePushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures/summary'],
   listGatewayMessages: ['GET', '/apps/{appId}/notifications/{id}/messages'],

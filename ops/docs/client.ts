@@ -25,12 +25,13 @@ const document = z.object({
   components: z.object({ schemas: z.record(z.string(), jsonSchema) }),
 });
 
-/** Operation of the admin API that takes and answers JSON. */
+/** Operation of the admin API. */
 interface Call extends z.infer<typeof operation> {
   method: string;
   /** Path after the base of the admin API, with `{parameters}`. */
   path: string;
-  reply: JsonSchema;
+  /** Schema of its JSON; undefined for a stream. */
+  reply: JsonSchema | undefined;
 }
 
 const heading = `// Generated from the OpenAPI description by \`npm run docs\`. Do not edit.
@@ -60,36 +61,42 @@ function callsOf(paths: z.infer<typeof document>['paths']): Call[] {
   return Object.entries(paths)
     .filter(([path]) => path.startsWith(base))
     .flatMap(([path, methods]) =>
-      Object.entries(methods).flatMap(([method, described]) => {
+      Object.entries(methods).map(([method, described]) => {
         const call = operation.parse(described);
-        const reply = replyOf(call);
-        return reply ? [{ ...call, method: method.toUpperCase(), path: path.slice(base.length), reply }] : [];
+        return { ...call, method: method.toUpperCase(), path: path.slice(base.length), reply: replyOf(call) };
       }),
     );
 }
 
-/** Returns the schema of the successful reply; undefined for a stream. */
+/** Returns the schema of the successful reply. */
 function replyOf({ responses }: z.infer<typeof operation>): JsonSchema | undefined {
   const [success] = Object.entries(responses).filter(([status]) => status.startsWith('2'));
   return success?.[1].content?.['application/json']?.schema;
 }
 
+/** Returns the schemas of all replies, refusals included. */
+const repliesOf = ({ responses }: Call): (JsonSchema | undefined)[] =>
+  Object.values(responses).map((one) => one.content?.['application/json']?.schema);
+
 const bodyOf = ({ requestBody }: Call): JsonSchema | undefined =>
   requestBody?.content['application/json']?.schema;
 
-/** Lists the named schemas that the operations refer to, directly or through others, by name. */
+/**
+ * Lists the named schemas that the operations refer to, directly or through others, by name. That of
+ * every refusal is `RefusedReply` of the client.
+ */
 function namedSchemas(calls: Call[], all: Record<string, JsonSchema>): [string, JsonSchema][] {
   const found = new Map<string, JsonSchema>();
   const visit = (schema: JsonSchema | undefined): void => {
     for (const name of JSON.stringify(schema ?? {}).matchAll(/"#\/components\/schemas\/([^"/]+)"/g)) {
       const [, key = ''] = name;
       const named = all[key];
-      if (named === undefined || found.has(key)) continue;
+      if (named === undefined || key === 'Error' || found.has(key)) continue;
       found.set(key, named);
       visit(named);
     }
   };
-  for (const call of calls) for (const schema of [call.reply, bodyOf(call)]) visit(schema);
+  for (const call of calls) for (const schema of [...repliesOf(call), bodyOf(call)]) visit(schema);
   return [...found].toSorted(([a], [b]) => (a < b ? -1 : 1));
 }
 
@@ -105,7 +112,8 @@ function renderCall(call: Call): string {
     `  /** ${call.summary} */`,
     `  ${call.operationId}: {`,
     `    input: {${input.map((line) => `\n      ${line}`).join('')}${input.length > 0 ? '\n    ' : ''}};`,
-    `    reply: ${typeOf(call.reply, '    ')};`,
+    // A stream has an address, and no reply that a call could return.
+    `    reply: ${call.reply ? typeOf(call.reply, '    ') : 'never'};`,
     '  };',
   ].join('\n');
 }

@@ -4,6 +4,8 @@ import {
   asUnchecked,
   createCall,
   isRefused,
+  JsonText,
+  requestOf,
   WrongPathPart,
 } from '../../ops/client/client.ts';
 
@@ -23,10 +25,11 @@ describe('the client of the admin API', () => {
     expect(await call('openBreaker', { path: { id: 'apns app:_default' } })).toEqual({ id: 'b/1' });
     await call('updateApp', { path: { appId: 'a' }, body: { name: 'Store' } });
     await call('listBreakers');
+    const none = { body: undefined, headers: {}, signal: undefined };
     expect(sent).toEqual([
-      { method: 'POST', path: '/breakers/apns%20app%3A_default/open', body: undefined, headers: {} },
-      { method: 'PATCH', path: '/apps/a', body: { name: 'Store' }, headers: {} },
-      { method: 'GET', path: '/breakers', body: undefined, headers: {} },
+      { ...none, method: 'POST', path: '/breakers/apns%20app%3A_default/open' },
+      { ...none, method: 'PATCH', path: '/apps/a', body: '{"name":"Store"}' },
+      { ...none, method: 'GET', path: '/breakers' },
     ]);
   });
 
@@ -41,7 +44,27 @@ describe('the client of the admin API', () => {
     const { call, sent } = clientOf({});
     const body = asUnchecked({ data: { alert: 'x' }, prod: 'moon' });
     await call('sendAppPush', { path: { appId: 'a' }, body, headers: { 'Idempotency-Key': '1' } });
-    expect(sent).toMatchObject([{ body: { prod: 'moon' }, headers: { 'Idempotency-Key': '1' } }]);
+    expect(sent).toMatchObject([
+      { body: '{"data":{"alert":"x"},"prod":"moon"}', headers: { 'Idempotency-Key': '1' } },
+    ]);
+  });
+
+  test('sends a body that is JSON text as it is', async () => {
+    const { call, sent } = clientOf({});
+    await call('countAudience', { path: { appId: 'a' }, body: new JsonText('{"where":{"n":1e400}}') });
+    expect(sent).toMatchObject([{ body: '{"where":{"n":1e400}}' }]);
+  });
+
+  test('passes the signal that ends a call on', async () => {
+    const { call, sent } = clientOf({});
+    const { signal } = new AbortController();
+    await call('getMeta', { signal });
+    expect(sent[0]?.signal).toBe(signal);
+  });
+
+  test('tells the address of a stream, which no call returns', () => {
+    const { path } = requestOf('streamEvents', { query: { topics: 'push:a/b,breakers' } });
+    expect(path).toBe('/events?topics=push%3Aa%2Fb%2Cbreakers');
   });
 
   test.each(['', '..', '.', 'a/b', '%2e%2e'])(

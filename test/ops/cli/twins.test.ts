@@ -14,6 +14,7 @@ const withoutCommand: Readonly<Record<string, string>> = {
   startConsoleSession: 'a browser logs in with a cookie; a command has its token',
   getConsoleSession: 'of the cookie of a browser',
   endConsoleSession: 'of the cookie of a browser',
+  streamEvents: 'a stream for pages; a command asks again',
   runDoctor: 'the command checks by itself, also while no service runs',
 };
 
