@@ -27,7 +27,7 @@ declare const unchecked: unique symbol;
 export type Unchecked = Readonly<Record<string, unknown>> & { readonly [unchecked]: true };
 
 /** Marks a body that a person wrote, so that it may stand for the body of any operation. */
-export const asUnchecked = (body: Readonly<Record<string, unknown>>): Unchecked => body as Unchecked;
+export const asUnchecked = (body: object): Unchecked => body as Unchecked;
 
 /** As `Input`, with options of the request, and with an unchecked body in place of a typed one. */
 export type CallInput<O extends Operation> = WithUnchecked<Input<O>> & RequestOptions;

@@ -159,9 +159,7 @@ export type ApprovedPush = {
 export type Audience = {
   devices: number;
   isLeast: boolean;
-  connectors: {
-    [member: string]: number;
-  };
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', number>>;
   problems: {
     [member: string]: number;
   };
@@ -672,9 +670,7 @@ export type OutboxMessage = {
   createdAt: string;
 };
 
-export type OutcomeTotals = {
-  [member: string]: number;
-};
+export type OutcomeTotals = Partial<Record<'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped', number>>;
 
 export type Overview = {
   running: ListedPush[];
@@ -869,31 +865,29 @@ export type PushFailure = {
 
 export type PushForecast = {
   devices: number;
-  connectors: {
-    [member: string]: {
-      devices: number;
-      profiles: {
-        [member: string]: number;
-      };
-      payload: unknown;
-      payloadBytes: number | null;
-      languages?: {
-        [member: string]: {
-          payload: unknown;
-          payloadBytes: number | null;
-        };
-      };
-      problem?: string;
-      problems?: ({
-        code: string;
-        params: {
-          [member: string]: unknown;
-        };
-        text: string;
-        zh: string;
-      })[];
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    devices: number;
+    profiles: {
+      [member: string]: number;
     };
-  };
+    payload: unknown;
+    payloadBytes: number | null;
+    languages?: {
+      [member: string]: {
+        payload: unknown;
+        payloadBytes: number | null;
+      };
+    };
+    problem?: string;
+    problems?: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    })[];
+  }>>;
   limits: string[];
   estimatedSeconds: number | null;
   starts?: ({
@@ -999,12 +993,8 @@ export type PushProgress = {
   devices: number;
   planned: boolean;
   outcomes: OutcomeTotals;
-  connectors: {
-    [member: string]: OutcomeTotals;
-  };
-  open: {
-    [member: string]: number;
-  };
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', OutcomeTotals>>;
+  open: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', number>>;
   repeats: number;
   delivered: number;
   clicked: number;
@@ -1079,12 +1069,10 @@ export type PushTemplate = {
 export type PushTimeline = {
   from: string;
   stepMs: number;
-  connectors: {
-    [member: string]: {
-      sent: number[];
-      other: number[];
-    };
-  };
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    sent: number[];
+    other: number[];
+  }>>;
 };
 
 export type QueueState = {
@@ -1173,31 +1161,29 @@ export type RedriveForecast = {
     n: number;
     meaning: Meaning;
   })[];
-  connectors: {
-    [member: string]: {
-      devices: number;
-      profiles: {
-        [member: string]: number;
-      };
-      payload: unknown;
-      payloadBytes: number | null;
-      languages?: {
-        [member: string]: {
-          payload: unknown;
-          payloadBytes: number | null;
-        };
-      };
-      problem?: string;
-      problems?: ({
-        code: string;
-        params: {
-          [member: string]: unknown;
-        };
-        text: string;
-        zh: string;
-      })[];
+  connectors: Partial<Record<'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel', {
+    devices: number;
+    profiles: {
+      [member: string]: number;
     };
-  };
+    payload: unknown;
+    payloadBytes: number | null;
+    languages?: {
+      [member: string]: {
+        payload: unknown;
+        payloadBytes: number | null;
+      };
+    };
+    problem?: string;
+    problems?: ({
+      code: string;
+      params: {
+        [member: string]: unknown;
+      };
+      text: string;
+      zh: string;
+    })[];
+  }>>;
   limits: string[];
   estimatedSeconds: number | null;
   languages?: ({

@@ -151,21 +151,21 @@ async function isAbandoned(folder: string, name: string): Promise<boolean> {
   return systemClock.now() - mtimeMs > 2 * maxBuildMs;
 }
 
-/** Modules outside of the console that its page imports (`.dependency-cruiser.cjs`). */
-const isShared = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
+/** Guides to credentials, which are the only modules of the connectors that the page imports. */
+const isGuide = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
 
 /**
- * Returns the digest of the sources of the page, of the modules that it shares and of the versions
- * of its packages.
+ * Returns the digest of the sources of the page, of the modules that it may import
+ * (`.dependency-cruiser.cjs`) and of the versions of its packages.
  */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');
   const own = (await filesIn(sources)).filter((file) => !relative(sources, file).startsWith('dist'));
-  const guides = (await filesIn(join(root, 'connectors'))).filter(isShared);
-  const domain = join(root, 'shared', 'domain');
-  const texts = join(domain, 'texts', 'zh.json');
-  const others = [join(domain, 'labels.ts'), texts, join(root, 'package-lock.json')];
-  for (const file of [...own.sort(), ...guides.sort(), ...others]) {
+  const guides = (await filesIn(join(root, 'connectors'))).filter(isGuide);
+  const client = await filesIn(join(root, 'ops', 'client'));
+  const domain = await filesIn(join(root, 'shared', 'domain'));
+  const files = [...own, ...guides, ...client, ...domain, join(root, 'package-lock.json')];
+  for (const file of files.toSorted()) {
     const bytes = await readFile(file).catch(() => Buffer.alloc(0));
     hash.update(`${relative(root, file)}\n${bytes.length}\n`).update(bytes);
   }

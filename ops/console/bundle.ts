@@ -27,7 +27,7 @@ const compressFromBytes = 1024;
 
 /** Modules that most pages use: libraries, components, calls, texts, the frame. Charts and editors come with their pages. */
 const sharedModules =
-  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api|text)\/(?!zh\.json)|\/domain\/texts\/(?!credentials)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
+  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|search\.ts|text\/(?!zh\.json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/credentials)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
 
 const [folder, digest] = process.argv.slice(2);
 if (folder === undefined || digest === undefined) throw new Error('usage: bundle.ts <folder> <digest>');

@@ -165,7 +165,12 @@ function typeNamed(type: string, schema: JsonSchema, indent: string): string {
   }
 }
 
-function objectOf({ properties = {}, required, additionalProperties }: JsonSchema, indent: string): string {
+function objectOf(schema: JsonSchema, indent: string): string {
+  const { properties = {}, propertyNames, required, additionalProperties } = schema;
+  if (propertyNames?.enum && typeof additionalProperties === 'object') {
+    const record = `Record<${unionOf(propertyNames.enum.map(literal))}, ${typeOf(additionalProperties, indent)}>`;
+    return required.length === 0 ? `Partial<${record}>` : record;
+  }
   const inner = `${indent}  `;
   const members = Object.entries(properties).map(([name, member]) => {
     const key = /^[A-Za-z_]\w*$/.test(name) ? name : literal(name);

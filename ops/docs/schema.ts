@@ -18,6 +18,9 @@ export const jsonSchema = z.looseObject({
   get additionalProperties() {
     return z.union([z.boolean(), jsonSchema]).optional();
   },
+  get propertyNames() {
+    return jsonSchema.optional();
+  },
   get items() {
     return jsonSchema.optional();
   },

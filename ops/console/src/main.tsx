@@ -1,3 +1,5 @@
+import { ApiError } from './api/client.ts';
+import { SessionProvider, useSessionState } from './api/session.tsx';
 import './kit/tokens.css';
 import './kit/layout.css';
 import { CSPProvider } from '@base-ui/react/csp-provider';
@@ -5,8 +7,6 @@ import { QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode, useEffect, useState } from 'react';
 import { createRoot } from 'react-dom/client';
-import { ApiError } from './api/client.ts';
-import { SessionProvider, useSessionState } from './api/session.tsx';
 import { Failure, Loading } from './kit/states.tsx';
 import { Login, takeLoginCode } from './pages/login.tsx';
 import { LoginLink } from './pages/login-link.tsx';

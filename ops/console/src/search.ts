@@ -1,8 +1,16 @@
+import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
+import type { Outcome } from '../../../shared/domain/outcome.ts';
+import { outcomes } from '../../../shared/domain/outcome.ts';
+
 /** Members of an address after `?`, as the page that is at it reads them. Others are dropped. */
 type Search = Record<string, unknown>;
 
 const text = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined;
+
+/** Returns a value that is one of these texts. */
+const oneOf = <T extends string>(values: readonly T[], value: unknown): T | undefined =>
+  values.find((one) => one === value);
 
 /** Returns a cursor, which is a number and read as such from the address. */
 const cursorOf = (value: unknown): string | undefined =>
@@ -61,17 +69,21 @@ export interface PushSearch extends FailureFilters {
 
 /** Cause of the failures that the page lists. */
 export interface FailureFilters {
-  connector?: string | undefined;
-  outcome?: string | undefined;
+  connector?: ConnectorId | undefined;
+  outcome?: Outcome | undefined;
   reason?: string | undefined;
   cursor?: string | undefined;
 }
 
+/** Returns a text that is the id of a connector; undefined for another value. */
+export const connectorOf = (value: unknown): ConnectorId | undefined =>
+  typeof value === 'string' && isConnectorId(value) ? value : undefined;
+
 export const readPushSearch = (search: Search): PushSearch => ({
-  tab: pushTabs.find((tab) => tab === search.tab),
+  tab: oneOf(pushTabs, search.tab),
   redrive: search.redrive === true ? true : undefined,
-  connector: text(search.connector),
-  outcome: text(search.outcome),
+  connector: connectorOf(search.connector),
+  outcome: oneOf(outcomes, search.outcome),
   reason: text(search.reason),
   cursor: cursorOf(search.cursor),
 });
@@ -141,7 +153,7 @@ export interface ComposeSearch {
 }
 
 export const readComposeSearch = (search: Search): ComposeSearch => ({
-  view: composeViews.find((view) => view === search.view),
+  view: oneOf(composeViews, search.view),
   from: text(search.from),
   template: text(search.template),
   part: search.part === true ? true : undefined,
@@ -161,18 +173,21 @@ const messageTabs = ['outbox', 'budgets', 'texts'] as const;
 /** Part of the page of messages. */
 export type MessageTab = (typeof messageTabs)[number];
 
+export const messageKinds = ['sms', 'mail'] as const;
+export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
+
 export interface OutboxFilters {
-  kind?: string | undefined;
+  kind?: (typeof messageKinds)[number] | undefined;
   to?: string | undefined;
-  state?: string | undefined;
+  state?: (typeof messageStates)[number] | undefined;
   cursor?: string | undefined;
 }
 
 export const readMessageSearch = (search: Search): OutboxFilters & { tab?: MessageTab | undefined } => ({
-  tab: messageTabs.find((tab) => tab === search.tab),
-  kind: text(search.kind),
+  tab: oneOf(messageTabs, search.tab),
+  kind: oneOf(messageKinds, search.kind),
   to: text(search.to),
-  state: text(search.state),
+  state: oneOf(messageStates, search.state),
   cursor: text(search.cursor),
 });
 

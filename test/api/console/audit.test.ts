@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { AuditEntry } from '../../../api/replies/admin/types.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
+import type { AuditEntry } from '../../../ops/client/operations.ts';
 import { dayMs, systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { deleteOldAudit } from '../../../shared/db/tables/console.ts';

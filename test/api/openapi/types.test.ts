@@ -1,12 +1,13 @@
 import { expect, expectTypeOf, test } from 'vitest';
 import { app } from '../../../api/replies/admin/apps.ts';
-import type { App, Breaker, PushProgress, PushRecord, Results } from '../../../api/replies/admin/types.ts';
+import type { Reply } from '../../../ops/client/client.ts';
+import type { App, Breaker, PushProgress, PushRecord } from '../../../ops/client/operations.ts';
 
-test('types of the admin API are those of the schemas', () => {
+test('types of the client of the admin API are those of the schemas', () => {
   expectTypeOf<App>().toHaveProperty('masterKey').toEqualTypeOf<string>();
   expectTypeOf<App['plan']>().toEqualTypeOf<'commercial' | 'development'>();
   expectTypeOf<App['options']['pushCallsPerMinute']>().toEqualTypeOf<number>();
-  expectTypeOf<Results<Breaker>['results'][number]['state']>().toEqualTypeOf<
+  expectTypeOf<Reply<'listBreakers'>['results'][number]['state']>().toEqualTypeOf<
     'closed' | 'half-open' | 'open'
   >();
   expectTypeOf<Breaker['forced']>().toEqualTypeOf<'open' | 'closed' | null>();

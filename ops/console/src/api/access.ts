@@ -1,55 +1,34 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import type {
-  AuditEntry,
-  ConsoleSession,
-  ConsoleToken,
-  CreatedConsoleToken,
-  KeysetPage,
-  LoginLink,
-} from '../../../../api/replies/admin/types.ts';
+import type { CallInput, Input } from '../../../client/client.ts';
+import type { AuditEntry } from '../../../client/operations.ts';
 import type { AuditFilters } from '../search.ts';
-import { ApiError, call, pathPart, queryOf } from './client.ts';
-import { exportPage, readPages } from './manage/export.ts';
-import type { Role } from './session.tsx';
+import { call, callWithToken } from './client.ts';
+import { exportPage, readPages } from './pages.ts';
 
 export function useTokens(cursor: string | undefined) {
-  return usePage<ConsoleToken>('tokens', `/tokens${queryOf({ limit: 50, cursor })}`);
+  return useQuery({
+    queryKey: ['tokens', cursor],
+    queryFn: ({ signal }) => call('listConsoleTokens', { query: { limit: 50, cursor }, signal }),
+    placeholderData: keepPreviousData,
+  });
 }
 
 export function useSessions(cursor: string | undefined) {
-  return usePage<ConsoleSession>('sessions', `/sessions${queryOf({ limit: 50, cursor })}`);
-}
-
-/** Path of a page of the audit. */
-export const auditPath = (filters: AuditFilters, limit = 50): string =>
-  `/audit${queryOf({ limit, ...filters })}`;
-
-export function useAudit(filters: AuditFilters) {
-  return usePage<AuditEntry>('audit', auditPath(filters));
-}
-
-function usePage<T>(noun: string, path: string) {
   return useQuery({
-    queryKey: [noun, path],
-    queryFn: ({ signal }) => call<KeysetPage<T>>(path, { signal }),
+    queryKey: ['sessions', cursor],
+    queryFn: ({ signal }) => call('listConsoleSessions', { query: { limit: 50, cursor }, signal }),
     placeholderData: keepPreviousData,
   });
 }
 
 /** Members of a new token. */
-export interface TokenDraft {
-  name: string;
-  role: Role;
-  /** Ids of apps; null for all. */
-  apps: string[] | null;
-  expiresAt: string | null;
-}
+export type TokenDraft = Input<'createConsoleToken'>['body'];
 
 /** Creates a token. Its secret is in this result only, so that no cache keeps it. */
 export function useCreateToken() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (draft: TokenDraft) => call<CreatedConsoleToken>('/tokens', { method: 'POST', body: draft }),
+    mutationFn: (draft: TokenDraft) => call('createConsoleToken', { body: draft }),
     gcTime: 0,
     onSuccess: () => client.invalidateQueries({ queryKey: ['tokens'] }),
   });
@@ -59,7 +38,8 @@ export function useCreateToken() {
 export function useRemove(noun: 'tokens' | 'sessions') {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (id: string) => call(`/${noun}/${pathPart(id)}`, { method: 'DELETE' }),
+    mutationFn: (id: string) =>
+      call(noun === 'tokens' ? 'deleteConsoleToken' : 'deleteConsoleSession', { path: { id } }),
     onSettled: () => {
       void client.invalidateQueries({ queryKey: ['tokens'] });
       void client.invalidateQueries({ queryKey: ['sessions'] });
@@ -70,21 +50,24 @@ export function useRemove(noun: 'tokens' | 'sessions') {
 /** Creates a link that logs in once as the holder of a token. A session cannot create one, so the token itself calls. */
 export function useLoginLink() {
   return useMutation({
-    mutationFn: async (token: string) => {
-      const response = await fetch('/console/api/login-links', {
-        method: 'POST',
-        credentials: 'omit',
-        headers: { 'Content-Type': 'application/json', Authorization: `Bearer ${token}` },
-        body: '{}',
-      });
-      if (!response.ok)
-        throw new ApiError('', { status: response.status, code: response.status, requestId: null });
-      return (await response.json()) as LoginLink;
-    },
+    mutationFn: (token: string) => callWithToken(token)('createLoginLink'),
     gcTime: 0,
+  });
+}
+
+/** Page of the audit, newest first. */
+export const auditPage = (filters: AuditFilters, limit = 50): CallInput<'listAudit'> => ({
+  query: { limit, ...filters },
+});
+
+export function useAudit(filters: AuditFilters) {
+  return useQuery({
+    queryKey: ['audit', filters],
+    queryFn: ({ signal }) => call('listAudit', { ...auditPage(filters), signal }),
+    placeholderData: keepPreviousData,
   });
 }
 
 /** Reads all entries of the audit that the filters match, up to 10,000, newest first. */
 export const readAudit = (filters: AuditFilters): Promise<AuditEntry[]> =>
-  readPages((cursor) => auditPath({ ...filters, cursor }, exportPage));
+  readPages((cursor) => call('listAudit', auditPage({ ...filters, cursor }, exportPage)));

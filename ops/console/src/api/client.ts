@@ -1,4 +1,13 @@
 import { parseExactly } from '../../../../shared/domain/exact-numbers.ts';
+import {
+  type AdminRequest,
+  adminBase,
+  type Call,
+  createCall,
+  isRefused,
+  requestOf,
+  WrongPathPart,
+} from '../../../client/client.ts';
 
 /** Refusal of the admin API, or a failure to reach it (`status` 0). */
 export class ApiError extends Error {
@@ -32,7 +41,6 @@ interface RefusalDetails {
   reply?: unknown;
 }
 
-const base = '/console/api';
 type Listener = () => void;
 const listeners = new Set<Listener>();
 
@@ -42,34 +50,52 @@ export function onSessionEnd(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-interface CallOptions {
-  method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  body?: object;
-  /** Body as JSON text, in place of `body`: numbers stay as they were typed. */
-  text?: string;
-  headers?: Record<string, string>;
-  signal?: AbortSignal | undefined;
+/** Calls an operation of the admin API in the session of this browser. Throws `ApiError`. */
+export const call: Call = async (operation, ...input) => {
+  try {
+    return await callInSession(operation, ...input);
+  } catch (error) {
+    if (!(error instanceof WrongPathPart)) throw error;
+    throw new ApiError('Not a name.', { status: 400, code: 1, requestId: null, kind: 'invalidParameter' });
+  }
+};
+
+/** As `call`, with a token in place of the session, which stays as it is. */
+export const callWithToken = (token: string): Call =>
+  createCall((request) => send(request, { credentials: 'omit', Authorization: `Bearer ${token}` }));
+
+const sessionPath = requestOf('getConsoleSession').path;
+
+const callInSession = createCall((request) =>
+  send(request, { credentials: 'same-origin' }).catch((error: unknown) => {
+    const isUnknown = error instanceof ApiError && error.status === 401;
+    if (isUnknown && request.path !== sessionPath) for (const listener of listeners) listener();
+    throw error;
+  }),
+);
+
+interface Identity {
+  credentials: 'omit' | 'same-origin';
+  Authorization?: string;
 }
 
-/**
- * Makes a call to the admin API and returns its JSON. Throws `ApiError`. Every changing call is JSON, also without a body:
- * the server refuses others from a cookie.
- */
-export async function call<T>(path: string, options: CallOptions = {}): Promise<T> {
-  const { method = 'GET', body, text, headers = {}, signal } = options;
+/** Sends a request. Every changing one is JSON, also without a body: the server refuses others from a cookie. */
+async function send(request: AdminRequest, { credentials, ...identity }: Identity): Promise<unknown> {
+  const { method, path, body, headers, signal } = request;
   const isChange = method !== 'GET';
   let response: Response;
   try {
-    response = await fetch(`${base}${path}`, {
+    response = await fetch(`${adminBase}${path}`, {
       method,
-      credentials: 'same-origin',
+      credentials,
       // The page has the other language, and shows the text of the server beside it.
       headers: {
         ...(isChange ? { 'Content-Type': 'application/json' } : {}),
         'Accept-Language': 'en',
+        ...identity,
         ...headers,
       },
-      ...(isChange ? { body: text ?? JSON.stringify(body ?? {}) } : {}),
+      ...(isChange ? { body: body ?? '{}' } : {}),
       ...(signal ? { signal } : {}),
     });
   } catch (error) {
@@ -80,19 +106,16 @@ export async function call<T>(path: string, options: CallOptions = {}): Promise<
     .text()
     .then(parseExactly)
     .catch(() => undefined);
-  if (response.ok) return reply as T;
-  if (response.status === 401 && path !== '/session') for (const listener of listeners) listener();
+  if (response.ok) return reply;
   throw refusalOf(response, reply);
 }
 
-function refusalOf(response: Response, reply: unknown): ApiError {
-  const requestId = response.headers.get('x-request-id');
-  const kind = response.headers.get('x-carillon-refusal');
-  const isRefusal = typeof reply === 'object' && reply !== null && 'error' in reply && 'code' in reply;
-  const message = isRefusal ? String(reply.error) : '';
-  const code = isRefusal ? Number(reply.code) : response.status;
-  const detail = detailIn(response.headers.get('x-carillon-refusal-detail'));
-  return new ApiError(message, { status: response.status, code, requestId, kind, detail, reply });
+function refusalOf({ status, headers }: Response, reply: unknown): ApiError {
+  const { error, code } = isRefused(reply) ? reply : { error: '', code: status };
+  const requestId = headers.get('x-request-id');
+  const kind = headers.get('x-carillon-refusal');
+  const detail = detailIn(headers.get('x-carillon-refusal-detail'));
+  return new ApiError(error, { status, code, requestId, kind, detail, reply });
 }
 
 /** Returns the Chinese text of a refusal that is not that of its kind. */
@@ -100,29 +123,4 @@ function detailIn(header: string | null): string | null {
   if (header === null) return null;
   const detail: unknown = JSON.parse(decodeURIComponent(header));
   return typeof detail === 'object' && detail !== null && 'zh' in detail ? String(detail.zh) : null;
-}
-
-/** Returns a query string of the members that have a value, with its `?`; an empty text without any. */
-export function queryOf(members: Record<string, string | number | boolean | null | undefined>): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(members))
-    if (value !== undefined && value !== null && value !== '') search.set(name, String(value));
-  const text = search.toString();
-  return text === '' ? '' : `?${text}`;
-}
-
-/**
- * Encodes a part of a path. Throws `ApiError` for one that a browser resolves, so that the path
- * would name something else, such as the whole app; the server refuses the others that no path can
- * hold.
- */
-export function pathPart(part: string | number): string {
-  const text = String(part);
-  if (text !== '' && text !== '.' && text !== '..') return encodeURIComponent(text);
-  throw new ApiError('Not a name.', { status: 400, code: 1, requestId: null, kind: 'invalidParameter' });
-}
-
-/** Returns the path of an app's resource; every part is encoded. Throws as `pathPart`. */
-export function appPath(appId: string, ...parts: (string | number)[]): string {
-  return ['/apps', ...[appId, ...parts].map(pathPart)].join('/');
 }

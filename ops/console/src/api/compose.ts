@@ -1,16 +1,8 @@
-import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import type { Audience, Meta, PushForecast, SentPush } from '../../../../api/replies/admin/types.ts';
-import { appPath, call } from './client.ts';
-
-/** Facts about the service: its connectors with their limits, and the keys of a message. */
-export function useMeta() {
-  return useQuery({
-    queryKey: ['meta'],
-    queryFn: ({ signal }) => call<Meta>('/meta', { signal }),
-    staleTime: Number.POSITIVE_INFINITY,
-  });
-}
+import { JsonText, type Reply } from '../../../client/client.ts';
+import type { PushForecast, PushTemplate, SavedAudience, TestDevice } from '../../../client/operations.ts';
+import { call } from './client.ts';
 
 /** Dry run of one body. */
 export interface DryRun {
@@ -35,8 +27,8 @@ export function useDryRun(appId: string, text: string | undefined) {
     queryKey: ['explain', appId, text],
     queryFn: async ({ signal }): Promise<DryRun> => {
       const startedMs = performance.now();
-      const path = appPath(appId, 'push', 'explain');
-      const forecast = await call<PushForecast>(path, { method: 'POST', text: text ?? '', signal });
+      const body = new JsonText(text ?? '');
+      const forecast = await call('explainPush', { path: { appId }, body, signal });
       const tookMs = performance.now() - startedMs;
       const isExpensive = Math.min(tookMs, last.current?.tookMs ?? 0) > expensiveMs;
       return { text: text ?? '', forecast, tookMs, isExpensive };
@@ -59,7 +51,7 @@ export function useAudience(appId: string, text: string | undefined) {
   return useQuery({
     queryKey: ['audience', appId, text],
     queryFn: ({ signal }) =>
-      call<Audience>(appPath(appId, 'audience'), { method: 'POST', text: text ?? '', signal }),
+      call('countAudience', { path: { appId }, body: new JsonText(text ?? ''), signal }),
     enabled: text !== undefined,
     retry: false,
     refetchOnWindowFocus: false,
@@ -80,11 +72,11 @@ export interface SendOptions {
 }
 
 /** Sends a push. Throws `ApiError`; 409 where the audience moved. */
-export function sendPush(appId: string, { text, digest, requestId, undoSeconds = 0 }: SendOptions) {
-  const query = undoSeconds > 0 ? `?undoSeconds=${undoSeconds}` : '';
-  return call<SentPush>(appPath(appId, 'push') + query, {
-    method: 'POST',
-    text,
+export function sendPush(appId: string, { text, digest, requestId, undoSeconds }: SendOptions) {
+  return call('sendAppPush', {
+    path: { appId },
+    query: { undoSeconds: undoSeconds || undefined },
+    body: new JsonText(text),
     headers: {
       'Idempotency-Key': requestId,
       ...(digest === undefined ? {} : { 'X-Carillon-Explained': digest }),
@@ -98,4 +90,62 @@ const requestIdLength = 16;
 export function newRequestId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(requestIdLength));
   return Array.from(bytes, (byte) => (byte % 36).toString(36)).join('');
+}
+
+/** Items that people save for an app. */
+interface Kinds {
+  'push-templates': PushTemplate;
+  audiences: SavedAudience;
+  'test-devices': TestDevice;
+}
+
+export type SavedKind = keyof Kinds;
+export type SavedItem<K extends SavedKind> = Kinds[K];
+
+interface OfApp {
+  path: { appId: string };
+  signal: AbortSignal;
+}
+
+const lists: { [K in SavedKind]: (input: OfApp) => Promise<{ results: Kinds[K][] }> } = {
+  'push-templates': (input) => call('listPushTemplates', input),
+  audiences: (input) => call('listAudiences', input),
+  'test-devices': (input) => call('listTestDevices', input),
+};
+
+const operations = {
+  'push-templates': { put: 'putPushTemplate', remove: 'deletePushTemplate' },
+  audiences: { put: 'putAudience', remove: 'deleteAudience' },
+  'test-devices': { put: 'putTestDevice', remove: 'deleteTestDevice' },
+} as const;
+
+export function useSaved<K extends SavedKind>(appId: string, kind: K) {
+  return useQuery({
+    queryKey: ['saved', appId, kind],
+    queryFn: ({ signal }) => lists[kind]({ path: { appId }, signal }),
+    staleTime: 30_000,
+  });
+}
+
+/** Content of an item as JSON text, under its name. */
+export interface NewItem {
+  name: string;
+  text: string;
+}
+
+/** Functions that create, replace and delete items; each loads the list again. */
+export function useSavedActions(appId: string, kind: SavedKind) {
+  const client = useQueryClient();
+  const { put, remove } = operations[kind];
+  const onSuccess = () => client.invalidateQueries({ queryKey: ['saved', appId, kind] });
+  const saving = useMutation({
+    mutationFn: ({ name, text }: NewItem): Promise<Reply<typeof put>> =>
+      call(put, { path: { appId, name }, body: new JsonText(text) }),
+    onSuccess,
+  });
+  const removal = useMutation({
+    mutationFn: (name: string) => call(remove, { path: { appId, name } }),
+    onSuccess,
+  });
+  return { save: saving, remove: removal };
 }

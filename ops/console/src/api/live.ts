@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react';
+import { adminBase, requestOf } from '../../../client/client.ts';
 
 /** Handlers of the events of a stream, by name; each gets the JSON of the event. */
 export type LiveHandlers = Record<string, (data: unknown) => void>;
@@ -17,7 +18,7 @@ export interface Live {
 const reopenMs = 5000;
 
 /**
- * Listens to topics of the service (`GET /console/api/events`) while the page is visible and not held. A stream that is lost,
+ * Listens to topics of the service while the page is visible and not held. A stream that is lost,
  * refused or ended is opened again.
  */
 export function useLive(topics: string, handlers: LiveHandlers): Live {
@@ -46,7 +47,7 @@ function openStream(topics: string, handlers: LiveHandlers, setOpen: (isOpen: bo
     timer = setTimeout(open, reopenMs);
   };
   const open = () => {
-    source = new EventSource(`/console/api/events?topics=${encodeURIComponent(topics)}`);
+    source = new EventSource(adminBase + requestOf('streamEvents', { query: { topics } }).path);
     source.onopen = () => setOpen(true);
     source.onerror = () => {
       setOpen(false);

@@ -1,7 +1,6 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import type { Results, SearchHit } from '../../../../api/replies/admin/types.ts';
-import { call, queryOf } from './client.ts';
+import { call } from './client.ts';
 
 /** Time after the last key until the server is asked. */
 const restMs = 200;
@@ -14,7 +13,7 @@ export function useSearchHits(text: string) {
   const q = useSettled(wanted);
   const { data, error, isFetching } = useQuery({
     queryKey: ['search', q],
-    queryFn: ({ signal }) => call<Results<SearchHit>>(`/search${queryOf({ q })}`, { signal }),
+    queryFn: ({ signal }) => call('search', { query: { q }, signal }),
     enabled: q.length >= minSearchLength,
     placeholderData: keepPreviousData,
   });

@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createContext, type ReactNode, useContext, useEffect } from 'react';
-import type { CurrentOperator } from '../../../../api/replies/admin/types.ts';
+import type { Input } from '../../../client/client.ts';
+import type { CurrentOperator } from '../../../client/operations.ts';
 import { ApiError, call, onSessionEnd } from './client.ts';
 
 /** Roles, each with the permissions of those before it. */
@@ -18,7 +19,7 @@ export function useSessionState() {
     queryKey: key,
     queryFn: async ({ signal }) => {
       try {
-        return await call<CurrentOperator>('/session', { signal });
+        return await call('getConsoleSession', { signal });
       } catch (error) {
         if (error instanceof ApiError && error.status === 401) return null;
         throw error;
@@ -48,24 +49,30 @@ export function useMay(needed: Role): boolean {
   return includesRole(useOperator().role, needed);
 }
 
+/** Tells whether the person may see what concerns the whole service: an operator of all apps. */
+export function useIsOfService(): boolean {
+  const { apps } = useOperator();
+  return useMay('operator') && apps === null;
+}
+
 /**
  * What starts a session: a token, or the code of a link, which may replace the session of another
  * person.
  */
-export type Credential = { token: string } | { code: string; replace?: boolean };
+export type Credential = Input<'startConsoleSession'>['body'];
 
 /** Returns functions that start and end the session. */
 export function useSessionActions() {
   const client = useQueryClient();
   return {
     login: async (credential: Credential) => {
-      const operator = await call<CurrentOperator>('/session', { method: 'POST', body: credential });
+      const operator = await call('startConsoleSession', { body: credential });
       // Data of another person must not stay.
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] });
       client.setQueryData(key, operator);
     },
     logout: async () => {
-      await call('/session', { method: 'DELETE' });
+      await call('endConsoleSession');
       client.setQueryData(key, null);
       client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== key[0] });
     },

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { OtherPerson } from '../../../../api/replies/admin/types.ts';
+import type { OtherPerson } from '../../../client/operations.ts';
 import { ApiError } from '../api/client.ts';
 import { type Credential, useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';

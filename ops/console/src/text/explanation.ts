@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { DeviceExplanation, PushForecast } from '../../../../api/replies/admin/types.ts';
-import { withBrands } from '../api/connectors.ts';
+import type { DeviceExplanation, PushForecast } from '../../../client/operations.ts';
+import { withBrands } from './connectors.ts';
 import { formatTime } from './format.ts';
 import { withTimes } from './sentences.ts';
 

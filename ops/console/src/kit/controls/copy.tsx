@@ -1,5 +1,6 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
+import { type AdminRequest, adminBase } from '../../../../client/client.ts';
 import { Button } from './button.tsx';
 import styles from './copy.module.css';
 
@@ -36,9 +37,9 @@ export function Snippet({ label, text }: { label: string; text: string }) {
 }
 
 /** The same as the page shows, as a call and as a command. */
-export function Commands({ path, command }: { path: string; command?: string }) {
+export function Commands({ request, command }: { request: AdminRequest; command?: string }) {
   const { t } = useTranslation();
-  const url = `${window.location.origin}/console/api${path}`;
+  const url = `${window.location.origin}${adminBase}${request.path}`;
   return (
     <details className={styles.commands}>
       <summary>{t('commands.title')}</summary>

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { Meaning } from '../../../../../api/replies/admin/types.ts';
-import { withBrands } from '../../api/connectors.ts';
+import type { Meaning } from '../../../../client/operations.ts';
+import { withBrands } from '../../text/connectors.ts';
 import styles from './reason.module.css';
 
 interface ReasonProps {

@@ -54,25 +54,22 @@ export function FilterTime({ label, value, change }: FilterTextProps) {
   );
 }
 
-interface FilterChoiceProps {
+interface FilterChoiceProps<T extends string> {
   label: string;
   /** Text of the option that leaves everything in the list. */
   any: string;
-  value: string | undefined;
+  value: T | undefined;
   /** Values with their texts. */
-  options: (readonly [value: string, text: string])[];
-  change: (value: string | undefined) => void;
+  options: (readonly [value: T, text: string])[];
+  change: (value: T | undefined) => void;
 }
 
 /** Choice of one value that the rows of the list have, or of all. */
-export function FilterChoice({ label, any, value, options, change }: FilterChoiceProps) {
+export function FilterChoice<T extends string>(props: FilterChoiceProps<T>) {
+  const { label, any, value, options, change } = props;
+  const choose = (chosen: string) => change(options.find(([option]) => option === chosen)?.[0]);
   return (
-    <Choice
-      isCompact
-      label={label}
-      value={value ?? ''}
-      onChange={(event) => change(event.target.value || undefined)}
-    >
+    <Choice isCompact label={label} value={value ?? ''} onChange={(event) => choose(event.target.value)}>
       <option value="">{any}</option>
       {options.map(([option, text]) => (
         <option key={option} value={option}>

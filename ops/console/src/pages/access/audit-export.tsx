@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import { readAudit } from '../../api/access.ts';
-import { maxExported } from '../../api/manage/export.ts';
+import { maxExported } from '../../api/pages.ts';
 import { Download } from '../../kit/controls/download.tsx';
 import type { AuditFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';

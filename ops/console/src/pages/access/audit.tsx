@@ -1,7 +1,8 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { AuditEntry } from '../../../../../api/replies/admin/types.ts';
-import { auditPath, useAudit } from '../../api/access.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { AuditEntry } from '../../../../client/operations.ts';
+import { auditPage, useAudit } from '../../api/access.ts';
 import { useAppNames } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -32,7 +33,10 @@ export function Audit() {
       <Panel title={t('audit.list')}>
         <Entries filters={filters} change={change} />
       </Panel>
-      <Commands path={auditPath(filters)} command={`audit${argumentsOf(filters)}`} />
+      <Commands
+        request={requestOf('listAudit', auditPage(filters))}
+        command={`audit${argumentsOf(filters)}`}
+      />
     </>
   );
 }

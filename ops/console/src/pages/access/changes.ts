@@ -1,4 +1,4 @@
-import type { AuditEntry } from '../../../../../api/replies/admin/types.ts';
+import type { AuditEntry } from '../../../../client/operations.ts';
 import { toCsv } from '../../kit/data/csv.ts';
 
 /** Member that a change has set, removed or replaced; absent values are undefined. */

@@ -1,7 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { CreatedConsoleToken } from '../../../../../api/replies/admin/types.ts';
+import type { CreatedConsoleToken } from '../../../../client/operations.ts';
 import { useCreateToken, useLoginLink } from '../../api/access.ts';
 import { type Role, roles } from '../../api/session.tsx';
 import button from '../../kit/controls/button.module.css';

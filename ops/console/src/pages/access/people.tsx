@@ -1,6 +1,7 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { ConsoleSession, ConsoleToken } from '../../../../../api/replies/admin/types.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { ConsoleSession, ConsoleToken } from '../../../../client/operations.ts';
 import { useRemove, useSessions, useTokens } from '../../api/access.ts';
 import { useAppNames } from '../../api/apps.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
@@ -29,7 +30,7 @@ export function People() {
       <Panel title={t('people.link')}>
         <Snippet label={t('people.linkHint')} text="npx carillon login-link" />
       </Panel>
-      <Commands path="/tokens" command="token list" />
+      <Commands request={requestOf('listConsoleTokens')} command="token list" />
     </>
   );
 }

@@ -2,8 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail, PushTemplate } from '../../../../../api/replies/admin/types.ts';
-import { appPath, call } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { bodyOfRequest, toJson } from '../../draft/copy.ts';
 import { isRecord, type JsonRecord, JsonTextError, parseJsonText } from '../../draft/json-text.ts';
 import { Failure, Loading } from '../../kit/states.tsx';
@@ -59,12 +58,12 @@ async function beginOf(
   signal: AbortSignal,
 ): Promise<Begun> {
   if (from !== undefined) {
-    const push = await call<PushDetail>(appPath(appId, 'notifications', from), { signal });
+    const push = await call('getAppPush', { path: { appId, id: from }, signal });
     const request = toJson(push.request);
     return bodyOfRequest(isRecord(request) ? request : {});
   }
   if (template !== undefined) {
-    const { body } = await call<PushTemplate>(appPath(appId, 'push-templates', template), { signal });
+    const { body } = await call('getPushTemplate', { path: { appId, name: template }, signal });
     const read = toJson(body);
     return { body: isRecord(read) ? read : emptyBody, isWhole: true };
   }

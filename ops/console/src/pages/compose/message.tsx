@@ -1,11 +1,11 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { vendorName } from '../../api/connectors.ts';
 import { detailFields, messageFields, overrideFields, readField, writeField } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
+import { vendorName } from '../../text/connectors.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
 import { Translations } from './translations.tsx';

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../api/client.ts';
-import { useDeviceCount, useDeviceDeletion } from '../../api/manage/device-changes.ts';
+import { useDeviceCount, useDeviceDeletion } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';

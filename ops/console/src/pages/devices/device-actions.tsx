@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useDeviceChange, useTestPush } from '../../api/manage/device-changes.ts';
+import { useDeviceChange, useTestPush } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';

@@ -1,11 +1,9 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { DeviceDetail, DevicePush } from '../../../../../api/replies/admin/types.ts';
-import { appPath } from '../../api/client.ts';
-import { connectorName } from '../../api/connectors.ts';
-import { useDevice, useDevicePushes } from '../../api/devices.ts';
-import { useDeviceChange } from '../../api/manage/device-changes.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { DeviceDetail, DevicePush } from '../../../../client/operations.ts';
+import { useDevice, useDeviceChange, useDevicePushes } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge } from '../../kit/data/badge.tsx';
@@ -15,6 +13,7 @@ import { Time } from '../../kit/data/time.tsx';
 import { Members } from '../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { connectorName } from '../../text/connectors.ts';
 import { useSentence } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { DeviceActions, TestPush } from './device-actions.tsx';
@@ -49,7 +48,7 @@ export function Device() {
         </>
       )}
       <Commands
-        path={appPath(appId, 'installations', deviceId)}
+        request={requestOf('getAppInstallation', { path: { appId, id: deviceId } })}
         command={`devices ${deviceId} --app ${appId}`}
       />
     </>

@@ -1,7 +1,9 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { devicesPath, type ListedDevice, useDevices } from '../../api/devices.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { Installation } from '../../../../client/operations.ts';
+import { devicesPage, useDevices } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
@@ -44,7 +46,10 @@ export function Devices() {
       >
         <DeviceTable {...{ appId, filters, change, selected }} select={setSelected} />
       </Panel>
-      <Commands path={devicesPath(appId, filters)} command={`devices --app ${appId}`} />
+      <Commands
+        request={requestOf('listAppInstallations', devicesPage(appId, filters))}
+        command={`devices --app ${appId}`}
+      />
     </>
   );
 }
@@ -64,7 +69,7 @@ function DeviceTable({ appId, filters, change, ...selection }: DeviceTableProps)
   const mayChange = useMay('operator');
   if (isPending) return <Loading rows={8} />;
   if (error) return <Failure error={error} retry={() => void refetch()} />;
-  const labelOf = ({ objectId }: ListedDevice) => t('devices.selectOne', { id: objectId });
+  const labelOf = ({ objectId }: Installation) => t('devices.selectOne', { id: objectId });
   const isFiltered = filters.q !== undefined || filters.where !== undefined;
   if (data.results.length === 0)
     return (
@@ -95,7 +100,7 @@ function DeviceTable({ appId, filters, change, ...selection }: DeviceTableProps)
 const registration = (appId: string): string =>
   `curl ${window.location.origin}/1.1/installations -H 'X-LC-Id: ${appId}' -H "X-LC-Key: $APP_KEY" \\\n  -H 'Content-Type: application/json' -d '{"deviceType":"ios","deviceToken":"…"}'`;
 
-function columnsOf(appId: string, t: (key: string) => string): Column<ListedDevice>[] {
+function columnsOf(appId: string, t: (key: string) => string): Column<Installation>[] {
   return [
     {
       key: 'id',

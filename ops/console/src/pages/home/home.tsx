@@ -1,8 +1,9 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { AppSummary } from '../../../../../api/replies/admin/types.ts';
-import { appsPath, useAppList } from '../../api/apps.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { AppSummary } from '../../../../client/operations.ts';
+import { appsPage, useAppList } from '../../api/apps.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
@@ -40,7 +41,7 @@ export function Home() {
         <List filters={filters} show={show} />
       </Panel>
       {mayCreate && <NewApp />}
-      <Commands path={appsPath(filters)} command="apps" />
+      <Commands request={requestOf('listApps', appsPage(filters))} command="apps" />
     </>
   );
 }

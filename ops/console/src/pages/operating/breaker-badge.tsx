@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import type { Breaker } from '../../../../../api/replies/admin/types.ts';
+import type { Breaker } from '../../../../client/operations.ts';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
 
 const tones: Record<Breaker['state'], Tone> = { closed: 'good', 'half-open': 'warn', open: 'bad' };

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { DoctorFinding } from '../../../../../api/replies/admin/types.ts';
-import { useDoctor } from '../../api/manage/operating.ts';
+import type { DoctorFinding } from '../../../../client/operations.ts';
+import { useDoctor } from '../../api/operating.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { Marked } from '../../kit/data/marked.tsx';

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useFreeze, useFreezes } from '../../api/manage/freezes.ts';
+import { useFreeze, useFreezes } from '../../api/operating.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { WaitingJob } from '../../../../../api/replies/admin/types.ts';
-import { useJobs } from '../../api/manage/operating.ts';
+import type { WaitingJob } from '../../../../client/operations.ts';
+import { useJobs } from '../../api/operating.ts';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';

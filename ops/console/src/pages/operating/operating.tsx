@@ -1,13 +1,10 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { Breaker, QueueState } from '../../../../../api/replies/admin/types.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { Breaker, QueueState } from '../../../../client/operations.ts';
 import { useAppNames } from '../../api/apps.ts';
-import { call, pathPart } from '../../api/client.ts';
-import { connectorName } from '../../api/connectors.ts';
-import { useIsOfService } from '../../api/manage/operating.ts';
-import { useBreakers, useQueues } from '../../api/queries.ts';
-import { useMay } from '../../api/session.tsx';
+import { useBreakerAct, useBreakers, useQueues } from '../../api/operating.ts';
+import { useIsOfService, useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Reason } from '../../kit/data/reason.tsx';
@@ -15,6 +12,7 @@ import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { connectorName } from '../../text/connectors.ts';
 import { formatCount, formatDuration } from '../../text/format.ts';
 import { BreakerBadge } from './breaker-badge.tsx';
 import { Doctor } from './doctor.tsx';
@@ -48,7 +46,7 @@ export function Operating() {
           <FreezePanel appId={null} />
         </>
       )}
-      <Commands path="/breakers" command="breakers" />
+      <Commands request={requestOf('listBreakers')} command="breakers" />
     </>
   );
 }
@@ -110,12 +108,7 @@ function Breakers() {
 /** Buttons that force a breaker, or let the gateway's health decide again. */
 function Force({ breaker }: { breaker: Breaker }) {
   const { t } = useTranslation();
-  const client = useQueryClient();
-  const force = useMutation({
-    mutationFn: (verb: 'open' | 'close' | 'release') =>
-      call(`/breakers/${pathPart(breaker.id)}/${verb}`, { method: 'POST' }),
-    onSettled: () => client.invalidateQueries({ queryKey: ['breakers'] }),
-  });
+  const force = useBreakerAct(breaker.id);
   const name = `${connectorName(breaker.connector)}, ${breaker.profile}`;
   if (breaker.forced)
     return (

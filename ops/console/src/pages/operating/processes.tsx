@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { SeenProcess } from '../../../../../api/replies/admin/types.ts';
-import { useProcesses } from '../../api/manage/operating.ts';
+import type { SeenProcess } from '../../../../client/operations.ts';
+import { useProcesses } from '../../api/operating.ts';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';

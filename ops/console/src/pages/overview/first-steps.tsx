@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { Overview } from '../../../../../api/replies/admin/types.ts';
-import { useAppKey } from '../../api/manage/settings.ts';
+import type { Overview } from '../../../../client/operations.ts';
+import { useAppKey } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';

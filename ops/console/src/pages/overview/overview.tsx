@@ -1,9 +1,8 @@
 import { Link, useParams } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { Overview as OverviewData } from '../../../../../api/replies/admin/types.ts';
-import { useAppName } from '../../api/apps.ts';
-import { connectorName } from '../../api/connectors.ts';
-import { useOverview } from '../../api/queries.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { Overview as OverviewData } from '../../../../client/operations.ts';
+import { useAppName, useOverview } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -13,6 +12,7 @@ import { Reason, Reasons } from '../../kit/data/reason.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { connectorName } from '../../text/connectors.ts';
 import { formatCount } from '../../text/format.ts';
 import { LiveState } from '../push/live-state.tsx';
 import {
@@ -57,7 +57,10 @@ export function Overview() {
       ) : (
         <Panels appId={appId} overview={data} />
       )}
-      <Commands path={`/overview?app=${encodeURIComponent(appId)}`} command={`overview --app ${appId}`} />
+      <Commands
+        request={requestOf('getOverview', { query: { app: appId } })}
+        command={`overview --app ${appId}`}
+      />
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Notice } from '../../kit/notice.tsx';
 import { Facts } from '../../kit/panel.tsx';

@@ -1,7 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { JsonPanel } from '../../kit/json-panel.tsx';

@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { Time } from '../../kit/data/time.tsx';
 import { JsonPanel } from '../../kit/json-panel.tsx';
 import { Facts, Panel } from '../../kit/panel.tsx';

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { isOpenPush, usePushControl } from '../../api/push.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';

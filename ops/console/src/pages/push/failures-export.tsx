@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next';
-import type { PushFailure } from '../../../../../api/replies/admin/types.ts';
-import { readFailures } from '../../api/failures.ts';
-import { maxExported } from '../../api/manage/export.ts';
+import type { PushFailure } from '../../../../client/operations.ts';
+import { maxExported } from '../../api/pages.ts';
+import { readFailures } from '../../api/push.ts';
 import { Download } from '../../kit/controls/download.tsx';
 import { toCsv } from '../../kit/data/csv.ts';
 import type { FailureFilters } from '../../search.ts';

@@ -1,8 +1,7 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { FailureGroup, PushFailure } from '../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../api/connectors.ts';
-import { useFailureGroups, useFailures } from '../../api/failures.ts';
+import type { FailureGroup, PushFailure } from '../../../../client/operations.ts';
+import { useFailureGroups, useFailures } from '../../api/push.ts';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { Marked } from '../../kit/data/marked.tsx';
 import { Reason } from '../../kit/data/reason.tsx';
@@ -11,6 +10,7 @@ import { Time } from '../../kit/data/time.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { FailureFilters } from '../../search.ts';
+import { connectorName } from '../../text/connectors.ts';
 import { formatCount } from '../../text/format.ts';
 import { FailuresExport } from './failures-export.tsx';
 import styles from './push.module.css';

@@ -1,13 +1,13 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { GatewayMessage } from '../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../api/connectors.ts';
-import { useGatewayMessages } from '../../api/failures.ts';
+import type { GatewayMessage } from '../../../../client/operations.ts';
+import { useGatewayMessages } from '../../api/push.ts';
 import { Pager } from '../../kit/controls/pager.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { connectorName } from '../../text/connectors.ts';
 import { formatCount } from '../../text/format.ts';
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');

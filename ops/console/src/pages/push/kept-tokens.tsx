@@ -1,11 +1,11 @@
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../api/connectors.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { useInvalidDeletion } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Notice } from '../../kit/notice.tsx';
 import { Failure } from '../../kit/states.tsx';
+import { connectorName } from '../../text/connectors.ts';
 import { formatCount } from '../../text/format.ts';
 
 /**

@@ -1,4 +1,4 @@
-import type { PushTimeline } from '../../../../../api/replies/admin/types.ts';
+import type { PushTimeline } from '../../../../client/operations.ts';
 
 /** Line of the chart. */
 interface Line {

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { isOpenPush } from '../../api/push.ts';
 import { useOperator } from '../../api/session.tsx';
 import { Time } from '../../kit/data/time.tsx';

@@ -1,8 +1,7 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
-import { appPath, call } from '../../api/client.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
+import { usePace } from '../../api/push.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { Failure } from '../../kit/states.tsx';
@@ -11,19 +10,14 @@ import { formatCount } from '../../text/format.ts';
 /** Button that changes the recipients per second of a push that is not done. */
 export function Pace({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
-  const client = useQueryClient();
   const { objectId, flowControl } = push;
   const [typed, setTyped] = useState<string>();
   const draft = typed ?? (flowControl === null ? '' : String(flowControl));
-  const pace = useMutation({
-    mutationFn: () => {
-      const digits = draft.replaceAll(/\D/g, '');
-      const body = { flow_control: digits === '' ? null : Number(digits) };
-      return call(appPath(appId, 'notifications', objectId, 'pace'), { method: 'POST', body });
-    },
-    onSuccess: () => setTyped(undefined),
-    onSettled: () => client.invalidateQueries({ queryKey: ['push', appId, objectId] }),
-  });
+  const pace = usePace(appId, objectId, () => setTyped(undefined));
+  const change = () => {
+    const digits = draft.replaceAll(/\D/g, '');
+    pace.mutate(digits === '' ? null : Number(digits));
+  };
   const now = flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(flowControl) });
   return (
     <>
@@ -35,7 +29,7 @@ export function Pace({ appId, push }: { appId: string; push: PushDetail }) {
         title={t('push.changePace')}
         action={t('push.changePaceNow')}
         disabled={pace.isPending}
-        onConfirm={() => pace.mutate()}
+        onConfirm={change}
       >
         <p>{t('push.paceNow', { pace: now })}</p>
         <TextField

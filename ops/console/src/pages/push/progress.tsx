@@ -1,14 +1,15 @@
 import { Link } from '@tanstack/react-router';
 import { lazy, Suspense } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../api/connectors.ts';
+import type { PushDetail, PushProgress } from '../../../../client/operations.ts';
+import { useBreakers } from '../../api/operating.ts';
 import { waitingOf } from '../../api/push.ts';
-import { useBreakers } from '../../api/queries.ts';
 import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Loading } from '../../kit/states.tsx';
+import { connectorOf } from '../../search.ts';
+import { connectorName } from '../../text/connectors.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
 import { loadPage } from '../page-failure.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
@@ -220,7 +221,7 @@ function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps)
     <Link
       to="/apps/$appId/pushes/$pushId"
       params={{ appId, pushId }}
-      search={{ tab: 'failures', connector, outcome }}
+      search={{ tab: 'failures', connector: connectorOf(connector), outcome }}
     >
       {formatCount(count)}
     </Link>

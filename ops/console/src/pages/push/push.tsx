@@ -1,7 +1,8 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail, PushProgress } from '../../../../../api/replies/admin/types.ts';
-import { ApiError, appPath } from '../../api/client.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { PushDetail, PushProgress } from '../../../../client/operations.ts';
+import { ApiError } from '../../api/client.ts';
 import { isOpenPush, usePush } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
@@ -84,7 +85,7 @@ export function Push() {
       <Redrives appId={appId} push={push} />
       <PushTabs appId={appId} push={push} progress={progress.data} />
       <Commands
-        path={appPath(appId, 'notifications', pushId)}
+        request={requestOf('getAppPush', { path: { appId, id: pushId } })}
         command={`failures ${pushId} --app ${appId}`}
       />
     </>

@@ -1,14 +1,13 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail, RedriveForecast } from '../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../api/connectors.ts';
-import { type RedriveSelection, useRedrive, useRedriveForecast } from '../../api/manage/redrive.ts';
-import { isOpenPush } from '../../api/push.ts';
+import type { PushDetail, RedriveForecast } from '../../../../client/operations.ts';
+import { isOpenPush, type RedriveSelection, useRedrive, useRedriveForecast } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Checkbox, Choice } from '../../kit/controls/field.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
+import { connectorName } from '../../text/connectors.ts';
 import { useForecastText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import styles from './push.module.css';

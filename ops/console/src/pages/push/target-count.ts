@@ -1,4 +1,4 @@
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { useAudience } from '../../api/compose.ts';
 import { bodyOfRequest, toJson } from '../../draft/copy.ts';
 import { isRecord, type JsonRecord } from '../../draft/json-text.ts';

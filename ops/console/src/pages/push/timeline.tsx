@@ -1,24 +1,15 @@
-import { useQuery } from '@tanstack/react-query';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail, PushTimeline } from '../../../../../api/replies/admin/types.ts';
-import { appPath, call } from '../../api/client.ts';
-import { isOpenPush } from '../../api/push.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
+import { isOpenPush, useTimeline } from '../../api/push.ts';
 import { Chart } from '../../kit/data/chart.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
 import { linesOf } from './lines.ts';
 
-const refreshMs = 2000;
-
 /** Recipients that ended per second. */
 export function Timeline({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
-  const { data, error, isPending, refetch } = useQuery({
-    queryKey: ['timeline', appId, push.objectId],
-    queryFn: ({ signal }) =>
-      call<PushTimeline>(appPath(appId, 'notifications', push.objectId, 'timeline'), { signal }),
-    refetchInterval: isOpenPush(push) ? refreshMs : false,
-  });
+  const { data, error, isPending, refetch } = useTimeline(appId, push);
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   const { times, series } = linesOf(data, !isOpenPush(push), t);

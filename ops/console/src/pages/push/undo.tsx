@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { PushDetail } from '../../../../../api/replies/admin/types.ts';
+import type { PushDetail } from '../../../../client/operations.ts';
 import { Button } from '../../kit/controls/button.tsx';
 
 /** A push that begins within this time was sent with a time to undo it. */

@@ -1,7 +1,8 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
-import { pushesPath, usePushes } from '../../api/queries.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { ListedPush } from '../../../../client/operations.ts';
+import { pushesPage, usePushes } from '../../api/pushes.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -60,7 +61,10 @@ export function Pushes() {
       <Panel title={t('pushes.list')} side={<CompareLink appId={appId} ids={ids} />}>
         <PushTable {...{ appId, filters, change, selection }} />
       </Panel>
-      <Commands path={pushesPath(appId, filters)} command={`pushes --app ${appId}`} />
+      <Commands
+        request={requestOf('listAppPushes', pushesPage(appId, filters))}
+        command={`pushes --app ${appId}`}
+      />
     </>
   );
 }

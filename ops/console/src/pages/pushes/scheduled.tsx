@@ -1,8 +1,9 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { ScheduledEntry } from '../../../../../api/replies/admin/types.ts';
-import { scheduledPath, useScheduled, useScheduledActions } from '../../api/scheduled.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { ScheduledEntry } from '../../../../client/operations.ts';
+import { scheduledPage, useScheduled, useScheduledActions } from '../../api/pushes.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { localMoment } from '../../draft/fields.ts';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
@@ -42,7 +43,10 @@ export function Scheduled() {
       >
         <List appId={appId} cursor={cursor} />
       </Panel>
-      <Commands path={scheduledPath(appId, cursor)} command={`schedule list --app ${appId}`} />
+      <Commands
+        request={requestOf('listScheduledAppPushes', scheduledPage(appId, cursor))}
+        command={`schedule list --app ${appId}`}
+      />
     </>
   );
 }

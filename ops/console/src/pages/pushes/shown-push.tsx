@@ -1,7 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { ListedPush } from '../../../../../api/replies/admin/types.ts';
-import { useFreezes } from '../../api/manage/freezes.ts';
+import type { Outcome } from '../../../../../shared/domain/outcome.ts';
+import type { ListedPush } from '../../../../client/operations.ts';
+import { useFreezes } from '../../api/operating.ts';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { Bar } from '../../kit/data/bar.tsx';
 import { Time } from '../../kit/data/time.tsx';
@@ -66,7 +67,7 @@ export type Totals = ListedPush['outcomes'];
 
 const failures = ['invalid_token', 'failed'] as const;
 const unsent = ['expired', 'capped', 'dropped'] as const;
-const sum = (totals: Totals, names: readonly (keyof Totals)[]) =>
+const sum = (totals: Totals, names: readonly Outcome[]) =>
   names.reduce((all, name) => all + (totals[name] ?? 0), 0);
 
 /** Number of recipients that have ended. */

@@ -2,8 +2,9 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { UndeliveredPush } from '../../../../../api/replies/admin/types.ts';
-import { undeliveredPath, useUndelivered } from '../../api/manage/undelivered.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { UndeliveredPush } from '../../../../client/operations.ts';
+import { undeliveredPage, useUndelivered } from '../../api/pushes.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
@@ -39,7 +40,10 @@ export function Undelivered() {
       <Panel title={t('undelivered.list')}>
         <List appId={appId} search={search} show={show} />
       </Panel>
-      <Commands path={undeliveredPath(appId, search)} command={`undelivered --app ${appId}`} />
+      <Commands
+        request={requestOf('listUndelivered', undeliveredPage(appId, search))}
+        command={`undelivered --app ${appId}`}
+      />
     </>
   );
 }

@@ -1,8 +1,8 @@
 import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { RecurringPush } from '../../../../../api/replies/admin/types.ts';
-import { useRecurringActions } from '../../api/manage/recurring.ts';
+import type { RecurringPush } from '../../../../client/operations.ts';
+import { useRecurringActions } from '../../api/pushes.ts';
 import { JsonTextError, printJson } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';

@@ -1,7 +1,8 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { RecurringPush } from '../../../../../api/replies/admin/types.ts';
-import { recurringPath, useRecurring, useRecurringActions } from '../../api/manage/recurring.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { RecurringPush } from '../../../../client/operations.ts';
+import { recurringPage, useRecurring, useRecurringActions } from '../../api/pushes.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
@@ -48,7 +49,10 @@ export function Recurring() {
       </Panel>
       {data && !isFound && <Empty title={t('recurring.gone')} />}
       {maySend && data && isFound && <Definition key={edit ?? 'new'} appId={appId} edited={edited} />}
-      <Commands path={recurringPath(appId)} command={`recurring list --app ${appId}`} />
+      <Commands
+        request={requestOf('listRecurringPushes', recurringPage(appId))}
+        command={`recurring list --app ${appId}`}
+      />
     </>
   );
 }

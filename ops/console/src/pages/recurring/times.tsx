@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import { type AskedTimes, useNextTimes } from '../../api/manage/recurring.ts';
+import { type AskedTimes, useNextTimes } from '../../api/pushes.ts';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatUtc } from '../../text/format.ts';
 import { currentLocale } from '../../text/texts.ts';

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { Freeze } from '../../../../../api/replies/admin/types.ts';
-import { useFreezes, useRelease } from '../../api/manage/freezes.ts';
+import type { Freeze } from '../../../../client/operations.ts';
+import { useFreezes, useRelease } from '../../api/operating.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Notice } from '../../kit/notice.tsx';

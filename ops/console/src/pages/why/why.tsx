@@ -1,9 +1,8 @@
-import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { DeviceExplanation } from '../../../../../api/replies/admin/types.ts';
-import { appPath, call } from '../../api/client.ts';
-import { connectorName } from '../../api/connectors.ts';
+import { requestOf } from '../../../../client/client.ts';
+import type { DeviceExplanation } from '../../../../client/operations.ts';
+import { useDeviceExplanation } from '../../api/push.ts';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Badge, type Tone } from '../../kit/data/badge.tsx';
 import { Marked } from '../../kit/data/marked.tsx';
@@ -11,6 +10,8 @@ import { Reason } from '../../kit/data/reason.tsx';
 import { Time } from '../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
+import { connectorOf } from '../../search.ts';
+import { connectorName } from '../../text/connectors.ts';
 import { useSentence } from '../../text/explanation.ts';
 import { FindDevice } from '../push/audience.tsx';
 import styles from './why.module.css';
@@ -21,11 +22,8 @@ const route = getRouteApi('/apps/$appId/pushes/$pushId/devices/$installation');
 export function Why() {
   const { t } = useTranslation();
   const { appId, pushId, installation } = route.useParams();
-  const path = appPath(appId, 'notifications', pushId, 'devices', installation);
-  const { data, error, isPending, refetch } = useQuery({
-    queryKey: ['why', path],
-    queryFn: ({ signal }) => call<DeviceExplanation>(path, { signal }),
-  });
+  const device = { appId, objectId: pushId, installation };
+  const { data, error, isPending, refetch } = useDeviceExplanation(device);
   return (
     <>
       <PageHeader title={t('why.title')}>
@@ -41,7 +39,10 @@ export function Why() {
         <Story appId={appId} pushId={pushId} explanation={data} />
       )}
       <FindDevice appId={appId} pushId={pushId} />
-      <Commands path={path} command={`why ${pushId} ${installation} --app ${appId}`} />
+      <Commands
+        request={requestOf('explainDevice', { path: device })}
+        command={`why ${pushId} ${installation} --app ${appId}`}
+      />
     </>
   );
 }
@@ -91,7 +92,7 @@ function Remedy({ appId, pushId, explanation }: StoryProps) {
       <Link
         to="/apps/$appId/pushes/$pushId"
         params={{ appId, pushId }}
-        search={{ tab: 'failures', connector: way.connector, outcome, reason }}
+        search={{ tab: 'failures', connector: connectorOf(way.connector), outcome, reason }}
       >
         {t('why.others')}
       </Link>

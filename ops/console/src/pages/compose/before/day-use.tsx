@@ -1,8 +1,8 @@
 import { useTranslation } from 'react-i18next';
-import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../../api/connectors.ts';
+import type { PushForecast } from '../../../../../client/operations.ts';
 import { Bar } from '../../../kit/data/bar.tsx';
 import { Reason } from '../../../kit/data/reason.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';
 

@@ -1,9 +1,9 @@
 import { useTranslation } from 'react-i18next';
-import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../../api/connectors.ts';
+import type { PushForecast } from '../../../../../client/operations.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { useForecastText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatTime } from '../../../text/format.ts';
 import styles from './before.module.css';

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import type { PushForecast } from '../../../../../../api/replies/admin/types.ts';
+import type { PushForecast } from '../../../../../client/operations.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';
 

@@ -1,7 +1,7 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/saved.ts';
+import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/compose.ts';
 import { Button, buttonLook } from '../../../kit/controls/button.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Time } from '../../../kit/data/time.tsx';

@@ -1,8 +1,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import { newRequestId, sendPush } from '../../../api/compose.ts';
-import { useSaved } from '../../../api/saved.ts';
+import { newRequestId, sendPush, useSaved } from '../../../api/compose.ts';
 import { withTargetKind } from '../../../draft/fields.ts';
 import { type JsonRecord, printJson } from '../../../draft/json-text.ts';
 import { Button } from '../../../kit/controls/button.tsx';

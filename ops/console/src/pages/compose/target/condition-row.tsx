@@ -1,6 +1,6 @@
 import { useId } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { SampledField } from '../../../../../../api/replies/admin/types.ts';
+import type { SampledField } from '../../../../../client/operations.ts';
 import { kindOfMember, type Row, type ValueKind, valueKinds } from '../../../draft/rows.ts';
 import { type Comparison, comparisons, takesList } from '../../../draft/where.ts';
 import { Button } from '../../../kit/controls/button.tsx';

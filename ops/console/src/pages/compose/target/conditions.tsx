@@ -1,7 +1,7 @@
 import { type ReactNode, useId } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Audience, SampledField } from '../../../../../../api/replies/admin/types.ts';
-import { useFields } from '../../../api/suggestions.ts';
+import type { Audience, SampledField } from '../../../../../client/operations.ts';
+import { useFields } from '../../../api/devices.ts';
 import { withoutClauses } from '../../../draft/clauses.ts';
 import { canonicalText, isRecord, type JsonRecord, printJson } from '../../../draft/json-text.ts';
 import { knownMembers, newRow, partOf, type Row, type Rows } from '../../../draft/rows.ts';

@@ -1,8 +1,8 @@
 import { useId } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Audience } from '../../../../../../api/replies/admin/types.ts';
+import type { Audience } from '../../../../../client/operations.ts';
 import { useAudience } from '../../../api/compose.ts';
-import { useChannels } from '../../../api/suggestions.ts';
+import { useChannels } from '../../../api/devices.ts';
 import { targetOf } from '../../../draft/clauses.ts';
 import { settingFields, type TargetKind, targetKindOf, withTargetKind } from '../../../draft/fields.ts';
 import { printJson } from '../../../draft/json-text.ts';

@@ -1,4 +1,5 @@
 import { useTranslation } from 'react-i18next';
+import { adminBase, JsonText, requestOf } from '../../../../../client/client.ts';
 import { targetKindOf } from '../../../draft/fields.ts';
 import { printJson } from '../../../draft/json-text.ts';
 import { Snippet } from '../../../kit/controls/copy.tsx';
@@ -13,17 +14,19 @@ export function CurlView({ appId }: { appId: string }) {
   const body = quoted(printJson(draft.body, 2));
   const { origin } = window.location;
   const path = targetKindOf(draft.body) === 'devices' ? '/1.1/push/devices' : '/1.1/push';
+  const addressOf = (operation: 'sendAppPush' | 'explainPush') =>
+    origin + adminBase + requestOf(operation, { path: { appId }, body: new JsonText(body) }).path;
   const json = "-H 'Content-Type: application/json'";
   return (
     <Panel title={t('compose.calls')}>
       <div className={styles.calls}>
         <Snippet
           label={t('compose.adminCall')}
-          text={`curl -X POST ${origin}/console/api/apps/${appId}/push \\\n  -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN" ${json} \\\n  -d ${body}`}
+          text={`curl -X POST ${addressOf('sendAppPush')} \\\n  -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN" ${json} \\\n  -d ${body}`}
         />
         <Snippet
           label={t('compose.dryRunCall')}
-          text={`curl -X POST ${origin}/console/api/apps/${appId}/push/explain \\\n  -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN" ${json} \\\n  -d ${body}`}
+          text={`curl -X POST ${addressOf('explainPush')} \\\n  -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN" ${json} \\\n  -d ${body}`}
         />
         <Snippet
           label={t('compose.appCall')}

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import { useSmsState } from '../../../api/manage/outbox.ts';
+import { useSmsState } from '../../../api/messages.ts';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';

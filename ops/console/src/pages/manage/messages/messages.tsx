@@ -1,6 +1,6 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import { appPath } from '../../../api/client.ts';
+import { type Operation, requestOf } from '../../../../../client/client.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Tabs } from '../../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../../kit/panel.tsx';
@@ -11,12 +11,12 @@ import { SmsTexts } from './sms-texts.tsx';
 
 const route = getRouteApi('/apps/$appId/messages');
 
-/** Resource of the admin API that a tab shows. */
-const resources: Record<MessageTab, string> = {
-  outbox: 'outbox',
-  budgets: 'sms-state',
-  texts: 'sms-templates',
-};
+/** Operation of the admin API that a tab shows. */
+const operations = {
+  outbox: 'listOutbox',
+  budgets: 'getSmsState',
+  texts: 'listSmsTemplates',
+} as const satisfies Record<MessageTab, Operation>;
 
 /** Mails and SMS of an app: what was sent or failed, and the texts of SMS. */
 export function Messages() {
@@ -44,7 +44,7 @@ export function Messages() {
           { value: 'texts', title: t('messages.texts'), content: <SmsTexts appId={appId} /> },
         ]}
       />
-      <Commands path={appPath(appId, resources[tab])} command={`outbox --app ${appId}`} />
+      <Commands request={requestOf(operations[tab], { path: { appId } })} command={`outbox --app ${appId}`} />
     </>
   );
 }

@@ -1,6 +1,7 @@
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useSmsTextChange } from '../../../api/manage/sms-texts.ts';
+import type { SmsTemplate } from '../../../../../client/operations.ts';
+import { useSmsTextChange } from '../../../api/messages.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice, TextArea, TextField } from '../../../kit/controls/field.tsx';
 import { Panel } from '../../../kit/panel.tsx';
@@ -8,17 +9,18 @@ import { Failure } from '../../../kit/states.tsx';
 import styles from './messages.module.css';
 
 const maxCharacters = 500;
+const types = ['verification', 'notification'] as const;
 
 /** Form of a template; one of the same name is replaced, and its approved text stays in use until the new one is. */
 export function NewTemplate({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const [name, setName] = useState('');
-  const [type, setType] = useState('verification');
+  const [type, setType] = useState<SmsTemplate['type']>('verification');
   const [text, setText] = useState('');
   const { put } = useSmsTextChange(appId, 'sms-templates');
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
-    put.mutate({ name, body: { type, text } });
+    put.mutate({ name, template: { type, text } });
   };
   return (
     <Panel title={t('sms.writeTemplate')}>
@@ -30,8 +32,12 @@ export function NewTemplate({ appId }: { appId: string }) {
             value={name}
             onChange={(event) => setName(event.target.value)}
           />
-          <Choice label={t('sms.type')} value={type} onChange={(event) => setType(event.target.value)}>
-            {['verification', 'notification'].map((value) => (
+          <Choice
+            label={t('sms.type')}
+            value={type}
+            onChange={(event) => setType(types.find((one) => one === event.target.value) ?? 'verification')}
+          >
+            {types.map((value) => (
               <option key={value} value={value}>
                 {t(`smsType.${value}`)}
               </option>
@@ -63,7 +69,7 @@ export function NewSignature({ appId }: { appId: string }) {
   const { put } = useSmsTextChange(appId, 'sms-signatures');
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
-    put.mutate({ name, body: {} });
+    put.mutate({ name });
   };
   return (
     <Panel title={t('sms.addSignature')}>

@@ -2,8 +2,8 @@ import { useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { ListedMessage } from '../../../../../../api/replies/admin/types.ts';
-import { useMessageRetry, useOutbox } from '../../../api/manage/outbox.ts';
+import type { ListedMessage } from '../../../../../client/operations.ts';
+import { useMessageRetry, useOutbox } from '../../../api/messages.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Pager } from '../../../kit/controls/pager.tsx';
@@ -14,7 +14,7 @@ import { Time } from '../../../kit/data/time.tsx';
 import { FilterChoice, FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
-import type { OutboxFilters } from '../../../search.ts';
+import { messageKinds, messageStates, type OutboxFilters } from '../../../search.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './messages.module.css';
 import { MessageRedrive } from './redrive.tsx';
@@ -39,8 +39,6 @@ export function Outbox({ appId, filters }: OutboxProps) {
   );
 }
 
-const kinds = ['sms', 'mail'] as const;
-const states = ['waiting', 'sent', 'kept', 'failed'] as const;
 const tones: Record<ListedMessage['state'], Tone> = {
   waiting: 'accent',
   sent: 'good',
@@ -65,14 +63,14 @@ function Filters({ appId, filters }: OutboxProps) {
         label={t('messages.kind')}
         any={t('messages.anyKind')}
         value={filters.kind}
-        options={kinds.map((kind) => [kind, t(`messageKind.${kind}`)] as const)}
+        options={messageKinds.map((kind) => [kind, t(`messageKind.${kind}`)] as const)}
         change={(kind) => change({ kind })}
       />
       <FilterChoice
         label={t('pushes.state')}
         any={t('pushes.anyState')}
         value={filters.state}
-        options={states.map((state) => [state, t(`messageState.${state}`)] as const)}
+        options={messageStates.map((state) => [state, t(`messageState.${state}`)] as const)}
         change={(state) => change({ state })}
       />
     </FilterForm>

@@ -1,6 +1,6 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { useMessageForecast, useMessageRedrive } from '../../../api/manage/redrive.ts';
+import { useMessageForecast, useMessageRedrive } from '../../../api/messages.ts';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';

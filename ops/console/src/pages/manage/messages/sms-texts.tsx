@@ -1,11 +1,11 @@
 import { useTranslation } from 'react-i18next';
-import type { SmsSignature, SmsTemplate } from '../../../../../../api/replies/admin/types.ts';
+import type { SmsSignature, SmsTemplate } from '../../../../../client/operations.ts';
 import {
   type SmsTextKind,
   useSmsSignatures,
   useSmsTemplates,
   useSmsTextChange,
-} from '../../../api/manage/sms-texts.ts';
+} from '../../../api/messages.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';

@@ -1,7 +1,8 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { MoveInState } from '../../../../../../api/replies/admin/types.ts';
-import { moveInPath, useMoveIn } from '../../../api/manage/move-in.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { MoveInState } from '../../../../../client/operations.ts';
+import { useMoveIn } from '../../../api/apps.ts';
 import { Commands, Snippet } from '../../../kit/controls/copy.tsx';
 import { Badge, type Tone } from '../../../kit/data/badge.tsx';
 import { Time } from '../../../kit/data/time.tsx';
@@ -28,7 +29,10 @@ export function MoveIn() {
       ) : (
         <Report appId={appId} state={data} />
       )}
-      <Commands path={moveInPath(appId)} command={`move-in-state --app ${appId}`} />
+      <Commands
+        request={requestOf('getMoveIn', { path: { appId } })}
+        command={`move-in-state --app ${appId}`}
+      />
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { ProfileCheck } from '../../../../../../api/replies/admin/types.ts';
-import { type ProfileId, useProfileCheck } from '../../../api/manage/profiles.ts';
+import type { ProfileCheck } from '../../../../../client/operations.ts';
+import { type ProfileId, useProfileCheck } from '../../../api/profiles.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Marked } from '../../../kit/data/marked.tsx';

@@ -1,7 +1,7 @@
 import { useTranslation } from 'react-i18next';
 import { guideOf } from '../../../../../../connectors/guides.ts';
 import { isConnectorId } from '../../../../../../shared/domain/labels.ts';
-import type { DescribedConnector } from '../../../api/manage/profiles.ts';
+import type { DescribedConnector } from '../../../api/profiles.ts';
 
 /** Returns where the maker shows the credentials of a connector, and what it calls each member. */
 export function useCredentialHelp({ id }: Pick<DescribedConnector, 'id'>) {

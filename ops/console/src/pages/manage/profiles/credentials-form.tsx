@@ -5,7 +5,7 @@ import {
   type ProfileId,
   useProfileChange,
   useRotationChange,
-} from '../../../api/manage/profiles.ts';
+} from '../../../api/profiles.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { FileDrop } from '../../../kit/controls/file-drop.tsx';

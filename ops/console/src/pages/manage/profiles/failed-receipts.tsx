@@ -1,14 +1,14 @@
 import type { TFunction } from 'i18next';
 import { useTranslation } from 'react-i18next';
-import type { FailedReceipt } from '../../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../../api/connectors.ts';
-import { useFailedReceipts, useReceiptRedrive } from '../../../api/manage/redrive.ts';
+import type { FailedReceipt } from '../../../../../client/operations.ts';
+import { useFailedReceipts, useReceiptRedrive } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 
 /** Calls of gateways that were refused, with a button that processes them again. Renders nothing for an empty list. */

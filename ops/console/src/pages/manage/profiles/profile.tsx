@@ -1,19 +1,13 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import { connectorName } from '../../../api/connectors.ts';
-import {
-  type ProfileId,
-  profilePath,
-  useMeta,
-  useProfile,
-  useProfileChange,
-  useProfiles,
-} from '../../../api/manage/profiles.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import { type ProfileId, useMeta, useProfile, useProfileChange, useProfiles } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { PageHeader } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 import { Check } from './check.tsx';
 import { CredentialsForm } from './credentials-form.tsx';
@@ -65,7 +59,10 @@ export function Profile() {
           )}
         </>
       )}
-      <Commands path={profilePath(id)} command={`profile put ${appId} ${connector} credentials.json`} />
+      <Commands
+        request={requestOf('getProfile', { path: { ...id } })}
+        command={`profile put ${appId} ${connector} credentials.json`}
+      />
     </>
   );
 }

@@ -2,16 +2,11 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type {
-  Breaker,
-  Overview,
-  ProfileDetail,
-  PushProfile,
-} from '../../../../../../api/replies/admin/types.ts';
-import { appPath } from '../../../api/client.ts';
-import { connectorName } from '../../../api/connectors.ts';
-import { useMeta, useProfileDetails, useProfiles } from '../../../api/manage/profiles.ts';
-import { useBreakers, useOverview } from '../../../api/queries.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { Breaker, Overview, ProfileDetail, PushProfile } from '../../../../../client/operations.ts';
+import { useOverview } from '../../../api/apps.ts';
+import { useBreakers } from '../../../api/operating.ts';
+import { useMeta, useProfileDetails, useProfiles } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
@@ -22,6 +17,7 @@ import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { BreakerBadge } from '../../operating/breaker-badge.tsx';
 import { FailedReceipts } from './failed-receipts.tsx';
 import styles from './profiles.module.css';
@@ -46,7 +42,7 @@ export function Profiles() {
         </Panel>
       )}
       <FailedReceipts appId={appId} />
-      <Commands path={appPath(appId, 'profiles')} command={`profile list ${appId}`} />
+      <Commands request={requestOf('listProfiles', { path: { appId } })} command={`profile list ${appId}`} />
     </>
   );
 }

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { ProfileRotation } from '../../../../../../api/replies/admin/types.ts';
-import { type ProfileId, useRotation, useRotationChange } from '../../../api/manage/profiles.ts';
+import type { ProfileRotation } from '../../../../../client/operations.ts';
+import { type ProfileId, useRotation, useRotationChange } from '../../../api/profiles.ts';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Badge, type Tone } from '../../../kit/data/badge.tsx';
 import { Time } from '../../../kit/data/time.tsx';

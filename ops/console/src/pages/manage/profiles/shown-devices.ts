@@ -1,5 +1,5 @@
 import type { TFunction } from 'i18next';
-import type { ProfileDetail } from '../../../../../../api/replies/admin/types.ts';
+import type { ProfileDetail } from '../../../../../client/operations.ts';
 import { formatCount } from '../../../text/format.ts';
 
 /** Returns the number of devices that a profile serves; of an app with very many, the least. */

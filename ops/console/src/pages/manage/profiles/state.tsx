@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { ProfileDetail, PushProfile } from '../../../../../../api/replies/admin/types.ts';
-import { useBreakers } from '../../../api/queries.ts';
+import type { ProfileDetail, PushProfile } from '../../../../../client/operations.ts';
+import { useBreakers } from '../../../api/operating.ts';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Reason, Reasons } from '../../../kit/data/reason.tsx';
 import { Time } from '../../../kit/data/time.tsx';

@@ -1,6 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import type { ShownApp } from '../../../../../../api/replies/admin/types.ts';
-import { useAppChange } from '../../../api/manage/settings.ts';
+import type { ShownApp } from '../../../../../client/operations.ts';
+import { useAppChange } from '../../../api/apps.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import type { SchemaField } from '../../../kit/form/schema.ts';

@@ -1,7 +1,7 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { ShownApp } from '../../../../../../api/replies/admin/types.ts';
-import { type KeyName, useAppKey, useKeyRotation } from '../../../api/manage/settings.ts';
+import type { ShownApp } from '../../../../../client/operations.ts';
+import { type KeyName, useAppKey, useKeyRotation } from '../../../api/apps.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';

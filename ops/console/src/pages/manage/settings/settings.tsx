@@ -1,10 +1,10 @@
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import type { Meta, ShownApp } from '../../../../../../api/replies/admin/types.ts';
-import { appPath } from '../../../api/client.ts';
-import { useMeta } from '../../../api/manage/profiles.ts';
-import { useApp } from '../../../api/manage/settings.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { Meta, ShownApp } from '../../../../../client/operations.ts';
+import { useApp } from '../../../api/apps.ts';
+import { useMeta } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { shapesOf } from '../../../kit/form/schema.ts';
@@ -37,7 +37,7 @@ export function Settings() {
       ) : (
         <Loading rows={8} />
       )}
-      <Commands path={appPath(appId)} command={`app show ${appId}`} />
+      <Commands request={requestOf('getApp', { path: { appId } })} command={`app show ${appId}`} />
     </>
   );
 }

@@ -1,4 +1,4 @@
-import type { UsageReport } from '../../../../../../api/replies/admin/types.ts';
+import type { UsageReport } from '../../../../../client/operations.ts';
 import { toCsv } from '../../../kit/data/csv.ts';
 
 const dayMs = 86_400_000;

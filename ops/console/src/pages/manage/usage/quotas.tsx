@@ -1,9 +1,9 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { useTranslation } from 'react-i18next';
-import type { Quotas as QuotasData } from '../../../../../../api/replies/admin/types.ts';
-import { connectorName } from '../../../api/connectors.ts';
-import { quotasPath, useQuotas } from '../../../api/manage/usage.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { Quotas as QuotasData } from '../../../../../client/operations.ts';
+import { useQuotas } from '../../../api/apps.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
@@ -12,6 +12,7 @@ import { Reason } from '../../../kit/data/reason.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './usage.module.css';
 
@@ -45,7 +46,10 @@ export function Quotas() {
       ) : (
         <Report appId={appId} quotas={data} />
       )}
-      <Commands path={quotasPath(appId, day)} command={`usage --app ${appId}`} />
+      <Commands
+        request={requestOf('getQuotas', { path: { appId }, query: { day } })}
+        command={`usage --app ${appId}`}
+      />
     </>
   );
 }

@@ -1,8 +1,9 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { useTranslation } from 'react-i18next';
-import type { UsageReport } from '../../../../../../api/replies/admin/types.ts';
-import { type Days, usagePath, useUsage } from '../../../api/manage/usage.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { UsageReport } from '../../../../../client/operations.ts';
+import { type Days, usageOf, useUsage } from '../../../api/apps.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Download } from '../../../kit/controls/download.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
@@ -52,9 +53,9 @@ export function Usage() {
       ) : error ? (
         <Failure error={error} retry={() => void refetch()} />
       ) : (
-        <Report appId={appId} days={data.results} />
+        <Report appId={appId} days={data} />
       )}
-      <Commands path={usagePath(appId, days)} command={`usage --app ${appId}`} />
+      <Commands request={requestOf('getUsage', usageOf(appId, days))} command={`usage --app ${appId}`} />
     </>
   );
 }

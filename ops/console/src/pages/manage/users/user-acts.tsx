@@ -1,6 +1,7 @@
 import { useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import { type ShownUserDetail, type UserAct, useUserChange } from '../../../api/manage/users.ts';
+import type { UserDetail } from '../../../../../client/operations.ts';
+import { type UserAct, useUserChange } from '../../../api/users.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Panel } from '../../../kit/panel.tsx';
@@ -11,9 +12,9 @@ import styles from './users.module.css';
 const acts: UserAct[] = ['unlock', 'verify-email', 'verify-phone', 'send-reset'];
 
 /** What an operator may do to a user. An act that would change nothing is off. */
-export function UserActs({ appId, detail }: { appId: string; detail: ShownUserDetail }) {
+export function UserActs({ appId, detail }: { appId: string; detail: UserDetail }) {
   const { t } = useTranslation();
-  const { act } = useUserChange(appId, detail.user.objectId);
+  const { act } = useUserChange(appId, detail.user.objectId ?? '');
   const run = (name: UserAct) => act.mutate(name);
   return (
     <Panel title={t('user.acts')}>
@@ -46,7 +47,7 @@ export function UserActs({ appId, detail }: { appId: string; detail: ShownUserDe
   );
 }
 
-function isUseful(name: UserAct, { user, lock }: ShownUserDetail): boolean {
+function isUseful(name: UserAct, { user, lock }: UserDetail): boolean {
   if (name === 'unlock') return lock.failures > 0 || lock.lockedUntil !== null;
   if (name === 'verify-email') return typeof user.email === 'string' && user.emailVerified !== true;
   if (name === 'verify-phone')

@@ -1,8 +1,9 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import { appPath } from '../../../api/client.ts';
-import { type ShownUserDetail, useUser, useUserChange } from '../../../api/manage/users.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { UserDetail } from '../../../../../client/operations.ts';
 import { useMay } from '../../../api/session.tsx';
+import { useUser, useUserChange } from '../../../api/users.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Time } from '../../../kit/data/time.tsx';
@@ -40,14 +41,17 @@ export function User() {
           <Members document={data.user} update={update} mayChange={mayChange} />
         </>
       )}
-      <Commands path={appPath(appId, 'users', userId)} command={`user show ${userId} --app ${appId}`} />
+      <Commands
+        request={requestOf('getAppUser', { path: { appId, id: userId } })}
+        command={`user show ${userId} --app ${appId}`}
+      />
     </>
   );
 }
 
 interface OfUser {
   appId: string;
-  detail: ShownUserDetail;
+  detail: UserDetail;
 }
 
 function Account({ appId, detail }: OfUser) {
@@ -87,7 +91,7 @@ function Account({ appId, detail }: OfUser) {
   );
 }
 
-function Identities({ identities }: Pick<ShownUserDetail, 'identities'>) {
+function Identities({ identities }: Pick<UserDetail, 'identities'>) {
   if (identities.length === 0) return <>–</>;
   return identities.map(({ platform, uid }) => (
     <div key={`${platform}/${uid}`}>
@@ -96,7 +100,7 @@ function Identities({ identities }: Pick<ShownUserDetail, 'identities'>) {
   ));
 }
 
-function Lock({ lock: { failures, lockedUntil } }: Pick<ShownUserDetail, 'lock'>) {
+function Lock({ lock: { failures, lockedUntil } }: Pick<UserDetail, 'lock'>) {
   const { t } = useTranslation();
   if (lockedUntil === null) return <>{t('user.failures', { shown: formatCount(failures) })}</>;
   return (

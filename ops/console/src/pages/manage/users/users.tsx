@@ -1,7 +1,9 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import type { TFunction } from 'i18next';
 import { useTranslation } from 'react-i18next';
-import { type ShownUser, usersPath, useUsers } from '../../../api/manage/users.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { UserPart } from '../../../../../client/operations.ts';
+import { usersPage, useUsers } from '../../../api/users.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Pager } from '../../../kit/controls/pager.tsx';
@@ -35,7 +37,10 @@ export function Users() {
       <Panel title={t('users.list')}>
         <UserTable appId={appId} filters={filters} change={change} />
       </Panel>
-      <Commands path={usersPath(appId, filters)} command={`user list --app ${appId}`} />
+      <Commands
+        request={requestOf('listAppUsers', usersPage(appId, filters))}
+        command={`user list --app ${appId}`}
+      />
     </>
   );
 }
@@ -68,20 +73,20 @@ function UserTable({ appId, filters, change }: UserTableProps) {
         label={t('users.list')}
         columns={columnsOf(appId, t)}
         rows={data.results}
-        keyOf={({ objectId }) => objectId}
+        keyOf={({ objectId = '' }) => objectId}
       />
       <Pager next={data.next} cursor={filters.cursor} open={(cursor) => change({ ...filters, cursor })} />
     </>
   );
 }
 
-function columnsOf(appId: string, t: TFunction): Column<ShownUser>[] {
+function columnsOf(appId: string, t: TFunction): Column<UserPart>[] {
   return [
     {
       key: 'name',
       title: t('users.name'),
       isWide: true,
-      cell: ({ objectId, username }) => (
+      cell: ({ objectId = '', username }) => (
         <Link to="/apps/$appId/users/$userId" params={{ appId, userId: objectId }}>
           {username ?? objectId}
         </Link>

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import type { SecretState } from '../../../../../../api/replies/admin/types.ts';
+import type { SecretState } from '../../../../../client/operations.ts';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { Bar } from '../../../kit/data/bar.tsx';
 import { Time } from '../../../kit/data/time.tsx';

@@ -1,6 +1,7 @@
 import { useTranslation } from 'react-i18next';
-import type { SecretState } from '../../../../../../api/replies/admin/types.ts';
-import { useSecret, useSecretCount, useSecretRotation } from '../../../api/manage/secret.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { SecretState } from '../../../../../client/operations.ts';
+import { useSecret, useSecretCount, useSecretRotation } from '../../../api/operating.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
@@ -45,7 +46,7 @@ export function Secret() {
       ) : (
         <Loading rows={6} />
       )}
-      <Commands path="/secret/rotation" command="secret status" />
+      <Commands request={requestOf('getSecretRotation')} command="secret status" />
     </>
   );
 }

@@ -1,5 +1,5 @@
 import { useTranslation } from 'react-i18next';
-import type { SecretState } from '../../../../../../api/replies/admin/types.ts';
+import type { SecretState } from '../../../../../client/operations.ts';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { Empty } from '../../../kit/states.tsx';

@@ -1,9 +1,9 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { ListedPush } from '../../../../../../api/replies/admin/types.ts';
-import { appPath } from '../../../api/client.ts';
+import { requestOf } from '../../../../../client/client.ts';
+import type { ListedPush } from '../../../../../client/operations.ts';
 import { usePush } from '../../../api/push.ts';
-import { usePushes } from '../../../api/queries.ts';
+import { usePushes } from '../../../api/pushes.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
 import { JsonPanel } from '../../../kit/json-panel.tsx';
@@ -43,7 +43,11 @@ export function Compare() {
         pushes.length > 1 && <Empty title={t('compare.choose')} />
       )}
       <Commands
-        path={appPath(appId, 'notifications', ...(a ? [a, 'progress'] : []))}
+        request={
+          a
+            ? requestOf('getPushProgress', { path: { appId, id: a } })
+            : requestOf('listAppPushes', { path: { appId } })
+        }
         command={`pushes --app ${appId}`}
       />
     </>

@@ -1,8 +1,8 @@
 import { useTranslation } from 'react-i18next';
-import { connectorName } from '../../../api/connectors.ts';
 import { Badge } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
 import { Empty } from '../../../kit/states.tsx';
+import { connectorName } from '../../../text/connectors.ts';
 import { formatCount, formatShare } from '../../../text/format.ts';
 import type { Compared } from './compared.ts';
 import { type ConnectorChange, connectorChanges, type Share } from './differences.ts';

@@ -1,4 +1,4 @@
-import type { PushDetail, PushProgress } from '../../../../../../api/replies/admin/types.ts';
+import type { PushDetail, PushProgress } from '../../../../../client/operations.ts';
 
 export type Totals = PushDetail['outcomes'];
 

@@ -1,7 +1,7 @@
 import { useNavigate, useParams } from '@tanstack/react-router';
 import i18next from 'i18next';
 import { useTranslation } from 'react-i18next';
-import type { SearchHit } from '../../../../../../api/replies/admin/types.ts';
+import type { SearchHit } from '../../../../../client/operations.ts';
 import { useAppName, useAppNames } from '../../../api/apps.ts';
 import { useSearchHits } from '../../../api/search.ts';
 import { includesRole, useOperator } from '../../../api/session.tsx';

@@ -5,7 +5,7 @@ import {
   isConnectorId,
   vendorConnector,
 } from '../../../../shared/domain/labels.ts';
-import { withNames } from '../text/sentences.ts';
+import { withNames } from './sentences.ts';
 
 /** Returns the name of a connector in the language of the page; the id of one that this page does not know. */
 export function connectorName(id: string): string {
