@@ -1,6 +1,8 @@
 import type { Environment } from '../../shared/config/config.ts';
+import { writeMeaning } from '../../shared/domain/admin/reasons/meaning.ts';
 import { chineseBrandOf, displayName, isConnectorId } from '../../shared/domain/labels.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
+import { writeShown } from '../../shared/domain/texts/texts.ts';
 import chinese from './zh.json' with { type: 'json' };
 
 /** An English text that the command line prints. A text without a Chinese one in `zh.json` is a type error. */
@@ -27,18 +29,23 @@ export function languageOf({ LC_ALL, LC_MESSAGES, LANG }: Environment): Language
   return locale.startsWith('zh') ? 'zh' : 'en';
 }
 
-/** Sentence of a reply in both languages, as a dry run has it. */
-interface Sentence {
-  text: string;
-  zh: string;
+/** Text of a reply, as a code with values. */
+interface CodedText {
+  code: string;
+  params: Record<string, unknown>;
 }
 
-/** Returns a sentence of a reply in the language of the command. */
-export const sentenceIn = ({ text, zh }: Sentence): string => (chosen === 'zh' ? zh : text);
+/** Returns a sentence of a dry run in the language of the command. */
+export const sentenceIn = (sentence: CodedText): string => writeShown('forecasts', sentence, chosen);
+
+/** Returns a warning of a dry run in the language of the command. */
+export const warningIn = (warning: CodedText): string => writeShown('details', warning, chosen);
 
 /** Returns a reason of a reply; in Chinese its meaning, with the reason itself to search for. */
-export function reasonIn(reason: string, meaning: { code: string; zh: string } | null | undefined): string {
-  return chosen === 'en' || !meaning || meaning.code === 'other' ? reason : `${meaning.zh}（${reason}）`;
+export function reasonIn(reason: string, meaning: CodedText | null | undefined): string {
+  return chosen === 'en' || !meaning || meaning.code === 'other'
+    ? reason
+    : `${writeMeaning(meaning, chosen)}（${reason}）`;
 }
 
 /** Returns a text in the language of the command; each `{name}` stands for a value. */

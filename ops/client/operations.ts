@@ -178,8 +178,6 @@ export type Audience = {
     params: {
       [member: string]: unknown;
     };
-    text: string;
-    zh: string;
   };
 };
 
@@ -321,8 +319,6 @@ export type DeviceExplanation = {
   meaning: Meaning | null;
   remedy: {
     code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
-    en: string;
-    zh: string;
   } | null;
   letter: 'waiting' | 'expired' | 'acknowledged' | 'gone' | null;
   gatewayFailure: {
@@ -337,8 +333,6 @@ export type DeviceExplanation = {
     params: {
       [member: string]: unknown;
     };
-    en: string;
-    zh: string;
   })[];
 };
 
@@ -355,25 +349,16 @@ export type DevicePush = {
     params: {
       [member: string]: unknown;
     };
-    en: string;
-    zh: string;
   })[];
 };
 
 export type DoctorFinding = {
   level: 'ok' | 'warn' | 'fail';
   subject: string;
-  sentence: string;
-  remedy: string;
-  code: string | null;
+  code: string;
   params: {
-    [member: string]: string | number;
+    [member: string]: unknown;
   };
-  zh: {
-    subject: string;
-    sentence: string;
-    remedy: string;
-  } | null;
 };
 
 export type Empty = object;
@@ -396,8 +381,6 @@ export type FailureGroup = {
   n: number;
   remedy: {
     code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
-    en: string;
-    zh: string;
   };
 };
 
@@ -530,10 +513,8 @@ export type LoginLink = {
 export type Meaning = {
   code: string;
   params: {
-    [member: string]: string;
+    [member: string]: unknown;
   };
-  en: string;
-  zh: string;
 };
 
 export type MessageForecast = {
@@ -558,10 +539,6 @@ export type Meta = {
   connectors: ({
     id: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
     wire: string[];
-    title: {
-      en: string;
-      zh: string;
-    };
     dataKeys: string[];
     credentials: unknown;
     help: {
@@ -634,8 +611,6 @@ export type MoveInState = {
     params: {
       [member: string]: string | number;
     };
-    en: string;
-    zh: string;
   })[];
 };
 
@@ -720,8 +695,6 @@ export type ProfileCheck = {
   sentence: string;
   remedy: {
     code: 'invalidToken' | 'wrongApp' | 'noProfile' | 'noAddress' | 'credentials' | 'clock' | 'right' | 'category' | 'barred' | 'review' | 'testDevice' | 'region' | 'hybridPush' | 'privateAddress' | 'receipts' | 'request' | 'deviceCap' | 'quietHours' | 'localTime' | 'ownService' | 'message' | 'tooLarge' | 'appCap' | 'gatewayQuota' | 'tooFast' | 'unavailable' | 'unreachable' | 'unanswered' | 'expired' | 'cancelled' | 'dropped' | 'userSetting' | 'vendorCode';
-    en: string;
-    zh: string;
   } | null;
 };
 
@@ -884,8 +857,6 @@ export type PushForecast = {
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     })[];
   }>>;
   limits: string[];
@@ -924,32 +895,24 @@ export type PushForecast = {
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     })[];
     pace: {
       code: string;
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     };
     warning: {
       code: string;
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     } | null;
     warnings?: ({
       code: string;
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     })[];
   };
   forecast: {
@@ -1180,8 +1143,6 @@ export type RedriveForecast = {
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     })[];
   }>>;
   limits: string[];
@@ -1207,16 +1168,12 @@ export type RedriveForecast = {
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     })[];
     pace: {
       code: string;
       params: {
         [member: string]: unknown;
       };
-      text: string;
-      zh: string;
     };
   };
   forecast: {
@@ -1995,7 +1952,7 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
-  /** Counts the failures of a push by cause, most frequent first, each with a remedy in English and Chinese. */
+  /** Counts the failures of a push by cause, most frequent first, each with the code of a remedy. */
   summarizePushFailures: {
     input: {
       path: {

@@ -27,7 +27,7 @@ const compressFromBytes = 1024;
 
 /** Modules that most pages use: libraries, components, calls, texts, the frame. Charts and editors come with their pages. */
 const sharedModules =
-  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|search\.ts|text\/(?!zh\.json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/credentials)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
+  /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|search\.ts|text\/(?!zh\.json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/(?:zh|credentials)\.json)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
 
 const [folder, digest] = process.argv.slice(2);
 if (folder === undefined || digest === undefined) throw new Error('usage: bundle.ts <folder> <digest>');
@@ -37,7 +37,7 @@ await build({
   base: '/console/',
   configFile: false,
   logLevel: 'warn',
-  plugins: [react(), orderLayers()],
+  plugins: [react(), orderLayers(), chineseLater()],
   define: { __BUILD__: JSON.stringify(digest) },
   build: {
     outDir: folder,
@@ -50,7 +50,16 @@ await build({
     assetsInlineLimit: 0,
     // One file of what all pages share: without it a page is thirty requests, each for a small part.
     chunkSizeWarningLimit: 1000,
-    rolldownOptions: { output: { codeSplitting: { groups: [{ name: 'base', test: sharedModules }] } } },
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            { name: 'base', test: sharedModules },
+            { name: 'zh', test: /\/text\/zh\.json|\/texts\/zh\.json/ },
+          ],
+        },
+      },
+    },
   },
 });
 // Pages that are open ask for it, to learn of a newer build.
@@ -67,6 +76,18 @@ function orderLayers(): Plugin {
         if (file.type === 'asset' && file.fileName.endsWith('.css'))
           file.source = `@layer base,kit,page;${file.source}`;
     },
+  };
+}
+
+/** Puts `src/text/chinese.ts` in place of the Chinese half of the shared catalogue, which loads it when it is needed. */
+function chineseLater(): Plugin {
+  return {
+    name: 'chinese-later',
+    enforce: 'pre',
+    resolveId: (source, importer = '') =>
+      source === './zh.json' && importer.endsWith('/domain/texts/catalogue.ts')
+        ? join(root, 'src', 'text', 'chinese.ts')
+        : null,
   };
 }
 

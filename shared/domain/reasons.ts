@@ -136,6 +136,43 @@ export function reasonText(stored: string): string {
 }
 
 /**
+ * Text as replies show it: the code and values from which it is written in a language. A reason has
+ * its own `text`, as the gateway gave it.
+ */
+export type ShownText = { text?: string; code: string; params: ShownValues };
+
+/** Values of a text as replies show them. */
+export type ShownValues = { [name: string]: string | number | null | ShownText };
+
+/** Values of a text that are stored reasons themselves. */
+const storedValues: readonly string[] = ['why', 'hint'];
+
+/** Returns the values of a text as replies show them, with reasons and sentences among them. */
+export const shownValues = (values: Readonly<ShownValues>): ShownValues =>
+  Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [name, shownValue(value, storedValues.includes(name))]),
+  );
+
+function shownValue(value: ShownValues[string], isStored: boolean): ShownValues[string] {
+  if (isStored && typeof value === 'string' && value.includes(separator)) {
+    const { text, code, params } = readReason(value);
+    return { ...(text === '' ? {} : { text }), code, params: shownValues(params) };
+  }
+  return isShownText(value) ? { ...value, params: shownValues(value.params) } : value;
+}
+
+/** Tells whether a value of a text is a text itself. */
+export const isShownText = (value: unknown): value is ShownText =>
+  typeof value === 'object' && value !== null && 'code' in value && 'params' in value;
+
+/** Returns the stored reason of a value `why` or `hint`, which a reply may show as an object. */
+export function storedReason(value: unknown): string {
+  if (!isShownText(value)) return String(value ?? '');
+  const values = Object.entries(value.params).map(([name, inner]) => [name, storedReason(inner)]);
+  return reasonAs(value.text ?? '', value.code, Object.fromEntries(values));
+}
+
+/**
  * Returns a stored reason of at most so many characters: a longer one is its shortened text,
  * without the code.
  */

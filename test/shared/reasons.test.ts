@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { meaningOf } from '../../shared/domain/admin/reasons/meaning.ts';
+import { meaningOf, writeMeaning } from '../../shared/domain/admin/reasons/meaning.ts';
 import {
   readReason,
   reason,
@@ -8,6 +8,8 @@ import {
   reasonTemplates,
   reasonText,
   shortenReason,
+  shownValues,
+  storedReason,
   withHint,
   withStatus,
 } from '../../shared/domain/reasons.ts';
@@ -49,10 +51,23 @@ test('a reason within a reason shows its text', () => {
   const stored = reason('retriesExhausted', { why });
   expect(reasonText(stored)).toBe('retries exhausted: 503 http_503');
   expect(readReason(stored).params).toEqual({ why });
-  expect(meaningOf(stored)).toMatchObject({
-    params: { why: '503 http_503' },
-    en: 'all tries are used up: the gateway fails with HTTP status 503',
+  const meaning = meaningOf(stored);
+  expect(meaning.params).toEqual({
+    why: { text: '503 http_503', code: 'httpFailure', params: { status: '503' } },
   });
+  expect(writeMeaning(meaning, 'en')).toBe('all tries are used up: the gateway fails with HTTP status 503');
+  expect(writeMeaning(meaning, 'zh')).toBe('重试次数已用完：网关以 HTTP 状态码 503 报错');
+});
+
+test('a shown reason is the stored one in parts', () => {
+  const hinted = withHint(withStatus(400, 'auth_failed'), 'credentialsUnfit');
+  const stored = reason('expiredAfterTry', { why: reason('retriesExhausted', { why: hinted }) });
+  const [{ why }] = [shownValues({ why: stored })];
+  expect(why).toMatchObject({ code: 'expiredAfterTry', params: { why: { code: 'retriesExhausted' } } });
+  expect(storedReason(JSON.parse(JSON.stringify(why)))).toBe(stored);
+  // A reason that is its own code, and a text of a version before.
+  for (const plain of ['BadDeviceToken', 'retries exhausted: timeout'])
+    expect(shownValues({ why: plain })).toEqual({ why: plain });
 });
 
 test('a text of a version before has no meaning and stays as it is', () => {

@@ -10,7 +10,7 @@ import {
   withHint,
   withStatus,
 } from '../../shared/domain/reasons.ts';
-import { codesOf } from '../../shared/domain/texts/catalogue.ts';
+import { codesOf, textIn } from '../../shared/domain/texts/catalogue.ts';
 
 const listed: string[] = Object.values(reasonsByRemedy).flat();
 
@@ -22,7 +22,8 @@ test('every remedy is of some cause, in both languages', () => {
   const used = new Set<string>([...Object.keys(reasonsByRemedy), 'dropped']);
   expect(remedyCodes.toSorted()).toEqual([...used].toSorted());
   for (const outcome of outcomes)
-    for (const code of listed) expect(remedyOf(outcome, code).zh).toMatch(/\p{Script=Han}/u);
+    for (const reason of listed)
+      expect(textIn('zh', 'remedies', remedyOf(outcome, reason).code)).toMatch(/\p{Script=Han}/u);
 });
 
 test.for<[Outcome, string, string]>([

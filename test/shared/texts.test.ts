@@ -7,8 +7,10 @@ import {
   detail,
   type ForecastText,
   shownDetail,
+  shownText,
   storedDetail,
   type TraceText,
+  writeShown,
   writeText,
 } from '../../shared/domain/texts/texts.ts';
 import zh from '../../shared/domain/texts/zh.json' with { type: 'json' };
@@ -100,8 +102,8 @@ describe('a detail', () => {
     expect(shownDetail(moved)).toEqual({
       code: 'wrongState',
       params: { state: 'done', verb: 'paused' },
-      zh: '推送的状态是已完成，不能暂停。',
     });
+    expect(writeText('details', moved, 'zh')).toBe('推送的状态是已完成，不能暂停。');
   });
 
   test('leaves out what has no value', () => {
@@ -116,7 +118,9 @@ describe('a detail', () => {
     expect(writeText('forecasts', text, 'en')).toBe(
       'The push would be refused: There is no Xiaomi profile named _default.',
     );
-    expect(writeText('forecasts', text, 'zh')).toBe('推送会被拒绝：没有名为 _default 的 Xiaomi 配置。');
+    const chinese = '推送会被拒绝：没有名为 _default 的 Xiaomi 配置。';
+    expect(writeText('forecasts', text, 'zh')).toBe(chinese);
+    expect(writeShown('forecasts', shownText(text), 'zh')).toBe(chinese);
   });
 
   test('is not in a refusal with the text of the table', () => {

@@ -117,8 +117,6 @@ export const moveInState = component(
           state: z.enum(['done', 'todo', 'check']).describe('`check`: only a person can decide it.'),
           code: z.string(),
           params: z.record(z.string(), z.union([z.string(), z.number()])),
-          en: z.string(),
-          zh: z.string(),
         }),
       ),
     })

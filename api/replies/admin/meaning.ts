@@ -2,18 +2,19 @@ import { z } from 'zod';
 import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
 import { component } from '../component.ts';
 
+const values =
+  'Values in the reason. A reason or a hint among them is an object with its own code and values.';
+
 /** What a reason means, beside the reason itself. */
 export const meaning = component(
   'Meaning',
   z
     .strictObject({
       code: z.string().describe('Stable code; `other` if the reason is not in the catalogue.'),
-      params: z.record(z.string(), z.string()).describe('Values in the reason.'),
-      en: z.string(),
-      zh: z.string(),
+      params: z.record(z.string(), z.unknown()).describe(values),
     })
     .describe('What a reason of a gateway or of the service means.'),
 );
 
 /** What an operator can do about a cause. */
-export const remedy = z.strictObject({ code: z.enum(remedyCodes), en: z.string(), zh: z.string() });
+export const remedy = z.strictObject({ code: z.enum(remedyCodes) });

@@ -53,11 +53,10 @@ export const pushProgress = component(
   }),
 );
 
-export const forecastText = z.strictObject({
+/** Text as a code with the values in it, which clients write in the language of a person. */
+export const codedText = z.strictObject({
   code: z.string(),
   params: z.record(z.string(), z.unknown()),
-  text: z.string().describe('In English.'),
-  zh: z.string().describe('In Chinese.'),
 });
 
 const connectorShare = z.strictObject({
@@ -70,7 +69,7 @@ const connectorShare = z.strictObject({
     .optional()
     .describe('Of a push with `languages`: the message in each of them.'),
   problem: z.string().optional().describe('Why some devices would get nothing.'),
-  problems: z.array(forecastText).optional().describe('Its parts by code.'),
+  problems: z.array(codedText).optional().describe('Its parts by code.'),
 });
 
 const amounts = {
@@ -147,10 +146,10 @@ export const pushForecast = component(
     warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
     texts: z
       .strictObject({
-        limits: z.array(forecastText),
-        pace: forecastText,
-        warning: forecastText.nullable(),
-        warnings: z.array(forecastText).optional().describe('Of members that have no effect.'),
+        limits: z.array(codedText),
+        pace: codedText,
+        warning: codedText.nullable(),
+        warnings: z.array(codedText).optional().describe('Of members that have no effect.'),
       })
       .describe('The sentences by code with parameters, in the same order.'),
     forecast,
@@ -205,15 +204,6 @@ export const deviceExplanation = component(
     gatewayFailure: gatewayFailure.nullable(),
     at: timestamp.nullable(),
     sentence: z.string().describe('The explanation as a text.'),
-    texts: z
-      .array(
-        z.strictObject({
-          code: z.string(),
-          params: z.record(z.string(), z.unknown()),
-          en: z.string(),
-          zh: z.string(),
-        }),
-      )
-      .describe('The sentences by code with parameters, in English and Chinese.'),
+    texts: z.array(codedText).describe('The sentences by code with parameters.'),
   }),
 );

@@ -136,8 +136,6 @@ export const overview = component(
   }),
 );
 
-const title = z.strictObject({ en: z.string(), zh: z.string() });
-
 export const meta = component(
   'Meta',
   z.strictObject({
@@ -150,7 +148,6 @@ export const meta = component(
       z.strictObject({
         id: z.enum(connectorIds),
         wire: z.array(z.string()).describe('Names of the vendor in installations.'),
-        title,
         dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
         credentials: z.unknown().describe('JSON Schema of the credentials; null where it takes none.'),
         help: z

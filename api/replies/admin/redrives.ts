@@ -6,7 +6,7 @@ import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { document } from '../pushes.ts';
 import { meaning } from './meaning.ts';
-import { forecastText, pushForecast } from './pushes.ts';
+import { codedText, pushForecast } from './pushes.ts';
 
 const { devices, connectors, limits, estimatedSeconds, languages, quietHours, pace, forecast } =
   pushForecast.shape;
@@ -45,7 +45,7 @@ export const redriveForecast = component(
     quietHours,
     pace,
     texts: z
-      .strictObject({ limits: z.array(forecastText), pace: forecastText })
+      .strictObject({ limits: z.array(codedText), pace: codedText })
       .describe('The sentences by code with parameters, in the same order.'),
     forecast,
   }),

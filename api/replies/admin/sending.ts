@@ -3,7 +3,7 @@ import { connectorIds } from '../../../shared/domain/labels.ts';
 import { count, timestamp } from '../common.ts';
 import { component } from '../component.ts';
 import { acceptedPush } from '../pushes.ts';
-import { forecastText } from './pushes.ts';
+import { codedText } from './pushes.ts';
 import { listedPush } from './records.ts';
 
 const digest = z.string().describe('Binds body and number; `X-Carillon-Explained` of the push.');
@@ -66,7 +66,7 @@ export const audience = component(
       .describe('With `clauses`: the parts of the condition, of which all hold.'),
     tookMs: count,
     warning: z.string().optional().describe('The condition reads many installations without an index.'),
-    warningText: forecastText.optional().describe('The warning by code.'),
+    warningText: codedText.optional().describe('The warning by code.'),
   }),
 );
 

@@ -23,15 +23,9 @@ export const doctorFinding = component(
   'DoctorFinding',
   z.strictObject({
     level: z.enum(['ok', 'warn', 'fail']),
-    subject: z.string(),
-    sentence: z.string(),
-    remedy: z.string().describe('What to do; empty where nothing is to be done.'),
-    code: z.string().nullable().describe('Stable code of the finding.'),
-    params: z.record(z.string(), z.union([z.string(), z.number()])),
-    zh: z
-      .strictObject({ subject: z.string(), sentence: z.string(), remedy: z.string() })
-      .nullable()
-      .describe('The finding in Chinese.'),
+    subject: z.string().describe('What the finding is about.'),
+    code: z.string().describe('Stable code of the finding.'),
+    params: z.record(z.string(), z.unknown()).describe('Values of its text.'),
   }),
 );
 

@@ -5,8 +5,6 @@ import {
   found,
   reasonOf,
   shownFinding,
-  subjectIn,
-  writeFinding,
 } from '../../../api/services/operator/doctor/finding.ts';
 import { checkFreezes } from '../../../api/services/operator/doctor/freezes.ts';
 import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
@@ -19,6 +17,7 @@ import { checkUpkeep } from '../../../api/services/operator/doctor/upkeep.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
+import { subjectIn, writeFinding } from '../../../shared/domain/texts/texts.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { language, say } from '../language.ts';
 import type { Report } from '../report.ts';
@@ -100,7 +99,7 @@ function describe(checks: Finding[]): string {
   const shown = checks.map(({ name, status, code, params }) => ({
     name: subjectIn(language(), name),
     mark: marks[status],
-    ...writeFinding(code, params, language()),
+    ...writeFinding({ code, params }, language()),
   }));
   const width = Math.max(...shown.map(({ name }) => widthOf(name)));
   const lines = shown.flatMap(({ name, mark, detail, advice }) => [

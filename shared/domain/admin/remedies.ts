@@ -1,13 +1,11 @@
 import type { Outcome } from '../outcome.ts';
 import { readReason } from '../reasons.ts';
-import { type Code, codesOf, isCode, textIn } from '../texts/catalogue.ts';
+import { type Code, codesOf, isCode } from '../texts/catalogue.ts';
 import { reasonsByRemedy } from './reasons/remedy-codes.ts';
 
 /** What an operator can do about recipients that a push did not reach. */
 export interface Remedy {
   code: RemedyCode;
-  en: string;
-  zh: string;
 }
 
 export type RemedyCode = Code<'remedies'>;
@@ -16,16 +14,7 @@ export type RemedyCode = Code<'remedies'>;
 export const remedyCodes: readonly string[] = codesOf('remedies');
 
 /** Returns what can be done about recipients with an outcome and a stored reason. */
-export function remedyOf(outcome: Outcome, reason: string): Remedy {
-  return remedyFor(codeOf(outcome, reason));
-}
-
-/** Returns the remedy of a code. */
-export const remedyFor = (code: RemedyCode): Remedy => ({
-  code,
-  en: textIn('en', 'remedies', code),
-  zh: textIn('zh', 'remedies', code),
-});
+export const remedyOf = (outcome: Outcome, reason: string): Remedy => ({ code: codeOf(outcome, reason) });
 
 const remedies = new Map<string, RemedyCode>(
   Object.entries(reasonsByRemedy).flatMap(([remedy, reasons]) =>

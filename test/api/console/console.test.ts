@@ -445,7 +445,7 @@ test('a refusal with a text of its own has its code and members in a header', as
   const { body, headers } = await admin('GET', '/console/api/apps/nowhere/notifications');
   expect(body.error).toBe('There is no such app.');
   const detail = headers.get('x-carillon-refusal-detail') ?? '';
-  expect(JSON.parse(decodeURIComponent(detail))).toEqual({ code: 'noApp', params: {}, zh: '没有此应用。' });
+  expect(JSON.parse(decodeURIComponent(detail))).toEqual({ code: 'noApp', params: {} });
 });
 
 test('unknown paths and methods under /console/api are answered in JSON', async () => {

@@ -45,14 +45,14 @@ describe('the failures of a push', () => {
     expect((await get(`/failures?reason=${encodeURIComponent(reason)}`)).results).toHaveLength(2);
   });
 
-  test('are counted by cause, with a remedy in both languages', async () => {
+  test('are counted by cause, with the code of a remedy', async () => {
     const { results } = await get('/failures/summary');
     expect(results).toMatchObject([
       {
         connector: 'apns',
         outcome: 'failed',
         n: 2,
-        remedy: { code: 'noProfile', en: expect.any(String), zh: expect.stringMatching(/\p{Script=Han}/u) },
+        remedy: { code: 'noProfile' },
       },
     ]);
   });

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
+import { writeShown } from '../../../shared/domain/texts/texts.ts';
 import { useTestService } from '../../support/service.ts';
 import {
   changeDevices,
@@ -62,9 +63,10 @@ describe('the audience', () => {
     const { app } = await appWith(1);
     const explanation = await explain(app, { data, where: {}, chanels: 'news' });
     expect(explanation.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
-    expect(explanation.texts.warnings).toMatchObject([
-      { code: 'ignored', params: { member: 'chanels' }, zh: '推送没有成员“chanels”，已忽略。' },
-    ]);
+    expect(explanation.texts.warnings).toEqual([{ code: 'ignored', params: { member: 'chanels' } }]);
+    expect(writeShown('details', explanation.texts.warnings[0], 'zh')).toBe(
+      '推送没有成员“chanels”，已忽略。',
+    );
     expect(await explain(app, { data })).not.toHaveProperty('warnings');
   });
 

@@ -15,16 +15,16 @@ test('warnings of an accepted push are at the top of the text, and in the docume
 });
 
 test('warnings of a dry run are shown', () => {
-  const sentence = (text: string) => ({ code: 'other', params: {}, text, zh: '警告' });
   const explanation = {
     devices: 1,
     connectors: {},
     estimatedSeconds: null,
     plan: [],
-    texts: { limits: [], pace: sentence('At once.'), warning: null },
+    texts: { limits: [], pace: { code: 'paceAsked', params: { perSecond: 10 } }, warning: null },
     digest: 'x',
   };
-  const texts = { ...explanation.texts, warnings: [sentence(warning)] };
+  const unknown = { code: 'ignoredMeant', params: { member: 'channel', meant: 'channels' } };
+  const texts = { ...explanation.texts, warnings: [unknown] };
   expect(describeExplanation({ ...explanation, texts }).text).toContain(`Warnings:\n  ${warning}`);
   expect(describeExplanation(explanation).text).not.toContain('Warnings');
 });

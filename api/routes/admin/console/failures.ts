@@ -52,8 +52,7 @@ export default [
     method: 'GET',
     path: `${base}/failures/summary`,
     operation: 'summarizePushFailures',
-    summary:
-      'Counts the failures of a push by cause, most frequent first, each with a remedy in English and Chinese.',
+    summary: 'Counts the failures of a push by cause, most frequent first, each with the code of a remedy.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

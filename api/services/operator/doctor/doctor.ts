@@ -1,9 +1,10 @@
 import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
-import { shownParams, type TextParams } from '../../../../shared/domain/texts/texts.ts';
+import type { ShownValues } from '../../../../shared/domain/reasons.ts';
+import { shownText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { checkApprovals } from './approvals.ts';
 import { checkCredentials } from './credentials.ts';
-import { type Finding, type FindingCode, found, reasonOf, subjectIn, writeFinding } from './finding.ts';
+import { type Finding, found, reasonOf } from './finding.ts';
 import { checkFreezes } from './freezes.ts';
 import { checkGateways } from './gateways.ts';
 import { checkInvalidTokens } from './invalid-tokens.ts';
@@ -21,12 +22,8 @@ const maxApps = 1000;
 export interface ShownFinding {
   level: Finding['status'];
   subject: string;
-  sentence: string;
-  remedy: string;
-  code: FindingCode;
-  params: TextParams;
-  /** The same in Chinese. */
-  zh: { subject: string; sentence: string; remedy: string };
+  code: string;
+  params: ShownValues;
 }
 
 /** Runs the checks of `carillon doctor` that need only the database, and lists the running processes. */
@@ -78,21 +75,8 @@ const interrupted = (error: unknown): Finding[] => [
   found({ name: 'database', status: 'warn', code: 'interrupted', params: { why: reasonOf(error) } }),
 ];
 
-const shown = ({ name, status, detail, advice, code, params }: Finding): ShownFinding => ({
+const shown = ({ name, status, code, params }: Finding): ShownFinding => ({
   level: status,
   subject: name,
-  sentence: detail,
-  remedy: advice,
-  code,
-  params: shownParams(params),
-  zh: inChinese(name, code, params),
+  ...shownText({ code, params }),
 });
-
-function inChinese(name: string, code: FindingCode, params: TextParams): ShownFinding['zh'] {
-  const { detail, advice } = writeFinding(code, params, 'zh');
-  return {
-    subject: subjectIn('zh', name),
-    sentence: detail,
-    remedy: advice,
-  };
-}

@@ -1,5 +1,5 @@
-import { type Code, isCode, type Language, textIn } from '../../../../shared/domain/texts/catalogue.ts';
-import { shownParams, type TextParams, writeText } from '../../../../shared/domain/texts/texts.ts';
+import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
+import { shownText, type TextParams, writeFinding } from '../../../../shared/domain/texts/texts.ts';
 
 /** Code of a finding. */
 export type FindingCode = Code<'doctor'>;
@@ -24,30 +24,17 @@ interface CodedFinding {
   params?: TextParams;
 }
 
-/** Writes the present state and the action to take in a language; the action is empty without one. */
-export const writeFinding = (code: FindingCode, params: TextParams, language: Language) => ({
-  detail: writeText('doctor', { code, params }, language),
-  advice: isCode('advice', code) ? writeText('advice', { code, params }, language) : '',
-});
-
-/** Returns what a finding is about, in a language. */
-export const subjectIn = (language: Language, name: string): string =>
-  isCode('subjects', name) ? textIn(language, 'subjects', name) : name;
-
 /** Returns a finding with its text in English. */
 export const found = ({ name, status, code, params = {} }: CodedFinding): Finding => ({
   name,
   status,
-  ...writeFinding(code, params, 'en'),
+  ...writeFinding({ code, params }, 'en'),
   code,
   params,
 });
 
 /** Returns a finding as documents show it. */
-export const shownFinding = (finding: Finding): Finding => ({
-  ...finding,
-  params: shownParams(finding.params),
-});
+export const shownFinding = (finding: Finding) => ({ ...finding, ...shownText(finding) });
 
 /** Returns the message of the innermost error, which has more detail (such as a refused connection). */
 export function reasonOf(error: unknown): string {

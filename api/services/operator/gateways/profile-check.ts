@@ -8,7 +8,7 @@ import type {
 import { connectors } from '../../../../connectors/registry.ts';
 import { type Clock, sleep } from '../../../../shared/clock.ts';
 import { type Meaning, meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
-import { type Remedy, remedyFor, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
+import { type Remedy, remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { gatewayFailureText } from '../../../../shared/domain/breaker.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { type ConnectorId, displayName } from '../../../../shared/domain/labels.ts';
@@ -139,7 +139,8 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
   }
   const { attempt } = result;
   const { reason, meaning, sentence } = failureOf(connector, attempt);
-  const remedy = attempt.kind === 'profile_error' ? remedyOf('failed', reason) : remedyFor('unreachable');
+  const remedy =
+    attempt.kind === 'profile_error' ? remedyOf('failed', reason) : { code: 'unreachable' as const };
   return { ok: false, gave: null, reason: reasonText(reason), meaning, sentence, remedy };
 }
 

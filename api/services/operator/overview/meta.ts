@@ -5,7 +5,7 @@ import { guideOf } from '../../../../connectors/guides.ts';
 import { connectors, credentialsOf } from '../../../../connectors/registry.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { appOptionsPatch, effectiveOptions, ownerOptions } from '../../../../shared/domain/apps/app.ts';
-import { brandOf, chineseBrandOf, dataKeyOwners, wireNamesOf } from '../../../../shared/domain/labels.ts';
+import { dataKeyOwners, wireNamesOf } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { queryBody } from '../../../../shared/domain/pushes/body.ts';
 import { pushStates } from '../../../../shared/domain/pushes/record.ts';
@@ -56,7 +56,6 @@ function describeConnector({ id, limits, can, tokenField }: Connector) {
   return {
     id,
     wire: wireNamesOf(id),
-    title: { en: brandOf(id), zh: chineseBrandOf(id) },
     dataKeys: [...dataKeyOwners].filter(([, owner]) => owner === id).map(([key]) => key),
     credentials: schema ? schemaOf(schema) : null,
     help: guide ? { source: guide.source, members: guide.members, example: guide.example } : null,

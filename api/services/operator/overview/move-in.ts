@@ -9,8 +9,7 @@ import { findLastImport } from '../../../../shared/db/tables/console.ts';
 import type { ImportReport } from '../../../../shared/domain/admin/import-report.ts';
 import { isPublicAddress } from '../../../../shared/domain/admin/public-address.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
-import type { Code, Language } from '../../../../shared/domain/texts/catalogue.ts';
-import { writeText } from '../../../../shared/domain/texts/texts.ts';
+import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { routeDevices, type ServedDevices } from '../gateways/served-devices.ts';
@@ -81,19 +80,7 @@ function stepsOf(facts: Facts) {
   const steps = [...dataSteps(facts), ...gatewaySteps(facts), ...settingSteps(facts), ...deviceSteps(facts)];
   return steps.map(([id, state, code, params = {}]) => ({
     ...{ id, state, code, params },
-    en: writeStep(code, params, 'en'),
-    zh: writeStep(code, params, 'zh'),
   }));
-}
-
-/** Writes a step in a language; numbers have separators of thousands. */
-function writeStep(
-  code: Code<'moveIn'>,
-  params: Record<string, string | number>,
-  language: Language,
-): string {
-  const shown = Object.entries(params).map(([name, value]) => [name, value.toLocaleString('en')]);
-  return writeText('moveIn', { code, params: Object.fromEntries(shown) }, language);
 }
 
 function dataSteps({ arrivals, lastImport }: Facts): Step[] {

@@ -10,7 +10,7 @@ import { installationDocument } from '../../../../shared/domain/installations/in
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
-import { detail, shownForecast, writeText } from '../../../../shared/domain/texts/texts.ts';
+import { detail, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { Params, targetClauses, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -110,7 +110,7 @@ export class AudienceService {
       ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
       ...(plan?.warning === undefined
         ? {}
-        : { warning: writeText('forecasts', plan.warning, 'en'), warningText: shownForecast(plan.warning) }),
+        : { warning: writeText('forecasts', plan.warning, 'en'), warningText: shownText(plan.warning) }),
     };
   }
 

@@ -6,12 +6,7 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import { type Json, type JsonObject, parseJson } from '../../../../shared/domain/json.ts';
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
-import {
-  type ForecastText,
-  forecast,
-  shownForecast,
-  writeText,
-} from '../../../../shared/domain/texts/texts.ts';
+import { type ForecastText, forecast, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
 
 /** Devices that a push reaches through one connector. */
 export interface ConnectorShare {
@@ -97,7 +92,7 @@ export function describeShare(
       ? {}
       : {
           problem: problems.map((one) => writeText('forecasts', one, 'en')).join('; '),
-          problems: problems.map(shownForecast),
+          problems: problems.map(shownText),
         }),
   };
 }

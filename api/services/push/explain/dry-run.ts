@@ -15,13 +15,7 @@ import {
   pushBodyBytesBelow,
 } from '../../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
-import {
-  type Detail,
-  detail,
-  shownDetail,
-  shownForecast,
-  writeText,
-} from '../../../../shared/domain/texts/texts.ts';
+import { detail, shownDetail, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
@@ -90,11 +84,10 @@ export class DryRunService {
     await this.#reads.note({ action: 'push.explain', appId, target: appId, members: asker.personal });
     const report = { ...measured, digest: this.#seal.of({ appId, body: draft.body }, measured.devices) };
     if (warnings.length === 0) return report;
-    const shown = warnings.map(shownWarning);
     return {
       ...report,
-      warnings: shown.map(({ text }) => text),
-      texts: { ...report.texts, warnings: shown },
+      warnings: warnings.map((one) => writeText('details', one, 'en')),
+      texts: { ...report.texts, warnings: warnings.map(shownDetail) },
     };
   }
 
@@ -148,12 +141,6 @@ export function parseDraft(
   return request;
 }
 
-/** Returns a warning about a member as replies show it. */
-const shownWarning = (warning: Detail) => ({
-  ...shownDetail(warning),
-  text: writeText('details', warning, 'en'),
-});
-
 /** Values that a dry run is made of. */
 export type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
 
@@ -166,7 +153,7 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
     ...audience,
     plan,
     ...(warning === undefined ? {} : { warning: writeText('forecasts', warning, 'en') }),
-    texts: { ...texts, warning: warning === undefined ? null : shownForecast(warning) },
+    texts: { ...texts, warning: warning === undefined ? null : shownText(warning) },
     forecast,
   };
 }
@@ -205,7 +192,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     estimatedSeconds,
     ...ruled.members,
     pace: writeText('forecasts', pace, 'en'),
-    texts: { limits: limits.map(shownForecast), pace: shownForecast(pace) },
+    texts: { limits: limits.map(shownText), pace: shownText(pace) },
     forecast,
   };
 }

@@ -20,7 +20,7 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
-import { detail, shownParams, type TraceText, writeText } from '../../../../shared/domain/texts/texts.ts';
+import { detail, shownText, writeTrace } from '../../../../shared/domain/texts/texts.ts';
 import { type Clause, Params, targetClauses } from '../../../../shared/query/targets/targets.ts';
 import type { Rule, RuleExplanation } from '../../../../shared/rules/rule.ts';
 import { rulesOf } from '../../../../shared/rules/rules.ts';
@@ -169,7 +169,6 @@ function traceReply(
   const isPlanned = batch !== undefined || lastFailure !== undefined;
   const at = failure?.createdAt ?? (outcome === null ? null : (batch?.settledAt ?? null));
   const sentences = [...traceTexts(trace), ...explained.flatMap(({ texts }) => texts)];
-  const texts = sentences.map(shownText);
   return {
     installation,
     isMatched: isPlanned || clause === undefined,
@@ -195,17 +194,10 @@ function traceReply(
         }
       : null,
     at: at?.toISOString() ?? null,
-    sentence: texts.map(({ en }) => en).join(' '),
-    texts,
+    sentence: writeTrace(sentences, 'en'),
+    texts: sentences.map(shownText),
   };
 }
-
-const shownText = (text: TraceText) => ({
-  code: text.code,
-  params: shownParams(text.params),
-  en: writeText('trace', text, 'en'),
-  zh: writeText('trace', text, 'zh'),
-});
 
 /** Returns the route that was taken, or the one that would be taken now. */
 function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {

@@ -1,6 +1,8 @@
 import { connectorIds } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { pushStates } from '../../../../shared/domain/pushes/record.ts';
+import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
+import { writeTrace } from '../../../../shared/domain/texts/texts.ts';
 import {
   app,
   argument,
@@ -60,7 +62,7 @@ export const pushReports = [
         "the device: its installation's objectId, installationId or device token",
       ),
     },
-    show: ({ sentence, texts }) => (language() === 'en' ? sentence : texts.map(({ zh }) => zh).join('')),
+    show: ({ texts }) => writeTrace(texts, language()),
   }),
   command('failures', 'count the failures of a push by cause, with remedies, or list them', {
     example: 'failures Xk3vD9wq0TgTz1aB --list --connector apns',
@@ -146,7 +148,7 @@ async function showFailures(values: Values<typeof failureOptions>): Promise<Repo
   const reply = await service.call('summarizePushFailures', { path });
   const lines = reply.results.map(
     ({ n, connector, outcome, reason, meaning, remedy }) =>
-      `${n} × ${gatewayName(connector)}, ${outcome}: ${reasonIn(reason, meaning)}\n    ${remedy[language()]}`,
+      `${n} × ${gatewayName(connector)}, ${outcome}: ${reasonIn(reason, meaning)}\n    ${textIn(language(), 'remedies', remedy.code)}`,
   );
   return { document: reply, text: lines.length > 0 ? lines.join('\n') : say('Every device was reached.') };
 }

@@ -1,5 +1,5 @@
 import type { Reply } from '../../../client/client.ts';
-import { gatewayName, say, section, sentenceIn, words } from '../../language.ts';
+import { gatewayName, say, section, sentenceIn, warningIn, words } from '../../language.ts';
 import type { Report } from '../../report.ts';
 import { table } from '../../table.ts';
 import { describeLanguage, describeVariable } from './result.ts';
@@ -33,7 +33,7 @@ export function describeExplanation(reply: Explanation): Report {
     ),
     ...section('Languages:', languages.map(describeLanguage)),
     ...section('Variables:', variables.map(describeVariable)),
-    ...section('Warnings:', (texts.warnings ?? []).map(sentenceIn)),
+    ...section('Warnings:', (texts.warnings ?? []).map(warningIn)),
     ...section('Problems:', problems),
     ...section('Limits:', texts.limits.map(sentenceIn)),
     '',

@@ -1,3 +1,4 @@
+import { writeStep } from '../../../../shared/domain/texts/texts.ts';
 import type { Reply } from '../../../client/client.ts';
 import { app, argument, choice, flag, required, rest, text } from '../../arguments.ts';
 import { command } from '../../command.ts';
@@ -83,6 +84,6 @@ function describe({ devices, users, days, steps }: Reply<'getMoveIn'>): string {
     ...(days.length === 0 ? [] : ['', table(words('called last (UTC)', 'moved', 'new'), rows)]),
     '',
     say('Steps ([x] done, [ ] to do, [?] to be checked by you):'),
-    ...steps.map((step) => `[${marks[step.state]}] ${step[language()]}`),
+    ...steps.map((step) => `[${marks[step.state]}] ${writeStep(step, language())}`),
   ].join('\n');
 }

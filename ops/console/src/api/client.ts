@@ -1,4 +1,5 @@
 import { parseExactly } from '../../../../shared/domain/exact-numbers.ts';
+import { isShownText, type ShownText } from '../../../../shared/domain/reasons.ts';
 import {
   type AdminRequest,
   adminBase,
@@ -16,8 +17,8 @@ export class ApiError extends Error {
   readonly requestId: string | null;
   /** Name of the refusal in the table of errors; null if the server gave none. */
   readonly kind: string | null;
-  /** Its text in Chinese where that is not the text of its kind; null if the server gave none. */
-  readonly detail: string | null;
+  /** Code and values of a text that is not the text of its kind; null if the server gave none. */
+  readonly detail: ShownText | null;
   /** Whole JSON of the refusal; some name more than code and text. */
   readonly reply: unknown;
 
@@ -37,7 +38,7 @@ interface RefusalDetails {
   code: number;
   requestId: string | null;
   kind?: string | null;
-  detail?: string | null;
+  detail?: ShownText | null;
   reply?: unknown;
 }
 
@@ -118,9 +119,8 @@ function refusalOf({ status, headers }: Response, reply: unknown): ApiError {
   return new ApiError(error, { status, code, requestId, kind, detail, reply });
 }
 
-/** Returns the Chinese text of a refusal that is not that of its kind. */
-function detailIn(header: string | null): string | null {
+function detailIn(header: string | null): ShownText | null {
   if (header === null) return null;
   const detail: unknown = JSON.parse(decodeURIComponent(header));
-  return typeof detail === 'object' && detail !== null && 'zh' in detail ? String(detail.zh) : null;
+  return isShownText(detail) ? detail : null;
 }

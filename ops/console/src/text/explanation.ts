@@ -1,26 +1,40 @@
 import { useTranslation } from 'react-i18next';
-import type { DeviceExplanation, PushForecast } from '../../../client/operations.ts';
+import { type Language, textIn } from '../../../../shared/domain/texts/catalogue.ts';
+import { writeShown } from '../../../../shared/domain/texts/texts.ts';
+import type { DeviceExplanation, FailureGroup, PushForecast } from '../../../client/operations.ts';
 import { withBrands } from './connectors.ts';
 import { formatTime } from './format.ts';
 import { withTimes } from './sentences.ts';
+
+/** Returns the language of the page. */
+export const useLanguage = (): Language => (useTranslation().i18n.language === 'zh' ? 'zh' : 'en');
 
 /**
  * Returns what became of a device, as sentences in the language of the page, with times in the zone
  * of the reader.
  */
 export function useSentence({ sentence, texts }: Pick<DeviceExplanation, 'sentence' | 'texts'>): string {
-  const { i18n } = useTranslation();
+  const language = useLanguage();
   if (texts.length === 0) return sentence;
-  return i18n.language === 'zh'
-    ? texts.map(({ zh, params }) => withOwnTimes(zh, params)).join('')
-    : texts.map(({ en, params }) => withOwnTimes(en, params)).join(' ');
+  return texts
+    .map((text) => withTimes(writeShown('trace', text, language), text.params, formatTime))
+    .join(language === 'zh' ? '' : ' ');
 }
 
-/** Returns a function that gives the text of a sentence of a dry run in the language of the page. */
-export function useForecastText(): (sentence: PushForecast['texts']['pace']) => string {
-  const { i18n } = useTranslation();
-  return ({ text, zh, params }) => withBrands(withOwnTimes(i18n.language === 'zh' ? zh : text, params));
+type ForecastText = PushForecast['texts']['pace'];
+
+/**
+ * Returns a function that writes a sentence of a dry run in the language of the page: a limit, or a
+ * warning about a member (`details`).
+ */
+export function useForecastText(section: 'forecasts' | 'details' = 'forecasts') {
+  const language = useLanguage();
+  return (text: ForecastText): string =>
+    withBrands(withTimes(writeShown(section, text, language), text.params, formatTime));
 }
 
-const withOwnTimes = (sentence: string, params: Record<string, unknown>): string =>
-  withTimes(sentence, params, formatTime);
+/** Returns a function that writes what can be done about a cause, in the language of the page. */
+export function useRemedyText() {
+  const language = useLanguage();
+  return ({ code }: FailureGroup['remedy']): string => textIn(language, 'remedies', code);
+}

@@ -1,5 +1,6 @@
 import { useTranslation } from 'react-i18next';
-import { errors } from '../../../../shared/domain/texts/zh.json';
+import { isCode, textIn } from '../../../../shared/domain/texts/catalogue.ts';
+import { writeShown } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiError } from '../api/client.ts';
 
 interface RefusalText {
@@ -8,15 +9,17 @@ interface RefusalText {
   original?: string;
 }
 
-const chineseTexts: Readonly<Record<string, string>> = errors;
-
 /** Returns what a refusal says in the language of the page; undefined is a failure of the page itself. */
 export function useRefusalText(refusal: ApiError | undefined): RefusalText {
   const { t, i18n } = useTranslation();
   if (!refusal) return { text: t('state.broken') };
   if (refusal.status === 0) return { text: t('state.unreachable') };
   const original = refusal.message || t('state.broken');
-  if (i18n.language !== 'zh' || refusal.kind === null) return { text: original };
-  const text = refusal.detail ?? chineseTexts[refusal.kind];
+  const text = i18n.language === 'zh' ? chineseOf(refusal) : undefined;
   return text === undefined ? { text: original } : { text, original };
+}
+
+function chineseOf({ kind, detail }: ApiError): string | undefined {
+  if (detail && isCode('details', detail.code)) return writeShown('details', detail, 'zh');
+  return kind !== null && isCode('errors', kind) ? textIn('zh', 'errors', kind) : undefined;
 }

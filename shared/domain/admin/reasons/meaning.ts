@@ -1,14 +1,21 @@
 import { chineseBrandOf, displayName, isConnectorId } from '../../labels.ts';
-import { hintText, type ReasonCode, readHint, readReason, reasonText } from '../../reasons.ts';
+import {
+  hintText,
+  type ReasonCode,
+  readHint,
+  readReason,
+  reasonText,
+  type ShownValues,
+  shownValues,
+  storedReason,
+} from '../../reasons.ts';
 import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
 
-/** Meaning of a reason in both languages of the console. */
+/** What a reason means, as replies show it. */
 export type Meaning = {
   code: ReasonCode;
-  /** Values in the reason. */
-  params: Record<string, string>;
-  en: string;
-  zh: string;
+  /** Values in the reason. A reason or a hint among them is an object. */
+  params: ShownValues;
 };
 
 /**
@@ -17,20 +24,26 @@ export type Meaning = {
  * code `other`.
  */
 export function meaningOf(reason: string): Meaning {
-  const { code: known, params } = readReason(reason);
-  const code = isCode('reasons', known) ? known : 'other';
-  const hint = params.hint === undefined ? undefined : readHint(params.hint);
-  return {
-    code,
-    params: {
-      ...params,
-      ...(params.why === undefined ? {} : { why: reasonText(params.why) }),
-      ...(hint === undefined ? {} : { hint: hintText(hint) }),
-    },
-    en: fill(code, params, 'en'),
-    zh: hint === undefined ? fill(code, params, 'zh') : hintText(hint, 'zh'),
-  };
+  const { code, params } = readReason(reason);
+  return { code: isCode('reasons', code) ? code : 'other', params: shownValues(params) };
 }
+
+/**
+ * Writes a meaning of a reply in a language. In Chinese a hint for the operator stands for it. A
+ * code that this version does not know is written as `other`.
+ */
+export function writeMeaning({ code, params }: MeaningOfReply, language: Language): string {
+  const hint = params.hint === undefined ? undefined : readHint(storedReason(params.hint));
+  if (hint !== undefined && language === 'zh') return hintText(hint, 'zh');
+  return textIn(language, 'reasons', isCode('reasons', code) ? code : 'other', (name) => {
+    if (name === 'why') return writeMeaning(meaningOf(storedReason(params.why)), language);
+    const value = String(params[name] ?? '');
+    return name === 'connector' ? brandIn(value, language) : value;
+  });
+}
+
+/** As `Meaning`, of a service that may have another version. */
+type MeaningOfReply = { code: string; params: Readonly<Record<string, unknown>> };
 
 /** Returns the meaning of a reason, or null without one. */
 export const meaningOrNull = (reason: string | null): Meaning | null =>
@@ -49,17 +62,10 @@ export const shownRoute = <R extends { connector: string; problem?: string }>(
  * brackets. A text that is no reason of the catalogue stays as it is.
  */
 export function reasonInChinese(reason: string): string {
-  const { code, zh } = meaningOf(reason);
+  const meaning = meaningOf(reason);
   const text = reasonText(reason);
-  return code === 'other' ? text : `${zh}（${text}）`;
+  return meaning.code === 'other' ? text : `${writeMeaning(meaning, 'zh')}（${text}）`;
 }
-
-const fill = (code: ReasonCode, params: Record<string, string>, language: Language): string =>
-  textIn(language, 'reasons', code, (name) => {
-    const value = params[name] ?? '';
-    if (name === 'why') return meaningOf(value)[language];
-    return name === 'connector' ? brandIn(value, language) : value;
-  });
 
 const brandIn = (connector: string, language: Language): string =>
   language === 'zh' && isConnectorId(connector) ? chineseBrandOf(connector) : displayName(connector);

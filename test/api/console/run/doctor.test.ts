@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { checkProcesses } from '../../../../api/services/operator/doctor/processes.ts';
 import { checkUpkeep } from '../../../../api/services/operator/doctor/upkeep.ts';
 import { ProcessRegister, type ProcessReport } from '../../../../shared/db/tables/processes.ts';
+import { subjectIn, writeFinding } from '../../../../shared/domain/texts/texts.ts';
 import { silentLog } from '../../../support/api.ts';
 import { useTestService } from '../../../support/service.ts';
 import { callerOf } from '../callers.ts';
@@ -60,8 +61,14 @@ test('a table without autovacuum and one full of dead rows are named', async () 
   const operator = await callerOf(service.api, 'operator');
   const { body } = await operator('GET', '/doctor');
   const shown = body.results.find(({ code }: { code: string }) => code === 'autovacuumOffFor');
-  expect(shown).toMatchObject({ level: 'warn', zh: { subject: '自动清理' } });
-  expect(shown.sentence).toContain('login_lock');
+  expect(shown).toEqual({
+    level: 'warn',
+    subject: expect.any(String),
+    code: 'autovacuumOffFor',
+    params: expect.any(Object),
+  });
+  expect(subjectIn('zh', shown.subject)).toBe('自动清理');
+  expect(writeFinding(shown, 'en').detail).toContain('login_lock');
 });
 
 test('an old transaction and transaction ids that run out are reported', async () => {

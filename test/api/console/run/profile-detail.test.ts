@@ -111,7 +111,7 @@ describe('the check of a profile', () => {
     const { body } = await operator('POST', path('vendor_d/closed/check'));
     expect(body).toMatchObject({ ok: false, gave: null, reason: 'ECONNREFUSED' });
     expect(body).toMatchObject({ sentence: 'OPPO does not answer: ECONNREFUSED.' });
-    expect(body.remedy.zh).not.toBe('');
+    expect(body.remedy).toEqual({ code: 'unreachable' });
   });
 
   test('ends in time when the gateway never answers; further callers share it, others are limited', async () => {

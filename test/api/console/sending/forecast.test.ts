@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
 import { minuteMs, systemClock } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { ShownText } from '../../../../shared/domain/reasons.ts';
+import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
+import { writeShown } from '../../../../shared/domain/texts/texts.ts';
 import { useTestService } from '../../../support/service.ts';
 import { changeDevices, insertUsage } from '../../../support/tables.ts';
 
@@ -14,19 +17,32 @@ async function explain(app: App, body: object) {
   return reply.body;
 }
 
-test('a dry run has its sentences by code, in English and Chinese', async () => {
+test('a dry run has its sentences by code, from which clients write them in English and Chinese', async () => {
   const app = await service.api.createApp({ dailyRecipientCap: 2 });
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);
   await changeDevices(service.db, app, { topic: 'other' });
   const { limits, pace, texts, connectors } = await explain(app, { data, flow_control: 10 });
-  expect(texts.limits.map(({ text }: { text: string }) => text)).toEqual(limits);
+  const written = (language: Language) =>
+    texts.limits.map((one: ShownText) => writeShown('forecasts', one, language));
+  expect(written('en')).toEqual(limits);
+  expect(written('zh')).toEqual([
+    expect.stringContaining('每日接收上限 2'),
+    expect.stringMatching(/\p{Script=Han}/u),
+  ]);
   expect(texts.limits).toMatchObject([
-    { code: 'dailyCap', params: { cap: 2, left: 2, over: 1 }, zh: expect.stringContaining('每日接收上限 2') },
+    { code: 'dailyCap', params: { cap: 2, left: 2, over: 1 } },
     { code: 'slowFlowControl', params: { asked: 10, used: 1000 } },
   ]);
-  expect(texts).toMatchObject({ pace: { code: 'paceAsked', text: pace }, warning: null });
-  expect(connectors.apns.problems).toMatchObject([{ code: 'unserved', params: { n: 3 } }]);
+  expect(texts).toMatchObject({ pace: { code: 'paceAsked' }, warning: null });
+  expect(writeShown('forecasts', texts.pace, 'en')).toBe(pace);
+  const { problem, problems } = connectors.apns;
+  const why = { text: 'no APNs profile owns the topic', code: 'noApnsProfileOfTopic', params: {} };
+  expect(problems).toEqual([{ code: 'unserved', params: { n: 3, why } }]);
+  expect(writeShown('forecasts', problems[0], 'en')).toBe(problem);
+  expect(writeShown('forecasts', problems[0], 'zh')).toContain(
+    '没有拥有该 topic 的 APNs 推送配置（no APNs profile owns the topic）',
+  );
 });
 
 test('the forecast adds the use of the day, scheduled pushes and the draft', async () => {

@@ -82,7 +82,7 @@ test('rows of this version and of the one before have one cause, which its text 
   const cause = {
     reason: text,
     n: 2,
-    meaning: { code: 'retriesExhausted', params: { why: '503 http_503' } },
+    meaning: { code: 'retriesExhausted', params: { why: { text: '503 http_503', code: 'httpFailure' } } },
   };
   const summary = await sender('GET', `${push}/failures/summary`);
   expect(summary.body.results).toMatchObject([cause, { reason: 'InternalServerError', n: 1 }]);

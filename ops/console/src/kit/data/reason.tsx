@@ -1,6 +1,8 @@
-import { useTranslation } from 'react-i18next';
+import { writeMeaning } from '../../../../../shared/domain/admin/reasons/meaning.ts';
+import type { Language } from '../../../../../shared/domain/texts/catalogue.ts';
 import type { Meaning } from '../../../../client/operations.ts';
 import { withBrands } from '../../text/connectors.ts';
+import { useLanguage } from '../../text/explanation.ts';
 import styles from './reason.module.css';
 
 interface ReasonProps {
@@ -15,11 +17,11 @@ interface ReasonProps {
  * copy. An English reason that is a sentence already needs no meaning on an English page.
  */
 export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
-  const { i18n } = useTranslation();
+  const language = useLanguage();
   const original = status ? `${status} ${reason}` : reason;
   return (
     <span className={styles.reason}>
-      {textOf(reason, meaning, i18n.language)}
+      {textOf(reason, meaning, language)}
       <code lang="en" translate="no">
         {original}
       </code>
@@ -27,10 +29,9 @@ export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
   );
 }
 
-function textOf(reason: string, meaning: Meaning | null | undefined, language: string): string | undefined {
+function textOf(reason: string, meaning: Meaning | null | undefined, language: Language): string | undefined {
   if (!meaning || meaning.code === 'other') return undefined;
-  if (language === 'zh') return `${meaning.zh} `;
-  if (!reason.includes(' ')) return `${meaning.en} `;
+  if (language === 'zh' || !reason.includes(' ')) return `${writeMeaning(meaning, language)} `;
   // The reason itself stays to be searched for; a person reads brands.
   const readable = withBrands(reason);
   return readable === reason ? undefined : `${readable} `;

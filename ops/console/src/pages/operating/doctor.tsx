@@ -1,4 +1,6 @@
 import { useTranslation } from 'react-i18next';
+import type { Language } from '../../../../../shared/domain/texts/catalogue.ts';
+import { subjectIn, writeFinding } from '../../../../../shared/domain/texts/texts.ts';
 import type { DoctorFinding } from '../../../../client/operations.ts';
 import { useDoctor } from '../../api/operating.ts';
 import { Button } from '../../kit/controls/button.tsx';
@@ -7,6 +9,7 @@ import { Marked } from '../../kit/data/marked.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
+import { useLanguage } from '../../text/explanation.ts';
 import styles from './operating.module.css';
 
 const tones: Record<DoctorFinding['level'], Tone> = { ok: 'good', warn: 'warn', fail: 'bad' };
@@ -46,32 +49,35 @@ export function Doctor() {
           label={t('doctor.title')}
           columns={columns}
           rows={[...data.results].sort((a, b) => order.indexOf(a.level) - order.indexOf(b.level))}
-          keyOf={({ subject, sentence }) => `${subject} ${sentence}`}
+          keyOf={({ subject, code, params }) => JSON.stringify([subject, code, params])}
         />
       )}
     </Panel>
   );
 }
 
-function Subject({ finding: { subject, zh } }: { finding: DoctorFinding }) {
-  const { i18n } = useTranslation();
-  if (i18n.language === 'zh' && zh) return zh.subject;
-  return <span lang="en">{subject}</span>;
+function Subject({ finding: { subject } }: { finding: DoctorFinding }) {
+  const language = useLanguage();
+  return language === 'zh' ? subjectIn('zh', subject) : <span lang="en">{subject}</span>;
 }
 
 /** What was found and what to do, on a Chinese page with the English text below. */
-function Sentence({ finding: { sentence, remedy, zh } }: { finding: DoctorFinding }) {
-  const { i18n } = useTranslation();
+function Sentence({ finding }: { finding: DoctorFinding }) {
+  const language = useLanguage();
+  const textIn = (one: Language) => {
+    const { detail, advice } = writeFinding(finding, one);
+    return `${detail} ${advice}`;
+  };
   const original = (
     <span lang="en">
-      <Marked text={`${sentence} ${remedy}`} />
+      <Marked text={textIn('en')} />
     </span>
   );
-  if (i18n.language !== 'zh' || !zh) return original;
+  if (language !== 'zh') return original;
   return (
     <>
       <span className={styles.finding}>
-        <Marked text={`${zh.sentence} ${zh.remedy}`} />
+        <Marked text={textIn('zh')} />
       </span>
       <small className={styles.original}>{original}</small>
     </>

@@ -11,6 +11,7 @@ import { Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { FailureFilters } from '../../search.ts';
 import { connectorName } from '../../text/connectors.ts';
+import { useRemedyText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
 import { FailuresExport } from './failures-export.tsx';
 import styles from './push.module.css';
@@ -64,12 +65,12 @@ export function Failures(push: FailuresProps) {
 }
 
 function Causes({ push }: { push: FailuresProps }) {
-  const { t, i18n } = useTranslation();
+  const { t } = useTranslation();
+  const remedyText = useRemedyText();
   const { data, error, isPending, refetch } = useFailureGroups(push);
   if (isPending) return <Loading />;
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.results.length === 0) return <Empty title={t('failures.none')} />;
-  const language = i18n.language === 'zh' ? 'zh' : 'en';
   const columns: Column<FailureGroup>[] = [
     { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
     { key: 'outcome', title: t('failures.outcome'), cell: ({ outcome }) => t(`outcome.${outcome}`) },
@@ -85,7 +86,7 @@ function Causes({ push }: { push: FailuresProps }) {
       isWide: true,
       cell: ({ remedy }) => (
         <span className={styles.remedy}>
-          <Marked text={remedy[language]} />
+          <Marked text={remedyText(remedy)} />
         </span>
       ),
     },

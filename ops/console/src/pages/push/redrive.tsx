@@ -136,8 +136,8 @@ function Forecast({
               })}
             </li>
           ))}
-        {texts.limits.map((limit) => (
-          <li key={limit.text}>{textOf(limit)}</li>
+        {texts.limits.map(textOf).map((limit) => (
+          <li key={limit}>{limit}</li>
         ))}
       </ul>
     </div>

@@ -12,7 +12,7 @@ import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
 import { connectorOf } from '../../search.ts';
 import { connectorName } from '../../text/connectors.ts';
-import { useSentence } from '../../text/explanation.ts';
+import { useRemedyText, useSentence } from '../../text/explanation.ts';
 import { FindDevice } from '../push/audience.tsx';
 import styles from './why.module.css';
 
@@ -82,13 +82,13 @@ function Story({ appId, pushId, explanation }: StoryProps) {
  * cause.
  */
 function Remedy({ appId, pushId, explanation }: StoryProps) {
-  const { t, i18n } = useTranslation();
+  const { t } = useTranslation();
+  const remedyText = useRemedyText();
   const { remedy, outcome, reason, route: way } = explanation;
   if (!remedy || outcome === null || reason === null) return null;
   return (
     <p className={styles.remedy}>
-      <strong>{t('failures.remedy')}:</strong>{' '}
-      <Marked text={i18n.language === 'zh' ? remedy.zh : remedy.en} />{' '}
+      <strong>{t('failures.remedy')}:</strong> <Marked text={remedyText(remedy)} />{' '}
       <Link
         to="/apps/$appId/pushes/$pushId"
         params={{ appId, pushId }}

@@ -65,9 +65,9 @@ function Shares({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
           <dt>{connectorName(id)}</dt>
           <dd>{formatCount(devices)}</dd>
           {!isBlank &&
-            problems.map((problem) => (
-              <dd key={problem.text} className={styles.problem}>
-                {textOf(problem)}
+            problems.map(textOf).map((problem) => (
+              <dd key={problem} className={styles.problem}>
+                {problem}
               </dd>
             ))}
         </div>
@@ -137,18 +137,19 @@ export const isRefused = ({ texts }: PushForecast): boolean =>
 function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolean }) {
   const { t } = useTranslation();
   const textOf = useForecastText();
+  const warningOf = useForecastText('details');
   const { texts, estimatedSeconds } = forecast;
   const limits = [...(isBlank ? [] : texts.limits), ...(texts.warning === null ? [] : [texts.warning])];
   return (
     <>
       {limits.map((limit) => (
-        <p key={limit.text} className={refusals.has(limit.code) ? styles.refusal : styles.warning}>
+        <p key={textOf(limit)} className={refusals.has(limit.code) ? styles.refusal : styles.warning}>
           {textOf(limit)}
         </p>
       ))}
-      {texts.warnings?.map((warning) => (
-        <p key={warning.text} className={styles.warning}>
-          {t('compose.noEffect')} {textOf(warning)}
+      {texts.warnings?.map(warningOf).map((warning) => (
+        <p key={warning} className={styles.warning}>
+          {t('compose.noEffect')} {warning}
         </p>
       ))}
       {estimatedSeconds !== null && (

@@ -119,8 +119,8 @@ function OfConnector({ appId, id, share, theme, body }: OfConnectorProps) {
   if (message === undefined || look === undefined)
     return (
       <Empty title={t('preview.unsendable')}>
-        {share.problems?.map((problem) => (
-          <p key={problem.text}>{textOf(problem)}</p>
+        {share.problems?.map(textOf).map((problem) => (
+          <p key={problem}>{problem}</p>
         ))}
       </Empty>
     );

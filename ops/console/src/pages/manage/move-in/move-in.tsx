@@ -1,5 +1,6 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
+import { writeStep } from '../../../../../../shared/domain/texts/texts.ts';
 import { requestOf } from '../../../../../client/client.ts';
 import type { MoveInState } from '../../../../../client/operations.ts';
 import { useMoveIn } from '../../../api/apps.ts';
@@ -8,6 +9,7 @@ import { Badge, type Tone } from '../../../kit/data/badge.tsx';
 import { Time } from '../../../kit/data/time.tsx';
 import { Facts, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { useLanguage } from '../../../text/explanation.ts';
 import { formatCount } from '../../../text/format.ts';
 import { Days, Gateways, ImportedClasses } from './figures.tsx';
 import styles from './move-in.module.css';
@@ -99,10 +101,12 @@ const pages = {
 const pageOf = (id: string) => Object.entries(pages).find(([name]) => name === id)?.[1];
 
 function Steps({ appId, steps }: { appId: string; steps: MoveInState['steps'] }) {
-  const { t, i18n } = useTranslation();
+  const { t } = useTranslation();
+  const language = useLanguage();
   return (
     <ol className={styles.steps}>
-      {steps.map(({ id, state, en, zh }) => {
+      {steps.map((step) => {
+        const { id, state } = step;
         const to = pageOf(id);
         return (
           <li key={id} className={styles.step}>
@@ -110,7 +114,7 @@ function Steps({ appId, steps }: { appId: string; steps: MoveInState['steps'] })
               <Badge tone={tones[state]}>{t(`moveIn.${state}`)}</Badge>
             </span>
             <span>
-              {i18n.language === 'zh' ? zh : en}{' '}
+              {writeStep(step, language)}{' '}
               {to !== undefined && (
                 <Link to={to} params={{ appId }}>
                   {t(`moveIn.open.${id}`)}

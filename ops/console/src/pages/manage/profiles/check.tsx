@@ -7,6 +7,7 @@ import { Marked } from '../../../kit/data/marked.tsx';
 import { Reason } from '../../../kit/data/reason.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
+import { useRemedyText } from '../../../text/explanation.ts';
 import { formatDuration } from '../../../text/format.ts';
 import styles from './profiles.module.css';
 
@@ -39,8 +40,8 @@ export function Check({ id }: { id: ProfileId }) {
 }
 
 function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { answer: ProfileCheck }) {
-  const { t, i18n } = useTranslation();
-  const isChinese = i18n.language === 'zh';
+  const { t } = useTranslation();
+  const remedyText = useRemedyText();
   return (
     <>
       <p>
@@ -50,7 +51,7 @@ function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { a
       </p>
       {remedy && (
         <p>
-          <Marked text={isChinese ? remedy.zh : remedy.en} />
+          <Marked text={remedyText(remedy)} />
         </p>
       )}
     </>
