@@ -2,6 +2,8 @@ import { text } from 'node:stream/consumers';
 import type { Page } from 'playwright-core';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
+import { textIn } from '../../../shared/domain/texts/catalogue.ts';
+import { writeShown } from '../../../shared/domain/texts/texts.ts';
 import { testConfig } from '../../support/api.ts';
 import { useTestService } from '../../support/service.ts';
 import { readDevices } from '../../support/tables.ts';
@@ -150,7 +152,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const path = `/console/api/apps/${other.appId}/notifications/${objectId}/failures/summary`;
     const [cause] = (await service.api.request('GET', path, { admin: true })).body.results;
     expect(cause).toMatchObject({ reason: 'Unregistered', n: 1 });
-    await shows(page, cause.remedy.en);
+    await shows(page, textIn('en', 'remedies', cause.remedy.code));
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Export as CSV' }).click(),
@@ -199,7 +201,7 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     expect(await said.textContent()).toMatch(/at [^T]*\d\d:\d\d:\d\d\.$/);
     expect(after).toBe('.');
     await page.getByRole('button', { name: '中文' }).click();
-    await shows(page, body.texts[0].zh.split(body.at)[0]);
+    await shows(page, writeShown('trace', body.texts[0], 'zh').split(body.at)[0] ?? '');
   });
 
   test('pauses, resumes and cancels a scheduled push in two clicks', async () => {
