@@ -19,7 +19,7 @@ export interface StartOptions {
   firstPort?: number;
   /** Number of recent requests that each gateway keeps with their bodies. */
   keptRequests?: number;
-  /** `none`: the gateways check nothing (README.md#without-checks). */
+  /** `none`: the gateways check nothing (docs/develop/sandbox.md#without-checks). */
   checks?: 'all' | 'none';
 }
 

@@ -8,7 +8,7 @@ import { createUncheckedServer, type Success } from './unchecked.ts';
 
 export interface SandboxOptions extends ListenOptions {
   /**
-   * `none`: every request succeeds at the lowest cost, and the gateway only counts it (README.md#without-checks). Default
+   * `none`: every request succeeds at the lowest cost, and the gateway only counts it (docs/develop/sandbox.md#without-checks). Default
    * `all`.
    */
   checks?: 'all' | 'none';
