@@ -10,7 +10,7 @@ import { checkSchema, replyText, requireStorableTexts } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
 import type { Reply, Route } from '../route.ts';
 import type { RunInnerCall } from '../services/batch/inner-call.ts';
-import { type Actor, runAsActor } from '../services/operator/audit/actor.ts';
+import { type Actor, runAsActor } from '../services/operator/audit/audit.ts';
 import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
 import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
 import { readBody, readText, readToForward } from './body.ts';

@@ -1,5 +1,21 @@
 import { z } from 'zod';
-import { component } from './component.ts';
+
+/** Schemas by the name under which `/openapi.json` lists them. */
+export const components = new Map<string, z.ZodType>();
+
+/** Names a schema: the document holds it once, under `#/components/schemas/<name>`. Describe a schema before you name it. */
+export function component<S extends z.ZodType>(name: string, schema: S): S {
+  if (components.has(name)) throw new Error(`two schemas are called ${name}`);
+  components.set(name, schema);
+  return schema;
+}
+
+export const captcha = component(
+  'Captcha',
+  z.strictObject({ captcha_token: z.string(), captcha_url: z.url().describe('Address of the image.') }),
+);
+
+export const verifiedCaptcha = component('VerifiedCaptcha', z.strictObject({ validate_token: z.string() }));
 
 /** Parts of replies that several kinds of objects share. */
 

@@ -1,9 +1,136 @@
 import { z } from 'zod';
-import { count, errorReply } from './common.ts';
-import { component } from './component.ts';
-import { installationPart } from './installations.ts';
-import { rolePart } from './roles.ts';
-import { userPart } from './users.ts';
+import { acl, component, count, errorReply, listOf, stored, updated } from './common.ts';
+
+const ofAccount = {
+  username: z.string(),
+  email: z.string().optional(),
+  emailVerified: z.boolean().nullable().describe('Null: a mail was never sent.'),
+  mobilePhoneNumber: z.string().optional().describe('E.164.'),
+  mobilePhoneVerified: z.boolean(),
+  authData: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Third-party accounts by platform; for the user itself and the master key.'),
+  ACL: acl.optional().describe('With `returnACL=true`.'),
+};
+
+/** Members that are present with `keys` only where it names them. */
+export const userPart = component(
+  'UserPart',
+  z
+    .looseObject({ ...ofAccount, ...stored })
+    .partial()
+    .describe('User with members of the app’s own, or those of them that `keys` names.'),
+);
+
+const sessionToken = z.string().describe('Sent as `X-LC-Session`.');
+
+export const signedInUser = component(
+  'SignedInUser',
+  z
+    .looseObject({ ...ofAccount, ...stored, sessionToken })
+    .describe('User with its session token, and members of the app’s own.'),
+);
+
+export const updatedUser = component(
+  'UpdatedUser',
+  z
+    .looseObject(ofAccount)
+    .partial()
+    .extend({ ...updated, sessionToken: sessionToken.optional() })
+    .describe('`sessionToken` is present where a new password ended the session.'),
+);
+
+/** Reply to a new password. */
+export const renewedSession = component('RenewedSession', z.strictObject({ ...updated, sessionToken }));
+
+/** Reply to the verification of a phone number. */
+export const verifiedUser = component('VerifiedUser', z.strictObject(updated));
+
+const relation = (className: '_User' | '_Role') =>
+  z.strictObject({ __type: z.literal('Relation'), className: z.literal(className).optional() });
+
+const ofRole = {
+  name: z.string(),
+  users: relation('_User'),
+  roles: relation('_Role'),
+  ACL: acl.optional().describe('With `returnACL=true`.'),
+};
+
+export const role = component(
+  'Role',
+  z.looseObject({ ...ofRole, ...stored }).describe('Role with members of the app’s own.'),
+);
+
+export const rolePart = component(
+  'RolePart',
+  z
+    .looseObject({ ...ofRole, ...stored })
+    .partial()
+    .describe('Role, or those of its members that `keys` names.'),
+);
+
+/** Reply to a new role without `fetchWhenSave=true`. */
+export const createdRole = component(
+  'CreatedRole',
+  z.strictObject({ objectId: stored.objectId, createdAt: stored.createdAt }),
+);
+
+export const updatedRole = component('UpdatedRole', z.looseObject(ofRole).partial().extend(updated));
+
+/** Members of a relation, whose class the caller does not know (`redirectClassNameForKey`). */
+const members = <C extends string, S extends z.ZodType>(className: C, item: S) =>
+  listOf(item).extend({ className: z.literal(className) });
+
+export const roleList = component(
+  'RoleList',
+  z
+    .union([listOf(rolePart), members('_User', userPart), members('_Role', rolePart)])
+    .describe('Roles; with `redirectClassNameForKey` members of a relation and their class.'),
+);
+
+const ofDevice = {
+  deviceType: z.string(),
+  deviceToken: z.string().optional(),
+  installationId: z.string().optional(),
+  vendor: z.string().optional().describe('As it was stored: a wire name or a neutral one.'),
+  registrationId: z.string().optional(),
+  deviceProfile: z.string().optional(),
+  apnsTopic: z.string().optional().describe('`pgwTopic` where it was stored under that name.'),
+  pgwTopic: z.string().optional(),
+  apnsTeamId: z.string().optional().describe('`pgwTeamId` where it was stored under that name.'),
+  pgwTeamId: z.string().optional(),
+  channels: z.array(z.string()).optional(),
+  valid: z.boolean(),
+  timeZone: z.string().optional(),
+  badge: z.number().optional(),
+};
+
+export const installation = component(
+  'Installation',
+  z
+    .looseObject({ ...ofDevice, ...stored })
+    .describe('Installation of an app on a device, with members of the app’s own.'),
+);
+
+export const installationPart = component(
+  'InstallationPart',
+  z
+    .looseObject({ ...ofDevice, ...stored })
+    .partial()
+    .describe('Installation, or those of its members that `keys` names; an unknown id is an empty object.'),
+);
+
+/** Reply to a registration without `fetchWhenSave=true`. */
+export const savedInstallation = component(
+  'SavedInstallation',
+  z.strictObject({ ...stored, updatedAt: stored.updatedAt.optional() }),
+);
+
+export const updatedInstallation = component(
+  'UpdatedInstallation',
+  z.looseObject(ofDevice).partial().extend(updated),
+);
 
 const found = <C extends string, S extends z.ZodType>(className: C, item: S) =>
   z.strictObject({ className: z.literal(className), results: z.array(item), count: count.optional() });

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { connectorIds, successField } from '../../shared/domain/labels.ts';
 import { outcomes } from '../../shared/domain/outcome.ts';
-import { count, stored, timestamp } from './common.ts';
-import { component } from './component.ts';
+import { component, count, stored, timestamp } from './common.ts';
 
 export const document = z.record(z.string(), z.unknown());
 

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { timestamp } from './common.ts';
-import { component } from './component.ts';
+import { component, timestamp } from './common.ts';
 
 export const serverTime = component(
   'ServerTime',

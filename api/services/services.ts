@@ -9,7 +9,7 @@ import { InstallationService } from './installations/installations.ts';
 import { MessageRedriveService } from './messages/message-redrive.ts';
 import { OutboxService } from './messages/outbox.ts';
 import { AppService } from './operator/apps.ts';
-import { ReadAudit } from './operator/audit/reads.ts';
+import { ReadAudit } from './operator/audit/audit.ts';
 import { BreakerService } from './operator/breakers.ts';
 import { createConsole } from './operator/console.ts';
 import { DeviceEditService } from './operator/devices/device-edits.ts';

@@ -5,8 +5,8 @@ import { type ConnectorId, connectorIds } from '../../shared/domain/labels.ts';
 import { asUnchecked, type Unchecked } from '../client/client.ts';
 import { dictionaryOrFile, wholeNumber } from './input.ts';
 import type { English } from './language.ts';
+import { anyTime, futureTime, pastTime } from './report.ts';
 import type { ServiceClient } from './service.ts';
-import { anyTime, futureTime, pastTime } from './time.ts';
 
 /** Argument or option of a command that gives a value of type `T`, if it is used. */
 export interface Source<T> {

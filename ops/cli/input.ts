@@ -1,8 +1,13 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline';
 import { buffer } from 'node:stream/consumers';
+import type { z } from 'zod';
+import { areDistinct, broughtAppId, broughtKeys } from '../../shared/domain/apps/app.ts';
 import { operatorMessage, Refusal } from '../../shared/domain/errors/errors.ts';
+import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { isJsonObject, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
-import { language, say } from './language.ts';
+import { language, recognised, say } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
 /** Reads a JSON object from the argument itself, or from the file that it names; `-` is standard input. */
@@ -61,4 +66,53 @@ export function wholeNumber(option: string, value: string, min = 0): number {
   if (!Number.isSafeInteger(number) || number < min || value.trim() === '')
     throw new UsageError(say('{option} expects a whole number of at least {min}', { option, min }));
   return number;
+}
+
+/**
+ * Asks for confirmation before a deletion and reads the answer from standard input. Throws `CommandFailure` unless it is
+ * `y` or `yes`; the end of the input counts as no.
+ */
+export async function confirm(question: string): Promise<void> {
+  process.stderr.write(`${question} [y/N] `);
+  const lines = createInterface({ input: process.stdin });
+  const answer = await Promise.race([
+    once(lines, 'line').then(([line]) => String(line)),
+    once(lines, 'close').then(() => ''),
+  ]);
+  lines.close();
+  if (!/^y(es)?$/i.test(answer.trim()))
+    throw new CommandFailure(say('Nothing was deleted: answer y, or give --yes.'));
+}
+
+/** Existing keys of an app; the service generates the missing ones. */
+export type ProvidedKeys = z.infer<typeof broughtKeys>;
+
+/** Checks the existing id of an app. Throws `UsageError`. */
+export function parseAppId(value: string): string {
+  const checked = broughtAppId.safeParse(value);
+  if (!checked.success)
+    throw new UsageError(`--app-id ${recognised(checked.error.issues[0]?.message ?? '')}`);
+  return checked.data;
+}
+
+/**
+ * Reads the keys of an app from a JSON object in a file, or from standard input for `-`: other users of the machine could
+ * see keys on a command line. Throws `CommandFailure` that names members and quotes no value.
+ */
+export async function readProvidedKeys(path: string | undefined): Promise<ProvidedKeys> {
+  if (path === undefined) return {};
+  const from = inputName(path);
+  const read = broughtKeys.safeParse(toDictionary((await readInput(path)).toString(), from), {
+    error: issueText,
+  });
+  if (!read.success) {
+    const [issue] = read.error.issues;
+    const message = [...(issue?.path ?? []), recognised(issue?.message ?? '')].join(' ');
+    throw new CommandFailure(`${from}: ${message}.`);
+  }
+  if (!areDistinct(read.data))
+    throw new CommandFailure(
+      say('{from}: appKey, masterKey and hookKey must differ from each other.', { from }),
+    );
+  return read.data;
 }

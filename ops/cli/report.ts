@@ -1,4 +1,6 @@
+import type { WriteStream } from 'node:tty';
 import type { Command } from 'commander';
+import { say } from './language.ts';
 
 /** Result of a command: a document for programs (`--json`), text for people. */
 export interface Report {
@@ -53,4 +55,99 @@ export function printFailure(error: unknown, isJson: boolean): void {
   if (!isJson) return;
   const code = error instanceof CommandFailure ? error.code : undefined;
   printDocument({ ...(code === undefined ? {} : { code }), error: message });
+}
+
+const unitSeconds = { s: 1, m: 60, h: 3600, d: 86_400 } as const;
+type Unit = keyof typeof unitSeconds;
+
+/** ISO 8601 with a date, a time of day and a zone; seconds are optional. */
+const momentPattern = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
+
+/**
+ * Parses a time: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d). Returns it in ISO 8601.
+ * Throws `UsageError` with the option's name for other text and for a time in the past. `nowMs` is in epoch milliseconds.
+ */
+export function futureTime(option: string, text: string, nowMs: number): string {
+  const timeMs = spanMs(text) === undefined ? momentMs(text) : nowMs + (spanMs(text) ?? 0);
+  if (timeMs === undefined || !Number.isFinite(timeMs))
+    throw new UsageError(
+      say('{option} expects a time such as 2027-01-31T12:00Z, or a span such as +10m', { option }),
+    );
+  if (timeMs <= nowMs) throw new UsageError(say('{option} names a time that is past', { option }));
+  return new Date(timeMs).toISOString();
+}
+
+/** As `futureTime`, for any time; a span is not allowed. */
+export function anyTime(option: string, text: string): string {
+  const timeMs = momentMs(text);
+  if (timeMs === undefined)
+    throw new UsageError(say('{option} expects a time such as 2027-01-31T12:00Z', { option }));
+  return new Date(timeMs).toISOString();
+}
+
+/** As `futureTime`, for a time that is past; a span is not allowed. */
+export function pastTime(option: string, text: string, nowMs: number): string {
+  const time = anyTime(option, text);
+  if (Date.parse(time) > nowMs) throw new UsageError(say('{option} names a time in the future', { option }));
+  return time;
+}
+
+function spanMs(text: string): number | undefined {
+  const [, amount, unit] = /^\+(\d{1,6})([smhd])$/.exec(text) ?? [];
+  return isUnit(unit) ? Number(amount) * unitSeconds[unit] * 1000 : undefined;
+}
+
+const isUnit = (text: string | undefined): text is Unit => text !== undefined && text in unitSeconds;
+
+function momentMs(text: string): number | undefined {
+  const timeMs = momentPattern.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
+  return Number.isNaN(timeMs) ? undefined : timeMs;
+}
+
+const width = 40;
+/** Interval of lines where the output is no terminal. */
+const lineEveryMs = 500;
+const clearToEnd = '\x1b[K';
+
+interface ProgressBarOptions {
+  stream: WriteStream;
+  /** Characters of the done and of the open part. */
+  marks: readonly [done: string, open: string];
+  /** Writes a line around the bar. */
+  line(bar: string, percentage: number): string;
+  /** Whether lines appear where the output is no terminal; a terminal keeps one line. */
+  writesLines?: boolean;
+}
+
+/** A line that shows how much is done, and is written over itself. Ends with `stop`. */
+export class ProgressBar {
+  readonly #options: ProgressBarOptions;
+  #writtenAtMs = Number.NEGATIVE_INFINITY;
+  #line = '';
+
+  constructor(options: ProgressBarOptions) {
+    this.#options = options;
+  }
+
+  /** Shows a state; `done` may be more than `total`. */
+  show(done: number, total: number): void {
+    const { stream, marks, line, writesLines } = this.#options;
+    const share = Math.min(done / Math.max(total, 1), 1);
+    const full = Math.round(share * width);
+    this.#line = line(marks[0].repeat(full) + marks[1].repeat(width - full), Math.floor(share * 100));
+    if (stream.isTTY) stream.write(`\r${this.#line}${clearToEnd}`);
+    else if (writesLines && performance.now() - this.#writtenAtMs >= lineEveryMs) this.#writeLine();
+  }
+
+  /** Leaves the last state on a line of its own. */
+  stop(): void {
+    const { stream, writesLines } = this.#options;
+    if (stream.isTTY) stream.write('\n');
+    else if (writesLines) this.#writeLine();
+  }
+
+  #writeLine(): void {
+    this.#writtenAtMs = performance.now();
+    this.#options.stream.write(`${this.#line}\n`);
+  }
 }

@@ -3,7 +3,7 @@ import type { Input, Operation, Reply, Unchecked } from '../client/client.ts';
 import { operations } from '../client/operations.ts';
 import { app, flag, type Source, type Sources } from './arguments.ts';
 import { command } from './command.ts';
-import { confirm } from './confirm.ts';
+import { confirm } from './input.ts';
 import { type English, say, translated } from './language.ts';
 import type { AddCommand, Report } from './report.ts';
 import { chooseAppId, connect } from './service.ts';

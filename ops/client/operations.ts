@@ -1819,6 +1819,81 @@ export interface Operations {
       countIsLeast?: boolean;
     };
   };
+  /** Streams changes of pushes, the overview, breakers and queues as server-sent events. */
+  streamEvents: {
+    input: {
+      query: {
+        topics: string;
+      };
+    };
+    reply: never;
+  };
+  /** Lists the recipients that a push did not reach, with the reason of each. */
+  listPushFailures: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
+        outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
+        reason?: string;
+      };
+    };
+    reply: {
+      results: PushFailure[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Counts the failures of a push by cause, most frequent first, each with the code of a remedy. */
+  summarizePushFailures: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: {
+      results: FailureGroup[];
+    };
+  };
+  /** Lists the ids that gateways gave to the messages of a push, oldest first, for questions to their support. */
+  listGatewayMessages: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: GatewayMessage[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Returns how many recipients were settled in each step of a push, by connector. */
+  getPushTimeline: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      query?: {
+        step?: number;
+      };
+    };
+    reply: PushTimeline;
+  };
   /** Lists the installations of an app by an id or a condition, newest first; tokens are whole from the role operator on. */
   listAppInstallations: {
     input: {
@@ -1920,81 +1995,6 @@ export interface Operations {
     reply: {
       results: SearchHit[];
     };
-  };
-  /** Streams changes of pushes, the overview, breakers and queues as server-sent events. */
-  streamEvents: {
-    input: {
-      query: {
-        topics: string;
-      };
-    };
-    reply: never;
-  };
-  /** Lists the recipients that a push did not reach, with the reason of each. */
-  listPushFailures: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-        connector?: 'apns' | 'fcm' | 'vendor_a' | 'vendor_b' | 'vendor_c' | 'vendor_d' | 'vendor_e' | 'vendor_f' | 'vendor_g' | 'channel';
-        outcome?: 'sent' | 'invalid_token' | 'failed' | 'expired' | 'capped' | 'dropped';
-        reason?: string;
-      };
-    };
-    reply: {
-      results: PushFailure[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Counts the failures of a push by cause, most frequent first, each with the code of a remedy. */
-  summarizePushFailures: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: {
-      results: FailureGroup[];
-    };
-  };
-  /** Lists the ids that gateways gave to the messages of a push, oldest first, for questions to their support. */
-  listGatewayMessages: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-      };
-    };
-    reply: {
-      results: GatewayMessage[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Returns how many recipients were settled in each step of a push, by connector. */
-  getPushTimeline: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      query?: {
-        step?: number;
-      };
-    };
-    reply: PushTimeline;
   };
   /** Describes the service: version, connectors with their credentials, options and the body of a push. */
   getMeta: {
@@ -2278,6 +2278,34 @@ export interface Operations {
     };
     reply: PushForecast;
   };
+  /** Returns what an app used on a day (UTC) or on several, and what it costs. */
+  getUsage: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        day?: string;
+        from?: string;
+        to?: string;
+      };
+    };
+    reply: UsageReport | {
+      results: UsageReport[];
+    };
+  };
+  /** Returns what an app used of its gateways on a day in China, with a forecast of its scheduled pushes. */
+  getQuotas: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        day?: string;
+      };
+    };
+    reply: Quotas;
+  };
   /** Lists the freezes: apps whose pushes are held, and the whole service. */
   listFreezes: {
     input: {};
@@ -2334,29 +2362,6 @@ export interface Operations {
       };
     };
     reply: DeletedCount;
-  };
-  /** Returns one key of an app (`appKey`, `masterKey`, `hookKey`). */
-  getKey: {
-    input: {
-      path: {
-        appId: string;
-        key: 'appKey' | 'masterKey' | 'hookKey';
-      };
-    };
-    reply: ShownKey;
-  };
-  /** Replaces a key of an app (`appKey`, `masterKey`, `hookKey`); the old one stays valid for some time. */
-  rotateKey: {
-    input: {
-      path: {
-        appId: string;
-        key: 'appKey' | 'masterKey' | 'hookKey';
-      };
-      body?: {
-        graceSeconds?: number;
-      };
-    };
-    reply: RotatedKey;
   };
   /** Lists messages by mail and SMS, newest first; those that no provider could send are included. In pages with `state`, `limit` or `cursor`, and for operators, who get no texts. */
   listOutbox: {
@@ -2540,20 +2545,6 @@ export interface Operations {
     };
     reply: RedrivenReceipts;
   };
-  /** Shows the keys of CARILLON_SECRET by their ids, what is encrypted under each, and the rotation. */
-  getSecretRotation: {
-    input: {
-      query?: {
-        count?: '0' | '1' | 'true' | 'false' | '';
-      };
-    };
-    reply: SecretState;
-  };
-  /** Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET. */
-  rotateSecret: {
-    input: {};
-    reply: SecretState;
-  };
   /** Lists the running api and dispatcher processes; each renews its entry every 5 s. */
   listProcesses: {
     input: {};
@@ -2583,6 +2574,43 @@ export interface Operations {
     reply: {
       results: WaitingJob[];
     };
+  };
+  /** Returns one key of an app (`appKey`, `masterKey`, `hookKey`). */
+  getKey: {
+    input: {
+      path: {
+        appId: string;
+        key: 'appKey' | 'masterKey' | 'hookKey';
+      };
+    };
+    reply: ShownKey;
+  };
+  /** Replaces a key of an app (`appKey`, `masterKey`, `hookKey`); the old one stays valid for some time. */
+  rotateKey: {
+    input: {
+      path: {
+        appId: string;
+        key: 'appKey' | 'masterKey' | 'hookKey';
+      };
+      body?: {
+        graceSeconds?: number;
+      };
+    };
+    reply: RotatedKey;
+  };
+  /** Shows the keys of CARILLON_SECRET by their ids, what is encrypted under each, and the rotation. */
+  getSecretRotation: {
+    input: {
+      query?: {
+        count?: '0' | '1' | 'true' | 'false' | '';
+      };
+    };
+    reply: SecretState;
+  };
+  /** Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET. */
+  rotateSecret: {
+    input: {};
+    reply: SecretState;
   };
   /** Lists the users of an app by an id or a condition, newest first; below operator shortened. */
   listAppUsers: {
@@ -2717,6 +2745,37 @@ export interface Operations {
       };
     };
     reply: Audience;
+  };
+  /** Lists members of the newest 2000 installations with their most frequent values. */
+  suggestFields: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prefix?: string;
+      };
+    };
+    reply: {
+      results: SampledField[];
+    };
+  };
+  /** Lists channels of the newest 2000 installations, the most frequent first. */
+  suggestChannels: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prefix?: string;
+      };
+    };
+    reply: {
+      results: ({
+        value: string | number | boolean;
+        share: number;
+      })[];
+    };
   };
   /** Sends a push; the body is that of `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 where the audience moved by more than 5 %. */
   sendAppPush: {
@@ -3179,37 +3238,6 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Lists members of the newest 2000 installations with their most frequent values. */
-  suggestFields: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        prefix?: string;
-      };
-    };
-    reply: {
-      results: SampledField[];
-    };
-  };
-  /** Lists channels of the newest 2000 installations, the most frequent first. */
-  suggestChannels: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        prefix?: string;
-      };
-    };
-    reply: {
-      results: ({
-        value: string | number | boolean;
-        share: number;
-      })[];
-    };
-  };
   /** Creates or replaces an SMS template. */
   putSmsTemplate: {
     input: {
@@ -3317,34 +3345,6 @@ export interface Operations {
     };
     reply: SmsSignature;
   };
-  /** Returns what an app used on a day (UTC) or on several, and what it costs. */
-  getUsage: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        day?: string;
-        from?: string;
-        to?: string;
-      };
-    };
-    reply: UsageReport | {
-      results: UsageReport[];
-    };
-  };
-  /** Returns what an app used of its gateways on a day in China, with a forecast of its scheduled pushes. */
-  getQuotas: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        day?: string;
-      };
-    };
-    reply: Quotas;
-  };
   /** Returns how far a push is: outcomes by connector, rate and time left. */
   getPushProgress: {
     input: {
@@ -3376,17 +3376,17 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   closeBreaker: ['POST', '/breakers/{id}/close'],
   releaseBreaker: ['POST', '/breakers/{id}/release'],
   listAudit: ['GET', '/audit'],
+  streamEvents: ['GET', '/events'],
+  listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
+  summarizePushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures/summary'],
+  listGatewayMessages: ['GET', '/apps/{appId}/notifications/{id}/messages'],
+  getPushTimeline: ['GET', '/apps/{appId}/notifications/{id}/timeline'],
   listAppInstallations: ['GET', '/apps/{appId}/installations'],
   getAppInstallation: ['GET', '/apps/{appId}/installations/{id}'],
   updateAppInstallation: ['PUT', '/apps/{appId}/installations/{id}'],
   deleteAppInstallation: ['DELETE', '/apps/{appId}/installations/{id}'],
   listInstallationPushes: ['GET', '/apps/{appId}/installations/{id}/pushes'],
   search: ['GET', '/search'],
-  streamEvents: ['GET', '/events'],
-  listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
-  summarizePushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures/summary'],
-  listGatewayMessages: ['GET', '/apps/{appId}/notifications/{id}/messages'],
-  getPushTimeline: ['GET', '/apps/{appId}/notifications/{id}/timeline'],
   getMeta: ['GET', '/meta'],
   getOverview: ['GET', '/overview'],
   getMoveIn: ['GET', '/apps/{appId}/move-in'],
@@ -3410,14 +3410,14 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   pacePush: ['POST', '/apps/{appId}/notifications/{id}/pace'],
   explainDevice: ['GET', '/apps/{appId}/notifications/{objectId}/devices/{installation}'],
   explainPush: ['POST', '/apps/{appId}/push/explain'],
+  getUsage: ['GET', '/apps/{appId}/usage'],
+  getQuotas: ['GET', '/apps/{appId}/quotas'],
   listFreezes: ['GET', '/freezes'],
   freezeService: ['PUT', '/freeze'],
   releaseService: ['DELETE', '/freeze'],
   freezeApp: ['PUT', '/apps/{appId}/freeze'],
   releaseApp: ['DELETE', '/apps/{appId}/freeze'],
   deleteMatchingInstallations: ['POST', '/apps/{appId}/installations/delete'],
-  getKey: ['GET', '/apps/{appId}/keys/{key}'],
-  rotateKey: ['POST', '/apps/{appId}/keys/{key}/rotate'],
   listOutbox: ['GET', '/apps/{appId}/outbox'],
   retryMessage: ['POST', '/apps/{appId}/outbox/{id}/retry'],
   explainMessageRedrive: ['POST', '/apps/{appId}/outbox/redrive/explain'],
@@ -3431,11 +3431,13 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   listFailedReceipts: ['GET', '/apps/{appId}/failed-receipts'],
   explainReceiptRedrive: ['POST', '/apps/{appId}/failed-receipts/redrive/explain'],
   redriveReceipts: ['POST', '/apps/{appId}/failed-receipts/redrive'],
-  getSecretRotation: ['GET', '/secret/rotation'],
-  rotateSecret: ['POST', '/secret/rotation'],
   listProcesses: ['GET', '/processes'],
   runDoctor: ['GET', '/doctor'],
   listJobs: ['GET', '/queues/{queue}/jobs'],
+  getKey: ['GET', '/apps/{appId}/keys/{key}'],
+  rotateKey: ['POST', '/apps/{appId}/keys/{key}/rotate'],
+  getSecretRotation: ['GET', '/secret/rotation'],
+  rotateSecret: ['POST', '/secret/rotation'],
   listAppUsers: ['GET', '/apps/{appId}/users'],
   getAppUser: ['GET', '/apps/{appId}/users/{id}'],
   updateAppUser: ['PUT', '/apps/{appId}/users/{id}'],
@@ -3445,6 +3447,8 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],
   verifyUser: ['POST', '/apps/{appId}/users/{id}/verify'],
   countAudience: ['POST', '/apps/{appId}/audience'],
+  suggestFields: ['GET', '/apps/{appId}/fields'],
+  suggestChannels: ['GET', '/apps/{appId}/channels'],
   sendAppPush: ['POST', '/apps/{appId}/push'],
   listRecurringPushes: ['GET', '/apps/{appId}/recurring-pushes'],
   createRecurringPush: ['POST', '/apps/{appId}/recurring-pushes'],
@@ -3472,8 +3476,6 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   listScheduledAppPushes: ['GET', '/apps/{appId}/scheduled'],
   moveScheduledAppPush: ['PATCH', '/apps/{appId}/scheduled/{id}'],
   cancelScheduledAppPush: ['DELETE', '/apps/{appId}/scheduled/{id}'],
-  suggestFields: ['GET', '/apps/{appId}/fields'],
-  suggestChannels: ['GET', '/apps/{appId}/channels'],
   putSmsTemplate: ['PUT', '/apps/{appId}/sms-templates/{name}'],
   getSmsTemplate: ['GET', '/apps/{appId}/sms-templates/{name}'],
   deleteSmsTemplate: ['DELETE', '/apps/{appId}/sms-templates/{name}'],
@@ -3484,7 +3486,5 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteSmsSignature: ['DELETE', '/apps/{appId}/sms-signatures/{name}'],
   listSmsSignatures: ['GET', '/apps/{appId}/sms-signatures'],
   approveSmsSignature: ['POST', '/apps/{appId}/sms-signatures/{name}/approve'],
-  getUsage: ['GET', '/apps/{appId}/usage'],
-  getQuotas: ['GET', '/apps/{appId}/quotas'],
   getPushProgress: ['GET', '/apps/{appId}/notifications/{id}/progress'],
 };

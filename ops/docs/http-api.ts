@@ -1,5 +1,7 @@
 import type { z } from 'zod';
 import { callerOf } from '../../api/openapi/description.ts';
+import { openApiDocument } from '../../api/openapi/document.ts';
+import { loadExamples } from '../../api/openapi/examples.ts';
 import { jsonReplies, type ReplySchemas, replySchemas } from '../../api/openapi/json-schema.ts';
 import { type Area, areaOf, areas } from '../../api/openapi/operation.ts';
 import type { ReplyBody, Route } from '../../api/route.ts';
@@ -151,3 +153,7 @@ function membersBlock(place: 'query' | 'body', schema: z.ZodType | undefined): s
 /** Options of an app have a page of their own. */
 const nested = ({ properties }: JsonSchema): string | undefined =>
   properties && 'hybridPush' in properties ? 'object: [options](app-options.md)' : undefined;
+
+/** Writes the OpenAPI document with line breaks, so that a change shows as a difference of lines. */
+export const openApiFile = async (): Promise<string> =>
+  `${JSON.stringify(openApiDocument(await loadRoutes(), await loadExamples()), null, 2)}\n`;

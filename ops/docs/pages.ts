@@ -7,9 +7,8 @@ import { commandLinePage } from './command-line.ts';
 import { configurationPage } from './configuration.ts';
 import { credentialsPage } from './credentials.ts';
 import { errorsPage } from './errors.ts';
-import { httpApiPage } from './http-api.ts';
+import { httpApiPage, openApiFile } from './http-api.ts';
 import { metricsPage } from './metrics.ts';
-import { openApiFile } from './openapi.ts';
 
 /** Folder of the documentation. */
 export const docsFolder = new URL('../../docs/', import.meta.url);

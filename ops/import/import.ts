@@ -25,11 +25,9 @@ import { say, sentences } from '../cli/language.ts';
 import { CommandFailure } from '../cli/report.ts';
 import { batchesOf, type Row } from './batches.ts';
 import { type ExportFile, openFile } from './files.ts';
-import { readInstallation } from './installation-record.ts';
+import { readInstallation, readMembership, readRole, readUser } from './records.ts';
 import type { Tally } from './report.ts';
-import { readMembership, readRole } from './role-record.ts';
 import { BatchWriters, type RowImport, writeRows } from './row-import.ts';
-import { readUser } from './user-record.ts';
 
 export interface ImportJob {
   db: Database;

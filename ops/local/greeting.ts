@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { urlAt } from '../../shared/config/config.ts';
 import { gatewayName, say, words } from '../cli/language.ts';
-import { ProgressBar } from '../cli/progress-bar.ts';
+import { ProgressBar } from '../cli/report.ts';
 import { padded, table } from '../cli/table.ts';
 import { sandboxConnectors } from '../sandbox/all/definitions.ts';
 import {

@@ -1,5 +1,5 @@
 import { rm } from 'node:fs/promises';
-import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/keys-file.ts';
+import { type ProvidedKeys, parseAppId, readProvidedKeys } from '../cli/input.ts';
 import { say } from '../cli/language.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { findService, ServiceClient, type ShownApp } from '../cli/service.ts';

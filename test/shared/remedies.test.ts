@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { reasonsByRemedy } from '../../shared/domain/admin/reasons/remedy-codes.ts';
-import { remedyCodes, remedyOf } from '../../shared/domain/admin/remedies.ts';
+import { reasonsByRemedy, remedyCodes, remedyOf } from '../../shared/domain/admin/remedies.ts';
 import { type Outcome, outcomes } from '../../shared/domain/outcome.ts';
 import {
   httpReason,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { operatorRoles } from '../../../shared/domain/admin/operator.ts';
-import { timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, timestamp } from '../common.ts';
 
 const who = {
   name: z.string().describe('Name of the token; `admin` for CARILLON_ADMIN_TOKEN.'),

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, count, timestamp } from '../common.ts';
 import { meaning } from './meaning.ts';
 
 export const appOptions = component(

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { pushStates } from '../../../shared/domain/pushes/record.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
-import { installation } from '../installations.ts';
+import { component, count, timestamp } from '../common.ts';
+import { installation } from '../objects.ts';
 import { deviceExplanation, deviceRoute } from './pushes.ts';
 
 export const deviceDetail = component(

@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { importReport } from '../../../shared/domain/admin/import-report.ts';
 import { rotationStates } from '../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, count, timestamp } from '../common.ts';
 import { pushProfile } from './apps.ts';
 import { meaning, remedy } from './meaning.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { remedyCodes } from '../../../shared/domain/admin/remedies.ts';
-import { component } from '../component.ts';
+import { component } from '../common.ts';
 
 const values =
   'Values in the reason. A reason or a hint among them is an object with its own code and values.';

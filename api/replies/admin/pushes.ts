@@ -2,8 +2,7 @@ import { z } from 'zod';
 import { breakerStates } from '../../../shared/domain/breaker.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, count, timestamp } from '../common.ts';
 import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
 import { meaning, remedy } from './meaning.ts';
 

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { pushStates } from '../../../shared/domain/pushes/record.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, count, timestamp } from '../common.ts';
 import { outcomeTotals, pushRecord } from '../pushes.ts';
 import { meaning } from './meaning.ts';
 import { breaker } from './pushes.ts';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { rotationStates } from '../../../shared/domain/apps/canary.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, count, timestamp } from '../common.ts';
 
 const byColumn = z.record(z.string(), count);
 

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { connectorIds } from '../../../shared/domain/labels.ts';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
+import { component, count, timestamp } from '../common.ts';
 import { acceptedPush } from '../pushes.ts';
 import { codedText } from './pushes.ts';
 import { listedPush } from './records.ts';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { count, timestamp } from '../common.ts';
-import { component } from '../component.ts';
-import { userPart } from '../users.ts';
+import { component, count, timestamp } from '../common.ts';
+import { userPart } from '../objects.ts';
 
 export const userDetail = component(
   'UserDetail',

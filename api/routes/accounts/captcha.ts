@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { captchaText } from '../../replies/admin/apps.ts';
-import { captcha, verifiedCaptcha } from '../../replies/codes.ts';
+import { captcha, verifiedCaptcha } from '../../replies/common.ts';
 import { wholeNumber } from '../../requests/queries.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 

@@ -1,8 +1,8 @@
 import type { z } from 'zod';
 import type { AppCall } from '../../calls/call.ts';
 import { empty } from '../../replies/common.ts';
+import { signedInUser, verifiedUser } from '../../replies/objects.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
-import { signedInUser, verifiedUser } from '../../replies/users.ts';
 import { codeRequest, passwordReset, phoneChange, phoneVerification } from '../../requests/accounts.ts';
 import { phoneLoginBody } from '../../requests/objects.ts';
 import { signUpQuery } from '../../requests/queries.ts';

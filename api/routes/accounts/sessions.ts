@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { AppCall } from '../../calls/call.ts';
+import { renewedSession, signedInUser } from '../../replies/objects.ts';
 import { ofCode, ofLogin } from '../../replies/refusals.ts';
-import { renewedSession, signedInUser } from '../../replies/users.ts';
 import { loginBody, passwordChange } from '../../requests/accounts.ts';
 import { ownUserQuery } from '../../requests/queries.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';

@@ -2,8 +2,8 @@ import type { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { empty, listOf } from '../../replies/common.ts';
+import { signedInUser, updatedUser, userPart } from '../../replies/objects.ts';
 import { ofCondition, ofHooks, ofLogin, ofQuery, ofUser } from '../../replies/refusals.ts';
-import { signedInUser, updatedUser, userPart } from '../../replies/users.ts';
 import { deletionBody, userMembers } from '../../requests/objects.ts';
 import {
   deleteQuery,

@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { masked } from '../../../shared/domain/admin/masked.ts';
-import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
+import { hasRole, masked, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type App, appOptionsPatch, broughtAppId, broughtKeys } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
@@ -10,7 +9,7 @@ import { appSummary, appName as namedApp } from '../../replies/admin/devices.ts'
 import { profileDetail } from '../../replies/admin/gateways.ts';
 import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
-import { pageQuery } from '../../services/operator/lists/page-query.ts';
+import { pageQuery } from '../../services/operator/lists/page.ts';
 
 /** The admin API (protocol/admin-api.md#calls): apps, push profiles. */
 const appPath = '/console/api/apps/:appId';

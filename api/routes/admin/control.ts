@@ -1,10 +1,15 @@
 import { z } from 'zod';
 import type { Operator } from '../../../shared/domain/admin/operator.ts';
-import { flowControl } from '../../../shared/domain/pushes/body.ts';
+import { flowControl, queryBody } from '../../../shared/domain/pushes/body.ts';
+import { usageReport } from '../../replies/admin/apps.ts';
+import { quotas } from '../../replies/admin/gateways.ts';
+import { deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
 import { approvedPush } from '../../replies/admin/records.ts';
-import { count } from '../../replies/common.ts';
+import { count, resultsOf } from '../../replies/common.ts';
 import { pushRecord } from '../../replies/pushes.ts';
-import { json, operatorBody, route, smallBody } from '../../route.ts';
+import { ofPush } from '../../replies/refusals.ts';
+import { parsedByService } from '../../requests/checked.ts';
+import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
@@ -22,6 +27,23 @@ const pushOf = ({ params, operator }: { params: Record<string, string>; operator
   appId: params.appId ?? '',
   publicId: params.id ?? '',
 });
+
+/** Explanations of a push, before and after it is sent (protocol/admin-api.md#calls). */
+const appPath = '/console/api/apps/:appId';
+
+const day = z.iso.date('expected a day as YYYY-MM-DD').optional();
+const usageQuery = z
+  .object({
+    day: day.describe('One day; today when absent.'),
+    from: day.describe('With `to`: days in place of one, at most 400.'),
+    to: day,
+  })
+  .refine(({ from, to }) => (from === undefined) === (to === undefined), {
+    path: ['from'],
+    message: 'from and to belong together',
+  });
+
+/** Usage and fees of an app (protocol/admin-api.md#usage), and the quotas of its gateways (protocol/admin-api.md#quotas). */
 
 export default [
   route({
@@ -105,5 +127,67 @@ export default [
     refusals: ['objectNotFound', 'conflict'],
     handle: async (call, { pushControl }) =>
       json(await pushControl.pace(pushOf(call), call.body.flow_control)),
+  }),
+  route({
+    method: 'GET',
+    path: `${appPath}/notifications/:objectId/devices/:installation`,
+    operation: 'explainDevice',
+    summary: 'Explains why a device did or did not get a push.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    reply: deviceExplanation,
+    refusals: ['notFound', 'objectNotFound'],
+    handle: async ({ params }, { pushTraces }) =>
+      json(await pushTraces.explain(params.appId ?? '', params.objectId ?? '', params.installation ?? '')),
+  }),
+  route({
+    method: 'POST',
+    path: `${appPath}/push/explain`,
+    operation: 'explainPush',
+    summary:
+      'Tells what a push would do, and sends nothing: audience, payloads, limits and time. The body is that of `POST /1.1/push`.',
+    auth: 'admin',
+    role: 'sender',
+    changesNothing: true,
+    limit: operatorBody,
+    body: parsedByService(queryBody),
+    reply: pushForecast,
+    refusals: ['notFound', ...ofPush],
+    handle: async (call, { dryRun }) =>
+      json(await dryRun.explain(call.operator, call.params.appId ?? '', call)),
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/usage',
+    operation: 'getUsage',
+    summary: 'Returns what an app used on a day (UTC) or on several, and what it costs.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query: usageQuery,
+    reply: z.union([usageReport, resultsOf(usageReport)]),
+    refusals: ['notFound'],
+    handle: async ({ params, query }, { usage }) => {
+      const { day: one, from, to } = query;
+      const appId = params.appId ?? '';
+      if (from === undefined || to === undefined) return json(await usage.report(appId, one));
+      return json({ results: await usage.range(appId, { from, to }) });
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/quotas',
+    operation: 'getQuotas',
+    summary:
+      'Returns what an app used of its gateways on a day in China, with a forecast of its scheduled pushes.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query: z.object({ day: day.describe('Day in China; today when absent.') }),
+    reply: quotas,
+    refusals: ['notFound'],
+    handle: async (call, services) =>
+      json(await services.quotas.read(call.params.appId ?? '', call.query.day)),
   }),
 ];

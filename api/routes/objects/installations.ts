@@ -11,7 +11,7 @@ import {
   installationPart,
   savedInstallation,
   updatedInstallation,
-} from '../../replies/installations.ts';
+} from '../../replies/objects.ts';
 import { ofCondition, ofInstallation, ofQuery } from '../../replies/refusals.ts';
 import { installationChanges, registrationBody } from '../../requests/objects.ts';
 import {

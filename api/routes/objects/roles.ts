@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { AppCall } from '../../calls/call.ts';
 import { empty } from '../../replies/common.ts';
+import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/objects.ts';
 import { ofCondition, ofQuery, ofRole } from '../../replies/refusals.ts';
-import { createdRole, role, roleList, rolePart, updatedRole } from '../../replies/roles.ts';
 import { roleBody, roleChanges } from '../../requests/objects.ts';
 import {
   createQuery,

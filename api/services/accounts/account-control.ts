@@ -5,7 +5,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import type { User } from '../../../shared/domain/users/user.ts';
-import { recordChange } from '../operator/audit/actor.ts';
+import { recordChange } from '../operator/audit/audit.ts';
 import type { MailLinks } from '../verification/links.ts';
 import { isObjectId } from './caller.ts';
 import type { Contact } from './contact-verification.ts';

@@ -1,7 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
-import { maskText } from '../../../shared/domain/admin/masked.ts';
+import { maskText } from '../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -18,7 +18,7 @@ import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { userClass } from '../../../shared/query/schema.ts';
 import type { StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
-import { isAudited, recordChange } from '../operator/audit/actor.ts';
+import { isAudited, recordChange } from '../operator/audit/audit.ts';
 import type { PhoneCodes } from '../verification/phone-codes.ts';
 import {
   isObjectId,

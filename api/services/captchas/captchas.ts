@@ -15,7 +15,7 @@ import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { ReadAudit } from '../operator/audit/reads.ts';
+import type { ReadAudit } from '../operator/audit/audit.ts';
 import type { CaptchaShape } from './image.ts';
 
 /** Validated query of requestCaptcha (protocol/codes.md#captchas). */

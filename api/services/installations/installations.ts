@@ -7,7 +7,7 @@ import {
   selectInstallations,
 } from '../../../shared/db/tables/installations.ts';
 import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
-import { shortenTokens } from '../../../shared/domain/admin/shortened.ts';
+import { shortenTokens } from '../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
@@ -27,7 +27,7 @@ import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, requireRead, requireWrite, type UserCaller } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
-import { isAudited, recordChange } from '../operator/audit/actor.ts';
+import { isAudited, recordChange } from '../operator/audit/audit.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
 import { type DeviceSave, InstallationWriter, type SavedInstallation } from './installation-writer.ts';
 import { SaveGroups } from './save-groups.ts';

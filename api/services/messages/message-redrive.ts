@@ -13,7 +13,7 @@ import { reasonText } from '../../../shared/domain/reasons.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
-import { recordChange } from '../operator/audit/actor.ts';
+import { recordChange } from '../operator/audit/audit.ts';
 import { messagePriority } from './outbox.ts';
 
 /** Messages of one call, which is one transaction. */

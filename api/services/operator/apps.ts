@@ -8,9 +8,9 @@ import {
   rotateKey,
   updateApp,
 } from '../../../shared/db/tables/apps.ts';
-import { masked } from '../../../shared/domain/admin/masked.ts';
 import {
   hasRole,
+  masked,
   mayUseApp,
   type Operator,
   type OperatorRole,
@@ -37,8 +37,8 @@ import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
 import { requirePublicAddresses } from './addresses.ts';
-import { recordChange } from './audit/actor.ts';
-import type { ReadAudit } from './audit/reads.ts';
+import type { ReadAudit } from './audit/audit.ts';
+import { recordChange } from './audit/audit.ts';
 
 /** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
 const rememberedMs = 1000;

@@ -13,7 +13,7 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { reasonText } from '../../../shared/domain/reasons.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
-import { recordChange } from './audit/actor.ts';
+import { recordChange } from './audit/audit.ts';
 
 /** Breaker as the admin API shows it. */
 export type ShownBreaker = Omit<BreakerView, 'lastFailure'> & {

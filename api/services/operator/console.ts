@@ -9,10 +9,9 @@ import { OperatorIdentities } from './access/identities.ts';
 import { SecretRotationService } from './access/secret-rotation.ts';
 import { ConsoleSessionService } from './access/sessions.ts';
 import { ConsoleTokenService } from './access/tokens.ts';
+import type { ReadAudit } from './audit/audit.ts';
 import { AuditService } from './audit/audit.ts';
-import type { ReadAudit } from './audit/reads.ts';
-import { DevicePushService } from './devices/device-pushes.ts';
-import { DeviceService } from './devices/devices.ts';
+import { DevicePushService, DeviceService } from './devices/devices.ts';
 import { DoctorService } from './doctor/doctor.ts';
 import { EventService } from './events/events.ts';
 import { ProfileCheckService } from './gateways/profile-check.ts';
@@ -22,20 +21,16 @@ import { QuotaService } from './gateways/quotas.ts';
 import { AppListService } from './lists/app-list.ts';
 import { MetaService } from './overview/meta.ts';
 import { MoveInService } from './overview/move-in.ts';
-import { OverviewService } from './overview/overview.ts';
-import { QueueService } from './overview/queues.ts';
-import { SearchService } from './overview/search.ts';
+import { OverviewService, QueueService, SearchService } from './overview/overview.ts';
 import { FailureService } from './pushes/failures.ts';
 import { PushListService } from './pushes/push-list.ts';
 import { AudienceService } from './sending/audience.ts';
-import { FreezeService } from './sending/freezes.ts';
 import { RecurringPushService } from './sending/recurring.ts';
 import { RedriveService } from './sending/redrive.ts';
 import { RedriveForecastService } from './sending/redrive-forecast.ts';
 import { SavedItemService } from './sending/saved-items.ts';
 import { ScheduledPushService } from './sending/scheduled.ts';
-import { SendingService } from './sending/sending.ts';
-import { SuggestionService } from './sending/suggestions.ts';
+import { FreezeService, SendingService, SuggestionService } from './sending/sending.ts';
 
 /** Services of pushes that the console uses. */
 export interface PushServices {

@@ -19,8 +19,7 @@ import {
   lockForApproval,
   noteFirstApproval,
 } from '../../../shared/db/tables/scheduled-pushes.ts';
-import { isSameName } from '../../../shared/domain/admin/names.ts';
-import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
+import { hasRole, isSameName, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
@@ -28,7 +27,7 @@ import { operatorStatus, type Push } from '../../../shared/domain/pushes/record.
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { continuePushes, startVoidSlots, startWaitingBatches } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
-import { type Change, recordChange } from '../operator/audit/actor.ts';
+import { type Change, recordChange } from '../operator/audit/audit.ts';
 import type { PushRecordService } from './push-records.ts';
 
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;

@@ -26,7 +26,7 @@ import { generationOfSecret } from '../../../shared/http/outbound-addresses.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
-import { recordChange } from '../operator/audit/actor.ts';
+import { recordChange } from '../operator/audit/audit.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
 import { keepRefusedCall, openRefusedCall } from './refused-calls.ts';
 

@@ -6,7 +6,7 @@ import { codeTtl } from '../../../shared/domain/messages/sms.ts';
 import { CaptchaService } from '../captchas/captchas.ts';
 import type { ClientStorage } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { ReadAudit } from '../operator/audit/reads.ts';
+import type { ReadAudit } from '../operator/audit/audit.ts';
 import { PumpingGuard } from './budgets.ts';
 import { VerificationCodes } from './codes.ts';
 import { type SmsCaller, SmsSender } from './sender.ts';

@@ -14,14 +14,14 @@ import {
   type SmsTemplate,
   type TemplateText,
 } from '../../../shared/db/tables/sms.ts';
-import { itemNameOf } from '../../../shared/domain/admin/names.ts';
+import { itemNameOf } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { templateBalance } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate } from '../../../shared/template.ts';
 import type { ApiDeps } from '../deps.ts';
 import { noSuchApp, requireApp } from '../operator/apps.ts';
-import { type Change, recordChange } from '../operator/audit/actor.ts';
+import { type Change, recordChange } from '../operator/audit/audit.ts';
 import { isAllowedInMessages } from './message-text.ts';
 
 /** Review status. `approved`: the shown text is in use; `pending`: it waits for review, and `active` is in use. */

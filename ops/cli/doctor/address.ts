@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { type Finding, found } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found } from '../../../api/services/operator/doctor/checks.ts';
 
 const timeoutMs = 5000;
 /** Invented addresses of a call (RFC 5737): as many as there could be trusted proxies. */

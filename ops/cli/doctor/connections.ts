@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/checks.ts';
 import { sleep } from '../../../shared/clock.ts';
 import type { Config } from '../../../shared/config/config.ts';
 import { connectionUrl } from '../../../shared/config/environment.ts';

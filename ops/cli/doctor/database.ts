@@ -1,6 +1,14 @@
-import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
+import { statfs } from 'node:fs/promises';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/checks.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
+import {
+  citusVersion,
+  placingStatements,
+  readDistribution,
+  readShardServers,
+  type ShardServer,
+} from '../../../shared/db/sharding.ts';
 import { readStandbyLag } from '../../../shared/db/standby.ts';
 import type { TextParams } from '../../../shared/domain/texts/texts.ts';
 import { pendingChanges } from '../../../shared/queue/migrate.ts';
@@ -107,4 +115,51 @@ export async function checkMigrations(url: string): Promise<Finding> {
   } catch (error) {
     return found({ name, status: 'fail', code: 'migrationsUntold', params: { why: reasonOf(error) } });
   }
+}
+
+/** Free room below which there is a finding: both the part and the bytes have to be small. */
+const defaultLimits = { warnShare: 0.1, warnBytes: 5e9, failShare: 0.02, failBytes: 1e9 };
+
+const inGigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
+
+/**
+ * Checks the room on the disk of the database, if it is on this machine and the role may know where; PostgreSQL itself
+ * does not tell.
+ */
+export async function checkDisk(db: Database, limits: Partial<typeof defaultLimits> = {}): Promise<Finding> {
+  const { warnShare, warnBytes, failShare, failBytes } = { ...defaultLimits, ...limits };
+  const { rows } = await db.query<{ size: number; dir: string | null }>(
+    `SELECT pg_database_size(current_database())::float8 AS size,
+            (SELECT setting FROM pg_settings WHERE name = 'data_directory'
+              AND (inet_client_addr() IS NULL OR inet_client_addr() <<= ANY ('{127.0.0.0/8,::1/128}'::inet[]))) AS dir`,
+  );
+  const { size = 0, dir = null } = rows[0] ?? {};
+  const used = inGigabytes(size);
+  const room = dir === null ? undefined : await statfs(dir).catch(() => undefined);
+  if (!room) return found({ name: 'disk', status: 'ok', code: 'diskUnseen', params: { size: used } });
+  const [free, total] = [room.bavail * room.bsize, room.blocks * room.bsize];
+  const params = { size: used, free: inGigabytes(free), total: inGigabytes(total) };
+  if (free < total * failShare && free < failBytes)
+    return found({ name: 'disk', status: 'fail', code: 'diskScarce', params });
+  return free < total * warnShare && free < warnBytes
+    ? found({ name: 'disk', status: 'warn', code: 'diskScarce', params })
+    : found({ name: 'disk', status: 'ok', code: 'diskFine', params });
+}
+
+/** Tells where the shards of a spread database are; nothing without Citus (operate/distributed.md). */
+export async function checkSpread(db: Database): Promise<Finding[]> {
+  const version = await citusVersion(db);
+  if (version === undefined) return [];
+  const servers = await readShardServers(db);
+  const findings = servers.map(findingOf);
+  const isWhole = placingStatements(await readDistribution(db)).length === 0;
+  const whole = isWhole
+    ? found({ name: 'spread', status: 'ok', code: 'spreadFine', params: { version } })
+    : found({ name: 'spread', status: 'warn', code: 'spreadPartly', params: { version } });
+  return [whole, ...findings];
+}
+
+function findingOf({ server, shards, rows, bytes }: ShardServer): Finding {
+  const sizes = { rows: Math.round(rows).toLocaleString('en'), megabytes: (bytes / 1e6).toFixed(1) };
+  return found({ name: 'spread', status: 'ok', code: 'spreadServer', params: { server, shards, ...sizes } });
 }

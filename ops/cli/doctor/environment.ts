@@ -1,4 +1,4 @@
-import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/finding.ts';
+import { type Finding, found, reasonOf } from '../../../api/services/operator/doctor/checks.ts';
 import {
   type Config,
   ConfigError,

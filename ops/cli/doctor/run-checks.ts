@@ -1,19 +1,19 @@
-import { checkApprovals } from '../../../api/services/operator/doctor/approvals.ts';
-import { checkCredentials } from '../../../api/services/operator/doctor/credentials.ts';
 import {
+  checkApprovals,
+  checkCredentials,
+  checkFreezes,
+  checkGateways,
+  checkPlatforms,
+  checkProcesses,
+  checkRestoration,
+  checkRotations,
+  checkSecretKeys,
+  checkUpkeep,
   type Finding,
   found,
   reasonOf,
   shownFinding,
-} from '../../../api/services/operator/doctor/finding.ts';
-import { checkFreezes } from '../../../api/services/operator/doctor/freezes.ts';
-import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
-import { checkPlatforms } from '../../../api/services/operator/doctor/platforms.ts';
-import { checkProcesses } from '../../../api/services/operator/doctor/processes.ts';
-import { checkRestoration } from '../../../api/services/operator/doctor/restoration.ts';
-import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
-import { checkSecretKeys } from '../../../api/services/operator/doctor/secret-keys.ts';
-import { checkUpkeep } from '../../../api/services/operator/doctor/upkeep.ts';
+} from '../../../api/services/operator/doctor/checks.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -24,12 +24,16 @@ import type { Report } from '../report.ts';
 import { padded, widthOf } from '../table.ts';
 import { checkAddress } from './address.ts';
 import { checkConnections, checkNotifications, checkStatements } from './connections.ts';
-import { checkDatabase, checkMigrations, checkStandby, openForChecks } from './database.ts';
-import { checkDisk } from './disk.ts';
+import {
+  checkDatabase,
+  checkDisk,
+  checkMigrations,
+  checkSpread,
+  checkStandby,
+  openForChecks,
+} from './database.ts';
 import { type LocalEnvironment, readLocalEnvironment } from './environment.ts';
-import { checkAdminToken, checkProcess } from './processes.ts';
-import { checkProviders } from './providers.ts';
-import { checkSpread } from './spread.ts';
+import { checkAdminToken, checkProcess, checkProviders } from './processes.ts';
 
 /**
  * Runs the checks in the order of their dependencies. Skips a check whose dependency failed.

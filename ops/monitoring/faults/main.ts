@@ -7,15 +7,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { alertGroups } from '../alerts.ts';
-import { databaseScenes } from './database-scenes.ts';
-import { deliveryScenes } from './delivery-scenes.ts';
 import type { Scene } from './kit.ts';
-import { processScenes } from './process-scenes.ts';
 import { type FastPrometheus, prometheusPath, startFastPrometheus } from './prometheus.ts';
+import { scenes } from './scenes.ts';
 import { openStage, type Stage } from './stage.ts';
-
-/** All faults, in the order in which they disturb each other least. */
-export const scenes: readonly Scene[] = [...deliveryScenes, ...processScenes, ...databaseScenes];
 
 const patienceMs = 90_000;
 

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { checkSecretKeys } from '../../../api/services/operator/doctor/secret-keys.ts';
+import { checkSecretKeys } from '../../../api/services/operator/doctor/checks.ts';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { rotateOnce } from '../../../dispatcher/duties/secret-rotation.ts';
 import { systemClock } from '../../../shared/clock.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
+import { checkRotations } from '../../../api/services/operator/doctor/checks.ts';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { reviewCanaries } from '../../../dispatcher/duties/profiles.ts';
 import { CanarySender } from '../../../dispatcher/sending/canary.ts';

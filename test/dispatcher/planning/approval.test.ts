@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { checkApprovals } from '../../../api/services/operator/doctor/approvals.ts';
+import { checkApprovals } from '../../../api/services/operator/doctor/checks.ts';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';

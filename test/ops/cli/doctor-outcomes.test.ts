@@ -1,11 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Finding } from '../../../api/services/operator/doctor/finding.ts';
-import { checkFreezes } from '../../../api/services/operator/doctor/freezes.ts';
-import { checkGateways } from '../../../api/services/operator/doctor/gateways.ts';
-import { checkRotations } from '../../../api/services/operator/doctor/rotations.ts';
-import { checkSecretKeys } from '../../../api/services/operator/doctor/secret-keys.ts';
+import type { Finding } from '../../../api/services/operator/doctor/checks.ts';
+import {
+  checkFreezes,
+  checkGateways,
+  checkRotations,
+  checkSecretKeys,
+} from '../../../api/services/operator/doctor/checks.ts';
 import { checkDatabase, checkMigrations } from '../../../ops/cli/doctor/database.ts';
 import { checkAdminToken, checkProcess } from '../../../ops/cli/doctor/processes.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { checkAddress } from '../../../ops/cli/doctor/address.ts';
-import { checkDisk } from '../../../ops/cli/doctor/disk.ts';
+import { checkDisk } from '../../../ops/cli/doctor/database.ts';
 import { runChecks } from '../../../ops/cli/doctor/run-checks.ts';
 import { writeRunInfo } from '../../../ops/local/run-info.ts';
 import { ensureSecrets } from '../../../ops/local/secrets.ts';

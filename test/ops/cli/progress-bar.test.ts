@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 
 /** The bar as a program writes it, to a terminal and to a pipe. */
-const source = fileURLToPath(new URL('../../../ops/cli/progress-bar.ts', import.meta.url));
+const source = fileURLToPath(new URL('../../../ops/cli/report.ts', import.meta.url));
 const program = `
   const { ProgressBar } = await import(${JSON.stringify(source)});
   let done = 0;

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeExplanation } from '../../../ops/cli/commands/send/explanation.ts';
-import { withWarnings } from '../../../ops/cli/commands/send/result.ts';
+import { describeExplanation, withWarnings } from '../../../ops/cli/commands/send/result.ts';
 
 const warning = '"channel" is no member of a push and was ignored. Did you mean "channels"?';
 

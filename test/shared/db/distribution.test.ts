@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
-import { checkSpread } from '../../../ops/cli/doctor/spread.ts';
+import { checkSpread } from '../../../ops/cli/doctor/database.ts';
 import { type Distribution, placingStatements, readDistribution } from '../../../shared/db/sharding.ts';
 import { openTestDatabase } from '../../support/database.ts';
 

@@ -2,11 +2,11 @@ import { z } from 'zod';
 import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/devices.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
-import { installation } from '../../../replies/installations.ts';
+import { installation } from '../../../replies/objects.ts';
 import { ofQuery } from '../../../replies/refusals.ts';
 import { json, noBody, route } from '../../../route.ts';
 import { mostCounted } from '../../../services/operator/devices/devices.ts';
-import { pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Devices of an app (protocol/admin-api.md#devices), and the search over all (protocol/admin-api.md#search). */
 const base = '/console/api/apps/:appId/installations';

@@ -3,7 +3,7 @@ import { pushStates } from '../../../../shared/domain/pushes/record.ts';
 import { listedPush, pushDetail } from '../../../replies/admin/records.ts';
 import { keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, route } from '../../../route.ts';
-import { countQuery, pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page-query.ts';
+import { countQuery, pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page.ts';
 
 /** Push records of an app (protocol/admin-api.md#pushes). */
 const base = '/console/api/apps/:appId/notifications';

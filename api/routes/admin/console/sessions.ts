@@ -5,7 +5,7 @@ import { consoleSession, currentOperator, loginLink, otherPerson } from '../../.
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../../route.ts';
 import type { OtherPerson } from '../../../services/operator/access/sessions.ts';
-import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Sessions of the console (protocol/admin-api.md#sessions). */
 const base = '/console/api';

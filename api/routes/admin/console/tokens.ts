@@ -1,12 +1,11 @@
 import { z } from 'zod';
-import { callerName } from '../../../../shared/domain/admin/names.ts';
-import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
+import { callerName, operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { time } from '../../../../shared/domain/times.ts';
 import { consoleToken, createdConsoleToken } from '../../../replies/admin/access.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
-import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { idOf, pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Tokens of people and machines (protocol/admin-api.md#tokens). */
 const base = '/console/api/tokens';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import { deletedCount } from '../../../replies/admin/devices.ts';
 import { empty } from '../../../replies/common.ts';
-import { installation } from '../../../replies/installations.ts';
+import { installation } from '../../../replies/objects.ts';
 import { ofInstallation, ofQuery } from '../../../replies/refusals.ts';
 import { installationChanges } from '../../../requests/objects.ts';
 import { installationBody, json, operatorBody, route, smallBody } from '../../../route.ts';

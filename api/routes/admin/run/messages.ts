@@ -4,7 +4,7 @@ import { listedMessage, outboxMessage, smsState } from '../../../replies/admin/a
 import { messageForecast, redrivenMessages } from '../../../replies/admin/redrives.ts';
 import { empty, keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
-import { idOf, pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page-query.ts';
+import { idOf, pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page.ts';
 
 /** Mails and SMS of an app (protocol/admin-api.md#outbox). */
 const base = '/console/api/apps/:appId';

@@ -3,7 +3,7 @@ import { connectorIds } from '../../../../shared/domain/labels.ts';
 import { failedReceipt, redrivenReceipts } from '../../../replies/admin/redrives.ts';
 import { keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, operatorBody, route } from '../../../route.ts';
-import { pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Receipts of gateways that could not be processed (protocol/admin-api.md#failed-receipts). */
 const base = '/console/api/apps/:appId/failed-receipts';

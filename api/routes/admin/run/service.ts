@@ -1,8 +1,15 @@
 import { z } from 'zod';
+import { type KeyName, keyNames } from '../../../../shared/domain/apps/app.ts';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { flagQuery } from '../../../../shared/domain/plain-values.ts';
+import { detail } from '../../../../shared/domain/texts/texts.ts';
+import { rotatedKey, shownKey } from '../../../replies/admin/apps.ts';
+import { secretState } from '../../../replies/admin/rotations.ts';
 import { doctorFinding, seenProcess, waitingJob } from '../../../replies/admin/service.ts';
 import { resultsOf } from '../../../replies/common.ts';
-import { json, noBody, route } from '../../../route.ts';
-import { pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { json, noBody, route, smallBody } from '../../../route.ts';
+import type { SecretState } from '../../../services/operator/access/secret-rotation.ts';
+import { pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Processes, checks and jobs of the service (protocol/admin-api.md#processes). */
 
@@ -16,6 +23,46 @@ const jobsQuery = z.object({
     .max(1_000_000)
     .default(0)
     .describe('Only jobs that were tried so often.'),
+});
+
+const maxGraceSeconds = 365 * 24 * 3600;
+
+const rotation = z.strictObject({
+  graceSeconds: z
+    .int('expected a whole number')
+    .min(0, 'must be at least 0')
+    .max(maxGraceSeconds, `must be at most ${maxGraceSeconds}`)
+    .default(3600)
+    .describe('How long the old key stays valid.'),
+});
+
+/** Keys of an app (protocol/admin-api.md#keys). */
+function keyOf({ key }: Record<string, string>): KeyName {
+  const name = keyNames.find((known) => known === key);
+  if (name) return name;
+  throw refuse('notFound', detail('noKey', { names: keyNames.join(', ') }));
+}
+
+/** Rotation of CARILLON_SECRET (protocol/admin-api.md#secret). */
+const path = '/console/api/secret/rotation';
+
+const rotationQuery = z.object({
+  count: flagQuery.describe('1 counts all values now; otherwise the last count is shown.'),
+});
+
+/** Returns the state as the admin API shows it. */
+const toPublic = ({ rotation, countedAt, ...state }: SecretState) => ({
+  ...state,
+  countedAt: countedAt?.toISOString() ?? null,
+  rotation: rotation && {
+    state: rotation.finishedAt ? ('done' as const) : ('running' as const),
+    requestedAt: rotation.requestedAt.toISOString(),
+    finishedAt: rotation.finishedAt?.toISOString() ?? null,
+    pass: rotation.pass,
+    expected: rotation.expected,
+    changed: rotation.changed,
+    unreadable: rotation.unreadable,
+  },
 });
 
 export default [
@@ -56,5 +103,64 @@ export default [
     refusals: ['notFound', 'timedOut'],
     handle: async ({ params, query }, { queues }) =>
       json({ results: await queues.jobs(params.queue ?? '', query) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/keys/:key',
+    operation: 'getKey',
+    summary: 'Returns one key of an app (`appKey`, `masterKey`, `hookKey`).',
+    auth: 'admin',
+    role: 'owner',
+    limit: noBody,
+    reply: shownKey,
+    refusals: ['notFound'],
+    handle: async ({ operator, params }, { apps }) => {
+      const key = keyOf(params);
+      const app = await apps.read(operator, params.appId ?? '');
+      return json({ key, value: app[key] });
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/console/api/apps/:appId/keys/:key/rotate',
+    operation: 'rotateKey',
+    summary:
+      'Replaces a key of an app (`appKey`, `masterKey`, `hookKey`); the old one stays valid for some time.',
+    auth: 'admin',
+    role: 'owner',
+    limit: smallBody,
+    body: rotation,
+    reply: rotatedKey,
+    refusals: ['notFound'],
+    handle: async ({ params, body }, { apps }) => {
+      return json(await apps.rotateKey(params.appId ?? '', keyOf(params), body.graceSeconds));
+    },
+  }),
+  route({
+    method: 'GET',
+    path,
+    operation: 'getSecretRotation',
+    summary:
+      'Shows the keys of CARILLON_SECRET by their ids, what is encrypted under each, and the rotation.',
+    auth: 'admin',
+    role: 'owner',
+    limit: noBody,
+    query: rotationQuery,
+    reply: secretState,
+    refusals: ['timedOut'],
+    handle: async ({ query }, { secretRotation }) =>
+      json(toPublic(await secretRotation.state(query.count === true))),
+  }),
+  route({
+    method: 'POST',
+    path,
+    operation: 'rotateSecret',
+    summary: 'Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET.',
+    auth: 'admin',
+    role: 'owner',
+    limit: smallBody,
+    reply: secretState,
+    refusals: ['conflict'],
+    handle: async (_call, { secretRotation }) => json(toPublic(await secretRotation.request())),
   }),
 ];

@@ -3,12 +3,12 @@ import type { ErrorName } from '../../../../shared/domain/errors/errors.ts';
 import type { AdminCall } from '../../../calls/call.ts';
 import { userDetail } from '../../../replies/admin/users.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
+import { userPart } from '../../../replies/objects.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
-import { userPart } from '../../../replies/users.ts';
 import { userMembers } from '../../../requests/objects.ts';
 import { json, noBody, route, smallBody, userBody } from '../../../route.ts';
 import { mostCounted } from '../../../services/operator/devices/devices.ts';
-import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 import type { Services } from '../../../services/services.ts';
 
 /** Users of an app (protocol/admin-api.md#users). */

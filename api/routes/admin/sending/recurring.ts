@@ -4,7 +4,7 @@ import { recurringPush, recurringTimes, sentPush } from '../../../replies/admin/
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { ofPush } from '../../../replies/refusals.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
-import { pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page-query.ts';
+import { pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page.ts';
 
 /** Recurring pushes of an app (protocol/admin-api.md#recurring-pushes). */
 const base = '/console/api/apps/:appId/recurring-pushes';

@@ -9,7 +9,7 @@ import { sentPush } from '../../../replies/admin/sending.ts';
 import { keysetPageOf } from '../../../replies/common.ts';
 import { ofPush } from '../../../replies/refusals.ts';
 import { json, noBody, operatorBody, type Reply, route } from '../../../route.ts';
-import { pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page-query.ts';
+import { pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page.ts';
 import type { RedriveRequest } from '../../../services/operator/sending/redrive.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 

@@ -6,7 +6,7 @@ import { scheduledEntry } from '../../../replies/admin/sending.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { refusedAs } from '../../../requests/checked.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../../route.ts';
-import { pageQuery } from '../../../services/operator/lists/page-query.ts';
+import { pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Pushes that wait for their `push_time` (protocol/admin-api.md#scheduled-pushes). */
 const base = '/console/api/apps/:appId/scheduled';

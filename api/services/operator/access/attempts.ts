@@ -3,7 +3,7 @@ import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 
 /** Wrong tokens of one IP address within a window, after which further ones are answered 429. */
 const maxFailedAttempts = 10;
-const windowMs = 60_000;
+const attemptsWindowMs = 60_000;
 /** IP addresses that are counted; a further one replaces the oldest. */
 const defaultMaxAddresses = 10_000;
 
@@ -51,7 +51,7 @@ export class AttemptLimit {
     this.#failures.delete(origin);
     const [oldest] = this.#failures.keys();
     if (oldest !== undefined && this.#failures.size >= this.#maxAddresses) this.#failures.delete(oldest);
-    const failures = { count: 0, endsAtMs: nowMs + windowMs };
+    const failures = { count: 0, endsAtMs: nowMs + attemptsWindowMs };
     this.#failures.set(origin, failures);
     return failures;
   }

@@ -1,10 +1,11 @@
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import {
+  hasRole,
   isHiddenMember,
   isShortened,
   isTokenMember,
+  type Operator,
   shortenTokens,
-} from '../../../../shared/domain/admin/shortened.ts';
+} from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';

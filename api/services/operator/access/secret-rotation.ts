@@ -13,7 +13,7 @@ import {
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 
 /** Key of CARILLON_SECRET, and what is encrypted under it. */
 export interface KeyUse {

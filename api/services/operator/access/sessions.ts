@@ -16,7 +16,7 @@ import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { networkOf } from '../../../../shared/domain/ip-address.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { recordChange, runAsActor } from '../audit/actor.ts';
+import { recordChange, runAsActor } from '../audit/audit.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import type { AttemptLimit } from './attempts.ts';
 import type { CallLimit } from './call-limit.ts';

@@ -11,7 +11,7 @@ import type { Operator, OperatorRole } from '../../../../shared/domain/admin/ope
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 import { toPage } from '../lists/page.ts';
 import { tokenPrefix } from './identities.ts';
 

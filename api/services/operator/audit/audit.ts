@@ -1,6 +1,69 @@
-import { type AuditEntry, type AuditFilter, listAudit } from '../../../../shared/db/tables/console.ts';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { hourMs } from '../../../../shared/clock.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
+import {
+  type AuditEntry,
+  type AuditFilter,
+  insertAudit,
+  listAudit,
+} from '../../../../shared/db/tables/console.ts';
+import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
+import { TtlCache } from '../../../../shared/ttl-cache.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
+
+/** Caller of the admin API during one call. */
+export interface Actor extends Pick<Operator, 'name' | 'role' | 'tokenId'> {
+  address: string;
+  requestId: string;
+  /** Called before each entry of the audit. Throws 429 after too many. */
+  onChange?(): void;
+}
+
+const actors = new AsyncLocalStorage<Actor>();
+
+/** Runs a call of the admin API: changes within it are audited under this caller. */
+export const runAsActor = <T>(actor: Actor, work: () => T): T => actors.run(actor, work);
+
+/** Returns the caller of the admin API; undefined outside of its calls. */
+const currentActor = (): Actor | undefined => actors.getStore();
+
+/** Tells whether changes are audited now: the call is of the admin API. */
+export const isAudited = (): boolean => actors.getStore() !== undefined;
+
+/** A change as the audit shows it. */
+export interface Change {
+  /** `<noun>.<verb>`. */
+  action: string;
+  appId?: string | undefined;
+  target: string;
+  before?: JsonObject | undefined;
+  after?: JsonObject | undefined;
+}
+
+/**
+ * Writes a change within its own transaction, so that it is audited if and only if it commits.
+ * Changes outside of the admin API, such as those of an app with its master key, are not audited.
+ * Throws 429 after too many changes of one token.
+ */
+export async function recordChange(tx: Handle, change: Change): Promise<void> {
+  const actor = actors.getStore();
+  if (!actor) return;
+  actor.onChange?.();
+  await insertAudit(tx, {
+    appId: change.appId ?? null,
+    actorName: actor.name,
+    actorRole: actor.role,
+    tokenId: actor.tokenId,
+    address: actor.address,
+    requestId: actor.requestId,
+    action: change.action,
+    target: change.target,
+    before: change.before ?? null,
+    after: change.after ?? null,
+  });
+}
 
 /** Lists what callers of the admin API changed (protocol/admin-api.md#audit). */
 export class AuditService {
@@ -20,4 +83,52 @@ export class AuditService {
 function shown({ id, actorName, actorRole, tokenId, address, ...entry }: AuditEntry) {
   const token = tokenId === null ? null : String(tokenId);
   return { id: String(id), actor: { name: actorName, role: actorRole, token, address }, ...entry };
+}
+
+/** Time in which the same read of the same reader is recorded once. */
+const onceInMs = hourMs;
+/** Reads that are remembered; a further one replaces the oldest. */
+const maxRemembered = 10_000;
+
+/** Read of secrets or of data of people. */
+interface Read {
+  /** `<noun>.<verb>`. */
+  action: string;
+  appId?: string | undefined;
+  target: string;
+  /** Members that a condition named; undefined for other reads. */
+  members?: Iterable<string>;
+}
+
+/**
+ * Records who read secrets or asked for data of people (protocol/admin-api.md#audit). Scripts and
+ * pages repeat their reads, so each process records one read of one token once an hour: the audit
+ * cannot be flooded.
+ */
+export class ReadAudit {
+  readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;
+  readonly #recorded: TtlCache<string, true>;
+
+  constructor(deps: Pick<ApiDeps, 'db' | 'clock'>) {
+    this.#deps = deps;
+    this.#recorded = new TtlCache({ clock: deps.clock, maxAgeMs: onceInMs, maxEntries: maxRemembered });
+  }
+
+  /** Records a read before its reply is sent; with `members`, those that are new. */
+  async note({ action, appId, target, members }: Read): Promise<void> {
+    const actor = currentActor();
+    if (!actor) return;
+    const keyOf = (member: string) => JSON.stringify([actor.tokenId, action, appId, target, member]);
+    const isNew = (member: string) => !this.#recorded.get(keyOf(member));
+    const found = [...(members ?? [''])].filter(isNew).sort();
+    if (found.length === 0) return;
+    for (const member of found) this.#recorded.set(keyOf(member), true);
+    try {
+      const after = members ? { members: found } : undefined;
+      await recordChange(this.#deps.db, { action, appId, target, after });
+    } catch (error) {
+      for (const member of found) this.#recorded.delete(keyOf(member));
+      throw error;
+    }
+  }
 }

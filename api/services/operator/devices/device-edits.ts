@@ -12,7 +12,7 @@ import type { ApiDeps } from '../../deps.ts';
 import type { InstallationService } from '../../installations/installations.ts';
 import { askerOf } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 
 /** Installations of one deletion: their keys are in memory. */
 export const maxDeleted = 100_000;

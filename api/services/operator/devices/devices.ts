@@ -2,13 +2,15 @@ import { Router } from '../../../../connectors/routing.ts';
 import { dayMs } from '../../../../shared/clock.ts';
 import { readDeviceState } from '../../../../shared/db/tables/audience.ts';
 import { selectInstallations } from '../../../../shared/db/tables/installations.ts';
-import { findDevice } from '../../../../shared/db/tables/push-reports.ts';
+import { findDevice, listPushPage } from '../../../../shared/db/tables/push-reports.ts';
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import { newPushObjectId } from '../../../../shared/domain/ids.ts';
 import { namesOfToken } from '../../../../shared/domain/installations/identity.ts';
 import { installationDocument } from '../../../../shared/domain/installations/installation.ts';
+import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { mapInTicks } from '../../../../shared/event-loop.ts';
 import { parseWhere } from '../../../../shared/query/parse/where.ts';
@@ -16,12 +18,33 @@ import { installationClass } from '../../../../shared/query/schema.ts';
 import { Params } from '../../../../shared/query/sql/params.ts';
 import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import type { ApiDeps } from '../../deps.ts';
+import type { PushTraceService } from '../../push/explain/push-trace.ts';
 import { askerOf, type ConditionAsker, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
-import type { ReadAudit } from '../audit/reads.ts';
-import { cappedRows, countOfRows } from '../lists/counted.ts';
-import { type PageRequest, toPage } from '../lists/page.ts';
-import { plainPush } from './plain-push.ts';
+import type { ReadAudit } from '../audit/audit.ts';
+import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
+
+/** Returns a push without content or condition, for the route that a device has by itself. */
+export function plainPush(
+  nowMs: number,
+  prod: 'prod' | 'dev' = 'prod',
+): {
+  objectId: string;
+  pushOrder: PushOrder;
+  expiresAt: Date;
+  createdAt: Date;
+} {
+  const pushOrder: PushOrder = {
+    data: {},
+    target: { kind: 'query', where: {}, channels: null },
+    prod,
+    topic: null,
+    teamId: null,
+    flowControl: null,
+    notificationChannel: null,
+  };
+  return { objectId: newPushObjectId(), pushOrder, expiresAt: new Date(nowMs), createdAt: new Date(nowMs) };
+}
 
 /** Waiting messages that are counted. */
 const maxInbox = 1000;
@@ -29,7 +52,7 @@ const maxInbox = 1000;
 export const mostCounted = (count: boolean | 'all' | undefined): number =>
   count === 'all' ? 100_000 : count ? 10_000 : 0;
 
-export interface DeviceListRequest extends PageRequest {
+interface DeviceListRequest extends PageRequest {
   /** An objectId, installationId, device token or registration id. */
   q?: string | undefined;
   /** Condition as JSON text. */
@@ -126,3 +149,27 @@ const byId = (appId: string, id: number): Selection => ({
   limit: 1,
   skip: 0,
 });
+
+/** Tells what became of the newest pushes at one device (protocol/admin-api.md#devices). */
+export class DevicePushService {
+  readonly #deps: ApiDeps;
+  readonly #traces: PushTraceService;
+
+  constructor(deps: ApiDeps, traces: PushTraceService) {
+    this.#deps = deps;
+    this.#traces = traces;
+  }
+
+  /** Explains the newest `limit` pushes, one after the other: each reads all batches of its push. Throws 404. */
+  async list(appId: string, device: string, limit: number) {
+    await requireApp(this.#deps, appId);
+    const pushes = await listPushPage(this.#deps.db, appId, {}, { before: null, limit });
+    const results = [];
+    for (const { objectId, createdAt, state } of pushes) {
+      const explanation = await this.#traces.explain(appId, objectId, device);
+      const { isMatched, outcome, sentence, texts, at } = explanation;
+      results.push({ objectId, createdAt, state, isMatched, outcome, at, sentence, texts });
+    }
+    return { results };
+  }
+}

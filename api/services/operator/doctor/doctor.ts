@@ -2,18 +2,22 @@ import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shar
 import type { ShownValues } from '../../../../shared/domain/reasons.ts';
 import { shownText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { checkApprovals } from './approvals.ts';
-import { checkCredentials } from './credentials.ts';
-import { type Finding, found, reasonOf } from './finding.ts';
-import { checkFreezes } from './freezes.ts';
-import { checkGateways } from './gateways.ts';
-import { checkInvalidTokens } from './invalid-tokens.ts';
-import { checkPlatforms } from './platforms.ts';
-import { checkProcesses } from './processes.ts';
-import { checkRestoration } from './restoration.ts';
-import { checkRotations } from './rotations.ts';
-import { checkSecretKeys } from './secret-keys.ts';
-import { checkUpkeep } from './upkeep.ts';
+import {
+  checkApprovals,
+  checkCredentials,
+  checkFreezes,
+  checkGateways,
+  checkInvalidTokens,
+  checkPlatforms,
+  checkProcesses,
+  checkRestoration,
+  checkRotations,
+  checkSecretKeys,
+  checkUpkeep,
+  type Finding,
+  found,
+  reasonOf,
+} from './checks.ts';
 
 /** Apps whose credentials are looked at: each of their profiles is decrypted. */
 const maxApps = 1000;

@@ -1,11 +1,63 @@
+import { Readable } from 'node:stream';
 import { sleep } from '../../../../shared/clock.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
-import { EventStream } from './event-stream.ts';
 import { Poller, type Topic } from './poller.ts';
 
+/** Time after which a browser connects again. */
+const retryMs = 2000;
+
+/**
+ * Body of `text/event-stream`. Of events that a slow reader has not taken yet it keeps the newest of each topic, so that
+ * a reader costs a bounded amount of memory.
+ */
+class EventStream extends Readable {
+  readonly #waiting = new Map<string, string | Buffer>();
+  #isWanted = false;
+  #isEnding = false;
+
+  constructor() {
+    super({ highWaterMark: 64 * 1024 });
+    this.send('retry', `retry: ${retryMs}\n\n`);
+  }
+
+  /** Sends an event, or replaces the one of this topic that still waits. All streams may share the bytes. */
+  send(topic: string, text: string | Buffer): void {
+    if (this.#isEnding || this.destroyed) return;
+    this.#waiting.delete(topic);
+    this.#waiting.set(topic, text);
+    if (this.#isWanted) this.#flush();
+  }
+
+  /** Sends a comment, which keeps proxies from closing the connection. */
+  beat(): void {
+    this.send('beat', ':\n\n');
+  }
+
+  /** Says why the stream ends, and ends it. */
+  bye(reason: string): void {
+    this.send('bye', `event: bye\ndata: ${JSON.stringify({ reason })}\n\n`);
+    this.#isEnding = true;
+    if (this.#isWanted) this.#flush();
+  }
+
+  override _read(): void {
+    this.#isWanted = true;
+    this.#flush();
+  }
+
+  #flush(): void {
+    for (const [topic, text] of this.#waiting) {
+      this.#waiting.delete(topic);
+      this.#isWanted = this.push(text);
+      if (!this.#isWanted) return;
+    }
+    if (this.#isEnding) this.push(null);
+  }
+}
+
 /** Limits of live updates of one process; tests use smaller ones. */
-export interface EventLimits {
+interface EventLimits {
   /** Open streams in total, and of one token with all its sessions. */
   streams: number;
   streamsPerToken: number;
@@ -20,7 +72,7 @@ export interface EventLimits {
   lingerMs: number;
 }
 
-export const eventLimits: EventLimits = {
+const eventLimits: EventLimits = {
   streams: 500,
   streamsPerToken: 50,
   topicsPerStream: 10,
@@ -32,7 +84,7 @@ export const eventLimits: EventLimits = {
 };
 
 /** Caller of a stream. */
-export interface Watcher {
+interface Watcher {
   /** Session or token that has access. */
   key: string;
   /** Token, also of a session, for the limits. */

@@ -1,17 +1,86 @@
 import { z } from 'zod';
+import { inspectCredentials } from '../../../../connectors/registry.ts';
+import { type Route, Router } from '../../../../connectors/routing.ts';
+import { countAudience } from '../../../../shared/db/tables/audience.ts';
 import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/profiles.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
-import type { App } from '../../../../shared/domain/apps/app.ts';
+import type { App, AppOptions } from '../../../../shared/domain/apps/app.ts';
 import type { RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
 import type { ConnectorId } from '../../../../shared/domain/labels.ts';
-import { reasonText } from '../../../../shared/domain/reasons.ts';
+import { reason, reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
-import { inspectProfile } from './profile-problems.ts';
+import { plainPush } from '../devices/devices.ts';
 import { connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
-import { type RoutedDevices, routeDevices } from './served-devices.ts';
+
+/** Connectors that serve devices whatever `hybridPush` is (protocol/push.md#hybrid-push). */
+const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
+
+/**
+ * Tells whether the credentials of a connector do nothing, since its devices get pushes by the own
+ * channel.
+ */
+const isHybridOff = (connector: ConnectorId, { hybridPush }: Pick<AppOptions, 'hybridPush'>): boolean =>
+  !hybridPush && !withoutHybrid.has(connector);
+
+/**
+ * Inspects the credentials of a profile, and whether the options of its app let any device use
+ * them.
+ */
+export function inspectProfile(
+  { connector, credentials }: { connector: ConnectorId; credentials: unknown },
+  options: Pick<AppOptions, 'hybridPush'>,
+  nowMs: number,
+) {
+  const found = inspectCredentials(connector, credentials, nowMs);
+  if (!isHybridOff(connector, options)) return found;
+  return { ...found, problems: [...found.problems, reason('hybridOff')] };
+}
+
+/** Devices whose route is looked at, the newest ones. */
+const maxRouted = 100_000;
+
+type Environment = 'prod' | 'dev';
+
+/** Route with the number of devices that a push would reach by it. */
+export interface ServedDevices extends Route {
+  devices: number;
+}
+
+interface RoutedDevices {
+  /** Routes of a push in an environment, the most devices first. */
+  routes: (prod: Environment) => ServedDevices[];
+  /** Whether the app has more devices than were looked at. */
+  areLeast: boolean;
+}
+
+/** Reads the devices of an app once, and tells by which profiles pushes would reach them. Throws 124. */
+export async function routeDevices(
+  { appCache, clock, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'queries'>,
+  app: App,
+): Promise<RoutedDevices> {
+  const profiles = await appCache.profiles(app.appId);
+  const condition = {
+    text: `app_id = $1 AND id IN (SELECT id FROM installation WHERE app_id = $1 ORDER BY id DESC LIMIT ${maxRouted + 1})`,
+    values: [app.appId],
+  };
+  const found = await queries.read({ app, isMaster: true }, (tx) => countAudience(tx, condition));
+  const routes = (prod: Environment): ServedDevices[] => {
+    const router = new Router(app, profiles, plainPush(clock.now(), prod));
+    const served = new Map<string, ServedDevices>();
+    for (const group of found.groups) {
+      const route = router.route(group);
+      const key = JSON.stringify([route.connector, route.profile, route.error]);
+      const known = served.get(key);
+      if (known) known.devices += group.devices;
+      else served.set(key, { ...route, devices: group.devices });
+    }
+    return [...served.values()].sort((a, b) => b.devices - a.devices);
+  };
+  return { routes, areLeast: found.devices > maxRouted };
+}
 
 const credentialObject = jsonObject.catch({});
 const environments = z.object({ environment: z.literal('dev') });

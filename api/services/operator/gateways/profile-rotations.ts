@@ -7,8 +7,8 @@ import {
   saveCheck,
   stageCandidate,
 } from '../../../../shared/db/tables/profiles.ts';
-import { maskedCredentials } from '../../../../shared/domain/admin/masked.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
+import { maskedCredentials } from '../../../../shared/domain/admin/operator.ts';
 import type { RollbackReason, RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -16,7 +16,7 @@ import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireMaySetAddresses } from '../addresses.ts';
 import { requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 import type { ProfileCheckService } from './profile-check.ts';
 import { checkedCredentials, checkName, connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
 

@@ -6,8 +6,8 @@ import {
   type ProfileEntry,
   putProfile,
 } from '../../../../shared/db/tables/profiles.ts';
-import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masked.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
+import { maskedCredentials, maskText } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
@@ -17,7 +17,7 @@ import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireMaySetAddresses } from '../addresses.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 
 /** Identifies a profile of an app; a profile without a name is `_default`. */
 export interface ProfileId {

@@ -7,12 +7,12 @@ import {
 } from '../../../../shared/db/tables/audience.ts';
 import { findLastImport } from '../../../../shared/db/tables/console.ts';
 import type { ImportReport } from '../../../../shared/domain/admin/import-report.ts';
-import { isPublicAddress } from '../../../../shared/domain/admin/public-address.ts';
+import { isPublicAddress } from '../../../../shared/domain/admin/service-addresses.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { Code } from '../../../../shared/domain/texts/catalogue.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
-import { routeDevices, type ServedDevices } from '../gateways/served-devices.ts';
+import { routeDevices, type ServedDevices } from '../gateways/profile-detail.ts';
 
 /** Days of the report, today included. */
 const shownDays = 14;

@@ -1,5 +1,12 @@
 import { dayMs } from '../../../../shared/clock.ts';
 import { listAppIds } from '../../../../shared/db/tables/apps.ts';
+import {
+  type Hit,
+  searchApps,
+  searchInstallations,
+  searchPushes,
+  searchUsers,
+} from '../../../../shared/db/tables/console.ts';
 import { listBreakers } from '../../../../shared/db/tables/gateways.ts';
 import { readProgress } from '../../../../shared/db/tables/push-progress.ts';
 import {
@@ -10,7 +17,7 @@ import {
   readSetup,
   readUsageOf,
 } from '../../../../shared/db/tables/push-reports.ts';
-import { mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
+import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
@@ -19,10 +26,17 @@ import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome
 import { allTotals, type ConnectorTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
+import { queueNames } from '../../../../shared/queue/jobs.ts';
+import {
+  type JobFilter,
+  listWaitingJobs,
+  type QueueState,
+  type WaitingJob,
+} from '../../../../shared/queue/queue-sql.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { shownBreaker } from '../breakers.ts';
-import { inspectProfile } from '../gateways/profile-problems.ts';
+import { inspectProfile } from '../gateways/profile-detail.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 const maxRunning = 20;
@@ -124,6 +138,64 @@ export class OverviewService {
         });
       }),
     );
+    return found.flat();
+  }
+}
+
+/** Reads the queues of all dispatchers (protocol/admin-api.md#queues). */
+export class QueueService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  list(): Promise<QueueState[]> {
+    return this.#deps.queue.states();
+  }
+
+  /** Lists jobs of a queue that are not done, the oldest first. Throws 404 when there is no such queue, 124. */
+  async jobs(queue: string, filter: JobFilter) {
+    if (!queueNames.includes(queue)) throw refuse('notFound', detail('noQueue'));
+    const results = await listWaitingJobs(this.#deps.db, queue, filter);
+    return results.map((job) => ({ ...job, ...textIds(job) }));
+  }
+}
+
+/** Returns the ids of a job as texts, so that large ones stay exact in JSON. */
+function textIds({ pushId, batchId, messageId }: WaitingJob) {
+  const text = (id: number | null) => (id === null ? null : String(id));
+  return { pushId: text(pushId), batchId: text(batchId), messageId: text(messageId) };
+}
+
+/** Apps in which ids are looked up: each costs look-ups in several indexes. */
+const maxApps = 1000;
+
+/** Finds apps, pushes, installations and users by their ids (protocol/admin-api.md#search). */
+export class SearchService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Searches one app, or the first 1,000 of the operator. Users are for the role operator on.
+   * Throws 403 for another app.
+   */
+  async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
+    if (app !== undefined && !mayUseApp(operator, app)) throw refuse('forbidden', detail('otherApps'));
+    // PostgreSQL refuses NUL, so nothing has such a name.
+    if (q.includes('\0')) return [];
+    const { db } = this.#deps;
+    const all = app === undefined ? (operator.apps ?? (await listAppIds(db))) : [app];
+    const apps = all.slice(0, maxApps);
+    const found = await Promise.all([
+      app === undefined ? searchApps(db, operator.apps, q) : [],
+      searchPushes(db, apps, q),
+      searchInstallations(db, apps, q),
+      hasRole(operator.role, 'operator') ? searchUsers(db, apps, q) : [],
+    ]);
     return found.flat();
   }
 }

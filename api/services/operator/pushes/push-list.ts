@@ -6,8 +6,7 @@ import {
   findWaitingForApproval,
   readLocalProgress,
 } from '../../../../shared/db/tables/scheduled-pushes.ts';
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
-import { shortenTokens } from '../../../../shared/domain/admin/shortened.ts';
+import { hasRole, type Operator, shortenTokens } from '../../../../shared/domain/admin/operator.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';

@@ -19,8 +19,8 @@ import { parseDraft } from '../../push/explain/dry-run.ts';
 import { planOf } from '../../push/explain/plan.ts';
 import { askerOf, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
-import type { ReadAudit } from '../audit/reads.ts';
-import { plainPush } from '../devices/plain-push.ts';
+import type { ReadAudit } from '../audit/audit.ts';
+import { plainPush } from '../devices/devices.ts';
 
 /**
  * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices after it, and each of

@@ -14,8 +14,8 @@ import {
   type RecurringTerms,
   updateRecurring,
 } from '../../../../shared/db/tables/scheduled-pushes.ts';
-import { displayNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { displayNameOf } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
@@ -32,13 +32,42 @@ import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
 import type { PushSender, PushService } from '../../push/pushes.ts';
-import { askerOf } from '../access/conditions.ts';
+import { askerOf, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
-import { type Page, type PageRequest, toPage } from '../lists/page.ts';
-import { idOf } from '../lists/page-query.ts';
-import { definitionOf, shownRecurring } from './recurring-view.ts';
+import { recordChange } from '../audit/audit.ts';
+import { idOf, type Page, type PageRequest, toPage } from '../lists/page.ts';
 import type { SendingService, SentPush } from './sending.ts';
+
+/** Returns what a caller decides, for replies and the audit. */
+const definitionOf = (one: RecurringPush): JsonObject => ({
+  id: one.id,
+  name: one.name,
+  expression: one.expression,
+  timeZone: one.timeZone,
+  startsAt: one.startsAt?.toISOString() ?? null,
+  endsAt: one.endsAt?.toISOString() ?? null,
+  isEnabled: one.isEnabled,
+  body: one.body,
+});
+
+/** Returns a recurring push for a caller; tokens in its body are shortened below operator. */
+function shownRecurring(operator: Operator, one: RecurringPush): JsonObject {
+  const { body: _, ...definition } = definitionOf(one);
+  return {
+    ...definition,
+    body: visibleTo(operator, one.body),
+    nextAt: one.nextAt?.toISOString() ?? null,
+    lastAt: one.lastAt?.toISOString() ?? null,
+    lastPush: one.lastPush,
+    starts: one.starts,
+    missed: one.missed,
+    heldBack: one.heldBack,
+    createdBy: one.createdBy,
+    createdAt: one.createdAt.toISOString(),
+    changedBy: one.changedBy,
+    changedAt: one.changedAt.toISOString(),
+  };
+}
 
 /** Time that a preview looks ahead. */
 const previewMs = 50 * 366 * dayMs;
@@ -50,14 +79,14 @@ const maxOfApp = 100;
 const refusedMembers = ['push_time', 'push_time_local', 'expiration_time', 'req_id', 'device_ids'];
 
 /** What a caller asks of a recurring push. */
-export interface RecurringRequest extends Recurrence {
+interface RecurringRequest extends Recurrence {
   name: string;
   isEnabled: boolean;
   body: JsonObject;
 }
 
 /** Recurring push as a caller names it. */
-export interface RecurringId {
+interface RecurringId {
   appId: string;
   id: string | undefined;
 }

@@ -9,8 +9,8 @@ import {
   type SavedKind,
 } from '../../../../shared/db/tables/console.ts';
 import { findDevice } from '../../../../shared/db/tables/push-reports.ts';
-import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { itemNameOf } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
@@ -22,7 +22,7 @@ import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { askerOf, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 
 /** Items of each kind that an app may have, the size of one as JSON, and the member that holds its content. */
 const terms = {

@@ -18,7 +18,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { requireControl } from '../../push/push-control.ts';
 import { entryIdOf, expiryOf, noSuchEntry } from '../../push/pushes.ts';
 import { requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 /** Time and expiry of a scheduled push, as the caller changes them. */

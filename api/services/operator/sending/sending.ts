@@ -1,11 +1,19 @@
 import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
+import { type Freeze, insertFreeze, listFreezes, releaseFreeze } from '../../../../shared/db/tables/apps.ts';
+import { sampleChannels, sampleFields } from '../../../../shared/db/tables/audience.ts';
 import { findRequestId } from '../../../../shared/db/tables/pushes.ts';
-import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import {
+  hasRole,
+  isHiddenMember,
+  mayUseApp,
+  type Operator,
+} from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';
 import { operatorStatus } from '../../../../shared/domain/pushes/record.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
+import { installationClass } from '../../../../shared/query/schema.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { DryRunService, MovedAudience } from '../../push/explain/dry-run.ts';
 import type { PushDraft } from '../../push/explain/limits.ts';
@@ -14,10 +22,10 @@ import { repeatWindowMs } from '../../push/push-store.ts';
 import type { AcceptedPush, PushSender, PushService, SendingTerms } from '../../push/pushes.ts';
 import { askerOf } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
-import { recordChange } from '../audit/actor.ts';
+import { recordChange } from '../audit/audit.ts';
 
 /** Push of the admin API. */
-export interface SendRequest extends PushDraft {
+interface SendRequest extends PushDraft {
   /** `req_id` of the push. */
   idempotencyKey: string | undefined;
   /** `digest` of the dry run; without it the audience is not compared. */
@@ -121,4 +129,83 @@ function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body
   if (own !== undefined && own !== null && own !== idempotencyKey)
     throw refuse('invalidParameter', detail('keysOfRequest'));
   return { ...body, req_id: idempotencyKey };
+}
+
+/** Freezes an app, or the whole service: its pushes are accepted and held (protocol/admin-api.md#freezes). */
+export class FreezeService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** Lists the freeze of the service and those of the operator's apps. */
+  async list(operator: Operator): Promise<Freeze[]> {
+    const all = await listFreezes(this.#deps.db);
+    return all.filter(({ appId }) => appId === null || mayUseApp(operator, appId));
+  }
+
+  /** Freezes an app, or the service (null); a second freeze changes the reason. Throws 404 for an unknown app. */
+  async freeze(operator: Operator, appId: string | null, reason: string): Promise<Freeze> {
+    return this.#deps.db.transaction(async (tx) => {
+      const freeze = await insertFreeze(tx, { appId, reason, by: operator.name });
+      if (!freeze) throw refuse('notFound', detail('noApp'));
+      await recordChange(tx, { ...changeOf('push.freeze', appId), after: { reason } });
+      return freeze;
+    });
+  }
+
+  /** Ends a freeze and returns it; the held pushes go on. Throws 404 if there is no such freeze. */
+  async release(appId: string | null): Promise<Freeze> {
+    return this.#deps.db.transaction(async (tx) => {
+      const freeze = await releaseFreeze(tx, appId);
+      if (!freeze) throw refuse('notFound', detail(appId === null ? 'serviceNotFrozen' : 'appNotFrozen'));
+      await recordChange(tx, { ...changeOf('push.release', appId), before: { reason: freeze.reason } });
+      return freeze;
+    });
+  }
+}
+
+const changeOf = (action: string, appId: string | null) => ({
+  action,
+  target: appId ?? 'service',
+  ...(appId === null ? {} : { appId }),
+});
+
+/** Time limit of a sample. */
+const timeoutMs = 2000;
+
+/** Built-in members that an index serves. Custom members share one. */
+const indexed = new Set(['deviceType', 'vendor', 'channels']);
+
+/** Suggests members and values for a condition, from the newest devices of an app (protocol/admin-api.md#suggestions). */
+export class SuggestionService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /** Throws 404 for an unknown app, 124 where the sample takes too long. */
+  async fields({ role }: Operator, appId: string, prefix: string) {
+    const app = await requireApp(this.#deps, appId);
+    const found = await this.#deps.queries.read(
+      { app, isMaster: true },
+      (tx) => sampleFields(tx, appId, prefix),
+      { timeoutMs },
+    );
+    return found.map((field) => ({
+      ...field,
+      values: hasRole(role, 'operator') || !isHiddenMember(field.name) ? field.values : [],
+      isIndexed: indexed.has(field.name) || !installationClass.columns.has(field.name),
+    }));
+  }
+
+  /** Throws as `fields`. */
+  async channels(appId: string, prefix: string) {
+    const app = await requireApp(this.#deps, appId);
+    return this.#deps.queries.read({ app, isMaster: true }, (tx) => sampleChannels(tx, appId, prefix), {
+      timeoutMs,
+    });
+  }
 }

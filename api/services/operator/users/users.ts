@@ -1,8 +1,11 @@
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import { findUser, selectUsers } from '../../../../shared/db/tables/users.ts';
-import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
-import { shortenPersonal } from '../../../../shared/domain/admin/personal.ts';
-import { shortened } from '../../../../shared/domain/admin/shortened.ts';
+import {
+  hasRole,
+  type Operator,
+  shortened,
+  shortenPersonal,
+} from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { parsePhone } from '../../../../shared/domain/messages/phone.ts';
@@ -20,9 +23,8 @@ import { isObjectId } from '../../accounts/caller.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { askerOf, type ConditionAsker } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
-import type { ReadAudit } from '../audit/reads.ts';
-import { cappedRows, countOfRows } from '../lists/counted.ts';
-import { type PageRequest, toPage } from '../lists/page.ts';
+import type { ReadAudit } from '../audit/audit.ts';
+import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
 
 export interface UserListRequest extends PageRequest {
   /** An objectId, name, address or number; for viewers an objectId. */

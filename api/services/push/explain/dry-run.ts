@@ -24,15 +24,14 @@ import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules
 import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { askerOf } from '../../operator/access/conditions.ts';
-import type { ReadAudit } from '../../operator/audit/reads.ts';
+import type { ReadAudit } from '../../operator/audit/audit.ts';
 import { expiryOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
 import { type ConnectorShare, describeShare, hybridTexts, splitByConnector } from './audience.ts';
 import { readForecast } from './day-forecast.ts';
-import { estimateDuration } from './duration.ts';
-import { type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
+import { estimateDuration } from './forecast.ts';
+import { DryRunSeal, type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 import { planOf } from './plan.ts';
-import { DryRunSeal } from './seal.ts';
 
 /** Time limit of the count; the caller gets 124 after it. */
 const countTimeoutMs = 30_000;

@@ -1,6 +1,7 @@
-import { text } from '../../arguments.ts';
+import type { Reply } from '../../../client/client.ts';
+import { argument, text } from '../../arguments.ts';
 import { command } from '../../command.ts';
-import { say } from '../../language.ts';
+import { gatewayName, reasonIn, say } from '../../language.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { connect } from '../../service.ts';
 
@@ -44,5 +45,49 @@ export const freezeCommands = [
     operation: 'listFreezes',
     columns,
     none: 'Nothing is frozen.',
+  }),
+];
+
+const breakerColumns: Columns<Item<'listBreakers'>> = {
+  id: 'id',
+  state: 'state',
+  forced: 'forced',
+  'last failure': ({ lastFailure }) =>
+    lastFailure &&
+    say('{reason} at {at}', {
+      reason: reasonIn(lastFailure.reason, lastFailure.meaning),
+      at: lastFailure.at,
+    }),
+  since: 'since',
+  gateway: ({ connector }) => gatewayName(connector),
+};
+
+const id = () => argument('<id>', 'as `breakers` shows it');
+const show = (breaker: Reply<'openBreaker'>) => listed([breaker], breakerColumns);
+
+/** `carillon breakers …`: lists and forces circuit breakers of gateways. */
+export const breakerCommands = [
+  row('breakers', 'circuit breakers of gateways; while one is open, nothing is sent', {
+    operation: 'listBreakers',
+    columns: breakerColumns,
+    none: 'There is no breaker: no app has a profile.',
+  }),
+  row('breakers open', 'send nothing to this gateway until the breaker is closed or released', {
+    example: 'breakers open apns:wHx47FrDSrY1GzAzkZtSHtOx:_default',
+    operation: 'openBreaker',
+    path: { id: id() },
+    show,
+  }),
+  row('breakers close', 'send to this gateway regardless of its failures', {
+    example: 'breakers close apns:wHx47FrDSrY1GzAzkZtSHtOx:_default',
+    operation: 'closeBreaker',
+    path: { id: id() },
+    show,
+  }),
+  row('breakers release', 'let the health of the gateway decide again', {
+    example: 'breakers release apns:wHx47FrDSrY1GzAzkZtSHtOx:_default',
+    operation: 'releaseBreaker',
+    path: { id: id() },
+    show,
   }),
 ];

@@ -16,7 +16,7 @@ import { gatewayName, reasonIn, say, section, sentenceIn, words } from '../../la
 import { CommandFailure, type Report, UsageError } from '../../report.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
-import { expiry } from '../send/content.ts';
+import { expiry } from '../send/push.ts';
 
 /** Pushes that one command redrives. */
 const maxPushes = 200;

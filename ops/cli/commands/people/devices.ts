@@ -1,6 +1,6 @@
 import { app, device, flag, json, members, required, type Values, whole } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
-import { confirm } from '../../confirm.ts';
+import { confirm } from '../../input.ts';
 import { say } from '../../language.ts';
 import { CommandFailure, type Report } from '../../report.ts';
 import { row } from '../../row.ts';

@@ -1,16 +1,73 @@
 import { Option } from 'commander';
 import { systemClock } from '../../../../shared/clock.ts';
-import { asUnchecked, type Unchecked } from '../../../client/client.ts';
-import { app, flag, json, type Source, text, type Values, whole } from '../../arguments.ts';
+import { asUnchecked, type Reply, type Unchecked } from '../../../client/client.ts';
+import {
+  app,
+  flag,
+  json,
+  list,
+  optional,
+  parsed,
+  type Source,
+  text,
+  type Values,
+  whole,
+} from '../../arguments.ts';
 import { command } from '../../command.ts';
-import { type English, say } from '../../language.ts';
-import { CommandFailure, type Report, UsageError } from '../../report.ts';
+import { wholeNumber } from '../../input.ts';
+import { type English, gatewayName, say, words } from '../../language.ts';
+import { CommandFailure, futureTime, type Report, UsageError } from '../../report.ts';
+import { row } from '../../row.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
-import { futureTime } from '../../time.ts';
-import { contentOf, contentOptions, expiry } from './content.ts';
-import { describeExplanation } from './explanation.ts';
-import { describeResult, isOpen, recordOf, withWarnings } from './result.ts';
+import { table } from '../../table.ts';
+import { describeExplanation, describeResult, isOpen, recordOf, withWarnings } from './result.ts';
 import { watchPush } from './watch.ts';
+
+/** Options of the content and the audience of a push, by the members of its body. */
+export const contentOptions = () => ({
+  alert: text('--alert <text>', 'text of the notification'),
+  title: text('--title <text>', 'title of the notification'),
+  data: json('--data <json or file>', 'the whole data object; --alert and --title are added to it'),
+  where: json('--where <json or file>', 'conditions on installations; without it the push goes to all'),
+  channels: list('--channels <names...>', 'only subscribers of these channels'),
+  prod: text('--prod <dev or prod>', "which of Apple's gateways"),
+  flow_control: whole('--flow-control <per second>', 'limit of recipients per second, at least 1000', 1),
+  notification_id: text('--notification-id <id>', 'name of the push, at most 16 letters and digits'),
+});
+export type Content = Values<ReturnType<typeof contentOptions>>;
+
+/**
+ * Returns the members of a body (protocol/push.md#push-call). Throws `UsageError` without any
+ * content.
+ */
+export function contentOf({ alert, title, data: given, ...members }: Content) {
+  const data = {
+    ...given,
+    ...(alert === undefined ? {} : { alert }),
+    ...(title === undefined ? {} : { title }),
+  };
+  if (Object.keys(data).length === 0) throw new UsageError(say('say what to send: --alert or --data'));
+  return { data, ...members };
+}
+
+/** Members of a body that limit the lifetime of a push. */
+interface Expiry {
+  expiration_interval?: number;
+  expiration_time?: string;
+}
+
+/** The option of the lifetime of a push: seconds, or a time. */
+export const expiry = (): Source<Expiry> =>
+  parsed(
+    '--expire <seconds or time>',
+    'lifetime in seconds, or time of expiry (ISO 8601, or +10m)',
+    expiryOf,
+  );
+
+const expiryOf = (name: string, value: string): Expiry =>
+  /^\d+$/.test(value)
+    ? { expiration_interval: wholeNumber(name, value, 1) }
+    : { expiration_time: futureTime(name, value, systemClock.now()) };
 
 /** What `{{name}}` stands for, by the name. */
 type Variables = Record<string, { field: string; default: string }>;
@@ -161,4 +218,53 @@ function timeOf({ at, local, timeZone }: Pick<BodyValues, 'at' | 'local' | 'time
   }
   if (timeZone !== undefined) throw new UsageError(say('--time-zone goes with --local'));
   return at === undefined ? {} : { push_time: futureTime('--at', at, systemClock.now()) };
+}
+
+/**
+ * `carillon audience`, `fields` and `channels`: which devices a push would go to, and what they
+ * have.
+ */
+export const audienceCommands = [
+  row('audience', 'count the devices that a push would go to, by connector', {
+    example: `audience --where '{"deviceType":"ios"}' --clauses`,
+    operation: 'countAudience',
+    body: {
+      where: json('--where <json or file>', 'conditions on installations; without it all count'),
+      channels: list('--channels <names...>', 'only subscribers of these channels'),
+      clauses: flag('--clauses', 'also count without each part of the condition'),
+      sample: whole('--sample <n>', 'devices to show, at most 20'),
+    },
+    show: describe,
+  }),
+  row('fields', 'list members of the newest devices', {
+    example: 'fields device',
+    operation: 'suggestFields',
+    query: { prefix: optional('[prefix]') },
+    show: asLines,
+  }),
+  row('channels', 'list channels of the newest devices', {
+    example: 'channels ne',
+    operation: 'suggestChannels',
+    query: { prefix: optional('[prefix]') },
+    show: asLines,
+  }),
+];
+
+function asLines({ results }: { results: unknown[] }): string {
+  return results.map((one) => JSON.stringify(one)).join('\n');
+}
+
+function describe(found: Reply<'countAudience'>): string {
+  const { isLeast, devices, connectors, problems, clauses = [], sample, warning } = found;
+  const rows = Object.entries(connectors).map(([id, n]) => [gatewayName(id), n]);
+  return [
+    isLeast ? say('At least {devices} devices.', { devices }) : say('{devices} devices.', { devices }),
+    ...(rows.length > 0 ? ['', table(words('connector', 'devices'), rows)] : []),
+    ...Object.entries(problems).map(([problem, n]) => `${problem}: ${n}`),
+    ...clauses.map(({ text, without }) =>
+      say('without {clause}: {n}', { clause: text, n: without ?? say('not counted in time') }),
+    ),
+    ...sample.map((device) => JSON.stringify(device)),
+    ...(warning === undefined ? [] : [say('Warning: {warning}', { warning })]),
+  ].join('\n');
 }

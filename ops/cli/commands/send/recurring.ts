@@ -3,12 +3,11 @@ import { asUnchecked, type Reply } from '../../../client/client.ts';
 import { app, argument, flag, parsed, required, text, type Values, whole } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
 import { type English, say, sentences } from '../../language.ts';
-import { type Report, UsageError } from '../../report.ts';
+import { futureTime, type Report, UsageError } from '../../report.ts';
 import { type Columns, type Item, listed, row } from '../../row.ts';
 import { chooseAppId, connect } from '../../service.ts';
 import { table } from '../../table.ts';
-import { futureTime } from '../../time.ts';
-import { type Content, contentOf, contentOptions } from './content.ts';
+import { type Content, contentOf, contentOptions } from './push.ts';
 
 const number = () => argument('<id>', 'number of the recurring push');
 

@@ -1,6 +1,6 @@
 import { type Clock, sleep } from '../../../../shared/clock.ts';
 import { say } from '../../language.ts';
-import { ProgressBar } from '../../progress-bar.ts';
+import { ProgressBar } from '../../report.ts';
 import { isOpen, type PushRecord, settledOf } from './result.ts';
 
 /** Polling interval: short at first, because most pushes are quick; then twice a second. */

@@ -1,5 +1,6 @@
 import type { Reply } from '../../../client/client.ts';
-import { argument, choice, whole } from '../../arguments.ts';
+import { argument, choice, text, whole } from '../../arguments.ts';
+import { command } from '../../command.ts';
 import { gatewayName, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
@@ -64,3 +65,41 @@ function describe({ version, publicUrl, connectors }: Reply<'getMeta'>): string 
   const headings = words('connector', 'gateway', 'vendor in installations', 'takes credentials');
   return `${say('Carillon {version} at {url}', { version, url: publicUrl })}\n\n${table(headings, rows)}`;
 }
+
+/** `carillon doctor`: checks the installation and recommends actions. */
+export const doctorCommand = command(
+  'doctor',
+  'check environment, database, secrets, credentials and processes, and recommend actions',
+  {
+    takes: {},
+    run: async () => {
+      // Loaded here, because other commands need neither database nor gateways.
+      const { runChecks } = await import('../../doctor/run-checks.ts');
+      return runChecks();
+    },
+  },
+);
+
+/** `carillon sandbox`: simulated gateways without a service. */
+export const sandboxCommand = command(
+  'sandbox',
+  'start simulated gateways, with a page that shows the messages that each received',
+  {
+    example: 'sandbox --port 9000 --keep sandbox.json',
+    takes: {
+      port: whole(
+        '--port <port>',
+        'port of the page; the gateways take the next ports (default: free ones)',
+        1,
+      ),
+      keep: text(
+        '--keep <file>',
+        'file for the accepted credentials, so that profiles stay valid after a restart',
+      ),
+    },
+    run: async (options) => {
+      const { startStandalone } = await import('../../../sandbox/standalone.ts');
+      return startStandalone(options);
+    },
+  },
+);

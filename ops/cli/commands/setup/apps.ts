@@ -14,9 +14,7 @@ import {
   withDefault,
 } from '../../arguments.ts';
 import { command, group } from '../../command.ts';
-import { confirm } from '../../confirm.ts';
-import { parsePairs } from '../../input.ts';
-import { parseAppId, readProvidedKeys } from '../../keys-file.ts';
+import { confirm, parseAppId, parsePairs, readProvidedKeys } from '../../input.ts';
 import { say } from '../../language.ts';
 import { type Report, UsageError } from '../../report.ts';
 import { type Columns, listed, row } from '../../row.ts';

@@ -1,21 +1,138 @@
-import type { ConnectorId } from '../../../../shared/domain/labels.ts';
+import {
+  brandOf,
+  type ConnectorId,
+  findConnector,
+  profileConnectorIds,
+} from '../../../../shared/domain/labels.ts';
 import { textIn } from '../../../../shared/domain/texts/catalogue.ts';
-import type { Reply } from '../../../client/client.ts';
-import { argument, optional, rest, type Values } from '../../arguments.ts';
+import { asUnchecked, type Reply, type Unchecked } from '../../../client/client.ts';
+import {
+  argument,
+  flag,
+  list,
+  optional,
+  parsedArgument,
+  rest,
+  text,
+  type Values,
+  withDefault,
+} from '../../arguments.ts';
 import { command } from '../../command.ts';
 import { type English, gatewayName, language, reasonIn, say, words } from '../../language.ts';
-import { CommandFailure, type Report, type Shell } from '../../report.ts';
+import { CommandFailure, type Report, type Shell, UsageError } from '../../report.ts';
 import { type Given, row } from '../../row.ts';
 import { connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
-import {
-  connectorOf,
-  credentialOptions,
-  gateway,
-  profilePath,
-  readCredentials,
-} from './profile-arguments.ts';
-import { rotationCommands } from './profile-rotation.ts';
+
+/** The argument with the connector, by its id or its display name. */
+const gateway = () => parsedArgument('<connector>', 'id or name of the gateway', connectorOf);
+
+/** The option with the name of a profile. */
+const profileName = () => withDefault(text('--name <name>', 'name of the profile'), '_default');
+
+/** The arguments that name a profile. */
+const profilePath = () => ({ appId: argument('<appId>'), connector: gateway(), name: profileName() });
+
+/** Options of a command that takes files with credentials. */
+const credentialOptions = () => ({
+  name: profileName(),
+  team: text('--team <id>', 'Apple: Team ID of a .p8 key'),
+  key: text('--key <id>', 'Apple: Key ID, if the name of the .p8 file does not contain it'),
+  topic: list('--topic <bundleIds...>', 'Apple: bundle ids that the key or certificate serves'),
+  environment: text('--environment <name>', 'Apple: prod or dev, if the profile serves only one of them'),
+  passwordFile: text('--password-file <file>', 'password of a .p12 file; without it there is a prompt'),
+  secretFile: text(
+    '--secret-file <file>',
+    'Huawei: app secret for agconnect-services.json; without it there is a prompt',
+  ),
+});
+type CredentialOptions = Omit<Values<ReturnType<typeof credentialOptions>>, 'name'>;
+
+/** Reads credentials from files. Throws `CommandFailure`. */
+async function readCredentials(
+  connector: ConnectorId,
+  files: string[],
+  options: CredentialOptions,
+): Promise<Unchecked> {
+  // Loads all connectors, which takes longer than the rest of a command.
+  const { credentialsFrom } = await import('../../credentials/credentials.ts');
+  return asUnchecked(await credentialsFrom(connector, files, options));
+}
+
+/** Returns the connector with this id or display name. Throws `UsageError`. */
+function connectorOf(name: string): ConnectorId {
+  const connector = findConnector(name);
+  if (connector && profileConnectorIds.some((id) => id === connector)) return connector;
+  const known = profileConnectorIds.map((id) => `${id} (${brandOf(id)})`).join(', ');
+  throw new UsageError(say('there is no gateway of that name: expected one of {known}', { known }));
+}
+
+const stageOptions = {
+  appId: argument('<appId>'),
+  connector: gateway(),
+  files: rest('<files...>'),
+  ...credentialOptions(),
+  hold: flag('--hold', 'only stage and check: no push tries it until it is promoted'),
+};
+
+/** `carillon profile stage|promote|rollback|status`: rotation of credentials by a canary. */
+const rotationCommands = [
+  command(
+    'profile stage',
+    'stage a second version of the credentials (files as for put): checked, tried on 1 % of the batches, then promoted or rolled back by itself',
+    {
+      example: 'profile stage wHx47FrDSrY1GzAzkZtSHtOx fcm service-account.json',
+      takes: stageOptions,
+      run: stage,
+    },
+  ),
+  row('profile promote', 'make the checked candidate the current version now', {
+    example: 'profile promote wHx47FrDSrY1GzAzkZtSHtOx fcm',
+    operation: 'promoteProfile',
+    path: profilePath(),
+    show: describeRotation,
+  }),
+  row('profile rollback', 'drop the candidate, or bring the version before the last promotion back', {
+    example: 'profile rollback wHx47FrDSrY1GzAzkZtSHtOx fcm',
+    operation: 'rollBackProfile',
+    path: profilePath(),
+    show: describeRotation,
+  }),
+  row('profile status', 'the last rotation of the credentials', {
+    example: 'profile status wHx47FrDSrY1GzAzkZtSHtOx fcm',
+    operation: 'getProfileRotation',
+    path: profilePath(),
+    show: describeRotation,
+  }),
+];
+
+async function stage(values: Values<typeof stageOptions>): Promise<Report> {
+  const { appId, connector, files, name, hold, ...options } = values;
+  const body = await readCredentials(connector, files, options);
+  const { call } = await connect();
+  const path = { appId, connector, name };
+  const reply = await call('stageProfile', { path, query: { hold: hold ? '1' : '0' }, body });
+  return { document: reply, text: describeRotation(reply), isBad: reply.state === 'staged' };
+}
+
+function describeRotation({
+  state,
+  changedAt,
+  reason,
+  detail,
+  ...counts
+}: Reply<'getProfileRotation'>): string {
+  const rows = [
+    [say('state'), say('{state} since {time}', { state, time: changedAt })],
+    ...(reason === null ? [] : [[say('reason'), reason]]),
+    ...(detail === null ? [] : [[say('detail'), detail]]),
+    [say('batches'), say('{n} of {all}', { n: counts.batches, all: counts.batchesSeen })],
+    [say('recipients'), say('{accepted} of {asked} accepted, {enough} are enough', counts)],
+    [say('refused'), String(counts.refused)],
+    [say('worse'), String(counts.worse)],
+  ];
+  return table(words('member', 'value'), rows);
+}
 
 const putOptions = {
   appId: argument('<appId>'),
@@ -141,7 +258,7 @@ async function remarksOn({ call }: ServiceClient, path: ProfilePath): Promise<st
 }
 
 async function help(name: string | undefined): Promise<Report> {
-  const { describeCredentials, describeGateways } = await import('../../credentials/help.ts');
+  const { describeCredentials, describeGateways } = await import('../../credentials/files.ts');
   return name === undefined ? describeGateways() : describeCredentials(connectorOf(name));
 }
 

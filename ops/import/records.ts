@@ -1,11 +1,20 @@
 import { isImportedHash, saltedHash } from '../../api/services/accounts/passwords/passwords.ts';
 import type { Sessions } from '../../api/services/accounts/sessions/sessions.ts';
-import type { StagedUser } from '../../shared/db/tables/imports.ts';
+import type {
+  ImportedInstallation,
+  StagedMembership,
+  StagedRole,
+  StagedUser,
+} from '../../shared/db/tables/imports.ts';
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
+import { isPublicId } from '../../shared/domain/installations/identity.ts';
+import { hasWireName, isObjectHint, neutralName } from '../../shared/domain/installations/installation.ts';
+import { draftOf } from '../../shared/domain/installations/members.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parsePhone } from '../../shared/domain/messages/phone.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
+import { defaultRoleAcl, readRoleName, requireRoleSize } from '../../shared/domain/roles/role.ts';
 import {
   type AuthData,
   identitiesOf,
@@ -14,13 +23,70 @@ import {
   unionOf,
   withoutSeal,
 } from '../../shared/domain/users/auth-data.ts';
-import type { SessionSecret, UserDraft } from '../../shared/domain/users/user.ts';
-import { checkFields, readEmail, readUsername } from '../../shared/domain/users/user.ts';
+import {
+  checkFields,
+  readEmail,
+  readUsername,
+  type SessionSecret,
+  type UserDraft,
+} from '../../shared/domain/users/user.ts';
 import { say } from '../cli/language.ts';
 import { aclOf, booleanOrNull, headOf, membersOf, textOrNull, within } from './record.ts';
 
+const headNames = new Set(['objectId', 'createdAt', 'updatedAt']);
+const isInstallationMember = (name: string, value: Json): boolean =>
+  headNames.has(name) || isObjectHint(name, value);
+
+/**
+ * Reads an installation of an export, with the same checks as a registration (shared/domain). Throws a refusal whose
+ * message names the member and quotes no value.
+ */
+export function readInstallation(record: JsonObject, now: string): ImportedInstallation {
+  const draft = draftOf(membersOf(record, isInstallationMember, neutralName), hasWireName(record));
+  if (draft.deviceToken === null && draft.installationId === null)
+    throw refuse(
+      'incorrectType',
+      say('It has neither a deviceToken nor an installationId: nothing reaches it.'),
+    );
+  const { objectId, createdAt, updatedAt } = headOf(record, now);
+  return { draft, objectId, createdAt, updatedAt, importedAt: now };
+}
+
+/** Members that are not stored as fields of the app. The members of a role are in separate files. */
+const roleMembers = new Set(['objectId', 'createdAt', 'updatedAt', 'name', 'ACL', 'users', 'roles']);
+const isRoleMember = (name: string, value: Json): boolean =>
+  roleMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_Role');
+
+/**
+ * Reads a role of an export, with the same checks as a created role. A role without an ACL gets the default of the master
+ * key, so that no further users can change it. Throws a refusal whose message quotes no value.
+ */
+export function readRole(record: JsonObject, { line, now }: { line: number; now: string }): StagedRole {
+  const head = headOf(record, now);
+  const draft = {
+    name: readRoleName(record.name),
+    acl: aclOf(record.ACL) ?? defaultRoleAcl,
+    fields: checkFields(membersOf(record, isRoleMember), 'A role'),
+  };
+  requireRoleSize(draft);
+  return { line, draft, ...head };
+}
+
+/** Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`, ids or pointers. Throws 104. */
+export function readMembership(record: JsonObject, { line }: { line: number }): StagedMembership {
+  const [role, member] = [idUnder(record, 'owningId'), idUnder(record, 'relatedId')];
+  return { line, objectId: `${role} ${member}`, role, member };
+}
+
+function idUnder(record: JsonObject, name: 'owningId' | 'relatedId'): string {
+  const value = record[name];
+  const id = isJsonObject(value) ? value.objectId : value;
+  if (typeof id === 'string' && isPublicId(id)) return id;
+  throw refuse('missingObjectId', say('{name} is missing or is no id.', { name }));
+}
+
 /** Members that are not stored as fields of the app. */
-const knownMembers = new Set([
+const userMembers = new Set([
   'objectId',
   'createdAt',
   'updatedAt',
@@ -36,8 +102,8 @@ const knownMembers = new Set([
   'salt',
   'sessionToken',
 ]);
-const isKnown = (name: string, value: Json): boolean =>
-  knownMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_User');
+const isUserMember = (name: string, value: Json): boolean =>
+  userMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_User');
 
 /** Limit on `authData`, which is read at every login. */
 const maxAuthBytes = 256 * 1024;
@@ -63,7 +129,7 @@ export function readUser(
   { line, now, appId, sessions, sealer }: UserContext,
 ): StagedUser {
   const head = headOf(record, now);
-  const draft = draftOf(record);
+  const draft = userDraftOf(record);
   const { authData } = draft;
   return {
     line,
@@ -75,7 +141,7 @@ export function readUser(
   };
 }
 
-function draftOf(record: JsonObject): UserDraft {
+function userDraftOf(record: JsonObject): UserDraft {
   const [username, email, phone] = ['username', 'email', 'mobilePhoneNumber'].map((name) =>
     textOrNull(record, name),
   );
@@ -91,7 +157,7 @@ function draftOf(record: JsonObject): UserDraft {
     mobilePhoneVerified: number !== null && isPhoneVerified === true,
     authData: authDataOf(record.authData),
     acl: aclOf(record.ACL),
-    fields: checkFields(membersOf(record, isKnown)),
+    fields: checkFields(membersOf(record, isUserMember)),
   };
 }
 
