@@ -1,7 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { operatorRoles } from '../shared/domain/admin/operator.ts';
-import { moduleUrl } from '../shared/process/lifecycle.ts';
+import { moduleUrl } from '../shared/process/module-url.ts';
 import type { Route } from './route.ts';
 
 const routeModule = z.object({ default: z.array(z.custom<Route>((value) => isRoute(value))) });

@@ -10,8 +10,9 @@ import { DatabaseReadiness, isAboutSchema } from '../shared/db/schema/readiness.
 import { ProcessRegister, reportProcess } from '../shared/db/tables/processes.ts';
 import { setPrivateHosts } from '../shared/http/outbound-addresses.ts';
 import { createMetrics } from '../shared/metrics.ts';
-import { ClosingStack, packageVersion } from '../shared/process/lifecycle.ts';
+import { ClosingStack } from '../shared/process/lifecycle.ts';
 import type { Logger } from '../shared/process/logging.ts';
+import { packageVersion } from '../shared/process/version.ts';
 import { queueNeeds } from '../shared/queue/migrate.ts';
 import { JobQueue } from '../shared/queue/queue.ts';
 import { createApp, remoteAddressOf } from './app.ts';

@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config/config.ts';
-import { moduleUrl } from '../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 
 /** Confinement of a function process. */
 export interface Confinement {

@@ -1,7 +1,7 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Environment } from '../../shared/config/config.ts';
-import { moduleUrl } from '../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../shared/process/module-url.ts';
 import { say } from '../cli/language.ts';
 
 const firstRestartMs = 200;

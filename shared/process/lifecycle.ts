@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { z } from 'zod';
 import { isWritten, type Logger } from './logging.ts';
 
 type Closer = { name: string; close: () => Promise<unknown> | unknown };
@@ -64,7 +62,7 @@ export class ClosingStack {
   }
 }
 
-interface ProcessHooks {
+export interface ProcessHooks {
   log: Logger;
   stack: ClosingStack;
   /** Ends the process after closing; tests pass their own function. */
@@ -117,19 +115,4 @@ export function whenSupervisorExits(listener: () => void): () => void {
  */
 export function notifySupervisor(message: object): void {
   if (process.connected) process.send?.(message, undefined, undefined, () => undefined);
-}
-
-/**
- * Resolves a module that is started by its file name: a worker thread, a child process, a lazy import.
- * `path` is relative to `base` and ends in `.ts`. In the compiled package, where `base` ends in `.js`, the result is
- * the compiled form of the module: Node strips no types from files below `node_modules`.
- */
-export function moduleUrl(path: string, base: string): URL {
-  return new URL(base.endsWith('.ts') ? path : path.replace(/\.ts$/, '.js'), base);
-}
-
-/** Returns the version in `package.json`; the compiled package has a copy of that file. */
-export function packageVersion(): string {
-  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
-  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }

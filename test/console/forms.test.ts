@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { credentialsOf } from '../../connectors/registry.ts';
-import { changesOf, editableOf } from '../../ops/console/src/kit/form/changes.ts';
 import { shapesOf } from '../../ops/console/src/kit/form/schema.ts';
-import { objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
+import { changesOf, editableOf, objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
 import { readDroppedFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
 import { connectorChanges, isSlower } from '../../ops/console/src/pages/pushes/compare/differences.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';

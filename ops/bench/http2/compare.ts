@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { moduleUrl } from '../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import type { Figure } from '../harness/arguments.ts';
 
 /** Request of every client: a push as APNs gets it. */

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { moduleUrl } from '../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import { type Figure, readArgs, spread } from '../harness/arguments.ts';
 import { type Bench, withBench } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, push, pushAndWait } from '../harness/client.ts';

@@ -10,7 +10,7 @@ import { createRoot } from 'react-dom/client';
 import { Failure, Loading } from './kit/states.tsx';
 import { Login, takeLoginCode } from './pages/login.tsx';
 import { LoginLink } from './pages/login-link.tsx';
-import { applyTheme } from './pages/shell/preferences.tsx';
+import { applyTheme } from './pages/shell/navigation.tsx';
 import { router } from './router.tsx';
 import { startTexts } from './text/texts.ts';
 

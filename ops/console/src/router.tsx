@@ -6,8 +6,7 @@ import {
   redirect,
 } from '@tanstack/react-router';
 import { Home } from './pages/home/home.tsx';
-import { Missing } from './pages/missing.tsx';
-import { loadPage, PageFailure } from './pages/page-failure.tsx';
+import { loadPage, Missing, PageFailure } from './pages/missing.tsx';
 import { Shell } from './pages/shell/shell.tsx';
 import {
   readAppFilters,

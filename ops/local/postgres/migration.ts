@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
-import { moduleUrl } from '../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 
 /**
  * Migrates a database in a thread of its own and returns the names of what ran: `npm start` keeps none of the libraries that

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { moduleUrl } from '../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import { functionEnvironment } from '../../functions/confinement.ts';
 
 const run = promisify(execFile);

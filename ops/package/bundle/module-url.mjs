@@ -1,4 +1,4 @@
-// Takes the place of shared/process/lifecycle.ts in a bundle; the bundler replaces both names.
+// Takes the place of shared/process/module-url.ts in a bundle; the bundler replaces both names.
 import { existsSync } from 'node:fs';
 
 const root = new URL('__ROOT__/', import.meta.url);

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
 import { type ConnectorId, profileConnectorIds } from '../../../shared/domain/labels.ts';
-import { moduleUrl } from '../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../shared/process/module-url.ts';
 import { definition as apns } from '../apns/index.ts';
 import { fcm, vendorG } from '../fcm/index.ts';
 import type { SandboxDefinition } from './definition.ts';

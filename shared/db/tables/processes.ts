@@ -4,8 +4,8 @@ import { z } from 'zod';
 import type { Clock } from '../../clock.ts';
 import type { Vault } from '../../crypto.ts';
 import type { Metrics } from '../../metrics.ts';
-import { packageVersion } from '../../process/lifecycle.ts';
 import type { Logger } from '../../process/logging.ts';
+import { packageVersion } from '../../process/version.ts';
 import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
 

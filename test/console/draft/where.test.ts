@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { withoutClauses } from '../../../ops/console/src/draft/clauses.ts';
 import {
   canonicalText,
   isSameJson,
@@ -14,6 +13,7 @@ import {
   comparisons,
   readCondition,
   takesList,
+  withoutClauses,
   writeCondition,
 } from '../../../ops/console/src/draft/where.ts';
 

@@ -5,7 +5,7 @@ import { hash as argon2, verify as argon2Verify } from '@node-rs/argon2';
 import { equalInConstantTime } from '../../../../shared/crypto.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
 import { maxPasswordBytes } from '../../../../shared/domain/users/user.ts';
-import { moduleUrl } from '../../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { QueueFull, Semaphore } from '../../../../shared/semaphore.ts';
 
 /**

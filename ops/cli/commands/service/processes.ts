@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
-import { moduleUrl } from '../../../../shared/process/lifecycle.ts';
 import { returnMemoryWhenIdle } from '../../../../shared/process/memory.ts';
+import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import type {
   buildConsoleInBackground as BuildInBackground,
   buildConsoleSomewhere as BuildSomewhere,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { readLocalConfig } from '../../../../shared/config/config.ts';
 import type { HeldWork } from '../../../../shared/db/tables/restorations.ts';
-import { moduleUrl } from '../../../../shared/process/lifecycle.ts';
+import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
 import type { holdRestored as HoldRestored, restore as Restore } from '../../../local/recovery/restore.ts';
 import { readRunInfo } from '../../../local/run-info.ts';

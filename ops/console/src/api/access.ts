@@ -2,8 +2,8 @@ import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tansta
 import type { CallInput, Input } from '../../../client/client.ts';
 import type { AuditEntry } from '../../../client/operations.ts';
 import type { AuditFilters } from '../search.ts';
+import { exportPage, readPages } from './apps.ts';
 import { call, callWithToken } from './client.ts';
-import { exportPage, readPages } from './pages.ts';
 
 export function useTokens(cursor: string | undefined) {
   return useQuery({

@@ -1,10 +1,42 @@
 import { keepPreviousData, useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo } from 'react';
+import { useEffect, useMemo, useState } from 'react';
 import type { CallInput, Input } from '../../../client/client.ts';
 import type { AppFilters } from '../search.ts';
 import { call } from './client.ts';
 import { useLive } from './live.ts';
-import { asPage } from './pages.ts';
+
+/** Most rows of an exported list. */
+export const maxExported = 10_000;
+/** Rows of a page of an export, the most that a list gives. */
+export const exportPage = 200;
+
+interface Page {
+  results: unknown[];
+  /** Cursor of the next page; null after the last one. */
+  next: string | null;
+}
+
+/** Returns a reply as a page, where the operation answers without pages too. */
+export function asPage<R extends { results: unknown[] }>(reply: R): Extract<R, Page> {
+  if (isPage(reply)) return reply;
+  throw new Error('the reply is no page');
+}
+
+const isPage = <R extends { results: unknown[] }>(reply: R): reply is Extract<R, Page> => 'next' in reply;
+
+/** Reads the pages of a list one after the other, up to 10,000 rows. */
+export async function readPages<T>(
+  read: (cursor: string | undefined) => Promise<{ results: T[]; next: string | null }>,
+): Promise<T[]> {
+  const rows: T[] = [];
+  let cursor: string | undefined;
+  do {
+    const page = await read(cursor);
+    rows.push(...page.results);
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined && rows.length < maxExported);
+  return rows;
+}
 
 /** Apps whose names one call returns. */
 const maxIds = 50;
@@ -123,7 +155,7 @@ export function useApp(appId: string) {
   });
 }
 
-export type AppPatch = NonNullable<CallInput<'updateApp'>['body']>;
+type AppPatch = NonNullable<CallInput<'updateApp'>['body']>;
 
 /** Changes the name or options of an app. */
 export function useAppChange(appId: string) {
@@ -200,4 +232,34 @@ export function useQuotas(appId: string, day: string | undefined) {
     queryFn: ({ signal }) => call('getQuotas', { path: { appId }, query: { day }, signal }),
     placeholderData: keepPreviousData,
   });
+}
+
+/** Time after the last key until the server is asked. */
+const restMs = 200;
+/** Shorter texts would find a part of every name. */
+const minSearchLength = 2;
+
+/** Things of the service that have a text as id, token, name, address or number. */
+export function useSearchHits(text: string) {
+  const wanted = text.trim();
+  const q = useSettled(wanted);
+  const { data, error, isFetching } = useQuery({
+    queryKey: ['search', q],
+    queryFn: ({ signal }) => call('search', { query: { q }, signal }),
+    enabled: q.length >= minSearchLength,
+    placeholderData: keepPreviousData,
+  });
+  // A short text keeps the results of the one before.
+  if (wanted.length < minSearchLength) return { hits: [], error: null, isBusy: false };
+  return { hits: data?.results ?? [], error, isBusy: isFetching || q !== wanted };
+}
+
+/** Returns a value once it has stood still. */
+function useSettled(value: string): string {
+  const [settled, setSettled] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => setSettled(value), restMs);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
 }

@@ -1,8 +1,8 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import type { CallInput, Input } from '../../../client/client.ts';
 import type { OutboxFilters } from '../search.ts';
+import { asPage } from './apps.ts';
 import { call } from './client.ts';
-import { asPage } from './pages.ts';
 
 const refreshMs = 10_000;
 

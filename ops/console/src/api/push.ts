@@ -3,9 +3,9 @@ import { useEffect, useMemo, useRef } from 'react';
 import type { CallInput, Input } from '../../../client/client.ts';
 import type { PushDetail, PushFailure, PushProgress } from '../../../client/operations.ts';
 import type { FailureFilters } from '../search.ts';
+import { exportPage, readPages } from './apps.ts';
 import { call } from './client.ts';
 import { useLive } from './live.ts';
-import { exportPage, readPages } from './pages.ts';
 
 const pollMs = 5000;
 /** After a cancellation the recipients that have not left are counted as dropped, in some seconds. */

@@ -1,4 +1,12 @@
-import { ExactNumber, isRecord, type JsonRecord, type JsonValue, valueAt, withValueAt } from './json-text.ts';
+import {
+  ExactNumber,
+  isRecord,
+  type JsonRecord,
+  type JsonValue,
+  parseJsonText,
+  valueAt,
+  withValueAt,
+} from './json-text.ts';
 
 /**
  * Fields of the form over the body of a push. A field reads and writes one member; no other member changes, known to the
@@ -10,7 +18,7 @@ export interface Field {
 }
 
 /** How a member is written as a text: `kept` a text that may be empty, `count` whole numbers, `list` names with commas, `moment` a local time. */
-export type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
+type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
 
 /** Returns the text of a member: empty without one, undefined where the form cannot show the value. */
 export function readField(body: JsonRecord, { path, kind }: Field): string | undefined {
@@ -209,3 +217,58 @@ export function withTargetKind(body: JsonRecord, kind: TargetKind): JsonRecord {
   };
   return { ...begun[kind], ...kept };
 }
+
+/** Body of a push made from another push. */
+interface CopiedBody {
+  body: JsonRecord;
+  /** False where the record has not all devices of a list, or shows their tokens shortened. */
+  isWhole: boolean;
+}
+
+/** Returns a reply of the API as JSON of a draft. */
+export const toJson = (value: unknown): JsonValue => parseJsonText(JSON.stringify(value ?? null));
+
+/** Returns the body that sends what the record of a push (its `request`) says. Times and ids are not copied. */
+export function bodyOfRequest(request: JsonRecord): CopiedBody {
+  const { data, languages, variables, target, prod, topic, teamId, flowControl, notificationChannel } =
+    request;
+  const inData = isRecord(data) ? data._notificationChannel : undefined;
+  const members: [string, JsonValue | undefined][] = [
+    ['data', data],
+    ['languages', languages],
+    ['variables', variables],
+    ['prod', prod === 'dev' ? 'dev' : undefined],
+    ['topic', topic],
+    ['apns_team_id', teamId],
+    ['flow_control', flowControl],
+    ['_notificationChannel', inData === notificationChannel ? undefined : notificationChannel],
+  ];
+  const { isWhole, ...chosen } = targetOf(target);
+  return { body: { ...chosen.members, ...present(members) }, isWhole };
+}
+
+function targetOf(target: JsonValue | undefined): { members: JsonRecord; isWhole: boolean } {
+  if (!isRecord(target)) return { members: { where: {} }, isWhole: false };
+  if (target.kind !== 'devices')
+    return {
+      members: present([
+        ['where', target.where ?? {}],
+        ['channels', target.channels],
+      ]),
+      isWhole: true,
+    };
+  const ids = Array.isArray(target.deviceIds) ? target.deviceIds : [];
+  const isShort = ids.some((id) => typeof id === 'string' && id.includes('…'));
+  const members: [string, JsonValue | undefined][] = [
+    ['device_type', target.deviceType],
+    ['device_ids', ids],
+    ['vendor', target.vendor],
+    ['device_profile', target.deviceProfile],
+  ];
+  return { members: present(members), isWhole: !isShort && target.listed === ids.length };
+}
+
+const present = (members: [string, JsonValue | undefined][]): JsonRecord =>
+  Object.fromEntries(
+    members.filter((member): member is [string, JsonValue] => member[1] !== undefined && member[1] !== null),
+  );

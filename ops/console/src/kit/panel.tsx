@@ -1,16 +1,33 @@
-import type { ReactNode } from 'react';
-import styles from './panel.module.css';
-import { useTitle } from './title.ts';
+import { createContext, type ReactNode, useContext, useEffect } from 'react';
+import { Copy } from './controls/copy.tsx';
+import noticeStyles from './notice.module.css';
+import panelStyles from './panel.module.css';
+
+/** What all pages of a frame are about, such as the name of an app; undefined without one. */
+export const TitleScope = createContext<string | undefined>(undefined);
+
+/**
+ * Names the tab: the page, what it is about, and the product, so that tabs and entries of the
+ * history differ.
+ */
+export function useTitle(page: string): void {
+  const scope = useContext(TitleScope);
+  useEffect(() => {
+    document.title = [page, scope, 'Carillon']
+      .filter((part) => part !== undefined && part !== '')
+      .join(' · ');
+  }, [page, scope]);
+}
 
 /** Box with a heading and, at its right, actions or a note. */
 export function Panel({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
   return (
-    <section className={styles.panel}>
-      <header className={styles.header}>
+    <section className={panelStyles.panel}>
+      <header className={panelStyles.header}>
         <h2>{title}</h2>
         {side}
       </header>
-      <div className={styles.body}>{children}</div>
+      <div className={panelStyles.body}>{children}</div>
     </section>
   );
 }
@@ -28,14 +45,14 @@ interface PageHeaderProps {
 export function PageHeader({ title, isName = false, side, children }: PageHeaderProps) {
   useTitle(title);
   return (
-    <div className={styles.pageHeader}>
-      <div className={styles.pageTitle}>
+    <div className={panelStyles.pageHeader}>
+      <div className={panelStyles.pageTitle}>
         <h1 tabIndex={-1} translate={isName ? 'no' : undefined}>
           {title}
         </h1>
         {children}
       </div>
-      {side && <div className={styles.actions}>{side}</div>}
+      {side && <div className={panelStyles.actions}>{side}</div>}
     </div>
   );
 }
@@ -43,13 +60,43 @@ export function PageHeader({ title, isName = false, side, children }: PageHeader
 /** Names and values, one below the other. */
 export function Facts({ rows }: { rows: readonly (readonly [name: string, value: ReactNode])[] }) {
   return (
-    <dl className={styles.facts}>
+    <dl className={panelStyles.facts}>
       {rows.map(([name, value]) => (
-        <div key={name} className={styles.fact}>
+        <div key={name} className={panelStyles.fact}>
           <dt>{name}</dt>
           <dd>{value}</dd>
         </div>
       ))}
     </dl>
+  );
+}
+
+/** Box with a value as JSON, which a button copies. */
+export function JsonPanel({ title, value, side }: { title: string; value: unknown; side?: ReactNode }) {
+  const text = JSON.stringify(value, null, 2);
+  return (
+    <Panel
+      title={title}
+      side={
+        <div className={panelStyles.actions}>
+          <Copy text={text} />
+          {side}
+        </div>
+      }
+    >
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by keyboard. */}
+      <pre className={panelStyles.json} tabIndex={0}>
+        {text}
+      </pre>
+    </Panel>
+  );
+}
+
+/** Sentence about the whole page, with a button if something can be done about it. */
+export function Notice({ look, children }: { look: 'plain' | 'warn'; children: ReactNode }) {
+  return (
+    <p className={noticeStyles[look]} role="status">
+      {children}
+    </p>
   );
 }

@@ -4,7 +4,7 @@ import { ApiError } from '../api/client.ts';
 import { withBrands } from '../text/connectors.ts';
 import { useRefusalText } from '../text/refusals.ts';
 import { Button } from './controls/button.tsx';
-import { Marked } from './data/marked.tsx';
+import { Marked } from './data/values.tsx';
 import styles from './states.module.css';
 
 const showAfterMs = 150;

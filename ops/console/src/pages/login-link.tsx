@@ -5,7 +5,7 @@ import { ApiError } from '../api/client.ts';
 import { type Credential, useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';
 import styles from './login.module.css';
-import { LanguageChoice } from './shell/preferences.tsx';
+import { LanguageChoice } from './shell/navigation.tsx';
 
 interface LoginLinkProps {
   code: string;

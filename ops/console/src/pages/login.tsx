@@ -4,9 +4,9 @@ import { ApiError } from '../api/client.ts';
 import { useSessionActions } from '../api/session.tsx';
 import { Button } from '../kit/controls/button.tsx';
 import { TextField } from '../kit/controls/field.tsx';
-import { useTitle } from '../kit/title.ts';
+import { useTitle } from '../kit/panel.tsx';
 import styles from './login.module.css';
-import { LanguageChoice } from './shell/preferences.tsx';
+import { LanguageChoice } from './shell/navigation.tsx';
 
 const codePrefix = '#code=';
 

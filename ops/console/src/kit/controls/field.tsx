@@ -5,7 +5,7 @@ import {
   type TextareaHTMLAttributes,
   useId,
 } from 'react';
-import { Marked } from '../data/marked.tsx';
+import { Marked } from '../data/values.tsx';
 import styles from './field.module.css';
 
 /** What a person reads about a field. */

@@ -4,12 +4,11 @@ import { useTranslation } from 'react-i18next';
 import { parseExactly } from '../../../../../shared/domain/exact-numbers.ts';
 import { Button } from '../controls/button.tsx';
 import { TextArea } from '../controls/field.tsx';
-import { JsonPanel } from '../json-panel.tsx';
-import { Panel } from '../panel.tsx';
+import { JsonPanel, Panel } from '../panel.tsx';
 import { Failure } from '../states.tsx';
-import { changesOf, editableOf } from './changes.ts';
 import styles from './form.module.css';
 import { isObject } from './schema.ts';
+import { changesOf, editableOf } from './values.ts';
 
 interface MembersProps {
   /** Document as it is stored. */

@@ -16,7 +16,7 @@ export function textOf({ kind }: SchemaField, value: unknown): string {
 }
 
 /** Returns the value that the text of a control means; undefined where the member is left out. */
-export function memberOf(field: SchemaField, text: string): { value: unknown } | { fault: Fault } {
+function memberOf(field: SchemaField, text: string): { value: unknown } | { fault: Fault } {
   const trimmed = text.trim();
   if (trimmed === '') {
     if (field.isRequired) return { fault: 'required' };
@@ -56,4 +56,33 @@ export function objectOf(
     else if (read.value !== undefined) object[field.name] = read.value;
   }
   return { object, faults };
+}
+
+type Members = Record<string, unknown>;
+
+/** Members that the server writes. */
+const readOnly = new Set(['objectId', 'createdAt', 'updatedAt', 'installationId', 'sessionToken']);
+
+/** Returns the members of a document that a person may change. */
+export const editableOf = (document: Members): Members =>
+  Object.fromEntries(Object.entries(document).filter(([name]) => !readOnly.has(name)));
+
+/** Returns the body that makes one state of a document the other: changed members, and a deletion of those that are gone. */
+export function changesOf(before: Members, after: Members): Members {
+  const changed = Object.entries(after).filter(
+    ([name, value]) => !readOnly.has(name) && JSON.stringify(value) !== JSON.stringify(before[name]),
+  );
+  const gone = Object.keys(before).filter((name) => !(name in after));
+  return Object.fromEntries([...changed, ...gone.map((name) => [name, { __op: 'Delete' }])]);
+}
+
+/** Returns the time of a field `datetime-local`, in ISO 8601; undefined for an empty field. */
+export const isoTime = (local: string): string | undefined =>
+  local === '' ? undefined : new Date(local).toISOString();
+
+/** Returns a time as such a field has it: in the zone of the reader, without a zone. */
+export function localTime(iso: string | undefined): string {
+  if (iso === undefined || Number.isNaN(Date.parse(iso))) return '';
+  const time = new Date(iso);
+  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

@@ -1,10 +1,10 @@
 import { useTranslation } from 'react-i18next';
 import { readAudit } from '../../api/access.ts';
-import { maxExported } from '../../api/pages.ts';
+import { maxExported } from '../../api/apps.ts';
 import { Download } from '../../kit/controls/download.tsx';
 import type { AuditFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
-import { auditCsv, toJsonLines } from './changes.ts';
+import { auditCsv, toJsonLines } from './people.tsx';
 
 /** Buttons that save what the filters match as a file. */
 export function AuditExport({ filters }: { filters: AuditFilters }) {

@@ -2,10 +2,10 @@ import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { Button } from '../../kit/controls/button.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
-import { isoTime, localTime } from '../../kit/form/local-time.ts';
+import { isoTime, localTime } from '../../kit/form/values.ts';
 import type { AuditFilters as Filters } from '../../search.ts';
 import styles from './access.module.css';
-import { AppChoice } from './app-choice.tsx';
+import { AppChoice } from './new-token.tsx';
 
 const texts = ['actor', 'action', 'target'] as const;
 const times = ['from', 'to'] as const;

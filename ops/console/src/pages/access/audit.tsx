@@ -6,16 +6,16 @@ import { auditPage, useAudit } from '../../api/access.ts';
 import { useAppNames } from '../../api/apps.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
-import { Pager } from '../../kit/controls/pager.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Time } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { AuditFilters as Filters } from '../../search.ts';
 import styles from './access.module.css';
 import { AuditExport } from './audit-export.tsx';
 import { AuditFilters } from './audit-filters.tsx';
-import { changesOf } from './changes.ts';
+import { changesOf } from './people.tsx';
 
 const route = getRouteApi('/audit');
 

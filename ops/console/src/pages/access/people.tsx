@@ -1,14 +1,15 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
-import type { ConsoleSession, ConsoleToken } from '../../../../client/operations.ts';
+import type { AuditEntry, ConsoleSession, ConsoleToken } from '../../../../client/operations.ts';
 import { useRemove, useSessions, useTokens } from '../../api/access.ts';
 import { useAppNames } from '../../api/apps.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
-import { Pager } from '../../kit/controls/pager.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
+import { toCsv } from '../../kit/data/csv.ts';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Time } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { NewToken } from './new-token.tsx';
@@ -171,3 +172,60 @@ function browserOf(agent: string): string {
   const system = /\(([^;)]+)/.exec(agent)?.[1];
   return system === undefined ? browser : `${browser} · ${system}`;
 }
+
+/** Member that a change has set, removed or replaced; absent values are undefined. */
+export interface MemberChange {
+  path: string;
+  before: string | undefined;
+  after: string | undefined;
+}
+
+type Members = AuditEntry['before'];
+
+/** Returns the members that differ before and after a change, by their paths. */
+export function changesOf({ before, after }: Pick<AuditEntry, 'before' | 'after'>): MemberChange[] {
+  const [old, now] = [leavesOf(before), leavesOf(after)];
+  return [...new Set([...old.keys(), ...now.keys()])]
+    .map((path) => ({ path, before: old.get(path), after: now.get(path) }))
+    .filter((change) => change.before !== change.after || change.before === '"•••"');
+}
+
+/** Returns the values of members without members of their own, as JSON. */
+function leavesOf(members: Members | unknown, path = ''): Map<string, string> {
+  if (members === null && path === '') return new Map();
+  if (typeof members !== 'object' || members === null || Array.isArray(members))
+    return new Map([[path, JSON.stringify(members)]]);
+  const entries = Object.entries(members);
+  if (entries.length === 0) return path === '' ? new Map() : new Map([[path, '{}']]);
+  return new Map(
+    entries.flatMap(([name, value]) => [...leavesOf(value, path === '' ? name : `${path}.${name}`)]),
+  );
+}
+
+const columns = [
+  'id',
+  'at',
+  'name',
+  'role',
+  'address',
+  'action',
+  'appId',
+  'target',
+  'before',
+  'after',
+  'requestId',
+];
+
+/** Returns entries as CSV with a line of headings. */
+export function auditCsv(entries: readonly AuditEntry[]): string {
+  const rows = entries.map(({ id, at, actor, action, appId, target, before, after, requestId }) => [
+    ...[id, at, actor.name, actor.role, actor.address, action, appId ?? '', target],
+    ...[before, after].map((members) => (members === null ? '' : JSON.stringify(members))),
+    requestId,
+  ]);
+  return toCsv([columns, ...rows]);
+}
+
+/** Returns entries as one JSON document a line. */
+export const toJsonLines = (entries: readonly AuditEntry[]): string =>
+  entries.map((entry) => `${JSON.stringify(entry)}\n`).join('');

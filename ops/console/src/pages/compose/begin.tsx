@@ -3,7 +3,7 @@ import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
 import { call } from '../../api/client.ts';
-import { bodyOfRequest, toJson } from '../../draft/copy.ts';
+import { bodyOfRequest, toJson } from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, JsonTextError, parseJsonText } from '../../draft/json-text.ts';
 import { Failure, Loading } from '../../kit/states.tsx';
 import type { ComposeSearch } from '../../search.ts';

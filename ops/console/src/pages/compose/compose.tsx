@@ -8,9 +8,8 @@ import { Tabs } from '../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../kit/panel.tsx';
 import { Empty } from '../../kit/states.tsx';
 import type { ComposeView } from '../../search.ts';
-import { DryRunPanel } from './before/dry-run.tsx';
+import { DryRunPanel, useCurrentDryRun } from './before/dry-run.tsx';
 import { Send } from './before/send.tsx';
-import { useCurrentDryRun } from './before/use-dry-run.ts';
 import { Begin } from './begin.tsx';
 import styles from './compose.module.css';
 import { Delivery } from './delivery.tsx';
@@ -18,11 +17,10 @@ import { FormProvider } from './draft-field.tsx';
 import { type Draft, useDraft } from './draft-state.ts';
 import { Message } from './message.tsx';
 import { Preview } from './preview/preview.tsx';
-import { Templates } from './saved/templates.tsx';
+import { Templates } from './saved/saved-dialog.tsx';
 import { TestDevices } from './saved/test-devices.tsx';
 import { Target } from './target/target.tsx';
-import { CurlView } from './views/curl-view.tsx';
-import { JsonView, useFaultText } from './views/json-view.tsx';
+import { CurlView, JsonView, useFaultText } from './views/views.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/new');
 

@@ -8,8 +8,7 @@ import { Panel } from '../../kit/panel.tsx';
 import { vendorName } from '../../text/connectors.ts';
 import styles from './compose.module.css';
 import { DraftChoice, DraftField, useForm } from './draft-field.tsx';
-import { Translations } from './translations.tsx';
-import { Variables } from './variables.tsx';
+import { Translations, Variables } from './translations.tsx';
 
 /** Keys of a message for one kind of device, with the name of the kind. */
 const kinds = [

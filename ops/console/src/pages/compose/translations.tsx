@@ -1,6 +1,13 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { languagesOf, translationFields, withLanguage } from '../../draft/fields.ts';
+import {
+  languagesOf,
+  translationFields,
+  variableFields,
+  variablesOf,
+  withLanguage,
+  withVariable,
+} from '../../draft/fields.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import styles from './compose.module.css';
@@ -46,6 +53,51 @@ export function Translations() {
         />
         <Button look="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
           {t('compose.addLanguage')}
+        </Button>
+      </div>
+    </>
+  );
+}
+
+/** A name as the service takes it. */
+const namePattern = /^[A-Za-z][A-Za-z0-9_]{0,63}$/;
+
+/** Values of each device in the texts: a field of the installation, and a default. */
+export function Variables() {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const [name, setName] = useState('');
+  const names = variablesOf(draft.body);
+  const isFit = namePattern.test(name) && !names.includes(name);
+  const add = () => {
+    draft.edit((body) => withVariable(body, name, true));
+    setName('');
+  };
+  return (
+    <>
+      {names.map((one) => (
+        <fieldset key={one} className={styles.override}>
+          <legend translate="no">{`{{${one}}}`}</legend>
+          <DraftField field={variableFields(one).field} label={t('compose.variableField', { name: one })} />
+          <DraftField
+            field={variableFields(one).default}
+            label={t('compose.variableDefault', { name: one })}
+          />
+          <Button look="quiet" onClick={() => draft.edit((body) => withVariable(body, one, false))}>
+            {t('compose.removeVariable', { name: one })}
+          </Button>
+        </fieldset>
+      ))}
+      <div className={styles.narrow}>
+        <TextField
+          label={t('compose.variableName')}
+          hint={t('compose.variableHint', { example: '{{name}}' })}
+          value={name}
+          disabled={draft.fault !== undefined}
+          onChange={(event) => setName(event.target.value.trim())}
+        />
+        <Button look="quiet" disabled={!isFit || draft.fault !== undefined} onClick={add}>
+          {t('compose.addVariable')}
         </Button>
       </div>
     </>

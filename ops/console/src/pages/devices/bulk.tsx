@@ -1,13 +1,25 @@
+import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { ApiError } from '../../api/client.ts';
 import { useDeviceCount, useDeviceDeletion } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
+import { buttonLook } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Failure } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
-import { ComposeLink } from './compose-link.tsx';
 import styles from './devices.module.css';
+
+/** Way to the page that composes a push to the devices of a condition. */
+export function ComposeLink({ appId, where, label }: { appId: string; where: string; label: string }) {
+  const maySend = useMay('sender');
+  if (!maySend) return null;
+  return (
+    <Link className={buttonLook('plain')} to="/apps/$appId/pushes/new" params={{ appId }} search={{ where }}>
+      {label}
+    </Link>
+  );
+}
 
 /** Devices from which on their number has to be typed. */
 const typedFrom = 10_000;

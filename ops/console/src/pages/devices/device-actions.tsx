@@ -8,7 +8,7 @@ import { Confirm } from '../../kit/controls/confirm.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Failure } from '../../kit/states.tsx';
-import { ComposeLink } from './compose-link.tsx';
+import { ComposeLink } from './bulk.tsx';
 import styles from './devices.module.css';
 
 interface OfDevice {

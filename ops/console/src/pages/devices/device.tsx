@@ -6,10 +6,8 @@ import type { DeviceDetail, DevicePush } from '../../../../client/operations.ts'
 import { useDevice, useDeviceChange, useDevicePushes } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
-import { Badge } from '../../kit/data/badge.tsx';
-import { Reason } from '../../kit/data/reason.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Badge, Reason, Time } from '../../kit/data/values.tsx';
 import { Members } from '../../kit/form/members.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';

@@ -7,16 +7,62 @@ import { devicesPage, useDevices } from '../../api/devices.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
-import { Pager } from '../../kit/controls/pager.tsx';
-import { Badge } from '../../kit/data/badge.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Selection, selectionColumn } from '../../kit/data/selection.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Badge, Time } from '../../kit/data/values.tsx';
+import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { DeviceFilters } from '../../search.ts';
 import { Bulk } from './bulk.tsx';
-import { IdFilters } from './id-filters.tsx';
+
+interface IdFiltersProps {
+  filters: DeviceFilters;
+  change: (filters: DeviceFilters) => void;
+  /** What the search finds. */
+  label: string;
+  /** Example of a condition. */
+  example: string;
+}
+
+/** Search by an id, or by a condition as JSON; both apply with Enter. */
+export function IdFilters({ filters, change, label, example }: IdFiltersProps) {
+  const { t } = useTranslation();
+  const [query, setQuery] = useState(filters.q ?? '');
+  const [where, setWhere] = useState(filters.where ?? '');
+  const [error, setError] = useState<string>();
+  const apply = () => {
+    const condition = where.trim() || undefined;
+    if (condition !== undefined && !isJson(condition)) return setError(t('devices.badWhere'));
+    setError(undefined);
+    change({ q: query.trim() || undefined, where: condition });
+  };
+  return (
+    <FilterForm apply={apply}>
+      <FilterText label={label} value={query} change={setQuery} />
+      <TextField
+        isCompact
+        error={error}
+        label={t('devices.where')}
+        placeholder={example}
+        spellCheck={false}
+        value={where}
+        onChange={(event) => setWhere(event.target.value)}
+      />
+    </FilterForm>
+  );
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const route = getRouteApi('/apps/$appId/devices');
 

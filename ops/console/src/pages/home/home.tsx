@@ -1,21 +1,56 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { AppSummary } from '../../../../client/operations.ts';
-import { appsPage, useAppList } from '../../api/apps.ts';
+import { appsPage, useAppCreation, useAppList } from '../../api/apps.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Commands, Snippet } from '../../kit/controls/copy.tsx';
-import { Pager } from '../../kit/controls/pager.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Time } from '../../kit/data/values.tsx';
 import { FilterForm, FilterText } from '../../kit/form/filter-form.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { AppFilters } from '../../search.ts';
 import { formatCount } from '../../text/format.ts';
-import { NewApp } from './new-app.tsx';
+import styles from './new-app.module.css';
+
+const maxName = 100;
+
+/** Form that creates an app and leads to its first steps. */
+function NewApp() {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const [name, setName] = useState('');
+  const creation = useAppCreation();
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    creation.mutate(name.trim(), {
+      onSuccess: ({ appId }) => void navigate({ to: '/apps/$appId', params: { appId } }),
+    });
+  };
+  return (
+    <Panel title={t('apps.new')}>
+      <form className={styles.form} onSubmit={onSubmit}>
+        <TextField
+          label={t('apps.name')}
+          value={name}
+          required
+          maxLength={maxName}
+          pattern=".*\S.*"
+          onChange={(event) => setName(event.target.value)}
+        />
+        <Button type="submit" isBusy={creation.isPending}>
+          {t('apps.create')}
+        </Button>
+      </form>
+      {creation.error && <Failure error={creation.error} />}
+    </Panel>
+  );
+}
 
 const route = getRouteApi('/');
 

@@ -4,9 +4,8 @@ import { subjectIn, writeFinding } from '../../../../../shared/domain/texts/text
 import type { DoctorFinding } from '../../../../client/operations.ts';
 import { useDoctor } from '../../api/operating.ts';
 import { Button } from '../../kit/controls/button.tsx';
-import { Badge, type Tone } from '../../kit/data/badge.tsx';
-import { Marked } from '../../kit/data/marked.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
+import { Badge, Marked, type Tone } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Failure, Loading } from '../../kit/states.tsx';
 import { useLanguage } from '../../text/explanation.ts';

@@ -1,24 +1,69 @@
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { Breaker, QueueState } from '../../../../client/operations.ts';
 import { useAppNames } from '../../api/apps.ts';
-import { useBreakerAct, useBreakers, useQueues } from '../../api/operating.ts';
+import { useBreakerAct, useBreakers, useFreeze, useFreezes, useQueues } from '../../api/operating.ts';
 import { useIsOfService, useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
+import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
-import { Reason } from '../../kit/data/reason.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Badge, Reason, Time, type Tone } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { connectorName } from '../../text/connectors.ts';
 import { formatCount, formatDuration } from '../../text/format.ts';
-import { BreakerBadge } from './breaker-badge.tsx';
 import { Doctor } from './doctor.tsx';
-import { FreezePanel } from './freeze.tsx';
-import { Jobs } from './jobs.tsx';
-import { Processes } from './processes.tsx';
+import styles from './operating.module.css';
+import { Jobs, Processes } from './processes.tsx';
+
+const tones: Record<Breaker['state'], Tone> = { closed: 'good', 'half-open': 'warn', open: 'bad' };
+
+/** State of a breaker as a coloured word, and whether a person forced it. */
+export function BreakerBadge({ breaker: { state, forced } }: { breaker: Pick<Breaker, 'state' | 'forced'> }) {
+  const { t } = useTranslation();
+  return (
+    <Badge tone={tones[state]}>
+      {t(`breakerState.${state}`)}
+      {forced && ` · ${t('operating.forced')}`}
+    </Badge>
+  );
+}
+
+const maxReason = 200;
+
+/** Freezes an app, or the service (null); a freeze that exists is released in the notice above every page. */
+export function FreezePanel({ appId }: { appId: string | null }) {
+  const { t } = useTranslation();
+  const [reason, setReason] = useState('');
+  const freezes = useFreezes();
+  const freeze = useFreeze(appId);
+  const isFrozen = freezes.data?.results.some((one) => one.appId === appId) ?? false;
+  const scope = appId === null ? 'Service' : 'App';
+  const act = t(`freeze.freeze${scope}`);
+  return (
+    <Panel title={t('freeze.title')}>
+      <p>{isFrozen ? t('freeze.isFrozen') : t(`freeze.about${scope}`)}</p>
+      {!isFrozen && (
+        <div className={styles.freeze}>
+          <TextField
+            label={t('freeze.reason')}
+            value={reason}
+            maxLength={maxReason}
+            onChange={(event) => setReason(event.target.value)}
+          />
+          <Confirm trigger={act} title={act} action={act} onConfirm={() => freeze.mutate(reason)}>
+            <p>{t(`freeze.confirm${scope}`)}</p>
+          </Confirm>
+        </div>
+      )}
+      {freeze.error && <Failure error={freeze.error} />}
+    </Panel>
+  );
+}
 
 const route = getRouteApi('/operating');
 

@@ -5,7 +5,7 @@ import { useAppKey } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Snippet } from '../../kit/controls/copy.tsx';
-import { Badge } from '../../kit/data/badge.tsx';
+import { Badge } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import styles from './overview.module.css';
 

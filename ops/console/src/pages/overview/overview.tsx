@@ -6,15 +6,12 @@ import { useAppName, useOverview } from '../../api/apps.ts';
 import { useMay } from '../../api/session.tsx';
 import { buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
-import { Badge } from '../../kit/data/badge.tsx';
-import { Bar } from '../../kit/data/bar.tsx';
-import { Reason, Reasons } from '../../kit/data/reason.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Badge, Bar, Reason, Reasons, Time } from '../../kit/data/values.tsx';
 import { Facts, PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { connectorName } from '../../text/connectors.ts';
 import { formatCount } from '../../text/format.ts';
-import { LiveState } from '../push/live-state.tsx';
+import { LiveState } from '../push/push.tsx';
 import {
   endedOf,
   OutcomeBar,

@@ -1,11 +1,10 @@
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../client/operations.ts';
 import { Confirm } from '../../kit/controls/confirm.tsx';
-import { Notice } from '../../kit/notice.tsx';
-import { Facts } from '../../kit/panel.tsx';
+import { Facts, Notice } from '../../kit/panel.tsx';
 import { formatCount, formatTime } from '../../text/format.ts';
 import { Sender, titleOf } from '../pushes/shown-push.tsx';
-import { useTargetCount } from './target-count.ts';
+import { useTargetCount } from './audience.tsx';
 
 interface OfPush {
   appId: string;

@@ -3,12 +3,10 @@ import type { TFunction } from 'i18next';
 import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../client/operations.ts';
-import { Time } from '../../kit/data/time.tsx';
-import { JsonPanel } from '../../kit/json-panel.tsx';
-import { Facts, Panel } from '../../kit/panel.tsx';
+import { Time } from '../../kit/data/values.tsx';
+import { Facts, JsonPanel, Panel } from '../../kit/panel.tsx';
 import { formatCount } from '../../text/format.ts';
-import { Languages } from '../compose/before/dry-run.tsx';
-import { VariableCounts } from '../compose/before/variable-counts.tsx';
+import { Languages, VariableCounts } from '../compose/before/dry-run.tsx';
 import { Sender, StartTime } from '../pushes/shown-push.tsx';
 
 /** Message of a push, as it was accepted. */

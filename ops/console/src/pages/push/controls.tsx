@@ -1,14 +1,79 @@
+import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail } from '../../../../client/operations.ts';
-import { isOpenPush, usePushControl } from '../../api/push.ts';
+import { isOpenPush, usePace, usePushControl } from '../../api/push.ts';
 import { useMay, useOperator } from '../../api/session.tsx';
 import { Button } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
+import { TextField } from '../../kit/controls/field.tsx';
 import { Failure } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';
 import { Approve } from './approval.tsx';
-import { Pace } from './pace.tsx';
-import { Undo, useUndoMs } from './undo.tsx';
+
+/** Button that changes the recipients per second of a push that is not done. */
+function Pace({ appId, push }: { appId: string; push: PushDetail }) {
+  const { t } = useTranslation();
+  const { objectId, flowControl } = push;
+  const [typed, setTyped] = useState<string>();
+  const draft = typed ?? (flowControl === null ? '' : String(flowControl));
+  const pace = usePace(appId, objectId, () => setTyped(undefined));
+  const change = () => {
+    const digits = draft.replaceAll(/\D/g, '');
+    pace.mutate(digits === '' ? null : Number(digits));
+  };
+  const now = flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(flowControl) });
+  return (
+    <>
+      {pace.error && <Failure error={pace.error} />}
+      <Confirm
+        look="primary"
+        triggerLook="plain"
+        trigger={t('push.changePace')}
+        title={t('push.changePace')}
+        action={t('push.changePaceNow')}
+        disabled={pace.isPending}
+        onConfirm={change}
+      >
+        <p>{t('push.paceNow', { pace: now })}</p>
+        <TextField
+          label={t('compose.pace')}
+          hint={t('compose.paceHint')}
+          inputMode="numeric"
+          value={draft}
+          onChange={(event) => setTyped(event.target.value)}
+        />
+      </Confirm>
+    </>
+  );
+}
+
+/** A push that begins within this time was sent with a time to undo it. */
+const undoMs = 60_000;
+const tickMs = 250;
+
+/** Returns the time until a scheduled push begins, while that is less than a minute; else undefined. */
+function useUndoMs(push: PushDetail): number | undefined {
+  const isScheduled = push.state === 'scheduled';
+  const [nowMs, setNowMs] = useState(() => Date.now());
+  const leftMs = Date.parse(push['push-time']) - nowMs;
+  const isSoon = isScheduled && leftMs > 0 && leftMs < undoMs;
+  useEffect(() => {
+    if (!isSoon) return;
+    const timer = setInterval(() => setNowMs(Date.now()), tickMs);
+    return () => clearInterval(timer);
+  }, [isSoon]);
+  return isSoon ? leftMs : undefined;
+}
+
+/** Button that takes a push back before it begins, with the seconds that are left. */
+function Undo({ leftMs, isBusy, undo }: { leftMs: number; isBusy: boolean; undo: () => void }) {
+  const { t } = useTranslation();
+  return (
+    <Button look="primary" isBusy={isBusy} onClick={undo} aria-label={t('push.undo')}>
+      {t('push.undoIn', { seconds: Math.ceil(leftMs / 1000) })}
+    </Button>
+  );
+}
 
 /** Buttons that stop a push: pause at once, cancel after a question, undo in the seconds before it begins. */
 export function Controls({ appId, push }: { appId: string; push: PushDetail }) {

@@ -1,20 +1,55 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
-import type { FailureGroup, PushFailure } from '../../../../client/operations.ts';
-import { useFailureGroups, useFailures } from '../../api/push.ts';
-import { Pager } from '../../kit/controls/pager.tsx';
-import { Marked } from '../../kit/data/marked.tsx';
-import { Reason } from '../../kit/data/reason.tsx';
+import type { FailureGroup, PushDetail, PushFailure } from '../../../../client/operations.ts';
+import { maxExported } from '../../api/apps.ts';
+import { readFailures, useFailureGroups, useFailures, useInvalidDeletion } from '../../api/push.ts';
+import { useMay } from '../../api/session.tsx';
+import { Confirm } from '../../kit/controls/confirm.tsx';
+import { Download } from '../../kit/controls/download.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
+import { toCsv } from '../../kit/data/csv.ts';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
-import { Panel } from '../../kit/panel.tsx';
+import { Marked, Reason, Time } from '../../kit/data/values.tsx';
+import { Notice, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { FailureFilters } from '../../search.ts';
 import { connectorName } from '../../text/connectors.ts';
 import { useRemedyText } from '../../text/explanation.ts';
 import { formatCount } from '../../text/format.ts';
-import { FailuresExport } from './failures-export.tsx';
 import styles from './push.module.css';
+
+interface FailuresExportProps {
+  push: { appId: string; pushId: string };
+  filters: FailureFilters;
+}
+
+/** Button that saves the failures of a push as CSV, those of one cause or all. */
+function FailuresExport({ push, filters }: FailuresExportProps) {
+  const { t } = useTranslation();
+  return (
+    <Download
+      label={t('action.exportCsv')}
+      hint={t('action.exportHint', { most: formatCount(maxExported) })}
+      name={`failures-${push.pushId}.csv`}
+      load={async () => failuresCsv(await readFailures(push, filters))}
+    />
+  );
+}
+
+const headings = ['device', 'connector', 'outcome', 'status', 'reason', 'at'];
+
+const failuresCsv = (failures: readonly PushFailure[]): string =>
+  toCsv([
+    headings,
+    ...failures.map(({ objectId, connector, outcome, status, reason, at }) => [
+      objectId ?? '',
+      connector,
+      outcome,
+      String(status),
+      reason,
+      at,
+    ]),
+  ]);
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 
@@ -169,5 +204,48 @@ function DeviceLink({
     >
       <code>{objectId}</code>
     </Link>
+  );
+}
+
+/**
+ * Says that most tokens of a profile were called invalid and how many devices were kept; operators
+ * delete them after a look.
+ */
+export function KeptTokens({ appId, push }: { appId: string; push: PushDetail }) {
+  const { t } = useTranslation();
+  const mayDelete = useMay('operator');
+  const deletion = useInvalidDeletion(appId, push.objectId);
+  if (deletion.data)
+    return (
+      <Notice look="plain">{t('keptTokens.deleted', { devices: formatCount(deletion.data.deleted) })}</Notice>
+    );
+  if (!push.keptTokens) return null;
+  return (
+    <>
+      {push.keptTokens.map(({ connector, profile, answers, invalid, kept, reason }) => (
+        <Notice key={`${connector} ${profile}`} look="warn">
+          {t('keptTokens.text', {
+            gateway: connectorName(connector),
+            profile,
+            answers: formatCount(answers),
+            invalid: formatCount(invalid),
+            kept: formatCount(kept),
+            reason,
+          })}
+        </Notice>
+      ))}
+      {deletion.error && <Failure error={deletion.error} />}
+      {mayDelete && (
+        <Confirm
+          trigger={t('keptTokens.delete')}
+          title={t('keptTokens.title')}
+          action={t('keptTokens.deleteNow')}
+          disabled={deletion.isPending}
+          onConfirm={() => deletion.mutate()}
+        >
+          {t('keptTokens.question')}
+        </Confirm>
+      )}
+    </>
   );
 }

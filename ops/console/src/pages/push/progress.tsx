@@ -4,20 +4,20 @@ import { useTranslation } from 'react-i18next';
 import type { PushDetail, PushProgress } from '../../../../client/operations.ts';
 import { useBreakers } from '../../api/operating.ts';
 import { waitingOf } from '../../api/push.ts';
-import { Badge } from '../../kit/data/badge.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
+import { Badge } from '../../kit/data/values.tsx';
 import { Panel } from '../../kit/panel.tsx';
 import { Empty, Loading } from '../../kit/states.tsx';
 import { connectorOf } from '../../search.ts';
 import { connectorName } from '../../text/connectors.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
-import { loadPage } from '../page-failure.tsx';
+import { loadPage } from '../missing.tsx';
 import { endedOf, OutcomeBar, type Totals, unacknowledgedOf } from '../pushes/shown-push.tsx';
 import { Milestones } from './milestones.tsx';
 import styles from './push.module.css';
 
 const Timeline = lazy(async () => ({
-  default: (await loadPage(() => import('./timeline.tsx'))).Timeline,
+  default: (await loadPage(() => import('./milestones.tsx'))).Timeline,
 }));
 
 interface ProgressProps {

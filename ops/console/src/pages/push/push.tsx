@@ -1,27 +1,48 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { PushDetail, PushProgress } from '../../../../client/operations.ts';
 import { ApiError } from '../../api/client.ts';
+import type { Live } from '../../api/live.ts';
 import { isOpenPush, usePush } from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
-import { buttonLook } from '../../kit/controls/button.tsx';
+import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { Tabs } from '../../kit/controls/tabs.tsx';
 import { PageHeader } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { PushTab } from '../../search.ts';
+import { formatTime } from '../../text/format.ts';
 import { StateBadge, titleOf } from '../pushes/shown-push.tsx';
 import { Approval } from './approval.tsx';
 import { Audience } from './audience.tsx';
 import { Content } from './content.tsx';
 import { Controls } from './controls.tsx';
-import { Failures } from './failures.tsx';
+import { Failures, KeptTokens } from './failures.tsx';
 import { GatewayMessages } from './gateway-messages.tsx';
-import { KeptTokens } from './kept-tokens.tsx';
-import { LiveState } from './live-state.tsx';
 import { Progress } from './progress.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
+
+/** Tells whether the page is live, and holds it: figures that stand still can be read. The key `.` does the same. */
+export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: number }) {
+  const { t } = useTranslation();
+  const { isOpen, isHeld, setHeld } = live;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key === '.' && event.target === document.body) setHeld(!isHeld);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [isHeld, setHeld]);
+  const at = updatedAtMs === 0 ? '–' : formatTime(new Date(updatedAtMs).toISOString());
+  const text = isHeld ? t('live.held', { at }) : isOpen ? t('live.open') : t('live.polling', { at });
+  return (
+    <Button look="quiet" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)} title={t('live.hint')}>
+      {text}
+    </Button>
+  );
+}
 
 const route = getRouteApi('/apps/$appId/pushes/$pushId');
 

@@ -1,4 +1,5 @@
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { ListedPush } from '../../../../client/operations.ts';
@@ -6,16 +7,68 @@ import { pushesPage, usePushes } from '../../api/pushes.ts';
 import { useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
-import { Pager } from '../../kit/controls/pager.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Selection, selectionColumn } from '../../kit/data/selection.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Time } from '../../kit/data/values.tsx';
+import { FilterChoice, FilterForm, FilterText, FilterTime } from '../../kit/form/filter-form.tsx';
+import { isoTime, localTime } from '../../kit/form/values.ts';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { PushFilters, PushListSearch } from '../../search.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
-import { Filters } from './filters.tsx';
 import { OutcomeBar, PushLink, Sender, StateBadge, titleOf, unacknowledgedOf } from './shown-push.tsx';
+
+const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
+const sources = ['push', 'console', 'recurring'] as const;
+const times = ['from', 'to'] as const;
+
+/** Filters of the list of pushes. */
+export function Filters({ filters, change }: { filters: PushFilters; change: (more: PushFilters) => void }) {
+  const { t } = useTranslation();
+  const { q = '', from, to } = filters;
+  const [draft, setDraft] = useState({ q, from: localTime(from), to: localTime(to) });
+  // The fields follow the address: by "Clear the filters" and by the way back.
+  useEffect(() => setDraft({ q, from: localTime(from), to: localTime(to) }), [q, from, to]);
+  const apply = () =>
+    change({ q: draft.q.trim() || undefined, from: isoTime(draft.from), to: isoTime(draft.to) });
+  return (
+    <FilterForm apply={apply}>
+      <FilterText
+        label={t('pushes.search')}
+        value={draft.q}
+        change={(text) => setDraft({ ...draft, q: text })}
+      />
+      <FilterChoice
+        label={t('pushes.state')}
+        any={t('pushes.anyState')}
+        value={filters.status}
+        options={states.map((state) => [state, t(`pushState.${state}`)] as const)}
+        change={(status) => change({ status })}
+      />
+      <FilterChoice
+        label={t('pushes.source')}
+        any={t('pushes.anySource')}
+        value={filters.source}
+        options={sources.map((source) => [source, t(`pushSource.${source}`)] as const)}
+        change={(source) => change({ source })}
+      />
+      {filters.recurring !== undefined && (
+        <Button onClick={() => change({ recurring: undefined })}>
+          {t('pushes.ofRecurring', { id: filters.recurring })}
+        </Button>
+      )}
+      {times.map((name) => (
+        <FilterTime
+          key={name}
+          label={t(`pushes.${name}`)}
+          value={draft[name]}
+          change={(time) => setDraft({ ...draft, [name]: time })}
+        />
+      ))}
+    </FilterForm>
+  );
+}
 
 const route = getRouteApi('/apps/$appId/pushes');
 

@@ -10,7 +10,7 @@ import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { TextField } from '../../kit/controls/field.tsx';
-import { Pager } from '../../kit/controls/pager.tsx';
+import { Pager } from '../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';

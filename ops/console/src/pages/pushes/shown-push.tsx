@@ -3,9 +3,7 @@ import { useTranslation } from 'react-i18next';
 import type { Outcome } from '../../../../../shared/domain/outcome.ts';
 import type { ListedPush } from '../../../../client/operations.ts';
 import { useFreezes } from '../../api/operating.ts';
-import { Badge, type Tone } from '../../kit/data/badge.tsx';
-import { Bar } from '../../kit/data/bar.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Badge, Bar, Time, type Tone } from '../../kit/data/values.tsx';
 import { formatWall } from '../../text/format.ts';
 
 const tones: Record<ListedPush['state'], Tone> = {

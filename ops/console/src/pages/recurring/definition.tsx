@@ -2,18 +2,51 @@ import { useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { RecurringPush } from '../../../../client/operations.ts';
-import { useRecurringActions } from '../../api/pushes.ts';
+import { type AskedTimes, useNextTimes, useRecurringActions } from '../../api/pushes.ts';
 import { JsonTextError, printJson } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice, TextField } from '../../kit/controls/field.tsx';
 import { CodeArea } from '../../kit/form/code-area.tsx';
-import { isoTime, localTime } from '../../kit/form/local-time.ts';
+import { isoTime, localTime } from '../../kit/form/values.ts';
 import { Panel } from '../../kit/panel.tsx';
-import { Failure } from '../../kit/states.tsx';
+import { Empty, Failure, Loading } from '../../kit/states.tsx';
+import { formatUtc } from '../../text/format.ts';
+import { currentLocale } from '../../text/texts.ts';
 import { parsedBody, storedDraft } from '../compose/draft-state.ts';
-import { useFaultText } from '../compose/views/json-view.tsx';
+import { useRested } from '../compose/use-rested.ts';
+import { useFaultText } from '../compose/views/views.tsx';
 import styles from './recurring.module.css';
-import { NextTimes } from './times.tsx';
+
+const restMs = 300;
+
+/** Next times of an expression while it is written: in its zone, and in UTC. `asked` is another object for other times only. */
+function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
+  const { t } = useTranslation();
+  const rested = useRested(asked, restMs);
+  const { data, error, isPending } = useNextTimes(appId, rested);
+  if (rested !== asked) return <Loading rows={3} />;
+  if (error) return <Failure error={error} />;
+  if (isPending) return <Loading rows={3} />;
+  if (data.times.length === 0) return <Empty title={t('recurring.noTime')} />;
+  return (
+    <ol className={styles.times} aria-label={t('recurring.times')}>
+      {data.times.map(({ at }) => (
+        <li key={at}>
+          <time dateTime={at}>{inZone(at, asked.timeZone)}</time>
+          <span className={styles.note}>{formatUtc(at.replace(':00.000', ''))}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+/** Returns a time as the calendar and the clock of a zone show it. */
+const inZone = (iso: string, timeZone: string): string =>
+  new Intl.DateTimeFormat(currentLocale(), {
+    timeZone,
+    ...{ weekday: 'short', year: 'numeric', month: 'short', day: 'numeric' },
+    ...{ hour: '2-digit', minute: '2-digit' },
+  }).format(new Date(iso));
 
 /** Expressions to begin with. */
 const usual = {

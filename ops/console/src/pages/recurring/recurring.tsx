@@ -8,7 +8,7 @@ import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Commands } from '../../kit/controls/copy.tsx';
 import { type Column, Table } from '../../kit/data/table.tsx';
-import { Time } from '../../kit/data/time.tsx';
+import { Time } from '../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import { formatCount } from '../../text/format.ts';

@@ -1,6 +1,11 @@
-import { Link } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { includesRole, useOperator } from '../../api/session.tsx';
+import { useAppMenu, useAppName } from '../../api/apps.ts';
+import { includesRole, useOperator, useSessionActions } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
+import { Menu, MenuItem } from '../../kit/controls/menu.tsx';
+import { chooseLanguage } from '../../text/texts.ts';
 import styles from './navigation.module.css';
 import { appPlaces, isOpenTo, servicePlaces } from './places.ts';
 
@@ -38,5 +43,92 @@ export function Navigation({ appId }: { appId: string | undefined }) {
           ))}
       </ul>
     </nav>
+  );
+}
+
+/** Name of the app of the page, and the choice of another one. */
+export function AppMenu({ appId }: { appId: string | undefined }) {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const name = useAppName(appId);
+  const label = appId === undefined ? t('shell.allApps') : name;
+  return (
+    <Menu name={t('shell.chooseApp', { name: label })} label={label}>
+      <MenuItem onClick={() => void navigate({ to: '/' })}>{t('shell.allApps')}</MenuItem>
+      <Apps />
+    </Menu>
+  );
+}
+
+/** The first apps by name. They are loaded when the menu opens. */
+function Apps() {
+  const { t } = useTranslation();
+  const navigate = useNavigate();
+  const { apps, hasMore } = useAppMenu();
+  return (
+    <>
+      {apps.map((app) => (
+        <MenuItem
+          key={app.appId}
+          onClick={() => void navigate({ to: '/apps/$appId', params: { appId: app.appId } })}
+        >
+          {app.name}
+        </MenuItem>
+      ))}
+      {hasMore && <MenuItem onClick={() => void navigate({ to: '/' })}>{t('shell.moreApps')}</MenuItem>}
+    </>
+  );
+}
+
+/** Name and role of the person, and the way out. */
+export function PersonMenu() {
+  const { t } = useTranslation();
+  const { name, role } = useOperator();
+  const { logout } = useSessionActions();
+  const shown = t('shell.person', { name, role: t(`role.${role}`) });
+  return (
+    <Menu name={shown} label={shown}>
+      <MenuItem onClick={() => void logout()}>{t('shell.logout')}</MenuItem>
+    </Menu>
+  );
+}
+
+/** Button that changes to the other language; its text is in that language. */
+export function LanguageChoice() {
+  const { i18n } = useTranslation();
+  const other = i18n.language === 'zh' ? 'en' : 'zh';
+  return (
+    <Button look="quiet" lang={other} onClick={() => void chooseLanguage(other)}>
+      {other === 'zh' ? '中文' : 'English'}
+    </Button>
+  );
+}
+
+const themes = ['system', 'light', 'dark'] as const;
+type Theme = (typeof themes)[number];
+const themeKey = 'carillon-theme';
+
+const storedTheme = (): Theme => themes.find((theme) => theme === localStorage.getItem(themeKey)) ?? 'system';
+
+/** Applies the theme that was chosen before. */
+export function applyTheme(theme: Theme = storedTheme()): void {
+  if (theme === 'system') delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = theme;
+}
+
+/** Button that goes through the themes: as the system, light, dark. */
+export function ThemeChoice() {
+  const { t } = useTranslation();
+  const [theme, setTheme] = useState<Theme>(storedTheme);
+  const next = themes[(themes.indexOf(theme) + 1) % themes.length] ?? 'system';
+  const choose = () => {
+    localStorage.setItem(themeKey, next);
+    applyTheme(next);
+    setTheme(next);
+  };
+  return (
+    <Button look="quiet" onClick={choose} aria-label={t('theme.label', { theme: t(`theme.${theme}`) })}>
+      {t(`theme.${theme}`)}
+    </Button>
   );
 }

@@ -1,17 +1,112 @@
-import { Outlet, useParams, useRouterState } from '@tanstack/react-router';
+import { useQuery } from '@tanstack/react-query';
+import { Outlet, useNavigate, useParams, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef } from 'react';
 import { useTranslation } from 'react-i18next';
+import type { Freeze } from '../../../../client/operations.ts';
 import { useAppName } from '../../api/apps.ts';
-import { TitleScope } from '../../kit/title.ts';
-import { AppMenu } from './app-menu.tsx';
-import { FreezeNotice } from './freeze-notice.tsx';
-import { Navigation } from './navigation.tsx';
-import { PersonMenu } from './person-menu.tsx';
-import { LanguageChoice, ThemeChoice } from './preferences.tsx';
+import { useFreezes, useRelease } from '../../api/operating.ts';
+import { useMay, useOperator } from '../../api/session.tsx';
+import { Button } from '../../kit/controls/button.tsx';
+import { Notice, TitleScope } from '../../kit/panel.tsx';
+import { formatTime } from '../../text/format.ts';
+import { AppMenu, LanguageChoice, Navigation, PersonMenu, ThemeChoice } from './navigation.tsx';
+import { appPlaces, servicePlaces } from './places.ts';
 import { SearchButton } from './search/search-button.tsx';
 import styles from './shell.module.css';
-import { useShortcuts } from './shortcuts.ts';
-import { VersionNotice } from './version-notice.tsx';
+
+const chordMs = 1200;
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+/** Keys of every page: `g` and the key of a page open it, `c` composes a push, `/` goes to the search field of the page. */
+function useShortcuts(appId: string | undefined): void {
+  const navigate = useNavigate();
+  const chordUntil = useRef(0);
+  useEffect(() => {
+    const open = (key: string) => {
+      const ofApp = appPlaces.find((place) => place.key === key);
+      const ofService = servicePlaces.find((place) => place.key === key);
+      if (ofApp && appId !== undefined) void navigate({ to: ofApp.to, params: { appId } });
+      else if (ofService) void navigate({ to: ofService.to });
+    };
+    const onKey = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+      if (event.key === '/') {
+        const field = document.querySelector<HTMLElement>('main input[type=search]');
+        if (!field) return;
+        event.preventDefault();
+        field.focus();
+      } else if (event.key === 'g') chordUntil.current = event.timeStamp + chordMs;
+      else if (event.key === 'c' && event.timeStamp >= chordUntil.current && appId !== undefined)
+        void navigate({ to: '/apps/$appId/pushes/new', params: { appId } });
+      else if (event.timeStamp < chordUntil.current) {
+        chordUntil.current = 0;
+        open(event.key);
+      }
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, [appId, navigate]);
+}
+
+/** Says on every page that the service is frozen, or the app of the page, and lets operators release it. */
+function FreezeNotice({ appId }: { appId: string | undefined }) {
+  const freezes = useFreezes().data?.results ?? [];
+  return freezes
+    .filter((freeze) => freeze.appId === null || freeze.appId === appId)
+    .map((freeze) => <OfFreeze key={freeze.appId ?? ''} freeze={freeze} />);
+}
+
+function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) {
+  const { t } = useTranslation();
+  const { apps } = useOperator();
+  const mayRelease = useMay('operator') && (appId !== null || apps === null);
+  const release = useRelease(appId);
+  const scope = appId === null ? 'service' : 'app';
+  return (
+    <Notice look="warn">
+      <span>
+        <strong>{t(`freeze.${scope}Frozen`)}</strong> {t('freeze.since', { at: formatTime(since), by })}
+        {reason !== '' && ` ${t('freeze.because', { reason })}`}
+      </span>
+      {mayRelease && (
+        <Button isBusy={release.isPending} onClick={() => release.mutate()}>
+          {t(`freeze.release${scope === 'service' ? 'Service' : 'App'}`)}
+        </Button>
+      )}
+    </Notice>
+  );
+}
+
+const lookEveryMs = 60_000;
+/** The first look is not among the requests that the page needs to show itself. */
+const firstLookMs = 2000;
+
+/** Says that the server has another version of the console than this page, which may not know its replies. */
+function VersionNotice() {
+  const { t } = useTranslation();
+  const { data } = useQuery({
+    queryKey: ['build'],
+    queryFn: async ({ signal }) => {
+      const response = await fetch('/console/build.json', { signal });
+      const reply: unknown = response.ok ? await response.json() : {};
+      return typeof reply === 'object' && reply !== null && 'digest' in reply ? reply.digest : null;
+    },
+    initialData: __BUILD__,
+    refetchInterval: ({ state }) => (state.dataUpdateCount === 0 ? firstLookMs : lookEveryMs),
+    staleTime: lookEveryMs,
+    retry: false,
+  });
+  if (typeof data !== 'string' || data === __BUILD__) return null;
+  return (
+    <Notice look="plain">
+      {t('shell.newVersion')}
+      <Button onClick={() => window.location.reload()}>{t('shell.reload')}</Button>
+    </Notice>
+  );
+}
 
 /** Frame of every page: app, navigation, preferences, person. */
 export function Shell() {

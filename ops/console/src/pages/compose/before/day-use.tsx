@@ -1,7 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
-import { Bar } from '../../../kit/data/bar.tsx';
-import { Reason } from '../../../kit/data/reason.tsx';
+import { Bar, Reason } from '../../../kit/data/values.tsx';
 import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';

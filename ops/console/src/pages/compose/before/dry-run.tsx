@@ -1,15 +1,77 @@
+import { useEffect, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushForecast } from '../../../../../client/operations.ts';
+import { ApiError } from '../../../api/client.ts';
+import { type DryRun, useDryRun } from '../../../api/compose.ts';
+import { memberOfRefusal } from '../../../draft/refusals.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';
 import { useForecastText } from '../../../text/explanation.ts';
 import { formatCount, formatDuration, formatTime } from '../../../text/format.ts';
+import { useRefusalText } from '../../../text/refusals.ts';
+import type { Draft } from '../draft-state.ts';
 import styles from './before.module.css';
 import { DayUse } from './day-use.tsx';
-import type { CurrentDryRun } from './use-dry-run.ts';
-import { VariableCounts } from './variable-counts.tsx';
+
+/** Time after the last key, after which a dry run begins by itself. */
+const restMs = 500;
+
+/** Dry run of the draft as it is, or as it was. */
+export interface CurrentDryRun {
+  /** The last dry run; `isFresh` tells whether it is of the draft as it is now. */
+  last: DryRun | undefined;
+  isFresh: boolean;
+  isRunning: boolean;
+  error: unknown;
+  refusal: { member: string | undefined; message: string } | undefined;
+  run(): void;
+}
+
+/** Runs the dry run of a draft: by itself until dry runs are expensive, then on demand. */
+export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun {
+  const [asked, setAsked] = useState<string>();
+  const { query, last } = useDryRun(appId, asked);
+  const isCheap = !last?.isExpensive;
+  const isAsked = asked === sent;
+  useEffect(() => {
+    if (sent === undefined || isAsked || !isCheap) return;
+    const timer = setTimeout(() => setAsked(sent), restMs);
+    return () => clearTimeout(timer);
+  }, [sent, isAsked, isCheap]);
+  const error = isAsked ? query.error : null;
+  const { text, original } = useRefusalText(error instanceof ApiError ? error : undefined);
+  const shownMessage = original === undefined ? text : `${text} ${original}`;
+  const refusal =
+    error instanceof ApiError && error.status >= 400 && error.status < 500
+      ? { member: memberOfRefusal(error), message: shownMessage }
+      : undefined;
+  const run = () => {
+    if (isAsked) void query.refetch();
+    else setAsked(sent);
+  };
+  const isFresh = last !== undefined && last.text === sent && !query.isFetching && error === null;
+  return { last, isFresh, isRunning: query.isFetching, error, refusal, run };
+}
+
+/** Devices of a push with variables that have the field of each, and those that get the default. */
+export function VariableCounts({ variables }: { variables: NonNullable<PushForecast['variables']> }) {
+  const { t } = useTranslation();
+  return (
+    <dl className={styles.shares} aria-label={t('compose.variables')}>
+      {variables.map(({ name, devices, fallback }) => (
+        <div key={name}>
+          <dt translate="no">{name}</dt>
+          <dd>{formatCount(devices)}</dd>
+          {fallback > 0 && (
+            <dd className={styles.note}>{t('compose.defaults', { devices: formatCount(fallback) })}</dd>
+          )}
+        </div>
+      ))}
+    </dl>
+  );
+}
 
 interface DryRunPanelProps {
   dryRun: CurrentDryRun;

@@ -2,11 +2,14 @@ import { Dialog } from '@base-ui/react/dialog';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { type SavedItem, type SavedKind, useSaved, useSavedActions } from '../../../api/compose.ts';
+import { toJson } from '../../../draft/fields.ts';
+import { isRecord, printJson } from '../../../draft/json-text.ts';
 import { Button, buttonLook } from '../../../kit/controls/button.tsx';
 import { TextField } from '../../../kit/controls/field.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Time } from '../../../kit/data/values.tsx';
 import dialog from '../../../kit/dialog.module.css';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { useForm } from '../draft-field.tsx';
 import styles from './saved.module.css';
 
 interface SavedDialogProps<K extends SavedKind> {
@@ -116,5 +119,40 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
         </Button>
       </div>
     </form>
+  );
+}
+
+/** Templates: whole bodies of pushes. */
+export function Templates({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  return (
+    <SavedDialog
+      appId={appId}
+      kind="push-templates"
+      trigger={t('saved.templates')}
+      title={t('saved.templates')}
+      empty={t('saved.noTemplate')}
+      use={({ body }) => draft.setText(printJson(toJson(body), 2))}
+      contentOf={() => printJson({ body: draft.body })}
+    />
+  );
+}
+
+/** Audiences: conditions on installations. */
+export function Audiences({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const { draft } = useForm();
+  const { where } = draft.body;
+  return (
+    <SavedDialog
+      appId={appId}
+      kind="audiences"
+      trigger={t('saved.audiences')}
+      title={t('saved.audiences')}
+      empty={t('saved.noAudience')}
+      use={(item) => draft.edit((body) => ({ ...body, where: toJson(item.where) }))}
+      contentOf={() => printJson({ where: isRecord(where) || Array.isArray(where) ? where : {} })}
+    />
   );
 }

@@ -1,16 +1,63 @@
-import { type ReactNode, useId } from 'react';
+import { type ReactNode, useEffect, useId, useMemo, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { Audience, SampledField } from '../../../../../client/operations.ts';
 import { useFields } from '../../../api/devices.ts';
-import { withoutClauses } from '../../../draft/clauses.ts';
-import { canonicalText, isRecord, type JsonRecord, printJson } from '../../../draft/json-text.ts';
-import { knownMembers, newRow, partOf, type Row, type Rows } from '../../../draft/rows.ts';
+import {
+  canonicalText,
+  isRecord,
+  isSameJson,
+  type JsonRecord,
+  type JsonValue,
+  parseJsonText,
+  printJson,
+  withValueAt,
+} from '../../../draft/json-text.ts';
+import {
+  conditionOf,
+  hasIncomplete,
+  knownMembers,
+  newRow,
+  partOf,
+  type Row,
+  type Rows,
+  rowsOf,
+} from '../../../draft/rows.ts';
+import { readCondition, withoutClauses, writeCondition } from '../../../draft/where.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { formatCount } from '../../../text/format.ts';
 import { useForm, useRefusalAt } from '../draft-field.tsx';
 import { ConditionRow } from './condition-row.tsx';
 import styles from './target.module.css';
-import { useRows } from './use-rows.ts';
+
+interface Typed {
+  rows: Rows;
+  /** Condition that the rows wrote: another one in the body comes from elsewhere. */
+  written: JsonValue;
+}
+
+/** Rows of the condition of the draft, and the function that changes them; undefined rows where only JSON can show it. */
+function useRows(setIncomplete: (isIncomplete: boolean) => void) {
+  const { draft } = useForm();
+  const [typed, setTyped] = useState<Typed>();
+  const where = printJson(draft.body.where ?? {});
+  const read = useMemo(() => {
+    const condition = readCondition(parseJsonText(where));
+    return condition && rowsOf(condition);
+  }, [where]);
+  const isOwn = typed !== undefined && isSameJson(typed.written, draft.body.where ?? {});
+  const rows = isOwn ? typed.rows : read;
+  const isIncomplete = rows !== undefined && hasIncomplete(rows);
+  useEffect(() => {
+    setIncomplete(isIncomplete);
+    return () => setIncomplete(false);
+  }, [isIncomplete, setIncomplete]);
+  const change = (next: Rows) => {
+    const written = writeCondition(conditionOf(next));
+    setTyped({ rows: next, written });
+    draft.edit((body) => withValueAt(body, ['where'], written));
+  };
+  return { rows, change };
+}
 
 interface ConditionsProps {
   appId: string;

@@ -3,21 +3,58 @@ import type { TFunction } from 'i18next';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ListedMessage } from '../../../../../client/operations.ts';
-import { useMessageRetry, useOutbox } from '../../../api/messages.ts';
+import { useMessageForecast, useMessageRedrive, useMessageRetry, useOutbox } from '../../../api/messages.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
-import { Pager } from '../../../kit/controls/pager.tsx';
-import { Badge, type Tone } from '../../../kit/data/badge.tsx';
-import { Reason } from '../../../kit/data/reason.tsx';
+import { Confirm } from '../../../kit/controls/confirm.tsx';
+import { Pager } from '../../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Badge, Reason, Time, type Tone } from '../../../kit/data/values.tsx';
 import { FilterChoice, FilterForm, FilterText } from '../../../kit/form/filter-form.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { messageKinds, messageStates, type OutboxFilters } from '../../../search.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './messages.module.css';
-import { MessageRedrive } from './redrive.tsx';
+
+/** Sends all failed messages of an app again, after a dry run. */
+function MessageRedrive({ appId }: { appId: string }) {
+  const { t } = useTranslation();
+  const [isAsked, setAsked] = useState(false);
+  const { data, error } = useMessageForecast(appId, isAsked);
+  const redrive = useMessageRedrive(appId);
+  const { messages = 0, expired = 0, unreadable = 0, next = null } = data ?? {};
+  const numbers = {
+    messages: formatCount(messages),
+    expired: formatCount(expired),
+    unreadable: formatCount(unreadable),
+  };
+  return (
+    <>
+      {redrive.error && <Failure error={redrive.error} />}
+      <Confirm
+        trigger={t('redrive.messages')}
+        title={t('redrive.messages')}
+        action={data ? t('redrive.messagesNow', { messages: numbers.messages }) : t('redrive.counting')}
+        look="primary"
+        disabled={redrive.isPending}
+        isBlocked={messages === 0 && next === null}
+        onOpen={setAsked}
+        onConfirm={() => redrive.mutate()}
+      >
+        <p>{t('redrive.messagesText')}</p>
+        {error ? (
+          <Failure error={error} />
+        ) : data ? (
+          <p>{t('redrive.messagesFound', numbers)}</p>
+        ) : (
+          <Loading />
+        )}
+        {next !== null && <p>{t('redrive.messagesMore')}</p>}
+      </Confirm>
+    </>
+  );
+}
 
 interface OutboxProps {
   appId: string;

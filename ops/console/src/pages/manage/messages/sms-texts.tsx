@@ -9,9 +9,8 @@ import {
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
-import { Badge } from '../../../kit/data/badge.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Badge, Time } from '../../../kit/data/values.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import styles from './messages.module.css';

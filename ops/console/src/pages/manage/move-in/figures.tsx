@@ -1,9 +1,8 @@
 import { Link } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import type { MoveInState } from '../../../../../client/operations.ts';
-import { Badge } from '../../../kit/data/badge.tsx';
-import { Bar } from '../../../kit/data/bar.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Badge, Bar } from '../../../kit/data/values.tsx';
 import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './move-in.module.css';

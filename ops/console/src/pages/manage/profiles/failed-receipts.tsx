@@ -5,7 +5,7 @@ import { useFailedReceipts, useReceiptRedrive } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Time } from '../../../kit/data/values.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';

@@ -1,18 +1,76 @@
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
-import { type ProfileId, useMeta, useProfile, useProfileChange, useProfiles } from '../../../api/profiles.ts';
+import type { ProfileCheck } from '../../../../../client/operations.ts';
+import {
+  type ProfileId,
+  useMeta,
+  useProfile,
+  useProfileChange,
+  useProfileCheck,
+  useProfiles,
+} from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
+import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { PageHeader } from '../../../kit/panel.tsx';
+import { Badge, Marked, Reason } from '../../../kit/data/values.tsx';
+import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';
-import { formatCount } from '../../../text/format.ts';
-import { Check } from './check.tsx';
+import { useRemedyText } from '../../../text/explanation.ts';
+import { formatCount, formatDuration } from '../../../text/format.ts';
 import { CredentialsForm } from './credentials-form.tsx';
+import styles from './profiles.module.css';
 import { Rotation } from './rotation.tsx';
 import { State } from './state.tsx';
+
+/** Question to the gateway whether it takes the credentials. Nothing is sent. */
+export function Check({ id }: { id: ProfileId }) {
+  const { t } = useTranslation();
+  const check = useProfileCheck(id);
+  return (
+    <Panel
+      title={t('profile.check')}
+      side={
+        <Button isBusy={check.isPending} onClick={() => check.mutate()}>
+          {t('profile.checkNow')}
+        </Button>
+      }
+    >
+      <div aria-live="polite" className={styles.check}>
+        {check.error ? (
+          <Failure error={check.error} />
+        ) : check.isPending ? (
+          t('profile.checking')
+        ) : check.data ? (
+          <Answer answer={check.data} />
+        ) : (
+          <span className={styles.source}>{t('profile.checkHint')}</span>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { answer: ProfileCheck }) {
+  const { t } = useTranslation();
+  const remedyText = useRemedyText();
+  return (
+    <>
+      <p>
+        <Badge tone={ok ? 'good' : 'bad'}>{t(ok ? 'profileCheck.ok' : 'profileCheck.failed')}</Badge>{' '}
+        {ok ? t(`profileCheck.${gave ?? 'connection'}`) : <Reason reason={sentence} meaning={meaning} />}{' '}
+        <span className={styles.source}>{formatDuration(tookMs)}</span>
+      </p>
+      {remedy && (
+        <p>
+          <Marked text={remedyText(remedy)} />
+        </p>
+      )}
+    </>
+  );
+}
 
 const route = getRouteApi('/apps/$appId/profiles/$connector/$name');
 

@@ -11,17 +11,24 @@ import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Choice, TextField } from '../../../kit/controls/field.tsx';
-import { Badge } from '../../../kit/data/badge.tsx';
-import { Reasons } from '../../../kit/data/reason.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Badge, Reasons, Time } from '../../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';
-import { BreakerBadge } from '../../operating/breaker-badge.tsx';
+import { formatCount } from '../../../text/format.ts';
+import { BreakerBadge } from '../../operating/operating.tsx';
 import { FailedReceipts } from './failed-receipts.tsx';
 import styles from './profiles.module.css';
-import { shownDevices } from './shown-devices.ts';
+
+/** Returns the number of devices that a profile serves; of an app with very many, the least. */
+export function shownDevices(
+  { devices, devicesAreLeast }: Pick<ProfileDetail, 'devices' | 'devicesAreLeast'>,
+  t: TFunction,
+): string {
+  const number = formatCount(devices);
+  return devicesAreLeast ? t('profiles.least', { number }) : number;
+}
 
 const route = getRouteApi('/apps/$appId/profiles');
 

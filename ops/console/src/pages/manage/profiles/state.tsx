@@ -2,12 +2,10 @@ import type { ReactNode } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ProfileDetail, PushProfile } from '../../../../../client/operations.ts';
 import { useBreakers } from '../../../api/operating.ts';
-import { Badge } from '../../../kit/data/badge.tsx';
-import { Reason, Reasons } from '../../../kit/data/reason.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Badge, Reason, Reasons, Time } from '../../../kit/data/values.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';
-import { BreakerBadge } from '../../operating/breaker-badge.tsx';
-import { shownDevices } from './shown-devices.ts';
+import { BreakerBadge } from '../../operating/operating.tsx';
+import { shownDevices } from './profiles.tsx';
 
 interface StateProps {
   appId: string;

@@ -7,8 +7,24 @@ import type { SchemaField } from '../../../kit/form/schema.ts';
 import { type Draft, objectOf, textOf } from '../../../kit/form/values.ts';
 import { Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
+import { formatCount } from '../../../text/format.ts';
 import styles from './settings.module.css';
-import { useShownValue } from './shown-value.ts';
+
+const shownCharacters = 80;
+
+/** Returns a function that shows the value of an option as a short text. */
+export function useShownValue(): (value: unknown) => string {
+  const { t } = useTranslation();
+  return (value) => {
+    if (value === true) return t('form.on');
+    if (value === false) return t('form.off');
+    if (value === undefined || value === null) return t('form.unset');
+    if (typeof value === 'number') return formatCount(value);
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    if (text === '{}') return t('form.unset');
+    return text.length > shownCharacters ? `${text.slice(0, shownCharacters)}…` : text;
+  };
+}
 
 interface ChangesProps {
   app: ShownApp;

@@ -7,7 +7,7 @@ import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Copy } from '../../../kit/controls/copy.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Time } from '../../../kit/data/values.tsx';
 import { Facts, Panel } from '../../../kit/panel.tsx';
 import { Failure } from '../../../kit/states.tsx';
 import { formatDuration } from '../../../text/format.ts';

@@ -7,16 +7,58 @@ import { useApp } from '../../../api/apps.ts';
 import { useMeta } from '../../../api/profiles.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { shapesOf } from '../../../kit/form/schema.ts';
+import { type SchemaField, shapesOf } from '../../../kit/form/schema.ts';
+import { SchemaControl } from '../../../kit/form/schema-control.tsx';
 import { type Draft, textOf } from '../../../kit/form/values.ts';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Failure, Loading } from '../../../kit/states.tsx';
-import { FreezePanel } from '../../operating/freeze.tsx';
-import { Changes } from './changes.tsx';
+import { formatCount } from '../../../text/format.ts';
+import { FreezePanel } from '../../operating/operating.tsx';
+import { Changes, useShownValue } from './changes.tsx';
 import { groupsOf } from './groups.ts';
 import { Keys } from './keys.tsx';
-import { OptionRow } from './option-row.tsx';
 import styles from './settings.module.css';
+
+interface OptionRowProps {
+  field: SchemaField;
+  text: string;
+  current: unknown;
+  usual: unknown;
+  /** Absent for a role that may not change options. */
+  change: ((text: string) => void) | undefined;
+}
+
+/** One option: what it does, its default and limit, and its value. */
+export function OptionRow({ field, text, current, usual, change }: OptionRowProps) {
+  const { t } = useTranslation();
+  const shown = useShownValue();
+  const isChanged = text !== textOf(field, current);
+  const limit = limitOf(field, t);
+  return (
+    <div className={`${styles.option} ${isChanged ? styles.changed : ''}`}>
+      <div>
+        <code>{field.name}</code>
+        <p className={styles.meaning}>{t(`option.${field.name}`, { defaultValue: '' })}</p>
+      </div>
+      <div className={styles.control}>
+        {change ? (
+          <SchemaControl field={field} label={field.name} isCompact text={text} change={change} />
+        ) : (
+          <span>{shown(current)}</span>
+        )}
+        <p className={styles.note}>
+          {t('settings.default', { value: shown(usual) })}
+          {limit && ` · ${limit}`}
+        </p>
+      </div>
+    </div>
+  );
+}
+
+function limitOf({ minimum, maximum }: SchemaField, t: ReturnType<typeof useTranslation>['t']) {
+  if (minimum === undefined || maximum === undefined) return undefined;
+  return t('settings.limit', { min: formatCount(minimum), max: formatCount(maximum) });
+}
 
 const route = getRouteApi('/apps/$appId/settings');
 

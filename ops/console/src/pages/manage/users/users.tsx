@@ -6,14 +6,13 @@ import type { UserPart } from '../../../../../client/operations.ts';
 import { usersPage, useUsers } from '../../../api/users.ts';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { Pager } from '../../../kit/controls/pager.tsx';
-import { Badge } from '../../../kit/data/badge.tsx';
+import { Pager } from '../../../kit/controls/tabs.tsx';
 import { type Column, Table } from '../../../kit/data/table.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Badge, Time } from '../../../kit/data/values.tsx';
 import { PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import type { UserFilters } from '../../../search.ts';
-import { IdFilters } from '../../devices/id-filters.tsx';
+import { IdFilters } from '../../devices/devices.tsx';
 
 const route = getRouteApi('/apps/$appId/users');
 

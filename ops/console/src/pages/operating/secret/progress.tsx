@@ -1,8 +1,6 @@
 import { useTranslation } from 'react-i18next';
 import type { SecretState } from '../../../../../client/operations.ts';
-import { Badge } from '../../../kit/data/badge.tsx';
-import { Bar } from '../../../kit/data/bar.tsx';
-import { Time } from '../../../kit/data/time.tsx';
+import { Badge, Bar, Time } from '../../../kit/data/values.tsx';
 import { Facts } from '../../../kit/panel.tsx';
 import { Empty } from '../../../kit/states.tsx';
 import { formatCount } from '../../../text/format.ts';

@@ -6,12 +6,81 @@ import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
 import { Commands } from '../../../kit/controls/copy.tsx';
-import { Notice } from '../../../kit/notice.tsx';
-import { PageHeader, Panel } from '../../../kit/panel.tsx';
-import { Failure, Loading } from '../../../kit/states.tsx';
-import { Keys } from './keys.tsx';
+import { type Column, Table } from '../../../kit/data/table.tsx';
+import { Badge, Time } from '../../../kit/data/values.tsx';
+import { Notice, PageHeader, Panel } from '../../../kit/panel.tsx';
+import { Empty, Failure, Loading } from '../../../kit/states.tsx';
+import { formatCount } from '../../../text/format.ts';
 import { Progress } from './progress.tsx';
-import { Values } from './values.tsx';
+import styles from './secret.module.css';
+
+type Key = SecretState['keys'][number];
+
+/** Keys by their ids: which one encrypts, how many values are under each, and whether it may be removed. */
+export function Keys({ state: { keys } }: { state: SecretState }) {
+  const { t } = useTranslation();
+  const columns: Column<Key>[] = [
+    { key: 'id', title: t('secret.key'), cell: ({ id }) => <code>{id}</code> },
+    {
+      key: 'use',
+      title: t('secret.use'),
+      isWide: true,
+      cell: ({ isFirst }) => t(isFirst ? 'secret.encrypts' : 'secret.decrypts'),
+    },
+    { key: 'values', title: t('secret.valuesOf'), isNumber: true, cell: ({ values }) => sumOf(values) },
+    { key: 'removal', title: t('secret.removal'), cell: (key) => <Removal of={key} /> },
+  ];
+  return (
+    <>
+      <Table label={t('secret.keys')} columns={columns} rows={keys} keyOf={({ id }) => id} />
+      {keys.length === 1 && <p className={styles.note}>{t('secret.oneKey')}</p>}
+    </>
+  );
+}
+
+const sumOf = (values: Key['values']): string =>
+  values === null ? '–' : formatCount(Object.values(values).reduce((sum, n) => sum + n, 0));
+
+function Removal({ of: { isFirst, mayBeRemoved } }: { of: Key }) {
+  const { t } = useTranslation();
+  if (isFirst) return '–';
+  return (
+    <Badge tone={mayBeRemoved ? 'good' : 'idle'}>{t(mayBeRemoved ? 'secret.mayGo' : 'secret.needed')}</Badge>
+  );
+}
+
+/** Numbers of values by column of the database and key, as they were counted last. */
+export function Values({ state: { keys, other, countedAt } }: { state: SecretState }) {
+  const { t } = useTranslation();
+  if (countedAt === null)
+    return (
+      <Empty title={t('secret.notCounted')}>
+        <p>{t('secret.notCountedHint')}</p>
+      </Empty>
+    );
+  const groups = [
+    ...keys.map(({ id, values }) => ({ id, title: id, values: values ?? {} })),
+    { id: 'other', title: t('secret.other'), values: other ?? {} },
+  ];
+  const places = [...new Set(groups.flatMap(({ values }) => Object.keys(values)))].sort();
+  const columns: Column<string>[] = [
+    { key: 'place', title: t('secret.place'), isWide: true, cell: (place) => <code>{place}</code> },
+    ...groups.map(({ id, title, values }) => ({
+      key: id,
+      title,
+      isNumber: true,
+      cell: (place: string) => formatCount(values[place] ?? 0),
+    })),
+  ];
+  return (
+    <>
+      <Table label={t('secret.values')} columns={columns} rows={places} keyOf={(place) => place} />
+      <p className={styles.note}>
+        {t('secret.countedAt')} <Time at={countedAt} />
+      </p>
+    </>
+  );
+}
 
 /** Keys of CARILLON_SECRET, what is encrypted under each, and the rotation to the first one. */
 export function Secret() {

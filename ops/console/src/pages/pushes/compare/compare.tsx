@@ -6,15 +6,13 @@ import { usePush } from '../../../api/push.ts';
 import { usePushes } from '../../../api/pushes.ts';
 import { Commands } from '../../../kit/controls/copy.tsx';
 import { Choice } from '../../../kit/controls/field.tsx';
-import { JsonPanel } from '../../../kit/json-panel.tsx';
-import { PageHeader, Panel } from '../../../kit/panel.tsx';
+import { JsonPanel, PageHeader, Panel } from '../../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../../kit/states.tsx';
 import { formatTime } from '../../../text/format.ts';
 import { titleOf } from '../shown-push.tsx';
 import styles from './compare.module.css';
-import type { Compared } from './compared.ts';
-import { Connectors } from './connectors.tsx';
-import { Figures } from './figures.tsx';
+import type { Compared } from './differences.ts';
+import { Connectors, Figures } from './figures.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/compare');
 

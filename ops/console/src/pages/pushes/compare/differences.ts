@@ -1,6 +1,6 @@
 import type { PushDetail, PushProgress } from '../../../../../client/operations.ts';
 
-export type Totals = PushDetail['outcomes'];
+type Totals = PushDetail['outcomes'];
 
 /** Outcomes of one connector in two pushes. */
 export interface ConnectorChange {
@@ -66,3 +66,9 @@ const markedMs = 1000;
 /** Tells whether a time has clearly grown. */
 export const isSlower = (a: number | null, b: number | null): boolean =>
   a !== null && b !== null && b >= markedMs && b > a * markedGrowth;
+
+/** Push that is compared. */
+export interface Compared {
+  push: PushDetail;
+  progress: PushProgress;
+}

@@ -1,10 +1,12 @@
 import { useTranslation } from 'react-i18next';
 import { adminBase, JsonText, requestOf } from '../../../../../client/client.ts';
 import { targetKindOf } from '../../../draft/fields.ts';
-import { printJson } from '../../../draft/json-text.ts';
+import { JsonTextError, memberPlace, printJson } from '../../../draft/json-text.ts';
 import { Snippet } from '../../../kit/controls/copy.tsx';
+import { CodeArea, type Fault } from '../../../kit/form/code-area.tsx';
 import { Panel } from '../../../kit/panel.tsx';
 import { useForm } from '../draft-field.tsx';
+import type { Draft } from '../draft-state.ts';
 import styles from './views.module.css';
 
 /** The same push as calls of the API, and as a command. */
@@ -39,3 +41,35 @@ export function CurlView({ appId }: { appId: string }) {
 
 /** Quotes a text for a shell. */
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+/** The body as JSON text, to edit. */
+export function JsonView() {
+  const { t } = useTranslation();
+  const { draft, refusal } = useForm();
+  const faultText = useFaultText(draft.fault);
+  const fault = placeOf(draft.fault) ?? memberPlace(draft.text, refusal?.member);
+  return (
+    <Panel title={t('compose.body')}>
+      <CodeArea
+        label={t('compose.json')}
+        hint={t('compose.jsonHint')}
+        error={faultText ?? refusal?.message}
+        fault={fault}
+        rows={22}
+        value={draft.text}
+        onChange={(event) => draft.setText(event.target.value)}
+      />
+    </Panel>
+  );
+}
+
+const placeOf = (fault: Draft['fault']): Fault | undefined =>
+  fault instanceof JsonTextError ? fault : undefined;
+
+/** Says what is wrong with the text, and where. */
+export function useFaultText(fault: Draft['fault']): string | undefined {
+  const { t } = useTranslation();
+  if (fault === undefined) return undefined;
+  if (!(fault instanceof JsonTextError)) return t('fault.noObject');
+  return t('fault.at', { reason: t(`fault.${fault.reason}`), line: fault.line, column: fault.column });
+}

@@ -1,0 +1,134 @@
+import type { ReactNode } from 'react';
+import { writeMeaning } from '../../../../../shared/domain/admin/reasons/meaning.ts';
+import type { Language } from '../../../../../shared/domain/texts/catalogue.ts';
+import type { Meaning } from '../../../../client/operations.ts';
+import { withBrands } from '../../text/connectors.ts';
+import { useLanguage } from '../../text/explanation.ts';
+import { formatTime, formatUtc } from '../../text/format.ts';
+import badgeStyles from './badge.module.css';
+import barStyles from './bar.module.css';
+import reasonStyles from './reason.module.css';
+
+/** Meaning of a colour; the text says the same. */
+export type Tone = 'good' | 'warn' | 'bad' | 'accent' | 'idle';
+
+/** Short state in a coloured pill. */
+export function Badge({ tone, children }: { tone: Tone; children: ReactNode }) {
+  return <span className={`${badgeStyles.badge} ${badgeStyles[tone]}`}>{children}</span>;
+}
+
+interface Segment {
+  tone: 'good' | 'warn' | 'bad' | 'idle';
+  value: number;
+  label: string;
+}
+
+/** Bar of parts of a whole, as a progress bar: the value is the share of all parts that are not `idle`. */
+export function Bar({ segments, total, label }: { segments: Segment[]; total: number; label: string }) {
+  const done = segments.reduce((sum, { tone, value }) => (tone === 'idle' ? sum : sum + value), 0);
+  const percent = total === 0 ? 0 : Math.min(100, (done / total) * 100);
+  const text = segments
+    .filter(({ value }) => value > 0)
+    .map(({ label: name, value }) => `${name} ${value.toLocaleString()}`)
+    .join(', ');
+  return (
+    <div
+      className={barStyles.bar}
+      role="progressbar"
+      aria-label={label}
+      aria-valuemin={0}
+      aria-valuemax={100}
+      aria-valuenow={Math.round(percent)}
+      aria-valuetext={text}
+      title={text}
+    >
+      <svg viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">
+        {offsets(segments, total).map(({ tone, x, width }) => (
+          <rect key={tone} className={barStyles[tone]} x={x} y={0} width={width} height={1} />
+        ))}
+      </svg>
+    </div>
+  );
+}
+
+/** Positions in percent. A part that is not empty is at least half a percent wide, so that one failure of a million shows. */
+function offsets(segments: Segment[], total: number) {
+  let x = 0;
+  return segments
+    .filter(({ value }) => value > 0 && total > 0)
+    .map(({ tone, value }) => {
+      const width = Math.max(0.5, (value / total) * 100);
+      const placed = { tone, x: Math.min(x, 100 - width), width };
+      x += width;
+      return placed;
+    });
+}
+
+/**
+ * Text in which names between backticks are code, as the texts of the server and of the page have
+ * them.
+ */
+export function Marked({ text }: { text: string }) {
+  // Every second part stood between backticks.
+  return text.split('`').map((part, at) =>
+    at % 2 === 0 ? (
+      part
+    ) : (
+      // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text do not move.
+      <code key={at} translate="no">
+        {part}
+      </code>
+    ),
+  );
+}
+
+/** Time in the zone of the reader, with UTC in the title. */
+export function Time({ at }: { at: string | null | undefined }) {
+  if (!at) return <>–</>;
+  return (
+    <time dateTime={at} title={formatUtc(at)}>
+      {formatTime(at)}
+    </time>
+  );
+}
+
+interface ReasonProps {
+  reason: string;
+  meaning: Meaning | null | undefined;
+  /** Status of the gateway before the reason; 0 without one. */
+  status?: number | string | null;
+}
+
+/**
+ * Reason of a gateway, a connection or the service: what it means in the language of the page, and the reason itself, to
+ * copy. An English reason that is a sentence already needs no meaning on an English page.
+ */
+export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
+  const language = useLanguage();
+  const original = status ? `${status} ${reason}` : reason;
+  return (
+    <span className={reasonStyles.reason}>
+      {textOf(reason, meaning, language)}
+      <code lang="en" translate="no">
+        {original}
+      </code>
+    </span>
+  );
+}
+
+function textOf(reason: string, meaning: Meaning | null | undefined, language: Language): string | undefined {
+  if (!meaning || meaning.code === 'other') return undefined;
+  if (language === 'zh' || !reason.includes(' ')) return `${writeMeaning(meaning, language)} `;
+  // The reason itself stays to be searched for; a person reads brands.
+  const readable = withBrands(reason);
+  return readable === reason ? undefined : `${readable} `;
+}
+
+/** Several reasons, such as problems of credentials. */
+export function Reasons({ reasons, meanings }: { reasons: readonly string[]; meanings: readonly Meaning[] }) {
+  return reasons.map((reason, at) => (
+    <span key={reason}>
+      <Reason reason={reason} meaning={meanings[at]} />{' '}
+    </span>
+  ));
+}
