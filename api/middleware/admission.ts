@@ -8,7 +8,7 @@ import type { SessionOwner } from '../services/accounts/sessions/sessions.ts';
 import type { Services } from '../services/services.ts';
 import { type AppIdentity, authenticateApp, sessionOf } from './authentication.ts';
 import type { OperatorAuthenticator } from './operator-authentication.ts';
-import type { PushCallLimit } from './push-call-limit.ts';
+import type { PushCallLimit } from './push-limits.ts';
 
 /** Services that decide whether a call is let in. */
 export interface AdmissionDeps {

@@ -14,8 +14,7 @@ import {
   requiredText,
   secretText,
 } from '../contract/credentials.ts';
-import { AccessTokens, oauthGrant, type TokenFetch, tokenFromReply } from '../kit/access-token.ts';
-import { signJwt } from '../kit/signed-jwt.ts';
+import { AccessTokens, oauthGrant, signJwt, type TokenFetch, tokenFromReply } from '../kit/access-token.ts';
 
 /** Google's service account file as downloaded; unused members are dropped. */
 const serviceAccount = z.object(

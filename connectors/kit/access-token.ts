@@ -2,6 +2,8 @@
  * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per sender. All threads and
  * dispatchers share a token through the store; one of them at a time renews it, before it expires.
  */
+
+import { createPrivateKey } from 'node:crypto';
 import { retryMs } from '../../shared/backoff.ts';
 import { type Clock, dayMs, minuteMs, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -12,7 +14,7 @@ import { profileError, type ResponseRule, retry, unanswered, waits } from './res
 import { parseObject } from './values.ts';
 
 /** Access token of a gateway. `lifetimeMs`: how long to use it, possibly less than granted. */
-export interface TokenGrant {
+interface TokenGrant {
   value: string;
   lifetimeMs: number;
 }
@@ -21,9 +23,9 @@ export interface TokenGrant {
 export type TokenFetch = ({ ok: true } & TokenGrant) | { ok: false; attempt: AttemptResult };
 
 /** Access token, or the result of all recipients without one (`retry` or `profile_error`). */
-export type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
+type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptResult };
 
-export interface AccessTokensOptions {
+interface AccessTokensOptions {
   store: TokenStore;
   clock: Clock;
   /** Text that differs between credentials and between hosts of the token call; only a digest is stored. */
@@ -230,4 +232,32 @@ export function tokenRefusal(rule: ResponseRule, status: number, hint: Hint): At
   if (rule.reason === 'unknown_code' || rule.reaction === 'sent') return null;
   if (waits.has(rule.reaction)) return retry(status, rule.reason, rule.afterMs);
   return profileError(status, rule.reason, rule.hint ?? hint);
+}
+
+/** Signing key of a service account: an RSA key in PEM, and its id at the gateway. */
+interface SigningKey {
+  algorithm: 'PS256' | 'RS256';
+  keyId: string;
+  privateKey: string;
+}
+
+/** Tolerated clock error: gateways refuse an assertion from the future. */
+export const skewS = 30;
+
+/** Signs a JWT that is valid for `lifetimeS` seconds from slightly before `nowS` (epoch seconds). */
+export async function signJwt(
+  { algorithm, keyId, privateKey }: SigningKey,
+  {
+    nowS,
+    lifetimeS,
+    ...claims
+  }: { nowS: number; lifetimeS: number; iss: string; aud: string; scope?: string },
+): Promise<string> {
+  // Loaded on demand: only one thread signs, and every thread would hold the module in memory.
+  const { importPKCS8, SignJWT } = await import('jose');
+  // Converts keys in other formats to PKCS#8.
+  const pem = createPrivateKey(privateKey).export({ type: 'pkcs8', format: 'pem' }).toString();
+  return new SignJWT({ ...claims, iat: nowS - skewS, exp: nowS - skewS + lifetimeS })
+    .setProtectedHeader({ alg: algorithm, typ: 'JWT', kid: keyId })
+    .sign(await importPKCS8(pem, algorithm));
 }

@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import type { BreakerTiming } from '../../shared/breaker.ts';
-import { type Clock, sleep } from '../../shared/clock.ts';
+import { type BreakerTiming, isUnhealthy } from '../../shared/breaker.ts';
+import { type Clock, dayMs, sleep } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import {
+  clearGatewayFailure,
   deleteBreakerStatesOf,
   deleteOldBreakerStates,
+  deleteOldGatewayFailures,
   findTroubledElsewhere,
   hasAnsweredElsewhere,
   readBreakerOverrides,
+  recordGatewayFailure,
   saveBreakerState,
 } from '../../shared/db/tables/gateways.ts';
 import {
@@ -15,18 +18,125 @@ import {
   type BreakerState,
   breakerIdOf,
   breakerStates,
+  type GatewayFailure,
   type OverrideState,
   parseBreakerId,
 } from '../../shared/domain/breaker.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
-import { reasonText } from '../../shared/domain/reasons.ts';
+import { reasonText, shortenReason } from '../../shared/domain/reasons.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
-import { GatewayFailures } from './gateway-failures.ts';
-import { GatewayQueue, type PermitAnswer, unwatchedPermit } from './gateway-queue.ts';
+import { type GatewayHealth, GatewayQueue, type PermitAnswer, unwatchedPermit } from './gateway-queue.ts';
 import { InFlightBatches } from './in-flight-batches.ts';
+
+/** Shortest interval of writes for a gateway that fails and answers in turns. */
+const writeEveryMs = 1000;
+
+/** Interval in which a failure that lasts gets a new date. */
+const renewEveryMs = 10_000;
+
+/** Reasons come from bounded sets; this limit holds even if a defect breaks that. */
+const maxReasonChars = 200;
+
+/** Age at which the failure of a gateway without traffic is deleted. */
+const retentionMs = dayMs;
+
+interface Entry {
+  /** Current failure; null: the gateway answers; undefined: not known yet. */
+  failure: GatewayFailure | null | undefined;
+  /** Failure that was written last. */
+  written: GatewayFailure | null | undefined;
+  writtenAtMs: number;
+}
+
+interface GatewayFailuresOptions {
+  db: Database;
+  clock: Clock;
+  log: Logger;
+}
+
+/**
+ * The last failure of each gateway, in the table `gateway_failure` that all processes read. Writes at most once per
+ * gateway and second, and not at all while it answers.
+ */
+class GatewayFailures {
+  readonly #options: GatewayFailuresOptions;
+  readonly #entries = new WeakMap<GatewayQueue, Entry>();
+  #writes: Promise<void> = Promise.resolve();
+
+  constructor(options: GatewayFailuresOptions) {
+    this.#options = options;
+  }
+
+  /** Records the health that a batch showed. An unhealthy sample is a failure, as it is for the breaker. */
+  record(queue: GatewayQueue, { health, trouble }: GatewayHealth): void {
+    const entry = this.#entryOf(queue);
+    if (trouble !== null && isUnhealthy(health))
+      entry.failure = {
+        reason: shortenReason(trouble, maxReasonChars),
+        at: new Date(this.#options.clock.now()),
+      };
+    else if (health.asked > 0) entry.failure = null;
+    this.#sync(queue, entry);
+  }
+
+  /** Returns the reason of a gateway's current failure; undefined when it answers, or was not asked. */
+  reasonOf(queue: GatewayQueue): string | undefined {
+    return this.#entries.get(queue)?.failure?.reason;
+  }
+
+  /** Writes failures that came too soon after the last write, and deletes old ones. */
+  async maintain(queues: Iterable<GatewayQueue>): Promise<void> {
+    for (const queue of queues) {
+      const entry = this.#entries.get(queue);
+      if (entry) this.#sync(queue, entry);
+    }
+    await this.#writes;
+    const { db, clock } = this.#options;
+    await deleteOldGatewayFailures(db, new Date(clock.now() - retentionMs));
+  }
+
+  /** Waits for pending writes. */
+  async close(): Promise<void> {
+    await this.#writes;
+  }
+
+  #entryOf(queue: GatewayQueue): Entry {
+    const known = this.#entries.get(queue);
+    if (known) return known;
+    const entry = { failure: undefined, written: undefined, writtenAtMs: Number.NEGATIVE_INFINITY };
+    this.#entries.set(queue, entry);
+    return entry;
+  }
+
+  #sync(queue: GatewayQueue, entry: Entry): void {
+    const { failure } = entry;
+    const sinceMs = this.#options.clock.monotonicMs() - entry.writtenAtMs;
+    if (failure === undefined || sinceMs < writeEveryMs || isWritten(entry, sinceMs)) return;
+    entry.written = failure;
+    entry.writtenAtMs = this.#options.clock.monotonicMs();
+    this.#write(queue, failure);
+  }
+
+  #write({ key }: GatewayQueue, failure: GatewayFailure | null): void {
+    const { db, clock, log } = this.#options;
+    this.#writes = this.#writes
+      .then(() =>
+        failure === null
+          ? clearGatewayFailure(db, key, new Date(clock.now()))
+          : recordGatewayFailure(db, key, failure),
+      )
+      .catch((error: unknown) => log.warn({ err: error }, 'gateway failure could not be written'));
+  }
+}
+
+function isWritten({ failure, written }: Entry, sinceMs: number): boolean {
+  if (!failure || !written) return failure === written;
+  if (failure.reason !== written.reason) return false;
+  return failure.at.getTime() === written.at.getTime() || sinceMs < renewEveryMs;
+}
 
 /** Recipients of a large batch that a half-open breaker lets through as a probe. */
 const probeSize = 10;
@@ -37,7 +147,7 @@ const longestForcedWaitMs = 15_000;
 /** Delay of the second wake-up, for batches that were being put back during the first one. */
 const secondWakeMs = 500;
 
-export interface BreakersOptions {
+interface BreakersOptions {
   db: Database;
   clock: Clock;
   log: Logger;
@@ -247,13 +357,13 @@ function isWatched({ connector }: BreakerKey): boolean {
  */
 const maxAgeMs = 400;
 
-export interface BreakerOverride {
+interface BreakerOverride {
   forced: OverrideState;
   since: Date;
 }
 
 /** Breakers that operators opened or closed; all dispatchers share them through the database. */
-export class Overrides {
+class Overrides {
   readonly #db: Database;
   readonly #cache: TtlCache<'all', Promise<Map<string, BreakerOverride>>>;
 
@@ -287,7 +397,7 @@ export class Overrides {
  * Breaker states of all dispatchers in the table `breaker_state`: this one writes its own, in
  * order.
  */
-export class BreakerStates {
+class BreakerStates {
   readonly #db: Database;
   readonly #log: Logger;
   /** Name of this dispatcher in the table. */

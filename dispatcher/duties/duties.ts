@@ -3,7 +3,7 @@ import { analyzeGrownTables } from '../../shared/db/schema/migrate.ts';
 import { sealAuthDataOfOldRows } from '../../shared/db/tables/users.ts';
 import { endFreezes, resumeExpiredPushes } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { closeSettledPushes } from '../recording/closing.ts';
+import { closeSettledPushes } from '../recording/recorder.ts';
 import { AccountReader } from './account-reader.ts';
 import { cleanOnce, cleanVerification, deleteIdle, InboxLimit, mergeDevices } from './cleaner.ts';
 import { JobKeeper } from './job-keeper.ts';

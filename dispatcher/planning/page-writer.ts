@@ -12,7 +12,7 @@ import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
 import { changesPages } from '../../shared/rules/rules.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { closePush } from '../recording/closing.ts';
+import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
 import { type batchRoutes, toBatches } from './batches.ts';
 import { firstBatchSize } from './pages.ts';

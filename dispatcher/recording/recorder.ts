@@ -11,18 +11,89 @@ import {
   type NewBatch,
   settleBatches,
 } from '../../shared/db/tables/batches.ts';
+import { deleteInvalid, noteKeptTokens, readInvalidAnswers } from '../../shared/db/tables/invalid-tokens.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
-import { type ClosedPush, recordProfileError } from '../../shared/db/tables/push-progress.ts';
+import {
+  type ClosedPush,
+  findSettledPushes,
+  recordProfileError,
+} from '../../shared/db/tables/push-progress.ts';
+import { noteFailureCount } from '../../shared/db/tables/pushes.ts';
 import { insertGatewayMessages } from '../../shared/db/tables/receipts.ts';
 import type { ConnectorId } from '../../shared/domain/labels.ts';
-import { type OutcomeTotals, outcomes } from '../../shared/domain/outcome.ts';
+import { type OutcomeTotals, outcomes, sumTotals } from '../../shared/domain/outcome.ts';
+import { deletableOf, type KeptTokens, keptOf } from '../../shared/domain/pushes/invalid-tokens.ts';
+import { allTotals, pushBeganAtMs } from '../../shared/domain/pushes/record.ts';
 import { reason, reasonText } from '../../shared/domain/reasons.ts';
-import { type DeliverJob, deliverJob } from '../../shared/queue/jobs.ts';
+import { type DeliverJob, deliverJob, type PlanJob } from '../../shared/queue/jobs.ts';
+import type { Job } from '../../shared/queue/queue.ts';
 import { recordThroughOutage } from '../batched-queries.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
-import { finishClosed } from './closing.ts';
+
+/** Failures from which a push counts towards the bound of its app: those of smaller ones are as few as their records. */
+const countedFrom = 100;
+
+type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
+
+/**
+ * Closes a push if all its batches are settled; called after each of them. Also deletes the
+ * installations with invalid tokens. `job`: the planning job of the push, which ends then.
+ */
+export async function closePush(
+  deps: ClosingDeps,
+  ids: { appId: string; pushId: number },
+  job?: Job<PlanJob>,
+): Promise<void> {
+  const closed = await deps.queries.end({ appId: ids.appId, id: ids.pushId, job });
+  if (closed) await finishClosed(deps, ids, closed);
+}
+
+/** Counts a push that was closed, and deletes the installations with invalid tokens. */
+async function finishClosed(
+  deps: ClosingDeps,
+  { appId, pushId }: { appId: string; pushId: number },
+  closed: ClosedPush,
+): Promise<void> {
+  const tookMs = Math.max(0, deps.clock.now() - pushBeganAtMs(closed));
+  deps.metrics.pushCompleteSeconds.observe(tookMs / 1000);
+  const outcomes = allTotals(closed.totals);
+  const unreached = sumTotals(outcomes) - (outcomes.sent ?? 0);
+  if (unreached >= countedFrom) await noteFailureCount(deps.db, { appId, id: pushId }, unreached);
+  if ((outcomes.invalid_token ?? 0) > 0) await deleteInvalidTokens(deps, { appId, pushId });
+}
+
+/**
+ * Deletes the installations of a finished push whose tokens are invalid, or notes on the record
+ * that most of a profile are called so (protocol/delivery.md#promise-7). Only the whole push tells
+ * whether they are most.
+ */
+async function deleteInvalidTokens(
+  { db, log }: Pick<DispatcherDeps, 'db' | 'log'>,
+  push: { appId: string; pushId: number },
+): Promise<void> {
+  const kept: KeptTokens[] = [];
+  for (const { successes, ...answers } of await readInvalidAnswers(db, push)) {
+    const deletable = deletableOf(answers);
+    if (deletable.called || deletable.proven)
+      await deleteInvalid(db, { ...push, profile: answers, deletable, successes });
+    const ofProfile = keptOf(answers);
+    if (!ofProfile) continue;
+    kept.push(ofProfile);
+    log.warn({ app: push.appId, ...ofProfile }, 'most tokens are called invalid: their devices are kept');
+  }
+  if (kept.length > 0) await noteKeptTokens(db, push, kept);
+}
+
+const closedAtOnce = 100;
+
+/** Closes the pushes that a crash left open between their last batch and the closing; returns how many. */
+export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
+  const found = await findSettledPushes(deps.db, closedAtOnce);
+  for (const { appId, id } of found) await closePush(deps, { appId, pushId: id });
+  return found.length;
+}
 
 /** A batch that was sent: its result, and whether its tries count towards their limit. */
 export interface SentBatch {
@@ -59,11 +130,7 @@ interface Settlement {
  * Settles a sent batch in one transaction: totals, reasons, dead tokens, retry batches, and the end
  * of its job (develop/architecture.md#life-of-a-push).
  */
-export async function recordSettled(
-  deps: DispatcherDeps,
-  batch: BatchInWork,
-  sent: SentBatch,
-): Promise<void> {
+async function recordSettled(deps: DispatcherDeps, batch: BatchInWork, sent: SentBatch): Promise<void> {
   const { appId } = batch.ids;
   const { connector } = sent.result;
   const settlement = (await settleAlone(deps, batch, sent)) ?? (await settleWithRetries(deps, batch, sent));
@@ -165,11 +232,7 @@ async function writeDetails(
  * a retry batch for the recipients that the gateway put off, so that neither a probe nor a pause
  * shortens their wait.
  */
-export async function recordPartial(
-  deps: DispatcherDeps,
-  batch: BatchInWork,
-  sent: SentBatch,
-): Promise<void> {
+async function recordPartial(deps: DispatcherDeps, batch: BatchInWork, sent: SentBatch): Promise<void> {
   const retries = await recordThroughOutage(deps, () =>
     sent.result.retries.length === 0
       ? checkpoint(deps.db, batch, sent.result)
@@ -211,7 +274,7 @@ async function moveRetried(
  * Removes from a result the recipients that another take of the batch has moved to retry batches,
  * which count them. Undefined when the batch is settled.
  */
-export async function withoutRetried(
+async function withoutRetried(
   tx: Handle,
   { appId, batchId }: DeliverJob,
   result: DeliverResult,
@@ -251,7 +314,7 @@ const maxTries = 12;
  * Ends the recipients whose tries are used up as `failed`, with their last reason. Only tries that
  * reached the gateway are bounded.
  */
-export function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
+function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
   if (tries + 1 < maxTries) return result;
   const spent = result.retries.filter(({ isReached }) => isReached);
   if (spent.length === 0) return result;
@@ -271,7 +334,7 @@ export function endSpentTries(result: DeliverResult, tries: number): DeliverResu
  * Writes retry batches with their jobs. Where the push expires first, the batch starts then and is
  * counted expired.
  */
-export async function recordRetries(
+async function recordRetries(
   deps: DispatcherDeps,
   tx: Handle,
   { ids: { appId, pushId }, stored }: BatchInWork,
@@ -333,11 +396,7 @@ export function countRecipients(
 /**
  * Counts the recipients that get a retry, and those of a request without an answer by its reason.
  */
-export function countRepeats(
-  { metrics }: DispatcherDeps,
-  connector: ConnectorId,
-  retries: RetryGroup[],
-): void {
+function countRepeats({ metrics }: DispatcherDeps, connector: ConnectorId, retries: RetryGroup[]): void {
   for (const { indexes } of retries) metrics.recipientsRetried.inc({ connector }, indexes.length);
   for (const { isRepeat, why } of retries)
     if (isRepeat)
@@ -348,7 +407,7 @@ export function countRepeats(
  * Counts the requests that the gateway answered and the recipients it accepted, as its own
  * statistics do.
  */
-export function countGatewayUsage(
+function countGatewayUsage(
   { gatewayUsage }: DispatcherDeps,
   appId: string,
   { result, recipients }: { result: DeliverResult; recipients: number },
@@ -360,10 +419,7 @@ export function countGatewayUsage(
   gatewayUsage.add({ appId, connector, profile }, { requests, recipients });
 }
 
-export function countCalls(
-  { metrics }: DispatcherDeps,
-  { connector, calls, durations }: DeliverResult,
-): void {
+function countCalls({ metrics }: DispatcherDeps, { connector, calls, durations }: DeliverResult): void {
   for (const { status, reason: label, count } of calls)
     metrics.gatewayResponses.inc({ connector, status, reason: label }, count);
   metrics.gatewayRequestSeconds.add(connector, durations);

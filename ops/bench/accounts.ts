@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type Figure, readArgs, spread } from './harness/arguments.ts';
-import { type Bench, withBench } from './harness/bench-service.ts';
+import { type Bench, withBench, writeInstallations } from './harness/bench-service.ts';
 import { type BenchApp, callAsMaster, createApp, pushAndWait } from './harness/client.ts';
 import { processUse } from './harness/process-use.ts';
-import { writeInstallations } from './harness/seed.ts';
 
 const defaultSeconds = 10;
 const defaultClients = 16;

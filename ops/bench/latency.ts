@@ -1,9 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../shared/clock.ts';
 import { type Figure, readArgs, spread } from './harness/arguments.ts';
-import { type Bench, withBench } from './harness/bench-service.ts';
+import { type Bench, withBench, writeInstallations } from './harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait, untilDone } from './harness/client.ts';
-import { writeInstallations } from './harness/seed.ts';
 
 const defaultSamples = 100;
 const busyDevices = 200_000;

@@ -1764,40 +1764,6 @@ export interface Operations {
       results: ProfileDetail[];
     };
   };
-  /** Lists the circuit breakers of all dispatchers with their state and last failure. */
-  listBreakers: {
-    input: {};
-    reply: {
-      results: Breaker[];
-    };
-  };
-  /** Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released. */
-  openBreaker: {
-    input: {
-      path: {
-        id: string;
-      };
-    };
-    reply: Breaker;
-  };
-  /** Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers. */
-  closeBreaker: {
-    input: {
-      path: {
-        id: string;
-      };
-    };
-    reply: Breaker;
-  };
-  /** Ends a forced state: the breaker follows the responses of the gateway again. */
-  releaseBreaker: {
-    input: {
-      path: {
-        id: string;
-      };
-    };
-    reply: Breaker;
-  };
   /** Lists the changes that callers of the admin API made, newest first. */
   listAudit: {
     input: {
@@ -2306,6 +2272,40 @@ export interface Operations {
     };
     reply: Quotas;
   };
+  /** Lists the circuit breakers of all dispatchers with their state and last failure. */
+  listBreakers: {
+    input: {};
+    reply: {
+      results: Breaker[];
+    };
+  };
+  /** Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released. */
+  openBreaker: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Breaker;
+  };
+  /** Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers. */
+  closeBreaker: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Breaker;
+  };
+  /** Ends a forced state: the breaker follows the responses of the gateway again. */
+  releaseBreaker: {
+    input: {
+      path: {
+        id: string;
+      };
+    };
+    reply: Breaker;
+  };
   /** Lists the freezes: apps whose pushes are held, and the whole service. */
   listFreezes: {
     input: {};
@@ -2724,59 +2724,6 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Counts the devices that a push with this target would go to, by connector. */
-  countAudience: {
-    input: {
-      path: {
-        appId: string;
-      };
-      body?: {
-        where?: object | unknown[] | string;
-        cql?: string;
-        channels?: string | string[] | null;
-        prod?: 'dev' | 'prod' | null;
-        topic?: string | null;
-        device_ids?: string[];
-        device_type?: 'android' | 'ios';
-        device_profile?: string | null;
-        vendor?: string | null;
-        sample?: number;
-        clauses?: boolean;
-      };
-    };
-    reply: Audience;
-  };
-  /** Lists members of the newest 2000 installations with their most frequent values. */
-  suggestFields: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        prefix?: string;
-      };
-    };
-    reply: {
-      results: SampledField[];
-    };
-  };
-  /** Lists channels of the newest 2000 installations, the most frequent first. */
-  suggestChannels: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        prefix?: string;
-      };
-    };
-    reply: {
-      results: ({
-        value: string | number | boolean;
-        share: number;
-      })[];
-    };
-  };
   /** Sends a push; the body is that of `POST /1.1/push` or `POST /1.1/push/devices`. `Idempotency-Key` is its `req_id`. With the digest of a dry run in `X-Carillon-Explained`, 409 where the audience moved by more than 5 %. */
   sendAppPush: {
     input: {
@@ -2866,6 +2813,108 @@ export interface Operations {
       };
     };
     reply: SentPush;
+  };
+  /** Lists the pushes of an app that wait for their time, the next one first. */
+  listScheduledAppPushes: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        limit?: number;
+        cursor?: string;
+      };
+    };
+    reply: {
+      results: ScheduledEntry[];
+      next: string | null;
+      count?: number;
+      countIsLeast?: boolean;
+    };
+  };
+  /** Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it. */
+  moveScheduledAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+      body: {
+        push_time: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_time?: string | {
+          __type: 'Date';
+          iso: string;
+        } | null;
+        expiration_interval?: number | string | null;
+      };
+    };
+    reply: ScheduledEntry;
+  };
+  /** Cancels a push that waits for its time. */
+  cancelScheduledAppPush: {
+    input: {
+      path: {
+        appId: string;
+        id: string;
+      };
+    };
+    reply: Empty;
+  };
+  /** Counts the devices that a push with this target would go to, by connector. */
+  countAudience: {
+    input: {
+      path: {
+        appId: string;
+      };
+      body?: {
+        where?: object | unknown[] | string;
+        cql?: string;
+        channels?: string | string[] | null;
+        prod?: 'dev' | 'prod' | null;
+        topic?: string | null;
+        device_ids?: string[];
+        device_type?: 'android' | 'ios';
+        device_profile?: string | null;
+        vendor?: string | null;
+        sample?: number;
+        clauses?: boolean;
+      };
+    };
+    reply: Audience;
+  };
+  /** Lists members of the newest 2000 installations with their most frequent values. */
+  suggestFields: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prefix?: string;
+      };
+    };
+    reply: {
+      results: SampledField[];
+    };
+  };
+  /** Lists channels of the newest 2000 installations, the most frequent first. */
+  suggestChannels: {
+    input: {
+      path: {
+        appId: string;
+      };
+      query?: {
+        prefix?: string;
+      };
+    };
+    reply: {
+      results: ({
+        value: string | number | boolean;
+        share: number;
+      })[];
+    };
   };
   /** Lists the recurring pushes of an app, newest first. */
   listRecurringPushes: {
@@ -3189,55 +3238,6 @@ export interface Operations {
     };
     reply: Empty;
   };
-  /** Lists the pushes of an app that wait for their time, the next one first. */
-  listScheduledAppPushes: {
-    input: {
-      path: {
-        appId: string;
-      };
-      query?: {
-        limit?: number;
-        cursor?: string;
-      };
-    };
-    reply: {
-      results: ScheduledEntry[];
-      next: string | null;
-      count?: number;
-      countIsLeast?: boolean;
-    };
-  };
-  /** Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it. */
-  moveScheduledAppPush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-      body: {
-        push_time: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_time?: string | {
-          __type: 'Date';
-          iso: string;
-        } | null;
-        expiration_interval?: number | string | null;
-      };
-    };
-    reply: ScheduledEntry;
-  };
-  /** Cancels a push that waits for its time. */
-  cancelScheduledAppPush: {
-    input: {
-      path: {
-        appId: string;
-        id: string;
-      };
-    };
-    reply: Empty;
-  };
   /** Creates or replaces an SMS template. */
   putSmsTemplate: {
     input: {
@@ -3371,10 +3371,6 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   deleteProfile: ['DELETE', '/apps/{appId}/profiles/{connector}/{name}'],
   getProfile: ['GET', '/apps/{appId}/profiles/{connector}/{name}'],
   listProfiles: ['GET', '/apps/{appId}/profiles'],
-  listBreakers: ['GET', '/breakers'],
-  openBreaker: ['POST', '/breakers/{id}/open'],
-  closeBreaker: ['POST', '/breakers/{id}/close'],
-  releaseBreaker: ['POST', '/breakers/{id}/release'],
   listAudit: ['GET', '/audit'],
   streamEvents: ['GET', '/events'],
   listPushFailures: ['GET', '/apps/{appId}/notifications/{id}/failures'],
@@ -3412,6 +3408,10 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   explainPush: ['POST', '/apps/{appId}/push/explain'],
   getUsage: ['GET', '/apps/{appId}/usage'],
   getQuotas: ['GET', '/apps/{appId}/quotas'],
+  listBreakers: ['GET', '/breakers'],
+  openBreaker: ['POST', '/breakers/{id}/open'],
+  closeBreaker: ['POST', '/breakers/{id}/close'],
+  releaseBreaker: ['POST', '/breakers/{id}/release'],
   listFreezes: ['GET', '/freezes'],
   freezeService: ['PUT', '/freeze'],
   releaseService: ['DELETE', '/freeze'],
@@ -3446,10 +3446,13 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   unlockUser: ['POST', '/apps/{appId}/users/{id}/unlock'],
   sendUserReset: ['POST', '/apps/{appId}/users/{id}/send-reset'],
   verifyUser: ['POST', '/apps/{appId}/users/{id}/verify'],
+  sendAppPush: ['POST', '/apps/{appId}/push'],
+  listScheduledAppPushes: ['GET', '/apps/{appId}/scheduled'],
+  moveScheduledAppPush: ['PATCH', '/apps/{appId}/scheduled/{id}'],
+  cancelScheduledAppPush: ['DELETE', '/apps/{appId}/scheduled/{id}'],
   countAudience: ['POST', '/apps/{appId}/audience'],
   suggestFields: ['GET', '/apps/{appId}/fields'],
   suggestChannels: ['GET', '/apps/{appId}/channels'],
-  sendAppPush: ['POST', '/apps/{appId}/push'],
   listRecurringPushes: ['GET', '/apps/{appId}/recurring-pushes'],
   createRecurringPush: ['POST', '/apps/{appId}/recurring-pushes'],
   previewRecurringPush: ['POST', '/apps/{appId}/recurring-pushes/preview'],
@@ -3473,9 +3476,6 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   getTestDevice: ['GET', '/apps/{appId}/test-devices/{name}'],
   putTestDevice: ['PUT', '/apps/{appId}/test-devices/{name}'],
   deleteTestDevice: ['DELETE', '/apps/{appId}/test-devices/{name}'],
-  listScheduledAppPushes: ['GET', '/apps/{appId}/scheduled'],
-  moveScheduledAppPush: ['PATCH', '/apps/{appId}/scheduled/{id}'],
-  cancelScheduledAppPush: ['DELETE', '/apps/{appId}/scheduled/{id}'],
   putSmsTemplate: ['PUT', '/apps/{appId}/sms-templates/{name}'],
   getSmsTemplate: ['GET', '/apps/{appId}/sms-templates/{name}'],
   deleteSmsTemplate: ['DELETE', '/apps/{appId}/sms-templates/{name}'],

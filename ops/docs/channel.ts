@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { channelLimits } from '../../api/channel/limits.ts';
-import { jsonProtocol } from '../../api/channel/protocols/json.ts';
 import { protobufProtocols } from '../../api/channel/protocols/protobuf.ts';
-import { type CloseReason, closeReasons } from '../../api/channel/protocols/protocol.ts';
+import { type CloseReason, closeReasons, jsonProtocol } from '../../api/channel/protocols/protocol.ts';
 import { channelPath, routeTtlSeconds } from '../../shared/domain/installations/installation.ts';
 import { code, grouped, page, table } from './markdown.ts';
 

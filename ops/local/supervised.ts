@@ -1,6 +1,6 @@
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Environment } from '../../shared/config/config.ts';
+import { currentEnvironment, type Environment } from '../../shared/config/config.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { say } from '../cli/language.ts';
 
@@ -9,7 +9,7 @@ const maxRestartMs = 5000;
 /** Run time after which the delay of the next restart is reset. */
 const stableMs = 30_000;
 
-export interface SupervisedOptions {
+interface SupervisedOptions {
   /** Name in log lines: `api`, `dispatcher`, … */
   name: string;
   /** Source file, relative to the project's root. */
@@ -137,4 +137,26 @@ function endGroup({ pid }: ChildProcess): void {
   } catch {
     // The group is empty.
   }
+}
+
+/** Interval of the check that the npm process which started us still runs. */
+const parentCheckMs = 1000;
+
+/**
+ * Resolves on a signal to stop, when the npm process that started us exits, or when the terminal or the reader of our output
+ * is gone.
+ */
+export function stopOnSignals(): Promise<void> {
+  return new Promise((resolveStop) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolveStop());
+    // In place of the listener of other commands, which exits at once: the stop takes some seconds, and prints lines.
+    for (const output of [process.stdout, process.stderr])
+      output.removeAllListeners('error').on('error', () => resolveStop());
+    if (currentEnvironment().npm_lifecycle_event === undefined) return;
+    const parent = process.ppid;
+    const timer = setInterval(() => {
+      if (process.ppid !== parent) resolveStop();
+    }, parentCheckMs);
+    timer.unref();
+  });
 }

@@ -1,7 +1,7 @@
 import { get, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Admission } from '../../api/channel/admission.ts';
+import { Admission } from '../../api/channel/server.ts';
 import { type ChannelApi, ChannelFixture, eventually } from './support/channel-fixture.ts';
 import { RawClient } from './support/raw-client.ts';
 

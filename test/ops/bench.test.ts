@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { openFilesAllowed } from '../../ops/bench/channel/open-files.ts';
+import { openFilesAllowed } from '../../ops/bench/channel/stage.ts';
 import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
 import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/gateway/gateway.ts';
 import { type Figure, readArgs, spread } from '../../ops/bench/harness/arguments.ts';

@@ -1,15 +1,18 @@
 import { z } from 'zod';
+import type { Freeze } from '../../../shared/db/tables/apps.ts';
 import type { Operator } from '../../../shared/domain/admin/operator.ts';
 import { flowControl, queryBody } from '../../../shared/domain/pushes/body.ts';
 import { usageReport } from '../../replies/admin/apps.ts';
 import { quotas } from '../../replies/admin/gateways.ts';
-import { deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
+import { breaker, deviceExplanation, pushForecast } from '../../replies/admin/pushes.ts';
 import { approvedPush } from '../../replies/admin/records.ts';
+import { freeze } from '../../replies/admin/service.ts';
 import { count, resultsOf } from '../../replies/common.ts';
 import { pushRecord } from '../../replies/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
 import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
+import type { ShownBreaker } from '../../services/operator/breakers.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
@@ -44,6 +47,75 @@ const usageQuery = z
   });
 
 /** Usage and fees of an app (protocol/admin-api.md#usage), and the quotas of its gateways (protocol/admin-api.md#quotas). */
+
+/** Circuit breakers (protocol/admin-api.md#breakers) of all dispatchers. */
+const base = '/console/api/breakers';
+
+/** Returns a breaker as the admin API shows it. `lastFailure` is null once the gateway has answered again. */
+const toPublicBreaker = ({
+  id,
+  connector,
+  appId,
+  profile,
+  state,
+  forced,
+  since,
+  nextProbeAt,
+  lastFailure,
+}: ShownBreaker) => ({
+  id,
+  connector,
+  appId,
+  profile,
+  state,
+  forced,
+  since: since.toISOString(),
+  nextProbeAt: nextProbeAt?.toISOString() ?? null,
+  lastFailure: lastFailure && { ...lastFailure, at: lastFailure.at.toISOString() },
+});
+
+/** State that each verb forces; after `release` the breaker follows the gateway again. */
+const forcing = { open: 'open', close: 'closed', release: null } as const;
+
+const operations = { open: 'openBreaker', close: 'closeBreaker', release: 'releaseBreaker' } as const;
+
+const summaries = {
+  open: 'Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released.',
+  close: 'Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers.',
+  release: 'Ends a forced state: the breaker follows the responses of the gateway again.',
+} as const;
+
+const change = (verb: keyof typeof forcing) =>
+  route({
+    method: 'POST',
+    path: `${base}/:id/${verb}`,
+    operation: operations[verb],
+    summary: summaries[verb],
+    auth: 'admin',
+    role: 'operator',
+    isFiltered: true,
+    limit: smallBody,
+    reply: breaker,
+    refusals: ['notFound'],
+    handle: async (call, { breakers }) =>
+      json(toPublicBreaker(await breakers.force(call.operator, call.params.id ?? '', forcing[verb]))),
+  });
+
+/** Freezes of an app and of the whole service (protocol/admin-api.md#freezes). */
+const ofService = '/console/api/freeze';
+const ofApp = '/console/api/apps/:appId/freeze';
+
+const maxReason = 200;
+
+const reasonBody = z.strictObject({
+  reason: z
+    .string()
+    .max(maxReason, `must have at most ${maxReason} characters`)
+    .default('')
+    .describe('Why, for the other operators.'),
+});
+
+const shown = ({ appId, reason, by, since }: Freeze) => ({ appId, reason, by, since: since.toISOString() });
 
 export default [
   route({
@@ -189,5 +261,89 @@ export default [
     refusals: ['notFound'],
     handle: async (call, services) =>
       json(await services.quotas.read(call.params.appId ?? '', call.query.day)),
+  }),
+  route({
+    method: 'GET',
+    path: base,
+    operation: 'listBreakers',
+    summary: 'Lists the circuit breakers of all dispatchers with their state and last failure.',
+    auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
+    limit: noBody,
+    reply: resultsOf(breaker),
+    refusals: [],
+    handle: async ({ operator }, { breakers }) =>
+      json({ results: (await breakers.list(operator)).map(toPublicBreaker) }),
+  }),
+  change('open'),
+  change('close'),
+  change('release'),
+  route({
+    method: 'GET',
+    path: '/console/api/freezes',
+    operation: 'listFreezes',
+    summary: 'Lists the freezes: apps whose pushes are held, and the whole service.',
+    auth: 'admin',
+    role: 'viewer',
+    isFiltered: true,
+    limit: noBody,
+    reply: resultsOf(freeze),
+    refusals: [],
+    handle: async ({ operator }, { freezes }) => json({ results: (await freezes.list(operator)).map(shown) }),
+  }),
+  route({
+    method: 'PUT',
+    path: ofService,
+    operation: 'freezeService',
+    summary:
+      'Freezes the service: pushes are accepted and held until it is released; those being sent stop within a second.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    body: reasonBody,
+    reply: freeze,
+    refusals: [],
+    handle: async ({ operator, body }, { freezes }) =>
+      json(shown(await freezes.freeze(operator, null, body.reason))),
+  }),
+  route({
+    method: 'DELETE',
+    path: ofService,
+    operation: 'releaseService',
+    summary: 'Ends the freeze of the service; the held pushes go on in their order. Returns the freeze.',
+    auth: 'admin',
+    role: 'operator',
+    limit: noBody,
+    reply: freeze,
+    refusals: ['notFound'],
+    handle: async (_call, { freezes }) => json(shown(await freezes.release(null))),
+  }),
+  route({
+    method: 'PUT',
+    path: ofApp,
+    operation: 'freezeApp',
+    summary:
+      'Freezes an app: its pushes are accepted and held until it is released; those being sent stop within a second.',
+    auth: 'admin',
+    role: 'operator',
+    limit: smallBody,
+    body: reasonBody,
+    reply: freeze,
+    refusals: ['notFound'],
+    handle: async ({ operator, params, body }, { freezes }) =>
+      json(shown(await freezes.freeze(operator, params.appId ?? '', body.reason))),
+  }),
+  route({
+    method: 'DELETE',
+    path: ofApp,
+    operation: 'releaseApp',
+    summary: 'Ends the freeze of an app; its held pushes go on in their order. Returns the freeze.',
+    auth: 'admin',
+    role: 'operator',
+    limit: noBody,
+    reply: freeze,
+    refusals: ['notFound'],
+    handle: async ({ params }, { freezes }) => json(shown(await freezes.release(params.appId ?? ''))),
   }),
 ];

@@ -20,8 +20,12 @@ import {
 import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { readReason } from '../../../shared/domain/reasons.ts';
 import { type Detail, detail } from '../../../shared/domain/texts/texts.ts';
-import { pointTarget } from '../../../shared/query/targets/point.ts';
-import { isUnselective, Params, targetCondition } from '../../../shared/query/targets/targets.ts';
+import {
+  isUnselective,
+  Params,
+  pointTarget,
+  targetCondition,
+} from '../../../shared/query/targets/targets.ts';
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 

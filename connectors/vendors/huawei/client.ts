@@ -31,10 +31,9 @@ import {
   privateKeyText,
   secretText,
 } from '../../contract/credentials.ts';
-import { AccessTokens, oauthGrant, tokenFromReply } from '../../kit/access-token.ts';
+import { AccessTokens, oauthGrant, signJwt, skewS, tokenFromReply } from '../../kit/access-token.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { expired, failed, reportAll, unrenderable } from '../../kit/response-rules.ts';
-import { signJwt, skewS } from '../../kit/signed-jwt.ts';
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';

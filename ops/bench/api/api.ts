@@ -1,23 +1,254 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
+import { parseJson } from '../../../shared/domain/json.ts';
 import { type Figure, readArgs, spread } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
-import { callAsMaster, createApp, masterHeaders, pushAndWait } from '../harness/client.ts';
-import { KeepAliveClient } from '../harness/keep-alive-client.ts';
-import { writeInstallations } from '../harness/seed.ts';
+import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import {
-  delta,
-  type Load,
-  ofDatabase,
-  type Phase,
-  perThousand,
-  run,
-  type Tenant,
-  tenantOf,
-  type Uses,
-  uses,
-  warmUpMs,
-} from './load.ts';
-import { devices, pushFigures } from './pushes.ts';
+  type BenchApp,
+  callAsMaster,
+  createApp,
+  type KeepAliveCall,
+  KeepAliveClient,
+  masterHeaders,
+  pushAndWait,
+} from '../harness/client.ts';
+import { databaseCpuSeconds, processUse, serverNames } from '../harness/process-use.ts';
+
+/** Calls of a phase before the measured ones: they open connections and compile code. */
+const warmUpMs = 1000;
+
+/** App of the benchmark with a user who is logged in. */
+interface Tenant {
+  app: BenchApp;
+  sessionToken: string;
+}
+
+/** One phase: the clients make these calls, one after the other. */
+interface Phase {
+  name: string;
+  unit: string;
+  /** Calls per second that the clients make together at most; absent: as many as they can. */
+  callsPerSecond?: number;
+  /** Returns call number `n` of a client. */
+  call(client: number, n: number): KeepAliveCall;
+}
+
+/** Measured calls of a phase. */
+interface Measured {
+  seconds: number;
+  tookMs: number[];
+}
+
+const tenantOf = (tenants: Tenant[], client: number, n: number): Tenant => {
+  const tenant = tenants[(client + n) % tenants.length];
+  if (!tenant) throw new Error('the benchmark has no apps');
+  return tenant;
+};
+
+interface Load {
+  bench: Bench;
+  client: KeepAliveClient;
+  clients: number;
+  log: (line: string) => void;
+}
+
+/** Makes calls with all clients for a time. `next` numbers the next call of a client. */
+async function run(
+  { client, clients }: Load,
+  durationMs: number,
+  phase: Phase,
+  first: number,
+): Promise<Measured & { next: number }> {
+  const startedAtMs = performance.now();
+  const tookMs: number[] = [];
+  let next = first;
+  let made = 0;
+  const repeat = async (number: number) => {
+    let n = first;
+    for (; performance.now() - startedAtMs < durationMs; n += 1) {
+      const dueMs = phase.callsPerSecond === undefined ? 0 : (made * 1000) / phase.callsPerSecond;
+      made += 1;
+      const waitMs = dueMs - (performance.now() - startedAtMs);
+      if (waitMs > 0) await sleep(waitMs);
+      const sentAtMs = performance.now();
+      parseJson(await client.send(phase.call(number, n)));
+      tookMs.push(performance.now() - sentAtMs);
+    }
+    next = Math.max(next, n);
+  };
+  await Promise.all(Array.from({ length: clients }, (_, number) => repeat(number)));
+  // An even number: the first call of a phase with repeats is a new one.
+  return { tookMs, next: next + (next % 2), seconds: (performance.now() - startedAtMs) / 1000 };
+}
+
+/** Processor time so far, in seconds. */
+interface Uses {
+  api: number;
+  /** Of all servers. */
+  database: number;
+  /** Of each server of the database. */
+  servers: number[];
+  dispatcher: number;
+  /** This process, which sends the calls. */
+  client: number;
+}
+
+async function uses({ db, pids }: Bench): Promise<Uses> {
+  const { api, dispatchers } = pids();
+  const servers = await databaseCpuSeconds(db);
+  const database = servers.reduce((sum, seconds) => sum + seconds, 0);
+  const [ofApi, ...others] = await Promise.all([api, ...dispatchers].map(processUse));
+  const dispatcher = others.reduce((sum, use) => sum + (use?.cpuSeconds ?? Number.NaN), 0);
+  const { user, system } = process.cpuUsage();
+  const client = (user + system) / 1e6;
+  return { api: ofApi?.cpuSeconds ?? Number.NaN, database, servers, dispatcher, client };
+}
+
+const delta = (before: Uses, after: Uses): Uses => ({
+  api: after.api - before.api,
+  database: after.database - before.database,
+  servers: after.servers.map((seconds, i) => seconds - (before.servers[i] ?? Number.NaN)),
+  dispatcher: after.dispatcher - before.dispatcher,
+  client: after.client - before.client,
+});
+
+const perThousand = (name: string, seconds: number, calls: number): Figure => ({
+  name,
+  value: (seconds * 1e6) / calls,
+  unit: 'CPU ms per 1,000',
+});
+
+/** Returns the figures of the database: of all its servers, and of each where there are several. */
+const ofDatabase = (name: string, { database, servers }: Uses, calls: number): Figure[] => [
+  perThousand(name, database, calls),
+  ...serverNames(servers).map((server, i) =>
+    perThousand(`${name} of ${server}`, servers[i] ?? Number.NaN, calls),
+  ),
+];
+
+/** Devices of an app that pushes name, one each. */
+const devices = 1000;
+
+/** A look reads all open pushes, so that many of them would take a fifth of the processor time of the database. */
+const pollMs = 100;
+/** Longest time of pushes without a dispatcher, which delivers them afterwards. */
+const maxAloneSeconds = 4;
+/**
+ * Clients of pushes beside their delivery, for each of the other phases, and what they send: the goal and a little more. Without
+ * a rate they would leave the dispatcher as much of the processor as it takes from the api, whatever that is.
+ */
+const clientsBesideDelivery = 2;
+const callsPerSecondBesideDelivery = 2600;
+
+function pushPhase(tenants: Tenant[]): Phase {
+  const call = (client: number, n: number) => {
+    const objectId = (((client * 31 + n) % devices) + 1).toString(16).padStart(24, '0');
+    const body = { data: { alert: 'Benchmark' }, where: { objectId }, prod: 'prod' };
+    return { path: '/1.1/push', headers: masterHeaders(tenantOf(tenants, client, n).app), body };
+  };
+  return { name: 'pushes', unit: 'pushes/s', call };
+}
+
+/**
+ * Measures pushes with dispatchers, then without. This order, because the code and the statements of a fresh dispatcher, and the
+ * statistics of a fresh database, cost its first ten thousand pushes half as much again.
+ */
+async function pushFigures(load: Load, seconds: number, tenants: Tenant[]): Promise<Figure[]> {
+  const phase = pushPhase(tenants);
+  const clients = load.clients * clientsBesideDelivery;
+  const client = new KeepAliveClient(load.bench.url, clients);
+  try {
+    const wide = { ...load, client, clients };
+    await run(wide, maxAloneSeconds * 1000, phase, 0);
+    await untilAllDone(load.bench);
+    await load.bench.db.query('VACUUM ANALYZE');
+    const paced = { ...phase, callsPerSecond: callsPerSecondBesideDelivery };
+    const together = await figuresTogether(wide, seconds, paced);
+    return [...together, ...(await figuresAlone(load, Math.min(seconds, maxAloneSeconds), phase))];
+  } finally {
+    client.close();
+  }
+}
+
+/**
+ * Measures how many pushes api and database accept while dispatchers take no processor time, and how fast dispatchers deliver
+ * these when no more arrive.
+ */
+async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
+  load.log(`pushes without dispatchers: ${load.clients} clients, ${seconds} s`);
+  const { dispatchers } = load.bench.pids();
+  const signal = (name: NodeJS.Signals) => {
+    for (const pid of dispatchers) if (pid !== undefined) process.kill(pid, name);
+  };
+  signal('SIGSTOP');
+  const { unit } = phase;
+  let figures: Figure[];
+  let accepted: number;
+  try {
+    const warm = await run(load, warmUpMs, phase, 0);
+    const before = await uses(load.bench);
+    const done = await run(load, seconds * 1000, phase, warm.next);
+    const used = delta(before, await uses(load.bench));
+    const count = done.tookMs.length;
+    accepted = warm.tookMs.length + count;
+    figures = [
+      { name: 'pushes, no dispatcher: accepted', value: count / done.seconds, unit, before: '5,350' },
+      ...spread('pushes, no dispatcher', done.tookMs),
+      perThousand('pushes, no dispatcher: api CPU', used.api, count),
+      ...ofDatabase('pushes, no dispatcher: PostgreSQL CPU', used, count),
+    ];
+  } finally {
+    signal('SIGCONT');
+  }
+  const continuedAtMs = performance.now();
+  await untilAllDone(load.bench);
+  const value = (accepted * 1000) / (performance.now() - continuedAtMs);
+  return [...figures, { name: 'pushes, no calls: delivered', value, unit, before: '1,370' }];
+}
+
+/** Measures pushes until the last one is done: the rate of the replies, and that of the finished records, in the same time. */
+async function figuresTogether(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
+  load.log(`pushes: ${load.clients} clients, ${phase.callsPerSecond} calls/s at most, ${seconds} s`);
+  const { unit } = phase;
+  const doneBefore = await countDone(load.bench);
+  const before = await uses(load.bench);
+  const startedAtMs = performance.now();
+  const done = await run(load, seconds * 1000, phase, 0);
+  const delivered = (await countDone(load.bench)) - doneBefore;
+  const accepted = await uses(load.bench);
+  await untilAllDone(load.bench);
+  const allSeconds = (performance.now() - startedAtMs) / 1000;
+  const after = await uses(load.bench);
+  const count = done.tookMs.length;
+  const { api } = delta(before, accepted);
+  const all = delta(before, after);
+  return [
+    { name: 'pushes: accepted', value: count / done.seconds, unit, goal: '≥ 2,500', before: '1,830' },
+    { name: 'pushes: delivered in that time', value: delivered / done.seconds, unit, goal: '≥ 1,500' },
+    { name: 'pushes: delivered until the last', value: count / allSeconds, unit, before: '1,730' },
+    ...spread(phase.name, done.tookMs),
+    perThousand('pushes: api CPU', api, count),
+    ...ofDatabase('pushes: PostgreSQL CPU, with delivery', all, count),
+    perThousand('pushes: dispatcher CPU', all.dispatcher, count),
+  ];
+}
+
+async function countDone({ db }: Bench): Promise<number> {
+  const { rows } = await db.query<{ n: number }>(
+    `SELECT count(*) AS n FROM notification WHERE state = 'done'`,
+  );
+  return rows[0]?.n ?? 0;
+}
+
+async function untilAllDone({ db }: Bench): Promise<void> {
+  for (;;) {
+    const { rows } = await db.query<{ open: boolean }>(
+      `SELECT EXISTS (SELECT 1 FROM notification WHERE state IN ('queued', 'sending')) AS open`,
+    );
+    if (!rows[0]?.open) return;
+    await sleep(pollMs);
+  }
+}
 
 const defaultSeconds = 10;
 const defaultClients = 32;

@@ -6,9 +6,7 @@ import { type Bench, withBench } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, pushAndWait } from '../harness/client.ts';
 import { processUse } from '../harness/process-use.ts';
 import { startBenchDevices } from './devices.ts';
-import { measureMessages } from './messages.ts';
-import { openFilesAllowed } from './open-files.ts';
-import { type Stage, until } from './stage.ts';
+import { measureMessages, openFilesAllowed, type Stage, until } from './stage.ts';
 
 const defaultConnections = 10_000;
 const defaultMessages = 3;

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Figure } from '../harness/arguments.ts';
+import { z } from 'zod';
+import { systemClock } from '../../../shared/clock.ts';
+import { type Figure, spread } from '../harness/arguments.ts';
 import type { Bench } from '../harness/bench-service.ts';
-import type { BenchApp } from '../harness/client.ts';
+import { type BenchApp, push, untilDone } from '../harness/client.ts';
 import { allDatabaseCpuSeconds, processUse } from '../harness/process-use.ts';
 import type { BenchDevices, DevicesSeen } from './devices.ts';
 
@@ -14,7 +16,7 @@ export interface Stage extends Bench {
 }
 
 /** Interval at which waits look again. */
-export const lookMs = 20;
+const lookMs = 20;
 
 export async function until(
   { devices }: Stage,
@@ -28,14 +30,14 @@ export async function until(
 }
 
 /** Processor time in seconds that each part used so far; NaN where it is unknown. */
-export interface Uses {
+interface Uses {
   api: number;
   dispatcher: number;
   database: number;
   devices: number;
 }
 
-export async function uses({ pids, devices, db }: Stage): Promise<Uses> {
+async function uses({ pids, devices, db }: Stage): Promise<Uses> {
   const { api, dispatchers } = pids();
   const of = async (pid: number | undefined) => (await processUse(pid))?.cpuSeconds ?? Number.NaN;
   return {
@@ -47,7 +49,7 @@ export async function uses({ pids, devices, db }: Stage): Promise<Uses> {
 }
 
 /** Returns the processor time of each part between two readings, per 1,000 of `count`. */
-export function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number): Figure[] {
+function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number): Figure[] {
   const parts = ['api', 'dispatcher', 'database', 'devices'] as const;
   const seconds = parts.map((part) => after[part] - before[part]);
   const figure = (part: string, value: number) => ({
@@ -62,4 +64,110 @@ export function cpuFigures(name: string, [before, after]: [Uses, Uses], count: n
       seconds.reduce((sum, value) => sum + value, 0),
     ),
   ];
+}
+
+/** Pushes that are accepted one right after the other, for the rate of a busy channel. */
+const pushesTogether = 10;
+
+/**
+ * Measures single pushes to all devices and several pushes at the same time. Single ones are the first of the processes, whose
+ * code is not compiled yet, another that is not counted, and `rounds` more.
+ */
+export async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> {
+  const first = await measureSingle(stage, 1);
+  await measureSingle(stage, 1);
+  const { rates, figures } = await measureSingle(stage, rounds);
+  const unit = 'messages/s';
+  return [
+    { name: 'messages, first push of the processes', value: Math.max(...first.rates), unit },
+    { name: 'messages, slowest push', value: Math.min(...rates), unit, goal: '≥ 40,000', before: '26,600' },
+    { name: 'messages, fastest push', value: Math.max(...rates), unit, before: '39,900' },
+    ...figures,
+    ...(await measureTogether(stage)),
+  ];
+}
+
+/** Rates of single pushes, and what the figures of all of them together are. */
+interface Single {
+  rates: number[];
+  figures: Figure[];
+}
+
+async function measureSingle(stage: Stage, rounds: number): Promise<Single> {
+  const { devices, connections, app, pids, log } = stage;
+  const rates: number[] = [];
+  const firsts: number[] = [];
+  const settled: number[] = [];
+  const before = await uses(stage);
+  for (let i = 0; i < rounds; i++) {
+    log(`a push to ${connections} devices`);
+    await devices.forget();
+    const objectId = await push(stage, app, {});
+    const acceptedAtMs = systemClock.now();
+    const seen = await untilReceived(stage, connections);
+    await untilDone(stage, app, objectId);
+    await untilAcked(stage, [objectId]);
+    settled.push(systemClock.now() - acceptedAtMs);
+    firsts.push(seen.firstMs - acceptedAtMs);
+    rates.push((connections * 1000) / (seen.lastMs - seen.firstMs));
+  }
+  const after = await uses(stage);
+  const api = await processUse(pids().api);
+  const figures = [
+    ...spread('answer to first message', firsts),
+    ...spread('answer to last acknowledgement stored', settled),
+    ...cpuFigures('messages', [before, after], connections * rounds),
+    { name: 'api, peak resident memory', value: api?.peakMegabytes ?? Number.NaN, unit: 'MB' },
+  ];
+  return { rates, figures };
+}
+
+/** Measures from the first call to the last acknowledgement stored. */
+async function measureTogether(stage: Stage): Promise<Figure[]> {
+  const { devices, connections, app, log } = stage;
+  const messages = connections * pushesTogether;
+  log(`${pushesTogether} pushes to ${connections} devices at the same time`);
+  await devices.forget();
+  const before = await uses(stage);
+  const calledAtMs = performance.now();
+  const objectIds = await Promise.all(Array.from({ length: pushesTogether }, () => push(stage, app, {})));
+  await untilReceived(stage, messages);
+  await untilAcked(stage, objectIds);
+  const seconds = (performance.now() - calledAtMs) / 1000;
+  const after = await uses(stage);
+  const name = `${pushesTogether} pushes together`;
+  return [
+    { name: `${name}, from the calls to all acknowledgements stored`, value: seconds, unit: 's' },
+    { name: `${name}, acknowledged`, value: messages / seconds, unit: 'messages/s' },
+    ...cpuFigures(name, [before, after], messages),
+  ];
+}
+
+async function untilReceived(stage: Stage, messages: number) {
+  const seen = await until(stage, ({ received }) => received >= messages);
+  if (seen.received !== messages || seen.repeated !== 0)
+    throw new Error(`${messages} were sent: ${seen.received} arrived, ${seen.repeated} twice`);
+  return seen;
+}
+
+async function untilAcked({ db, app, connections }: Stage, objectIds: string[]): Promise<void> {
+  for (;;) {
+    const { rows } = await db.query<{ acked: number }>(
+      'SELECT sum(acked)::bigint AS acked FROM notification WHERE app_id = $1 AND object_id = ANY ($2)',
+      [app.appId, objectIds],
+    );
+    if (rows[0]?.acked === connections * objectIds.length) return;
+    await sleep(lookMs);
+  }
+}
+
+const report = z.object({
+  userLimits: z.object({ open_files: z.object({ hard: z.union([z.number(), z.string()]) }) }),
+});
+
+/** Returns the limit of open files of a process. Node raises its limit to the hard one at its start. */
+export function openFilesAllowed(): number {
+  const parsed = report.safeParse(process.report?.getReport());
+  const hard = parsed.data?.userLimits.open_files.hard;
+  return typeof hard === 'number' ? hard : Number.POSITIVE_INFINITY;
 }

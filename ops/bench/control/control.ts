@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { systemClock } from '../../../shared/clock.ts';
 import { type Figure, readArgs, spread } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import {
   type BenchApp,
   control,
@@ -11,7 +11,6 @@ import {
   pushAndWait,
   releaseService,
 } from '../harness/client.ts';
-import { writeInstallations } from '../harness/seed.ts';
 
 const defaultDevices = 100_000;
 const defaultRounds = 10;

@@ -2,9 +2,8 @@ import type { Observation } from '../gateway/gateway.ts';
 import { secondsOf } from '../gateway/gateway.ts';
 import type { Figure } from '../harness/arguments.ts';
 import { readArgs, type Setup } from '../harness/arguments.ts';
-import { withBench } from '../harness/bench-service.ts';
+import { withBench, writeInstallations } from '../harness/bench-service.ts';
 import { createApp, pushAndWait } from '../harness/client.ts';
-import { writeInstallations } from '../harness/seed.ts';
 
 const defaultDevices = 30_000;
 const defaultRate = 2000;

@@ -4,10 +4,9 @@ import { Worker } from 'node:worker_threads';
 import { z } from 'zod';
 import { moduleUrl } from '../../../shared/process/module-url.ts';
 import { type Figure, readArgs, spread } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import { type BenchApp, call, createApp, push, pushAndWait } from '../harness/client.ts';
 import { processUse } from '../harness/process-use.ts';
-import { writeInstallations } from '../harness/seed.ts';
 import { type HostileCall, hostilePatterns, type Pattern, type Targets } from './patterns.ts';
 
 /** Start options of the worker. */

@@ -1,8 +1,7 @@
 import { sleep, systemClock } from '../../../shared/clock.ts';
 import { type Figure, readArgs, spread } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type Bench, withBench, writeAudiences } from '../harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait } from '../harness/client.ts';
-import { writeAudiences } from '../harness/seed.ts';
 import { sample, singleApp } from '../latency.ts';
 import { peaksOf } from './measure.ts';
 

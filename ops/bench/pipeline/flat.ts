@@ -1,8 +1,7 @@
 import type { Figure } from '../harness/arguments.ts';
 import { readArgs, type Setup } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../harness/client.ts';
-import { writeInstallations } from '../harness/seed.ts';
 import { meanOf, measurePushes, type PushCourse, type PushToMeasure, serviceCpuMs } from './measure.ts';
 
 const defaultSizes = [10_000, 100_000, 1_000_000, 5_000_000];

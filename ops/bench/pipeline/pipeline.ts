@@ -1,8 +1,14 @@
 import type { Figure } from '../harness/arguments.ts';
 import { type PushKind, readArgs, type Setup } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
+import {
+  type Bench,
+  subscribeSparsely,
+  withBench,
+  writeInstallations,
+  writeLocales,
+  writeNames,
+} from '../harness/bench-service.ts';
 import { createApp, pushAndWait } from '../harness/client.ts';
-import { subscribeSparsely, writeInstallations, writeLocales, writeNames } from '../harness/seed.ts';
 import { compareKinds } from './kinds.ts';
 import { figuresOf, measurePushes, peaksOf } from './measure.ts';
 

@@ -13,10 +13,9 @@ import {
 import { deleteOldPushes } from '../../../shared/db/tables/pushes.ts';
 import { benchApi } from '../api/api.ts';
 import { type Figure, readArgs } from '../harness/arguments.ts';
-import { type Bench, withBench } from '../harness/bench-service.ts';
+import { type Bench, subscribeSparsely, withBench, writeInstallations } from '../harness/bench-service.ts';
 import { createApp } from '../harness/client.ts';
 import { allDatabaseCpuSeconds } from '../harness/process-use.ts';
-import { subscribeSparsely, writeInstallations } from '../harness/seed.ts';
 import { benchPipeline } from '../pipeline/pipeline.ts';
 
 const defaultDevices = 1_000_000;

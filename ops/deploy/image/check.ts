@@ -8,11 +8,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
-import { memoryAtRest } from './memory.ts';
-import { isInstalled, type Podman, preparePodman } from './podman.ts';
-import { certificates, makeStandIns, standIns } from './stand-ins.ts';
+import { freePort } from '../../local/run-info.ts';
+import {
+  certificates,
+  isInstalled,
+  makeStandIns,
+  memoryAtRest,
+  type Podman,
+  preparePodman,
+  standIns,
+} from './podman.ts';
 
 const image = 'localhost/carillon-check';
 /** Largest image, and memory of a process at rest, in MB; resident memory shows what a change adds. */

@@ -12,8 +12,8 @@ import { currentEnvironment } from '../../../shared/config/config.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { type BenchGateway, startBenchGateway } from '../../bench/gateway/gateway.ts';
 import type { Bench } from '../../bench/harness/bench-service.ts';
+import { writeInstallations } from '../../bench/harness/bench-service.ts';
 import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
-import { writeInstallations } from '../../bench/harness/seed.ts';
 import { createAccess, LocalService } from '../../local/service.ts';
 import { BackedUpServer, missingPrograms } from './server.ts';
 

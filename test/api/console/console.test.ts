@@ -1,7 +1,7 @@
 import { networkInterfaces } from 'node:os';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../../api/route-loader.ts';
-import { AttemptLimit } from '../../../api/services/operator/access/attempts.ts';
+import { AttemptLimit } from '../../../api/services/operator/access/call-limit.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { insertOutboxMessage } from '../../../shared/db/tables/outbox.ts';

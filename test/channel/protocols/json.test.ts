@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { jsonProtocol } from '../../../api/channel/protocols/json.ts';
+import { jsonProtocol } from '../../../api/channel/protocols/protocol.ts';
 
 const parse = (text: string) => jsonProtocol.parse(Buffer.from(text), false);
 

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createSigner, createVerifier, type SignerOptions } from 'fast-jwt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ProviderTokens } from '../../../connectors/apns/provider-token.ts';
-import { signJwt } from '../../../connectors/kit/signed-jwt.ts';
+import { signJwt } from '../../../connectors/kit/access-token.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';

@@ -6,7 +6,7 @@ import { installation } from '../../../replies/objects.ts';
 import { ofInstallation, ofQuery } from '../../../replies/refusals.ts';
 import { installationChanges } from '../../../requests/objects.ts';
 import { installationBody, json, operatorBody, route, smallBody } from '../../../route.ts';
-import { maxDeleted } from '../../../services/operator/devices/device-edits.ts';
+import { maxDeleted } from '../../../services/operator/devices/devices.ts';
 
 /** Changes of devices by operators (protocol/admin-api.md#devices). */
 const base = '/console/api/apps/:appId/installations';

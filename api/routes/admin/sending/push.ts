@@ -1,11 +1,27 @@
 import { z } from 'zod';
+import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { Json } from '../../../../shared/domain/json.ts';
 import { devicesBody, queryBody } from '../../../../shared/domain/pushes/body.ts';
 import type { Language } from '../../../../shared/domain/texts/catalogue.ts';
 import { detail, warningsIn, writeText } from '../../../../shared/domain/texts/texts.ts';
-import { movedAudience, sentPush } from '../../../replies/admin/sending.ts';
+import {
+  audience,
+  movedAudience,
+  sampledField,
+  sampledValue,
+  scheduledEntry,
+  sentPush,
+} from '../../../replies/admin/sending.ts';
+import { empty, keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { ofPush } from '../../../replies/refusals.ts';
-import { parsedByService } from '../../../requests/checked.ts';
-import { json, type Reply, route } from '../../../route.ts';
+import {
+  parsedByService,
+  partParsedByService,
+  presentMembers,
+  refusedAs,
+} from '../../../requests/checked.ts';
+import { json, noBody, operatorBody, type Reply, route, smallBody } from '../../../route.ts';
+import { pageQuery } from '../../../services/operator/lists/page.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 import type { MovedAudience } from '../../../services/push/explain/dry-run.ts';
 
@@ -40,6 +56,60 @@ function moved(language: Language, { devices, explained, digest }: MovedAudience
   return json({ code: 409, error, devices, explained: explained ?? null, digest }, { status: 409 });
 }
 
+/** Pushes that wait for their `push_time` (protocol/admin-api.md#scheduled-pushes). */
+const base = '/console/api/apps/:appId/scheduled';
+
+const listQuery = z.object({
+  limit: pageQuery.limit,
+  cursor: z
+    .string('expected one cursor')
+    .regex(/^\d{1,15}-\d{1,10}$/, 'expected the `next` of a page before')
+    .optional()
+    .describe('`next` of the page before.'),
+});
+
+const { push_time, expiration_time, expiration_interval } = queryBody.shape;
+const change = z
+  .strictObject({
+    push_time: refusedAs(push_time, { missing: 'invalidPushTime' }),
+    expiration_time,
+    expiration_interval,
+  })
+  .required({ push_time: true });
+
+const members = {
+  ...queryBody.pick({ where: true, cql: true, channels: true, prod: true, topic: true }).shape,
+  ...devicesBody.pick({ device_ids: true, device_type: true, device_profile: true, vendor: true }).shape,
+};
+
+/** Members of the target of a push; the service parses them as of a push. */
+const targetMembers: Record<string, z.ZodType<Json | undefined>> = Object.fromEntries(
+  Object.entries(members).map(([name, schema]) => [name, partParsedByService(schema).optional()]),
+);
+
+const target = z.strictObject({
+  ...targetMembers,
+  sample: z
+    .int('expected a whole number')
+    .min(0)
+    .max(20, 'must be at most 20')
+    .default(0)
+    .describe('Devices to show.'),
+  clauses: z.boolean('expected true or false').default(false).describe('Count without each clause too.'),
+});
+
+/** Audience of a condition while it is written (protocol/admin-api.md#audience). */
+
+/** Members and values for conditions (protocol/admin-api.md#suggestions). */
+const query = z.object({
+  prefix: z
+    .string('expected one prefix')
+    .max(100)
+    .refine((text) => !text.includes('\0'), 'must not hold NUL')
+    .default('')
+    .describe('Beginning of the names.'),
+});
+
 export default [
   route({
     method: 'POST',
@@ -62,5 +132,101 @@ export default [
       const result = await sending.send(operator, params.appId ?? '', request);
       return 'objectId' in result ? sent(call.language, result) : moved(call.language, result);
     },
+  }),
+  route({
+    method: 'GET',
+    path: base,
+    operation: 'listScheduledAppPushes',
+    summary: 'Lists the pushes of an app that wait for their time, the next one first.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query: listQuery,
+    reply: keysetPageOf(scheduledEntry),
+    refusals: ['notFound'],
+    handle: async ({ operator, params, query }, { scheduled }) =>
+      json(await scheduled.list(operator, params.appId ?? '', { limit: query.limit, cursor: query.cursor })),
+  }),
+  route({
+    method: 'PATCH',
+    path: `${base}/:id`,
+    operation: 'moveScheduledAppPush',
+    summary:
+      'Moves a push that waits for its time. Its expiry stays unless the body has another one; the default of seven days moves with it.',
+    auth: 'admin',
+    role: 'sender',
+    limit: operatorBody,
+    body: change,
+    reply: scheduledEntry,
+    refusals: ['objectNotFound', 'invalidPushTime'],
+    handle: async ({ operator, params, body }, { scheduled }) => {
+      const { push_time: pushTime, expiration_time: time, expiration_interval: seconds } = body;
+      if (!pushTime) throw refuse('invalidPushTime', detail('pushTimeRequired'));
+      if (time && seconds) throw refuse('invalidParameter', detail('oneExpiry'));
+      const expiration = { expirationTime: time ?? null, expirationSeconds: seconds ?? null };
+      const times = { pushTime, ...expiration };
+      return json(await scheduled.move(operator, params.appId ?? '', params.id ?? '', times));
+    },
+  }),
+  route({
+    method: 'DELETE',
+    path: `${base}/:id`,
+    operation: 'cancelScheduledAppPush',
+    summary: 'Cancels a push that waits for its time.',
+    auth: 'admin',
+    role: 'sender',
+    limit: smallBody,
+    reply: empty,
+    refusals: ['objectNotFound'],
+    handle: async ({ operator, params }, { scheduled }) => {
+      await scheduled.cancel(operator, params.appId ?? '', params.id ?? '');
+      return json({});
+    },
+  }),
+  route({
+    method: 'POST',
+    path: '/console/api/apps/:appId/audience',
+    operation: 'countAudience',
+    summary: 'Counts the devices that a push with this target would go to, by connector.',
+    auth: 'admin',
+    role: 'viewer',
+    changesNothing: true,
+    limit: operatorBody,
+    body: target,
+    reply: audience,
+    refusals: ['notFound', ...ofPush],
+    handle: async ({ operator, params, body, prodHeader, gone }, { audience: audiences }) => {
+      const { sample, clauses, ...asked } = body;
+      const request = { target: presentMembers(asked), sample, clauses, prodHeader, gone };
+      return json(await audiences.count(operator, params.appId ?? '', request));
+    },
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/fields',
+    operation: 'suggestFields',
+    summary: 'Lists members of the newest 2000 installations with their most frequent values.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query,
+    reply: resultsOf(sampledField),
+    refusals: ['notFound'],
+    handle: async (call, { suggestions }) =>
+      json({ results: await suggestions.fields(call.operator, call.params.appId ?? '', call.query.prefix) }),
+  }),
+  route({
+    method: 'GET',
+    path: '/console/api/apps/:appId/channels',
+    operation: 'suggestChannels',
+    summary: 'Lists channels of the newest 2000 installations, the most frequent first.',
+    auth: 'admin',
+    role: 'viewer',
+    limit: noBody,
+    query,
+    reply: resultsOf(sampledValue),
+    refusals: ['notFound'],
+    handle: async (call, { suggestions }) =>
+      json({ results: await suggestions.channels(call.params.appId ?? '', call.query.prefix) }),
   }),
 ];

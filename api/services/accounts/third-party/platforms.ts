@@ -11,9 +11,8 @@ import {
 } from '../../../../shared/domain/users/auth-platforms.ts';
 import type { CheckedUserChanges, UserChanges } from '../../../../shared/domain/users/changes.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { checkAccessToken } from './access-tokens.ts';
+import { checkAccessToken, checkMacToken } from './access-tokens.ts';
 import { IdentityTokens } from './identity-tokens.ts';
-import { checkMacToken } from './mac-tokens.ts';
 import { PlatformClients } from './platform-clients.ts';
 import { exchangeCode } from './third-party-login.ts';
 

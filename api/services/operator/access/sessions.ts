@@ -18,9 +18,8 @@ import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange, runAsActor } from '../audit/audit.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
-import type { AttemptLimit } from './attempts.ts';
-import type { CallLimit } from './call-limit.ts';
-import { endOf, type OperatorIdentities, ownerOf } from './identities.ts';
+import type { AttemptLimit, CallLimit } from './call-limit.ts';
+import { endOf, type OperatorIdentities, ownerOf } from './tokens.ts';
 
 /** Time in which a login code can be used. */
 const codeLifeMs = 15 * minuteMs;

@@ -5,7 +5,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
-import type { OperatorIdentities } from '../access/identities.ts';
+import type { OperatorIdentities } from '../access/tokens.ts';
 import { requireApp } from '../apps.ts';
 import { shownBreaker } from '../breakers.ts';
 import type { OverviewService } from '../overview/overview.ts';

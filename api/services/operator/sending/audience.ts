@@ -14,9 +14,8 @@ import { detail, shownText, writeText } from '../../../../shared/domain/texts/te
 import { Params, targetClauses, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { splitByConnector } from '../../push/explain/audience.ts';
+import { planOf, splitByConnector } from '../../push/explain/audience.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
-import { planOf } from '../../push/explain/plan.ts';
 import { askerOf, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';

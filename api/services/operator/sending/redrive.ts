@@ -1,12 +1,19 @@
+import { Router } from '../../../../connectors/routing.ts';
 import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
+import type { Handle } from '../../../../shared/db/pool.ts';
 import {
+  countRedrivable,
   hasFailure,
+  listUndelivered,
   lockForRedrive,
   noteRedrive,
   type RivalPush,
 } from '../../../../shared/db/tables/push-failures.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
+import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
+import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
+import type { JsonObject } from '../../../../shared/domain/json.ts';
 import {
   flowControlOf,
   originalTarget,
@@ -15,14 +22,17 @@ import {
   type Redrive,
   type RedriveSelection,
 } from '../../../../shared/domain/pushes/push.ts';
-import { operatorStatus, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { allTotals, operatorStatus, type Push } from '../../../../shared/domain/pushes/record.ts';
+import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
-import { noDevices, redrivable } from '../../../../shared/query/targets/redrive.ts';
+import { failureConditions, noDevices, redrivable } from '../../../../shared/query/targets/redrive.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
+import { type DryRunInputs, measureAudience } from '../../push/explain/dry-run.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
-import type { PushSender, PushService } from '../../push/pushes.ts';
+import { expiryOf, type PushSender, type PushService } from '../../push/pushes.ts';
 import { requireApp } from '../apps.ts';
+import { type PageRequest, toPage } from '../lists/page.ts';
 import type { SendingService, SentPush } from './sending.ts';
 
 /** Push and the terms of its redrive. */
@@ -36,7 +46,7 @@ export interface RedriveRequest extends RedriveSelection {
   idempotencyKey?: string | undefined;
 }
 
-export interface PushName {
+interface PushName {
   appId: string;
   publicId: string;
 }
@@ -111,7 +121,7 @@ const rivalText = ({ objectId, isRedrive }: RivalPush): Detail =>
   isRedrive ? detail('redriveRuns', { objectId }) : detail('redriveDone', { objectId });
 
 /** Returns what the redrive of a push sends, and to which failures. */
-export function orderOf(push: Push, request: RedriveRequest): PushOrder {
+function orderOf(push: Push, request: RedriveRequest): PushOrder {
   const { id: pushId, objectId } = push;
   // A redrive is not a start of a recurring push, and is sent at once, whatever the time zone.
   const { recurring: _, local: __, lastActiveDeviceOnly: ___, ...pushOrder } = push.pushOrder;
@@ -131,7 +141,7 @@ function shortened(pushOrder: PushOrder): Redrive['target'] {
 }
 
 /** Returns the redrive with its times: it is sent now, and lives as long as the push did unless the request says otherwise. */
-export function requestOf(
+function requestOf(
   { pushTime, expiresAt, pushOrder: { local } }: Push,
   pushOrder: PushOrder,
   { expirationSeconds, expirationTime, idempotencyKey }: RedriveRequest,
@@ -146,4 +156,100 @@ export function requestOf(
     expirationSeconds: expirationTime ? null : (expirationSeconds ?? usualSeconds),
   };
   return { pushOrder, timing, warnings: [] };
+}
+
+/** Time limit of the counts; the caller gets 124 after it. */
+const countTimeoutMs = 30_000;
+
+/** Causes that a dry run names. */
+const maxCauses = 50;
+
+/** Tells what redrives would do, and which pushes can have one (protocol/admin-api.md#redrive). */
+export class RedriveForecastService {
+  readonly #deps: ApiDeps;
+  readonly #redrives: RedriveService;
+
+  constructor(deps: ApiDeps, redrives: RedriveService) {
+    this.#deps = deps;
+    this.#redrives = redrives;
+  }
+
+  /**
+   * Counts the recipients of a redrive, and those that it leaves out, with the limits that would refuse, shorten or delay it.
+   * Sends nothing. Throws as `RedriveService.find`.
+   */
+  async explain(name: PushName, request: RedriveRequest): Promise<JsonObject> {
+    const { appId } = name;
+    const app = await requireApp(this.#deps, appId);
+    const push = await this.#redrives.find(name);
+    const profiles = await this.#deps.appCache.profiles(appId);
+    const nowMs = this.#deps.clock.now();
+    const { pushOrder, timing } = requestOf(push, orderOf(push, request), request);
+    const createdAt = new Date(nowMs);
+    const expiresAt = expiryOf(timing, createdAt);
+    const source = { objectId: push.objectId, pushOrder, expiresAt, createdAt };
+    const body: JsonObject =
+      typeof request.flowControl === 'number' ? { flow_control: request.flowControl } : {};
+    const draft = { body, bodyBytes: 0, prodHeader: undefined };
+    const inputs = { ...draft, app, push: source, timing, profiles, missing: undefined, nowMs };
+    const { redrive } = pushOrder;
+    if (!redrive) throw new Error('the redrive has no failures');
+    return this.#deps.queries.read(
+      { app, isMaster: true },
+      (tx) => forecastOf(tx, app, { push, redrive, inputs }),
+      { timeoutMs: countTimeoutMs },
+    );
+  }
+
+  /** Lists finished pushes with recipients that they did not reach, newest first. Throws 404 for an unknown app. */
+  async list(appId: string, request: Parameters<typeof listUndelivered>[2] & PageRequest) {
+    const app = await requireApp(this.#deps, appId);
+    const rows = await this.#deps.queries.readFresh({ app, isMaster: true }, (tx) =>
+      listUndelivered(tx, appId, request, { ...request, limit: request.limit + 1 }),
+    );
+    const { results, next } = toPage(rows, request.limit, ({ id }) => id);
+    return { results: results.map(({ id: _, ...push }) => push), next };
+  }
+}
+
+async function forecastOf(
+  tx: Handle,
+  app: App,
+  { push, redrive, inputs }: { push: Push; redrive: Redrive; inputs: DryRunInputs },
+): Promise<JsonObject> {
+  const { devices, ...audience } = await measureAudience(
+    tx,
+    inputs,
+    new Router(app, inputs.profiles, inputs.push),
+  );
+  const params = new Params();
+  const { selected, taken, unsure } = failureConditions(app.appId, redrive, params);
+  const limits = { taken, unsure, limit: maxCauses };
+  const counts = await countRedrivable(tx, { text: selected, values: params.values }, limits);
+  const possible = counts.n - counts.redriven - (redrive.includeUnsure ? 0 : counts.unsure);
+  return {
+    devices,
+    ...audience,
+    failures: {
+      selected: counts.n,
+      redriven: counts.redriven,
+      unsure: counts.unsure,
+      gone: Math.max(0, possible - devices),
+      notKept: notKept(push, redrive, counts.n),
+    },
+    causes: counts.causes.map(({ redriven: _, unsure: _unsure, ...cause }) => ({
+      ...cause,
+      reason: reasonText(cause.reason),
+      meaning: meaningOf(cause.reason),
+    })),
+  };
+}
+
+/** Returns how many failures of the push are not kept; 0 for a part of them, which the totals do not count. */
+function notKept({ totals }: Push, { outcomes, connector, reason, from, to }: Redrive, kept: number): number {
+  if (reason !== null || from !== null || to !== null) return 0;
+  const counted = Object.entries(totals ?? {}).filter(([id]) => connector === null || id === connector);
+  const all = allTotals(Object.fromEntries(counted));
+  const ended = outcomes.reduce((sum, outcome) => sum + (all[outcome] ?? 0), 0);
+  return Math.max(0, ended - kept);
 }

@@ -27,11 +27,9 @@ import { askerOf } from '../../operator/access/conditions.ts';
 import type { ReadAudit } from '../../operator/audit/audit.ts';
 import { expiryOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
-import { type ConnectorShare, describeShare, hybridTexts, splitByConnector } from './audience.ts';
-import { readForecast } from './day-forecast.ts';
-import { estimateDuration } from './forecast.ts';
+import { type ConnectorShare, describeShare, hybridTexts, planOf, splitByConnector } from './audience.ts';
+import { estimateDuration, readForecast } from './forecast.ts';
 import { DryRunSeal, type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
-import { planOf } from './plan.ts';
 
 /** Time limit of the count; the caller gets 124 after it. */
 const countTimeoutMs = 30_000;

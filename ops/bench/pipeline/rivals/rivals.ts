@@ -15,10 +15,9 @@ import {
 } from '../../../check/toolchains.ts';
 import { type Figure, readArgs, type Setup } from '../../harness/arguments.ts';
 import { AskedProcess } from '../../harness/asked-process.ts';
-import { type Bench, withBench } from '../../harness/bench-service.ts';
+import { type Bench, withBench, writeInstallations } from '../../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../../harness/client.ts';
 import { allDatabaseCpuSeconds, processUse } from '../../harness/process-use.ts';
-import { writeInstallations } from '../../harness/seed.ts';
 import { measurePushes, serviceCpuMs } from '../measure.ts';
 import { type RivalAnswer, type RivalOrder, rivalAnswer } from './rival-process.ts';
 

@@ -20,8 +20,7 @@ import { CommandFailure, futureTime, type Report, UsageError } from '../../repor
 import { row } from '../../row.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
-import { describeExplanation, describeResult, isOpen, recordOf, withWarnings } from './result.ts';
-import { watchPush } from './watch.ts';
+import { describeExplanation, describeResult, isOpen, recordOf, watchPush, withWarnings } from './result.ts';
 
 /** Options of the content and the audience of a push, by the members of its body. */
 export const contentOptions = () => ({

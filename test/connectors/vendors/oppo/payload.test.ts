@@ -3,7 +3,7 @@ import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { baseUrlOf, regionOf, signatureOf } from '../../../../connectors/vendors/oppo/client.ts';
 import { oppo } from '../../../../connectors/vendors/oppo/index.ts';
 import { renderOppo } from '../../../../connectors/vendors/oppo/payload.ts';
-import { notificationFault } from '../../../../ops/sandbox/vendors/oppo/message.ts';
+import { notificationFault } from '../../../../ops/sandbox/vendors/oppo/rules.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 

@@ -3,7 +3,7 @@ import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { signatureOf } from '../../../../connectors/vendors/vivo/client.ts';
 import { vivo } from '../../../../connectors/vendors/vivo/index.ts';
 import { renderVivo } from '../../../../connectors/vendors/vivo/payload.ts';
-import { messageFault } from '../../../../ops/sandbox/vendors/vivo/message.ts';
+import { messageFault } from '../../../../ops/sandbox/vendors/vivo/rules.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 

@@ -3,7 +3,7 @@ import type { PushMessage } from '../../../../connectors/contract/connector.ts';
 import { baseUrlOf, regionFor } from '../../../../connectors/vendors/xiaomi/client.ts';
 import { xiaomi } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { renderXiaomi } from '../../../../connectors/vendors/xiaomi/payload.ts';
-import { faultOf } from '../../../../ops/sandbox/vendors/xiaomi/rules.ts';
+import { faultOf } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
