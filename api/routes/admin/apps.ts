@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { hasRole, masked, type Operator } from '../../../shared/domain/admin/operator.ts';
+import { masked } from '../../../shared/domain/admin/masking.ts';
+import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { type App, appOptionsPatch, broughtAppId, broughtKeys } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';

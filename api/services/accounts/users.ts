@@ -1,7 +1,7 @@
 import type { Handle } from '../../../shared/db/pool.ts';
 import { type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
 import { deleteUser, findUser, setPassword } from '../../../shared/db/tables/users.ts';
-import { maskText } from '../../../shared/domain/admin/operator.ts';
+import { maskText } from '../../../shared/domain/admin/masking.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -7,7 +7,7 @@ import {
   selectInstallations,
 } from '../../../shared/db/tables/installations.ts';
 import { countRows, type RowCondition, rowMeets } from '../../../shared/db/tables/selection.ts';
-import { shortenTokens } from '../../../shared/domain/admin/operator.ts';
+import { shortenTokens } from '../../../shared/domain/admin/masking.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';

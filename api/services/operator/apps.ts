@@ -8,9 +8,9 @@ import {
   rotateKey,
   updateApp,
 } from '../../../shared/db/tables/apps.ts';
+import { masked } from '../../../shared/domain/admin/masking.ts';
 import {
   hasRole,
-  masked,
   mayUseApp,
   type Operator,
   type OperatorRole,

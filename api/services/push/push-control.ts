@@ -19,7 +19,8 @@ import {
   lockForApproval,
   noteFirstApproval,
 } from '../../../shared/db/tables/scheduled-pushes.ts';
-import { hasRole, isSameName, type Operator } from '../../../shared/domain/admin/operator.ts';
+import { isSameName } from '../../../shared/domain/admin/names.ts';
+import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';

@@ -14,7 +14,7 @@ import {
   type SmsTemplate,
   type TemplateText,
 } from '../../../shared/db/tables/sms.ts';
-import { itemNameOf } from '../../../shared/domain/admin/operator.ts';
+import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { templateBalance } from '../../../shared/domain/messages/sms.ts';

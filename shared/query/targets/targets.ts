@@ -10,7 +10,7 @@ import {
   zonedTraitsText,
   zoneExpression,
 } from '../../db/tables/audience.ts';
-import { isHiddenMember } from '../../domain/admin/operator.ts';
+import { isHiddenMember } from '../../domain/admin/masking.ts';
 import type { App } from '../../domain/apps/app.ts';
 import { namesOfToken } from '../../domain/installations/identity.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';

@@ -13,7 +13,7 @@ import {
   readMigration,
 } from '../../../shared/db/schema/migrate.ts';
 import { planMigrations } from '../../../shared/db/schema/plan.ts';
-import { itemNameOf } from '../../../shared/domain/admin/operator.ts';
+import { itemNameOf } from '../../../shared/domain/admin/names.ts';
 import { reachableName } from '../../../shared/domain/path.ts';
 import { queueSchemaVersion } from '../../../shared/queue/jobs.ts';
 import { migrate, pendingChanges } from '../../../shared/queue/migrate.ts';

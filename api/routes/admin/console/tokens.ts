@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { callerName, operatorRoles } from '../../../../shared/domain/admin/operator.ts';
+import { callerName } from '../../../../shared/domain/admin/names.ts';
+import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { time } from '../../../../shared/domain/times.ts';
 import { consoleToken, createdConsoleToken } from '../../../replies/admin/access.ts';

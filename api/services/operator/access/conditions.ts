@@ -1,11 +1,10 @@
 import {
-  hasRole,
   isHiddenMember,
   isShortened,
   isTokenMember,
-  type Operator,
   shortenTokens,
-} from '../../../../shared/domain/admin/operator.ts';
+} from '../../../../shared/domain/admin/masking.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';

@@ -7,8 +7,8 @@ import {
   saveCheck,
   stageCandidate,
 } from '../../../../shared/db/tables/profiles.ts';
+import { maskedCredentials } from '../../../../shared/domain/admin/masking.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
-import { maskedCredentials } from '../../../../shared/domain/admin/operator.ts';
 import type { RollbackReason, RotationState } from '../../../../shared/domain/apps/canary.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';

@@ -6,8 +6,8 @@ import {
   type ProfileEntry,
   putProfile,
 } from '../../../../shared/db/tables/profiles.ts';
+import { maskedCredentials, maskText } from '../../../../shared/domain/admin/masking.ts';
 import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
-import { maskedCredentials, maskText } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';

@@ -14,7 +14,8 @@ import {
   findWaitingForApproval,
   readLocalProgress,
 } from '../../../../shared/db/tables/scheduled-pushes.ts';
-import { hasRole, type Operator, shortenTokens } from '../../../../shared/domain/admin/operator.ts';
+import { shortenTokens } from '../../../../shared/domain/admin/masking.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import { remedyOf } from '../../../../shared/domain/admin/remedies.ts';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';

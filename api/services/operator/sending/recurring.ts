@@ -14,8 +14,8 @@ import {
   type RecurringTerms,
   updateRecurring,
 } from '../../../../shared/db/tables/scheduled-pushes.ts';
+import { displayNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
-import { displayNameOf } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';

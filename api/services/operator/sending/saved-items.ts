@@ -9,8 +9,8 @@ import {
   type SavedKind,
 } from '../../../../shared/db/tables/console.ts';
 import { findDevice } from '../../../../shared/db/tables/push-reports.ts';
+import { itemNameOf } from '../../../../shared/domain/admin/names.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
-import { itemNameOf } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';

@@ -2,12 +2,8 @@ import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
 import { type Freeze, insertFreeze, listFreezes, releaseFreeze } from '../../../../shared/db/tables/apps.ts';
 import { sampleChannels, sampleFields } from '../../../../shared/db/tables/audience.ts';
 import { findRequestId } from '../../../../shared/db/tables/pushes.ts';
-import {
-  hasRole,
-  isHiddenMember,
-  mayUseApp,
-  type Operator,
-} from '../../../../shared/domain/admin/operator.ts';
+import { isHiddenMember } from '../../../../shared/domain/admin/masking.ts';
+import { hasRole, mayUseApp, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { pushBodyBytesBelow } from '../../../../shared/domain/pushes/push.ts';

@@ -1,11 +1,7 @@
 import { countRows, type Selection } from '../../../../shared/db/tables/selection.ts';
 import { findUser, selectUsers } from '../../../../shared/db/tables/users.ts';
-import {
-  hasRole,
-  type Operator,
-  shortened,
-  shortenPersonal,
-} from '../../../../shared/domain/admin/operator.ts';
+import { shortened, shortenPersonal } from '../../../../shared/domain/admin/masking.ts';
+import { hasRole, type Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { parsePhone } from '../../../../shared/domain/messages/phone.ts';
