@@ -31,7 +31,7 @@ export const connectors: ReadonlyMap<ConnectorId, Connector> = new Map<Connector
   [channel.id, channel],
 ]);
 
-/** Credential schemas; the own channel takes no credentials. */
+/** Credential schemas; the device channel takes no credentials. */
 const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ...[...connectors.values()]
     .filter(({ id }) => profileConnectorIds.some((known) => known === id))

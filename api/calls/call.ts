@@ -82,7 +82,7 @@ export type AnyCall = Call<unknown, unknown> &
     Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'>
   >;
 
-/** Length of text that is written in one turn of the event loop: a few milliseconds of work. */
+/** Length of text that is written in one tick of the event loop: a few milliseconds of work. */
 const maxLengthPerTurn = 256 * 1024;
 
 /**

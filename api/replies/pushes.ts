@@ -67,7 +67,7 @@ export const pushRecord = component(
     outcomes: outcomeTotals,
     repeats: count.describe('Recipients that were sent to again because a request got no answer.'),
     displaced: count.describe(
-      'Devices of the own channel whose message was dropped for newer ones: a device has 100 pending messages at most.',
+      'Devices of the device channel whose message was dropped for newer ones: a device has 100 pending messages at most.',
     ),
     quietWaits: count
       .optional()

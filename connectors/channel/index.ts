@@ -4,10 +4,10 @@ import type { Connector } from '../contract/connector.ts';
 import { ChannelSender } from './client.ts';
 import { renderChannelContent } from './payload.ts';
 
-/** Empty: devices of our own channel log in to this service. */
+/** Empty: devices of the device channel log in to this service. */
 const credentials = z.strictObject({});
 
-/** Connector of our own channel (protocol/channel.md#delivery-on-the-channel): stores messages that api processes deliver. */
+/** Connector of the device channel (protocol/channel.md#delivery-on-the-channel): stores messages that api processes deliver. */
 export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   id: 'channel',
   // Repeats need no collapse id: the message store skips recipients that have the message.

@@ -214,7 +214,7 @@ export interface Sender {
 /** Result of asking a gateway without sending: what it gave, or the reason why it gave nothing. */
 export type GatewayCheck = { ok: true; gave: 'token' | 'connection' } | { ok: false; attempt: AttemptResult };
 
-/** Stores messages of the own channel before devices are notified; the worker provides it. */
+/** Stores messages of the device channel before devices are notified; the worker provides it. */
 export interface MessageStore {
   enqueue(message: {
     pushId: number;

@@ -1,6 +1,6 @@
 /**
  * The HTTP/2 transport: writes frames to `node:tls` directly, for many small, similar requests. A
- * connection pool, a pump that writes waiting requests once per turn of the event loop, a periodic
+ * connection pool, a pump that writes waiting requests once per tick of the event loop, a periodic
  * sweep instead of timers per request, and events of connections.
  */
 import { failureCode } from '../../shared/http/result.ts';
@@ -185,7 +185,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     this.#schedulePump();
   }
 
-  /** Pumps once per turn of the event loop: once per response would cost a write for each. */
+  /** Pumps once per tick of the event loop: once per response would cost a write for each. */
   #schedulePump(): void {
     if (this.#isPumping || this.#isClosed) return;
     this.#isPumping = true;

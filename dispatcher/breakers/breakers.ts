@@ -346,7 +346,7 @@ export class Breakers {
 
 const wait = (afterMs: number): PermitAnswer => ({ kind: 'wait', afterMs });
 
-/** Our own channel has no gateway that could be down: it writes to our database. */
+/** The device channel has no gateway that could be down: it writes to our database. */
 function isWatched({ connector }: BreakerKey): boolean {
   return profileConnectorIds.some((id) => id === connector);
 }

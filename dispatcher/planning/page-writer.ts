@@ -168,7 +168,7 @@ export const sendStart = (
 
 /**
  * Opens senders while batches are written: a connection takes several round trips. Those of the threads for large batches with the
- * second page, so that they take no processor time from the first batch of a push; with the first page where that batch is large.
+ * second page, so that they take no CPU time from the first batch of a push; with the first page where that batch is large.
  */
 function prepareSenders(
   { pool }: DispatcherDeps,

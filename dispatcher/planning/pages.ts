@@ -47,7 +47,7 @@ interface Reading {
 }
 
 /**
- * Reads the targets of a push behind its planning mark, page by page. The first page of a fresh push is small, so that
+ * Reads the targets of a push behind its planning cursor, page by page. The first page of a fresh push is small, so that
  * sending begins at once. The last page may be empty. `part`: only these targets.
  */
 export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> {

@@ -176,7 +176,7 @@ export class SenderCache {
     connector: Connector,
     profileName: string,
   ): Promise<Omit<OpenProfile, 'appId' | 'profile'> | undefined> {
-    // Our own channel needs no credentials.
+    // The device channel needs no credentials.
     if (connector.tokenField === 'installationId')
       return { credentials: {}, version: '', receiptGeneration: 0 };
     const { appCache } = this.#options;

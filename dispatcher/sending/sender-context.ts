@@ -36,7 +36,7 @@ export function tokenStore(
   };
 }
 
-/** The messages of one app for the own channel, kept in the database. */
+/** The messages of one app for the device channel, kept in the database. */
 export const messageStore = (db: Database, appId: string): MessageStore => ({
   enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
     await enqueueMessage(db, {

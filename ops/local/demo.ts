@@ -12,7 +12,7 @@ const demoShape = z.object({
   appId: z.string(),
   appKey: z.string(),
   masterKey: z.string(),
-  /** Devices on our own channel; the sandbox simulates them. */
+  /** Devices on the device channel; the sandbox simulates them. */
   installationIds: z.array(z.string()),
   /** One iOS device, for an example. */
   deviceToken: z.string(),
@@ -196,7 +196,7 @@ const recordShape = z.object({
   lcSuccesses: z.number().default(0),
 });
 
-/** Reads the push record. Its `lcSuccesses` counts acknowledgements on our own channel. */
+/** Reads the push record. Its `lcSuccesses` counts acknowledgements on the device channel. */
 export function demoRecord(api: DemoApi, demo: Demo, objectId: string): Promise<z.infer<typeof recordShape>> {
   const path = `/1.1/tables/Notifications/${objectId}`;
   return call(api, { method: 'GET', path, headers: asMaster(demo) }, recordShape);

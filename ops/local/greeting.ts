@@ -120,7 +120,7 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
   }
 }
 
-/** Waits until all messages on our own channel are acknowledged, which happens shortly after they are stored. */
+/** Waits until all messages on the device channel are acknowledged, which happens shortly after they are stored. */
 async function untilAcknowledged(
   api: DemoApi,
   demo: Demo,
@@ -138,7 +138,7 @@ async function untilAcknowledged(
 function resultTable(progress: DemoProgress, acknowledged: number): string {
   const titles = [
     ...sandboxConnectors.map((id) => [id, say('{gateway} (sandbox)', { gateway: gatewayName(id) })] as const),
-    ['channel', say('own channel')] as const,
+    ['channel', say('device channel')] as const,
   ];
   const rows = titles.flatMap(([connector, title]) => {
     const totals = progress.connectors[connector];

@@ -102,7 +102,7 @@ const facts = [
   },
   {
     id: 'channel',
-    brand: 'own channel',
+    brand: 'device channel',
     brandZh: '自有通道',
     wireNames: ['lc'],
     aliases: [],

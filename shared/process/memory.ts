@@ -87,7 +87,7 @@ export class IdlePeriods {
 
 /**
  * Returns memory to the operating system while the event loop of this thread is idle. V8 collects
- * when the heap grows; an idle thread keeps the garbage of its start, and space for new objects at
+ * when the heap grows; an idle thread keeps the garbage of its start, and young generation at
  * its largest size: 10 to 20 MB of each. A collection takes about 0.1 s.
  */
 export function returnMemoryWhenIdle(): void {

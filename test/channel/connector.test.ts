@@ -21,7 +21,7 @@ const message = (data: JsonObject, more: Partial<PushMessage> = {}): PushMessage
 });
 const added = { _expiration_time: '2030-01-01T00:00:00.000Z' };
 
-describe('content of our own channel', () => {
+describe('content of the device channel', () => {
   const contentOf = (data: JsonObject, deviceType = 'android', more: Partial<PushMessage> = {}) =>
     channel.render(message(data, more), deviceType);
 
@@ -84,7 +84,7 @@ describe('content of our own channel', () => {
   });
 });
 
-describe('sending on our own channel', () => {
+describe('sending on the device channel', () => {
   const recipient = (index: number, deviceType = 'android'): Recipient => ({
     index,
     id: String(index + 100),

@@ -102,7 +102,7 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     const output = service.output();
     firstAppId = appIdOf(output);
     expect(output).toMatch(/APNs \(sandbox\) +500 +500 +0/);
-    expect(output).toMatch(/own channel +300 +300 +0 +300/);
+    expect(output).toMatch(/device channel +300 +300 +0 +300/);
     for (const title of ['FCM', 'Huawei', 'Xiaomi', 'Meizu', 'OPPO', 'vivo', 'Honor', 'FCM \\(vendor_g\\)'])
       expect(output).toMatch(new RegExp(`^${title} \\(sandbox\\) +25 +25 +0`, 'm'));
     const page = /^sandbox +(\S+)/m.exec(output)?.[1] ?? '';

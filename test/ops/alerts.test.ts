@@ -276,7 +276,7 @@ test('panels have ids, and dashboards fixed addresses', () => {
   expect(new Set(dashboards.map(({ uid }) => uid)).size).toBe(4);
 });
 
-// Rules of two hours are evaluated sixty times: seconds of processor time, which a busy machine has late.
+// Rules of two hours are evaluated sixty times: seconds of CPU time, which a busy machine has late.
 describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => {
   let folder: string;
   beforeAll(async () => {

@@ -15,7 +15,7 @@ const costs: Costs = {
 test('the needs of a hundred million installations follow from the costs', () => {
   expect(sizeOf(100_000_000, costs)).toMatchObject({
     recipientsPerSecond: 100_000_000 / 600,
-    // 166,667/s × 6 µs = 1 s of processor time per second, at 60 % busy.
+    // 166,667/s × 6 µs = 1 s of CPU time per second, at 60 % busy.
     dispatcherCores: 2,
     // 4,630 saves/s × 0.2 ms = 0.93
     apiCores: 2,

@@ -157,10 +157,10 @@ describe('an explanation', () => {
       why: '400 The content must be a string.',
     };
     expect(writeText('trace', { code: 'refused', params }, 'en')).toBe(
-      'The own channel did not take it (400 The content must be a string).',
+      'The device channel did not take it (400 The content must be a string).',
     );
     expect(writeText('trace', { code: 'handedOver', params }, 'en')).toBe(
-      'It was handed over to the own channel.',
+      'It was handed over to the device channel.',
     );
   });
 });

@@ -44,7 +44,9 @@ export const pushProgress = component(
     repeats: count,
     delivered: count,
     clicked: count,
-    acked: count.describe('Acknowledgements of the own channel; its other sent messages wait for a device.'),
+    acked: count.describe(
+      'Acknowledgements of the device channel; its other sent messages wait for a device.',
+    ),
     perSecond: count.describe('Average since the first request; 0 while nothing is sent.'),
     secondsLeft: count
       .nullable()
@@ -199,7 +201,7 @@ export const deviceExplanation = component(
     letter: z
       .enum(['waiting', 'expired', 'acknowledged', 'gone'])
       .nullable()
-      .describe('Message of the own channel.'),
+      .describe('Message of the device channel.'),
     gatewayFailure: gatewayFailure.nullable(),
     at: timestamp.nullable(),
     sentence: z.string().describe('The explanation as a text.'),

@@ -64,7 +64,7 @@ export const pushDetail = component(
   z.strictObject({
     ...listed,
     isPlanned: z.boolean().describe('Whether all recipients are known.'),
-    acked: count.describe('Acknowledgements of the own channel.'),
+    acked: count.describe('Acknowledgements of the device channel.'),
     request: document.describe('Checked request; of listed devices the first 100 ids and their number.'),
     halts: z
       .record(z.string(), z.string())
@@ -121,7 +121,7 @@ export const overview = component(
       'Outcomes of the pushes that were accepted in 24 hours: finished, cancelled and running ones.',
     ),
     unacknowledged24h: count.describe(
-      'Those of the `sent` ones that are messages of the own channel which no device has acknowledged.',
+      'Those of the `sent` ones that are messages of the device channel which no device has acknowledged.',
     ),
     outcomesAreLeast: z.boolean().describe('There are more pushes than were added up.'),
     breakersOpen: z.array(breaker),

@@ -10,7 +10,7 @@ const firstBytes = 65_536;
 const mostBytes = 524_288;
 const keptBuffers = 2;
 
-/** Write buffer for frames: one write per turn of the event loop, for any number of requests. Reuses its buffers. */
+/** Write buffer for frames: one write per tick of the event loop, for any number of requests. Reuses its buffers. */
 export class Output {
   /** Current buffer; valid until the next `reserve`, `append` or `flush`. */
   bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);

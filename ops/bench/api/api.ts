@@ -81,7 +81,7 @@ async function run(
   return { tookMs, next: next + (next % 2), seconds: (performance.now() - startedAtMs) / 1000 };
 }
 
-/** Processor time so far, in seconds. */
+/** CPU time so far, in seconds. */
 interface Uses {
   api: number;
   /** Of all servers. */
@@ -129,7 +129,7 @@ const ofDatabase = (name: string, { database, servers }: Uses, calls: number): F
 /** Devices of an app that pushes name, one each. */
 const devices = 1000;
 
-/** A look reads all open pushes, so that many of them would take a fifth of the processor time of the database. */
+/** A look reads all open pushes, so that many of them would take a fifth of the CPU time of the database. */
 const pollMs = 100;
 /** Longest time of pushes without a dispatcher, which delivers them afterwards. */
 const maxAloneSeconds = 4;
@@ -171,7 +171,7 @@ async function pushFigures(load: Load, seconds: number, tenants: Tenant[]): Prom
 }
 
 /**
- * Measures how many pushes api and database accept while dispatchers take no processor time, and how fast dispatchers deliver
+ * Measures how many pushes api and database accept while dispatchers take no CPU time, and how fast dispatchers deliver
  * these when no more arrive.
  */
 async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
@@ -260,7 +260,7 @@ const createdUser = z.object({ objectId: z.string(), sessionToken: z.string() })
 /**
  * Measures the calls of `args[1]` clients (32) over open connections, for `args[0]` seconds (10) each: saves of
  * installations, half of them new and half repeats; reads of the own user; pushes to one device each, beside
- * their delivery (2,600 calls per second by twice the clients) and without dispatchers. Prints the processor time of api and
+ * their delivery (2,600 calls per second by twice the clients) and without dispatchers. Prints the CPU time of api and
  * PostgreSQL per 1,000 calls.
  */
 export function benchApi(args: string[], log: (line: string) => void): Promise<Figure[]> {

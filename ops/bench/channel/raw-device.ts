@@ -55,7 +55,7 @@ export interface RawDevices {
 
 /**
  * One simulated device of the benchmark, on the JSON protocol (protocol/channel.md#json-form): a TCP socket with hand-written
- * frames, so that 10,000 devices take a small part of the processor time that they share with the service. It connects to the
+ * frames, so that 10,000 devices take a small part of the CPU time that they share with the service. It connects to the
  * address of the api, without the router.
  */
 export class RawDevice implements FleetDevice {

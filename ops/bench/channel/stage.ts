@@ -29,7 +29,7 @@ export async function until(
   }
 }
 
-/** Processor time in seconds that each part used so far; NaN where it is unknown. */
+/** CPU time in seconds that each part used so far; NaN where it is unknown. */
 interface Uses {
   api: number;
   dispatcher: number;
@@ -48,7 +48,7 @@ async function uses({ pids, devices, db }: Stage): Promise<Uses> {
   };
 }
 
-/** Returns the processor time of each part between two readings, per 1,000 of `count`. */
+/** Returns the CPU time of each part between two readings, per 1,000 of `count`. */
 function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number): Figure[] {
   const parts = ['api', 'dispatcher', 'database', 'devices'] as const;
   const seconds = parts.map((part) => after[part] - before[part]);

@@ -12,7 +12,7 @@ import type { Setup } from './arguments.ts';
 
 /** Name of the benchmark's connections in pg_stat_activity. */
 export const benchName = 'bench';
-/** They stay open, so that their processor time stays apart from that of the service. */
+/** They stay open, so that their CPU time stays apart from that of the service. */
 const connections = 10;
 
 /** Separate service for a benchmark, on a durable database in a temporary directory. */

@@ -249,7 +249,7 @@ class KeepAliveConnection {
 }
 
 /**
- * HTTP/1.1 client over connections that stay open. It costs a quarter of the processor time of `node:http`, which would
+ * HTTP/1.1 client over connections that stay open. It costs a quarter of the CPU time of `node:http`, which would
  * take as much as the api that a benchmark measures.
  */
 export class KeepAliveClient {

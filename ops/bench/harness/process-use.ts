@@ -30,7 +30,7 @@ function cpuSecondsOf(fields: string[], withEnded = false): number {
 }
 
 /**
- * Returns the processor time that each PostgreSQL server used so far: the one of `db`, then the workers of a spread database; the
+ * Returns the CPU time that each PostgreSQL server used so far: the one of `db`, then the workers of a spread database; the
  * connections of the program `without` do not count. NaN for a server on another machine, or if the system has no /proc.
  */
 export async function databaseCpuSeconds(db: Handle, without = ''): Promise<number[]> {
@@ -75,7 +75,7 @@ export const serverNames = (servers: readonly number[]): string[] =>
 export const allDatabaseCpuSeconds = async (db: Handle): Promise<number> =>
   (await databaseCpuSeconds(db)).reduce((sum, seconds) => sum + seconds, 0);
 
-/** Returns the processor time of all processes of the server of a process. */
+/** Returns the CPU time of all processes of the server of a process. */
 async function serverCpuSeconds({ pid, without }: Backends): Promise<number> {
   try {
     const postmaster = Number((await statFields(pid))[1]);

@@ -25,7 +25,7 @@ const apiSeconds = '5';
 const page = new URL('../../../docs/operate/sizing.md', import.meta.url);
 const [begin, end] = ['<!-- written by npm run bench -- sizing -->', '<!-- end -->'];
 
-/** Costs that the table rests on. Processor time is in seconds. */
+/** Costs that the table rests on. CPU time is in seconds. */
 export interface Costs {
   /** Recipients of the measured push. */
   devices: number;
@@ -190,7 +190,7 @@ const noIds = { installationId: undefined, deviceToken: undefined, registrationI
 
 const cpuOf = ({ db }: Bench): Promise<number> => allDatabaseCpuSeconds(db);
 
-/** Returns the processor time of PostgreSQL during `work`, divided by `count`, in µs. */
+/** Returns the CPU time of PostgreSQL during `work`, divided by `count`, in µs. */
 async function cpuMicros(bench: Bench, count: number, work: () => Promise<void>): Promise<number> {
   const before = await cpuOf(bench);
   await work();

@@ -44,7 +44,7 @@ export const scale: readonly Panel[] = [
     queries: [{ expr: rate('carillon_recipients_total', 'instance'), legend: '{{instance}}' }],
   },
   {
-    title: 'Processor time per 1,000 recipients',
+    title: 'CPU time per 1,000 recipients',
     unit: 's',
     queries: [
       {

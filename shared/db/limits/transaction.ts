@@ -69,7 +69,7 @@ async function endWhenAborted<T>(
 }
 
 const rowEvent = 'dataRow';
-/** Bytes of rows parsed per turn of the event loop: a few milliseconds of work. */
+/** Bytes of rows parsed per tick of the event loop: a few milliseconds of work. */
 const bytesPerTurn = 64 * 1024;
 
 /**

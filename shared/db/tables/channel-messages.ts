@@ -13,7 +13,7 @@ import {
 } from './channel-groups.ts';
 
 /**
- * Message of a push for devices of our own channel. It is stored before delivery, kept until it
+ * Message of a push for devices of the device channel. It is stored before delivery, kept until it
  * expires, and deleted from the inbox of a device by its acknowledgement
  * (protocol/channel.md#delivery-on-the-channel). A device has at most one message of a push, so the
  * message id on the wire is the push id, the same at every delivery.

@@ -16,7 +16,7 @@ export interface HeldWork {
   scheduled: number;
   /** Mails and SMS that are not sent. */
   messages: number;
-  /** Messages of our own channel that offline devices do not get any more; one per push and text. */
+  /** Messages of the device channel that offline devices do not get any more; one per push and text. */
   channelMessages: number;
 }
 

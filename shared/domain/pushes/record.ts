@@ -43,7 +43,7 @@ export interface Push {
   acked: number;
   /** Recipients that were sent to again after an unanswered request; 0 while the push is open. */
   repeats: number;
-  /** Messages of the own channel that left full inboxes for newer ones. */
+  /** Messages of the device channel that left full inboxes for newer ones. */
   displaced: number;
   profileErrors: Record<string, string>;
   /** Recipients that redrives have taken over. */

@@ -35,7 +35,7 @@ const act = (app: App, id: string, verb: string) =>
 const breaker = (app: App, verb: string) =>
   operator('POST', `/breakers/apns:${app.appId}:_default/${verb}`, { body: {} });
 
-test('a push that no device of the own channel has acknowledged is no success', async () => {
+test('a push that no device of the device channel has acknowledged is no success', async () => {
   const app = await service.api.createApp();
   await addOwnChannel(app, 2);
   const id = await send(app);

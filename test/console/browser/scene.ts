@@ -23,7 +23,7 @@ const messages = [
   { alert: '新品上架，限时八折' },
   { title: 'Build 4.2', alert: 'Faster search and a dark theme' },
 ];
-/** The own channel refuses this form, which is for iOS. */
+/** The device channel refuses this form, which is for iOS. */
 const partlyFailing = { alert: { title: 'Sale ends tonight', body: 'Everything −30 %' } };
 const waiting = { title: 'Weekend', alert: 'Two for one, until Sunday' };
 
@@ -105,7 +105,7 @@ async function addRecurring({ api }: TestService, app: App): Promise<void> {
   if (reply.status !== 201) throw new Error(JSON.stringify(reply.body));
 }
 
-/** Adds Android devices without a vendor, which the own channel serves. */
+/** Adds Android devices without a vendor, which the device channel serves. */
 async function addOwnChannel({ db }: TestService, app: App, count: number): Promise<void> {
   await db.query(
     `INSERT INTO installation (app_id, object_id, device_type, installation_id, fields)

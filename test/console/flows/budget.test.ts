@@ -7,7 +7,7 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 const maxRequests = 8;
 const rows = 200;
 /**
- * Processor time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60 ms for
+ * CPU time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60 ms for
  * `workload`.
  */
 const maxMs = 400;
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
   });
 });
 
-/** Returns the processor time of the tasks of a page's main thread since its navigation. */
+/** Returns the CPU time of the tasks of a page's main thread since its navigation. */
 async function taskMs(session: CDPSession): Promise<number> {
   const { metrics } = await session.send('Performance.getMetrics');
   return 1000 * (metrics.find(({ name }) => name === 'TaskDuration')?.value ?? Number.NaN);

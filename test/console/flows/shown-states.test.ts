@@ -41,7 +41,7 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     (await admin('POST', `/apps/${of.appId}/push`, { data: { alert: 'Hello' }, ...body })).objectId;
   const text = (page: Page) => page.locator('main').textContent();
 
-  test('a device of the own channel that never connected: it waits for the device, without a success', async () => {
+  test('a device of the device channel that never connected: it waits for the device, without a success', async () => {
     const own = await service.api.createApp();
     await addOwnChannel(own, 1);
     const page = await login();
@@ -53,9 +53,9 @@ describe.skipIf(!hasChromium)('what the pages say about a push', () => {
     await service.untilDone(own, id);
     await open(page, `/pushes/${id}`, own);
     await page.getByRole('heading', { name: '1 of 1 · 1 wait for the device' }).waitFor();
-    const row = page.getByRole('row', { name: /own channel/ });
+    const row = page.getByRole('row', { name: /device channel/ });
     expect(await row.getByRole('cell').allTextContents()).toEqual(
-      ['own channel ', '', '0', '1', '0', '0', '0', '0', '0', '0', '0%'].map((cell) =>
+      ['device channel ', '', '0', '1', '0', '0', '0', '0', '0', '0', '0%'].map((cell) =>
         expect.stringContaining(cell),
       ),
     );

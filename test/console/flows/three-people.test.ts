@@ -32,7 +32,7 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
     await page.getByLabel('Name', { exact: true }).fill('Corner shop');
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'To the first push' }).waitFor();
-    // The own channel needs no credentials: the page gives the call that registers a device.
+    // The device channel needs no credentials: the page gives the call that registers a device.
     const snippet = page.locator('pre').filter({ hasText: 'my-first-device' });
     // Until the key of the app is there, the snippet has a variable in its place.
     const device = await snippet.filter({ hasNotText: '$APP_KEY' }).innerText();

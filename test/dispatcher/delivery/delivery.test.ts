@@ -187,7 +187,7 @@ describe('a push', () => {
     expect(Object.values(await reasons(app))).toEqual([1, 1]);
   });
 
-  test('to our own channel puts one message into each inbox', async () => {
+  test('to the device channel puts one message into each inbox', async () => {
     const app = await service.api.createApp();
     await insertDevices(
       service.db,

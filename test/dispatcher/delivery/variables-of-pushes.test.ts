@@ -108,7 +108,7 @@ describe('variables fill the text of each device', () => {
     expect(last?.headers).toMatchObject({ 'apns-push-type': 'background', 'apns-priority': '5' });
   });
 
-  test('of the own channel, connected or not', async () => {
+  test('of the device channel, connected or not', async () => {
     const app = await service.api.createApp();
     await insertDevices(
       service.db,

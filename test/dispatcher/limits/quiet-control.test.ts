@@ -184,7 +184,7 @@ describe('a push that waits for the end of quiet hours', () => {
     await untilSentOnce(app, objectId, tokens);
   });
 
-  test('comes to a device of the own channel at their end, connected or not', async () => {
+  test('comes to a device of the device channel at their end, connected or not', async () => {
     const app = await service.api.createApp({ quietHours: hours });
     await insertDevices(
       service.db,

@@ -188,7 +188,7 @@ function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
   const keys = new Set([...known.keys(), ...[draft, ...scheduled].flatMap(keysOf)]);
   return [...keys].sort().flatMap((key) => {
     const [connector = '', profile = ''] = key.split('/');
-    // The own channel has no quota.
+    // The device channel has no quota.
     if (connector === 'channel') return [];
     const rows = known.get(key) ?? [];
     const closedReason = rows.find((row) => row.closedReason !== null)?.closedReason ?? null;

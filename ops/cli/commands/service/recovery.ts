@@ -113,7 +113,7 @@ function describe(asOf: Date, { pushes, scheduled, messages, channelMessages }: 
       say('{n} pushes that were waiting or being sent are paused', { n: pushes }),
       say('{n} scheduled pushes whose time has passed are paused', { n: scheduled }),
       say('{n} mails and SMS older than ten minutes are not sent', { n: messages }),
-      say('{n} messages for devices of the own channel, older than ten minutes, are not delivered', {
+      say('{n} messages for devices of the device channel, older than ten minutes, are not delivered', {
         n: channelMessages,
       }),
     ].map((line) => `  ${line}`),

@@ -32,11 +32,11 @@ function isSettling({ state, finishedAt, updatedAt }: PushDetail, progress?: Pus
   return ended < progress.devices && sinceMs < maxSettlingMs;
 }
 
-/** Messages of the own channel that are sent and that no device has acknowledged yet. */
+/** Messages of the device channel that are sent and that no device has acknowledged yet. */
 export const waitingOf = ({ connectors, acked }: Pick<PushProgress, 'connectors' | 'acked'>): number =>
   Math.max(0, (connectors.channel?.sent ?? 0) - acked);
 
-/** Tells whether devices of the own channel may still acknowledge a push that ended lately. */
+/** Tells whether devices of the device channel may still acknowledge a push that ended lately. */
 function isAwaited({ finishedAt }: PushDetail, progress?: PushProgress): boolean {
   if (finishedAt === null || !progress) return false;
   return waitingOf(progress) > 0 && Date.now() - Date.parse(finishedAt) < maxSettlingMs;

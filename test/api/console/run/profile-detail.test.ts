@@ -123,7 +123,7 @@ describe('the check of a profile', () => {
       updatedAt: new Date(),
       rotation: null,
     };
-    // Opened without a database, all checks begin in one turn of the event loop.
+    // Opened without a database, all checks begin in one tick of the event loop.
     const open = async () => ({ id: 'vendor_d', profile }) as const;
     const checks = new ProfileCheckService({ clock: systemClock }, { open }, 300);
     const id = { appId: app.appId, connector: 'vendor_d', name: 'p0' };

@@ -16,7 +16,7 @@ const steps = [
   },
   {
     name: 'device',
-    // A device of the own channel, which needs no credentials.
+    // A device of the device channel, which needs no credentials.
     command: (appId: string, appKey = '$APP_KEY') =>
       `curl ${window.location.origin}/1.1/installations -H 'X-LC-Id: ${appId}' -H "X-LC-Key: ${appKey}" \\\n  -H 'Content-Type: application/json' -d '{"deviceType":"android","installationId":"my-first-device"}'`,
   },

@@ -64,7 +64,7 @@ export function Overview() {
 
 /**
  * Whether steps to the first push are left; they lead to it themselves. Credentials are not among
- * the conditions: an app whose devices use the own channel only needs none.
+ * the conditions: an app whose devices use the device channel only needs none.
  */
 const isNewApp = ({ setup }: OverviewData): boolean => setup !== null && !(setup.hasDevice && setup.hasPush);
 

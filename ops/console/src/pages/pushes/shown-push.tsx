@@ -72,8 +72,8 @@ const sum = (totals: Totals, names: readonly Outcome[]) =>
 export const endedOf = (totals: Totals): number => sum(totals, ['sent', ...failures, ...unsent]);
 
 /**
- * Messages of the own channel that no device has acknowledged yet. They are `sent`, which of the
- * own channel means: they wait in the inbox of the device. `successes` counts acknowledged ones
+ * Messages of the device channel that no device has acknowledged yet. They are `sent`, which of the
+ * device channel means: they wait in the inbox of the device. `successes` counts acknowledged ones
  * only.
  */
 export const unacknowledgedOf = ({

@@ -38,7 +38,7 @@ const android: Look = {
   hasBadge: false,
 };
 
-/** Connectors whose messages their systems show. Messages of the own channel are drawn by the app. */
+/** Connectors whose messages their systems show. Messages of the device channel are drawn by the app. */
 export const looks: Readonly<Record<string, Look>> = {
   apns: ios,
   fcm: android,
