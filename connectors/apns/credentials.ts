@@ -1,8 +1,3 @@
-/**
- * Apple's push certificates: bundle id, topics, and the pair of certificate and key
- * (protocol/apns.md#certificates).
- */
-
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { dayMs } from '../../shared/clock.ts';
@@ -17,6 +12,9 @@ import {
   privateKeysIn,
   readPrivateKey,
 } from '../contract/pem.ts';
+
+// Apple's push certificates: bundle id, topics, and the pair of certificate and key
+// (protocol/apns.md#certificates).
 
 /** A certificate and its private key. */
 interface CertificatePair {

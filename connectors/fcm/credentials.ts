@@ -1,5 +1,3 @@
-/** Access tokens of a service account, exchanged for a signed assertion (protocol/fcm.md#access-token). */
-
 import { z } from 'zod';
 import type { Clock } from '../../shared/clock.ts';
 import { formPost, type HttpClient } from '../../shared/http/client.ts';
@@ -15,6 +13,8 @@ import {
   secretText,
 } from '../contract/credentials.ts';
 import { AccessTokens, oauthGrant, signJwt, type TokenFetch, tokenFromReply } from '../kit/access-token.ts';
+
+// Access tokens of a service account, exchanged for a signed assertion (protocol/fcm.md#access-token).
 
 /** Google's service account file as downloaded; unused members are dropped. */
 const serviceAccount = z.object(

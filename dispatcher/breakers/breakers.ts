@@ -425,9 +425,8 @@ class BreakerStates {
   }
 
   /**
-   * Writes when the gateways answered last that other dispatchers cannot reach. A breaker that
-   * never opened is not in the table; without this, the half-open breaker of a dispatcher without
-   * traffic would not learn that pushes arrive.
+   * Stores our last successful answer of each gateway that another dispatcher reports as failing.
+   * So its half-open breaker can close even if that dispatcher sends nothing itself.
    */
   async shareAnswers(queues: ReadonlyMap<string, GatewayQueue>): Promise<void> {
     for (const id of await findTroubledElsewhere(this.#db, this.#dispatcher)) {

@@ -28,7 +28,7 @@ export interface GatewayPermit {
 /** Answer to a batch that asks for a permit. */
 export type PermitAnswer = GatewayPermit | { kind: 'wait'; afterMs: number };
 
-/** Permit for our own device channel, which has no gateway and no breaker. */
+/** Permit for the device channel, which has no gateway and no breaker. */
 export const unwatchedPermit: GatewayPermit = { kind: 'permit', release: () => Promise.resolve(true) };
 
 /** Distance between the returns of two waiting batches, so that a long queue does not return all at once. */
@@ -38,11 +38,12 @@ const shortestWaitMs = 500;
 /** Time after an answer in which the gateway counts as healthy and takes many batches at once. */
 const healthyForMs = 60_000;
 /**
- * Time in which a gateway that is not known to be healthy answers the first batch; further ones wait for that. One that
- * came later waits for one look only: it has a job permit, which batches of other gateways need.
+ * While the health of a gateway is unknown, one batch probes it, and the others wait up to this
+ * time for its answer. A batch that arrives later waits for one poll only, because it occupies a
+ * job permit that other gateways need.
  */
 const firstAnswerMs = 300;
-/** Interval of the look for it: an answer is noted in memory that threads share. */
+/** Poll interval for that answer: a thread notes it in shared memory. */
 const answerPollMs = 20;
 
 const idleMs = 600_000;

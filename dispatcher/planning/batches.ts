@@ -14,15 +14,15 @@ import {
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { firstBatchSize, pageSize } from './pages.ts';
 
-/** Most recipients of a batch of a large push. */
+/** Maximum size of a batch of a large push. */
 const largestBatchSize = 5000;
-/** The same of the second page: at most two batches, so that two threads share a push to ten thousand. */
+/** The second page becomes at most two batches, so that two threads share a push to 10,000. */
 const secondPage = { fromPlanned: 1000, toPlanned: 5000, leastSize: 2500 };
 
 /**
- * Returns the most recipients of a batch, of so many of a page. Later batches of a large push are larger, because each one
- * costs a dozen statements. Only where a request has one recipient, and where no rate gives each batch a time of its own: there
- * large batches are uneven.
+ * Returns the maximum batch size for `count` recipients of a page. Batches grow from 1,000 to 5,000
+ * as the push proceeds, because each batch costs about 12 statements. Batches stay at 1,000 if the
+ * gateway takes several recipients in a request, or if a rate gives each batch a time slot.
  */
 function batchSizeOf(
   { connector: id }: Route,
@@ -132,16 +132,16 @@ function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]):
 const mostApps = 10_000;
 
 /**
- * Halves of the numbers of devices that the latest pushes to all devices of an app had, as far as this dispatcher planned them. Such a
- * push has no number of targets before its last page.
+ * Remembers how many devices the last push to all devices of an app reached. Planning splits the
+ * next such push into two equal batches. The size of a push is not known before its last page.
  */
 export class AudienceSizes {
   readonly #halves = new TtlCache<string, number>({ maxEntries: mostApps });
 
-  /** Takes how many devices a push had that is planned. Keeps half of it where each half is a batch of a good size. */
+  /** Notes the size of a push that is planned. Keeps the half of it if the half is a good batch size. */
   note({ appId, pushOrder }: Push, devices: number): void {
     const hasHalves = devices > 2 * firstBatchSize && devices <= pageSize;
-    // Most pushes need no look at their condition.
+    // Skips the check of the condition for most pushes.
     if (!hasHalves && this.#halves.get(appId) === undefined) return;
     if (!isToAll(pushOrder)) return;
     if (hasHalves) this.#halves.set(appId, Math.ceil(devices / 2));
@@ -149,8 +149,9 @@ export class AudienceSizes {
   }
 
   /**
-   * Returns half the targets that a fresh push probably has: two batches cost less than the small first one and two others. Undefined
-   * for other pushes (develop/architecture.md#batches).
+   * Returns half the expected size of a new push to all devices. Two batches cost less than the
+   * usual three. Returns undefined if the size of the app is unknown, if the push has begun, and if
+   * the push has a rate (develop/architecture.md#batches).
    */
   halfOf({ appId, pushOrder, plannedThrough }: Push): number | undefined {
     const half = this.#halves.get(appId);

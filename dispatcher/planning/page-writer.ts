@@ -167,8 +167,9 @@ export const sendStart = (
   });
 
 /**
- * Opens senders while batches are written: a connection takes several round trips. Those of the threads for large batches with the
- * second page, so that they take no CPU time from the first batch of a push; with the first page where that batch is large.
+ * Opens connections to gateways while batches are written. The express thread opens its connections
+ * with the first page. The bulk threads do so with the second page, to leave the CPU to the first
+ * batch, unless the first batch is itself large.
  */
 function prepareSenders(
   { pool }: DispatcherDeps,

@@ -96,9 +96,10 @@ function inOrder(ids: number[]): number[] {
 }
 
 /**
- * Reads several pages by one statement, since each one searches again for all targets that are left
- * (develop/decisions.md#why-pages-of-one-statement): as many as the push has devices already, so that twice as many targets need one
- * more statement. The first page of a fresh push does not wait for a large statement, so that sending begins at once.
+ * Reads pages with few statements, because a condition without an index scans all remaining devices
+ * in each statement (develop/decisions.md#why-pages-of-one-statement). The limit of a statement is
+ * the number of devices found so far, so a push to n devices needs log2(n) statements. The first
+ * page is small, so that sending starts at once.
  */
 async function* pagesBySearch(
   { database, app, push, clock }: Scan,

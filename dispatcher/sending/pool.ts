@@ -1,7 +1,3 @@
-/**
- * What worker threads report for a scrape: their metrics and heaps, which the main thread adds up.
- */
-
 import type { Worker } from 'node:worker_threads';
 import { Piscina } from 'piscina';
 import { sleep } from '../../shared/clock.ts';
@@ -13,6 +9,8 @@ import { moduleUrl } from '../../shared/process/module-url.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
+
+// What worker threads report for a scrape: their metrics and heaps, which the main thread adds up.
 
 /** Metrics of a thread that end with it; all others are counts. */
 const isGauge = ({ type }: MetricValues[number]): boolean => String(type) === 'gauge';
@@ -70,8 +68,8 @@ const tasksPerBulkThread = 128;
 const tasksPerExpressThread = 512;
 
 /**
- * Threads of a batch: pushes to up to 1000 devices, and the first batch of a larger one, use the express thread, since every
- * query, request and answer of theirs would wait behind those of large pushes in the bulk threads.
+ * Threads of a batch. Pushes to up to 1,000 devices, and the first batch of a larger push, use the
+ * express thread. In the bulk threads they would wait behind the batches of large pushes.
  */
 export type Lane = 'bulk' | 'express';
 

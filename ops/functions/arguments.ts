@@ -1,10 +1,10 @@
-/** Dates of the object-typed encoding (protocol/functions.md#object-encoding); other typed values stay unchanged. */
-
 import type { IncomingMessage } from 'node:http';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, parseJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
 import { defaultBodyMs, isCompressed, readText } from '../../shared/http/body/reader.ts';
+
+// Dates of the object-typed encoding (protocol/functions.md#object-encoding); other typed values stay unchanged.
 
 /** Timeouts for slow clients. The timeout of the body is separate; it begins after the token was checked. */
 export const timing = { headersTimeout: 10_000, requestTimeout: 40_000, connectionsCheckingInterval: 2_000 };

@@ -85,8 +85,8 @@ const heartbeatMs = 3000;
 const freshMs = 1500;
 
 /**
- * Returns the highest power of two that is not above `count`: pg-boss has the number of jobs in its
- * text, and PostgreSQL plans each text several times in each connection.
+ * Returns the highest power of two that is not above `count`. pg-boss writes LIMIT into its SQL
+ * text, so this keeps the number of prepared statements small.
  */
 const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count));
 

@@ -104,8 +104,8 @@ const patienceMs = 5000;
 const lostAfterMs = 60_000;
 
 /**
- * Lag with which scheduled pushes fire (protocol/delivery.md#promise-8): while many are due, one is always late by a part of
- * it, and it has fired soon after the reading. Only a greater lag goes on growing until the next reading.
+ * The scheduler may be up to this late by design (protocol/delivery.md#promise-8). A smaller lag is
+ * shown as it was measured. A greater lag grows in the gauge until the next measurement.
  */
 const usualLagSeconds = 1;
 

@@ -1,5 +1,3 @@
-/** Pages that links in mails open (protocol/admin-api.md#pages). */
-
 import { createHash, randomBytes } from 'node:crypto';
 import { dayMs, hourMs } from '../../../shared/clock.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
@@ -18,6 +16,8 @@ import { enqueueMessage } from '../messages/outbox.ts';
 import { escapeHtml, htmlPage, type Language, type Page } from '../server/html-page.ts';
 import { ipAddressKey } from '../sms/budgets.ts';
 import { writeMail } from './mails.ts';
+
+// Pages that links in mails open (protocol/admin-api.md#pages).
 
 /** Validity of a link: one week (protocol/codes.md#validity). */
 const linkMs = 7 * 24 * 3_600_000;

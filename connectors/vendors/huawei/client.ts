@@ -1,5 +1,3 @@
-/** Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed here for v3. */
-
 import { z } from 'zod';
 import type { Clock } from '../../../shared/clock.ts';
 import { isHarmonyDeviceType } from '../../../shared/domain/labels.ts';
@@ -37,6 +35,8 @@ import { expired, failed, reportAll, unrenderable } from '../../kit/response-rul
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
+
+// Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed here for v3.
 
 /** Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members are dropped. */
 const serviceAccount = z.object(

@@ -1,5 +1,3 @@
-/** Gateways of a benchmark of connectors: those of the sandbox, with their checks or without. */
-
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -23,6 +21,8 @@ import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.
 import type { Figure } from '../harness/arguments.ts';
 import { type GatewayKind, readArgs } from '../harness/arguments.ts';
 import { type ProcessUse, processUse } from '../harness/process-use.ts';
+
+// Gateways of a benchmark of connectors: those of the sandbox, with their checks or without.
 
 const stopMs = 3000;
 

@@ -25,8 +25,8 @@ export interface PushFilter {
 }
 
 /**
- * Time between the call of a push and its row, and by which clocks of processes differ, at most.
- * Ids follow the times of acceptance but for this.
+ * Ids are in the order of acceptance except for this tolerance: slow inserts, and clocks that
+ * differ. So a filter by time reads ids 15 minutes beyond its range.
  */
 const disorder = "interval '15 minutes'";
 
