@@ -5,7 +5,7 @@
 import { syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import { isJsonObject, parseExactly } from '../../shared/domain/json.ts';
-import { decodeDates, encodeDates } from './arguments.ts';
+import { decodeDates, encodeDates } from './encoding.ts';
 import type { CallContext, CallMessage, CallOutcome, FromProcess, ToProcess } from './messages.ts';
 
 type FunctionHandler = (argument: unknown, context: object) => unknown;
