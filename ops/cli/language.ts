@@ -78,7 +78,7 @@ export const section = (title: English, lines: string[]): string[] =>
 
 /**
  * Sentences of modules that know no language: commander, the client of the admin API, schemas,
- * migrations, the guides to credentials.
+ * migrations, the guides to credentials. The first sentence that fits counts.
  */
 const foreignTexts: readonly English[] = [
   "error: missing required argument '{name}'",
@@ -90,8 +90,8 @@ const foreignTexts: readonly English[] = [
   "error: unknown option '{flag}'",
   "error: unknown command '{name}'",
   '{text} is neither an id nor a name',
-  '(Did you mean {name}?)',
   '(Did you mean one of {names}?)',
+  '(Did you mean {name}?)',
   'must be a string',
   'must be 8 to 64 letters, digits, - and _, and begin with a letter or digit',
   'must be 16 to 64 letters, digits, - and _',

@@ -134,6 +134,7 @@ describe('a command in Chinese', () => {
     expect((await run(['tokens'], chinese)).stderr).toBe(
       '错误：未知命令“tokens”\n（您是否想输入 token？）\n（加 --help 查看该命令的用法）\n',
     );
+    expect((await run(['pushs'], chinese)).stderr).toContain('（您是否想输入其中之一：push, pushes？）');
     expect((await run(['overview'], chinese)).stdout).toContain('最近 24 小时');
     expect((await run(['scheduled', 'list', '--app', app.appId], chinese)).stdout).toBe(
       '没有等待发送的定时推送。\n',
