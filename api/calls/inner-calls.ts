@@ -11,8 +11,7 @@ import {
   type ReplyAllowance,
   type RunInnerCall,
 } from '../services/batch/inner-call.ts';
-import type { AnyCall, AppCall } from './call.ts';
-import { replyText } from './call.ts';
+import { type AnyCall, type AppCall, replyText } from './call.ts';
 
 /** Functions of the HTTP side that an inner call uses. */
 export interface InnerDeps {

@@ -13,8 +13,7 @@ import { type ChannelLimits, channelLimits } from './limits.ts';
 import { NewMessages } from './new-messages.ts';
 import { Presence, type PresenceDeps } from './presence.ts';
 import { protobufProtocols } from './protocols/protobuf.ts';
-import type { CloseEvent, Protocol } from './protocols/protocol.ts';
-import { jsonProtocol } from './protocols/protocol.ts';
+import { type CloseEvent, jsonProtocol, type Protocol } from './protocols/protocol.ts';
 import { acceptance, offeredProtocols } from './websocket/frames.ts';
 
 /** Source of connections, with its counts. */

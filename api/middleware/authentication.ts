@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'koa';
 import { equalInConstantTime } from '../../shared/crypto.ts';
-import type { App } from '../../shared/domain/apps/app.ts';
-import { isAppId, validKeys } from '../../shared/domain/apps/app.ts';
+import { type App, isAppId, validKeys } from '../../shared/domain/apps/app.ts';
 import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import type { Access, AppAccess } from '../route.ts';

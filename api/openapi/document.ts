@@ -3,8 +3,14 @@ import { errorReply } from '../replies/common.ts';
 import type { Route } from '../route.ts';
 import type { Examples } from './examples.ts';
 import { jsonReplies, replySchemas } from './json-schema.ts';
-import type { SharedResponses } from './operation.ts';
-import { areaOf, areas, operationOf, securitySchemes, templateOf } from './operation.ts';
+import {
+  areaOf,
+  areas,
+  operationOf,
+  type SharedResponses,
+  securitySchemes,
+  templateOf,
+} from './operation.ts';
 
 const description = `Push delivery, accounts and verification codes of mobile apps. Refusals are \`{"code","error"}\`; a code may appear with several
 HTTP statuses. Query members that hold conditions are JSON. Replies may carry members of the app's own where a schema says

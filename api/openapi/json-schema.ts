@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Json, JsonObject } from '../../shared/domain/json.ts';
-import { isJsonObject } from '../../shared/domain/json.ts';
+import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { components } from '../replies/common.ts';
 import { descriptionOf } from '../requests/checked.ts';
 import type { Route } from '../route.ts';

@@ -121,7 +121,7 @@ export type ReceiptsResult =
   | { ok: true; receipts: Receipt[]; reply?: JsonObject }
   | { ok: false; status: 400 | 401; error: string };
 
-/** State that senders share across threads and dispatchers. The worker provides it; connectors know no database. */
+// State that senders share across threads and dispatchers. The worker provides it: connectors know no database.
 
 /** Access token, stored for all threads and dispatchers. */
 export interface StoredToken {

@@ -6,7 +6,8 @@ import {
   guardedLookup,
   requireAllowedAddress,
 } from '../../shared/http/outbound-addresses.ts';
-import { openTunnel, secureContextTrusting, sharedSecureContext } from '../../shared/http/tunnel.ts';
+import { secureContextTrusting, sharedSecureContext } from '../../shared/http/trust.ts';
+import { openTunnel } from '../../shared/http/tunnel.ts';
 import type { TransportOptions } from './transport.ts';
 
 export interface ConnectTarget {

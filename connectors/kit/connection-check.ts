@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { guardedLookup, requireAllowedAddress } from '../../shared/http/outbound-addresses.ts';
 import { failureCodeOf } from '../../shared/http/result.ts';
-import { sharedSecureContext } from '../../shared/http/tunnel.ts';
+import { sharedSecureContext } from '../../shared/http/trust.ts';
 import type { GatewayCheck } from '../contract/connector.ts';
 import { connectTls as connectHttp2Tls, serverNameOf, targetOf } from '../http2/connect.ts';
 import type { TransportOptions } from '../http2/transport.ts';

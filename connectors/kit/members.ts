@@ -7,8 +7,7 @@ import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/js
 import { reasonAs } from '../../shared/domain/reasons.ts';
 import type { Rendering } from '../contract/connector.ts';
 import { firstChars } from './android.ts';
-import type { ValueType } from './values.ts';
-import { unfitMember } from './values.ts';
+import { unfitMember, type ValueType } from './values.ts';
 
 /** Member of a vendor's request. */
 export interface Member {

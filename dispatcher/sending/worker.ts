@@ -11,7 +11,7 @@ import { findPush } from '../../shared/db/tables/pushes.ts';
 import { loadBatches, type RecentProfile } from '../../shared/db/tables/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import { setPrivateHosts } from '../../shared/http/outbound-addresses.ts';
-import { secureContextTrusting } from '../../shared/http/tunnel.ts';
+import { secureContextTrusting } from '../../shared/http/trust.ts';
 import { createThreadMetrics } from '../../shared/metrics.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/memory.ts';

@@ -8,8 +8,14 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Tally } from './step-runner.ts';
-import { addTallies, formatTally, oneFailure, readVitestReport, StepRunner } from './step-runner.ts';
+import {
+  addTallies,
+  formatTally,
+  oneFailure,
+  readVitestReport,
+  StepRunner,
+  type Tally,
+} from './step-runner.ts';
 
 /** Check: a command that counts as one check, or one that runs tests and writes a report. */
 interface Step {

@@ -1,8 +1,7 @@
 import { open } from 'node:fs/promises';
 import type { Clock } from '../../shared/clock.ts';
 import { say, section, sentences, words } from '../cli/language.ts';
-import type { Report } from '../cli/report.ts';
-import { ProgressBar } from '../cli/report.ts';
+import { ProgressBar, type Report } from '../cli/report.ts';
 import { table } from '../cli/table.ts';
 import type { ExportFile, FoundFiles, ImportedClass } from './files.ts';
 import { Needs } from './needs.ts';

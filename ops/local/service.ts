@@ -7,8 +7,8 @@ import { apiFlags, dispatcherFlags, dispatcherMemory } from '../../shared/proces
 import { say } from '../cli/language.ts';
 import { functionEnvironment } from '../functions/confinement.ts';
 import { type SupervisedDatabase, superviseDatabase } from './database.ts';
+import { freePort } from './ports.ts';
 import { migrateInThread } from './postgres/migration.ts';
-import { freePort } from './run-info.ts';
 import { Supervised } from './supervised.ts';
 
 /** First message of the sandbox process: credentials that its gateways accept, and the address of its page. */

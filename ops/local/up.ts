@@ -20,7 +20,8 @@ import {
   retryUntilDone,
 } from './demo.ts';
 import { greeting, showFirstPush } from './greeting.ts';
-import { choosePort, isPortFree, removeRunInfo, writeRunInfo } from './run-info.ts';
+import { choosePort, isPortFree } from './ports.ts';
+import { removeRunInfo, writeRunInfo } from './run-info.ts';
 import { ensureSecrets } from './secrets.ts';
 import { LocalService, type Sandbox } from './service.ts';
 import { stopOnSignals } from './supervised.ts';

@@ -10,7 +10,8 @@ import type { Clock } from '../clock.ts';
 import { type Exchange, HttpExchange, StreamedExchange } from './exchange.ts';
 import { addressAttemptMs, guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 import type { ForwardResult, HttpResult } from './result.ts';
-import { openTunnel, sharedSecureContext } from './tunnel.ts';
+import { sharedSecureContext } from './trust.ts';
+import { openTunnel } from './tunnel.ts';
 
 export interface HttpTiming {
   /** TCP and TLS. */

@@ -8,7 +8,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDispatcher } from '../../dispatcher/start.ts';
 import { checkConnections, checkNotifications, checkStatements } from '../../ops/cli/doctor/connections.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { prepare } from '../../shared/db/prepared.ts';
 import { silentLog, startTestApi, testConfig } from '../support/api.ts';

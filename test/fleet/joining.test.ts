@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';

@@ -4,8 +4,13 @@ import { isInvalidValue } from '../../shared/db/limits/database-errors.ts';
 import { Refusal } from '../../shared/domain/errors/errors.ts';
 import { parseCql } from '../../shared/query/cql/select.ts';
 import { compileList, parseListQuery } from '../../shared/query/list/list.ts';
-import type { ClassSchema } from '../../shared/query/schema.ts';
-import { classes, installationClass, roleClass, userClass } from '../../shared/query/schema.ts';
+import {
+  type ClassSchema,
+  classes,
+  installationClass,
+  roleClass,
+  userClass,
+} from '../../shared/query/schema.ts';
 import { masterViewer, type Viewer } from '../../shared/query/viewer.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { queryMembers } from './generators/bodies.ts';

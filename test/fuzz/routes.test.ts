@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { type RunningApi, startApi } from '../../api/start.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { createApnsCredentials } from '../../ops/sandbox/apns/server.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { createLogger } from '../../shared/process/logging.ts';

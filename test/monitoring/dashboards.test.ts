@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { z } from 'zod';
 import type { RunningDispatcher } from '../../dispatcher/start.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { dashboards } from '../../ops/monitoring/dashboards.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { useTestService } from '../support/service.ts';

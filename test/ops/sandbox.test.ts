@@ -6,7 +6,7 @@ import { connect } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { z } from 'zod';
 import { checkCredentials, connectors } from '../../connectors/registry.ts';
-import { choosePort } from '../../ops/local/run-info.ts';
+import { choosePort } from '../../ops/local/ports.ts';
 import { startGateways } from '../../ops/sandbox/all/start.ts';
 import { createServiceAccount, startFcmGateway } from '../../ops/sandbox/fcm/server.ts';
 import { isConnectorId, profileConnectorIds } from '../../shared/domain/labels.ts';

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client } from 'pg';
 import type { TestProject } from 'vitest/node';
-import type { EmbeddedPostgres } from '../../ops/local/postgres/server.ts';
-import { startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
 import { databaseUrl, prepareSpreadServers } from './servers/spread.ts';
 

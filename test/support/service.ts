@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest';
 import { type DispatcherOptions, type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import {
   type ApnsCredentials,
   type ApnsGateway,

@@ -3,7 +3,7 @@ import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { WebSocket } from 'ws';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { startTestApi, type TestApi, testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loopbackIdentity } from '../support/gateways/identity.ts';

@@ -9,7 +9,7 @@ import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
 import { newKey } from '../../shared/domain/ids.ts';
 import { eventually } from '../channel/support/channel-fixture.ts';

@@ -1,7 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RunningApi, startApi } from '../../api/start.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { testConfig } from '../support/api.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';

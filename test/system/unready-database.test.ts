@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { WebSocket } from 'ws';
 import { startApi } from '../../api/start.ts';
 import { startDispatcher } from '../../dispatcher/start.ts';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';

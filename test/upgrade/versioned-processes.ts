@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll } from 'vitest';
-import { freePort } from '../../ops/local/run-info.ts';
+import { freePort } from '../../ops/local/ports.ts';
 import { testEnvironment } from '../support/api.ts';
 import { bareEnvironment } from '../support/cli.ts';
 

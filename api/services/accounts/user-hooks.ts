@@ -1,8 +1,7 @@
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
-import type { AuthDataChanges } from '../../../shared/domain/users/auth-data.ts';
-import { readAuthData, vouchFor } from '../../../shared/domain/users/auth-data.ts';
+import { type AuthDataChanges, readAuthData, vouchFor } from '../../../shared/domain/users/auth-data.ts';
 import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/users/changes.ts';
 import { draftDocument, type User, type UserDraft, userDocument } from '../../../shared/domain/users/user.ts';
 import type { HookCaller, Hooks } from '../functions/hooks.ts';

@@ -3,11 +3,9 @@ import { type DeclaringHost, findDeclaredHooks, keepDeclaredHooks } from '../../
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { jsonValue } from '../../../shared/domain/json-schema.ts';
-import type { HttpResult } from '../../../shared/http/result.ts';
-import { type PeerError, peerErrorOf } from '../../../shared/http/result.ts';
+import { type HttpResult, type PeerError, peerErrorOf } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
-import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
-import { hostValue } from './hosts.ts';
+import { type FunctionCaller, type FunctionHost, type FunctionHosts, hostValue } from './hosts.ts';
 
 /** Lifetime of a cached list: a new deployment runs its hooks after this time. */
 const cacheMs = 5_000;

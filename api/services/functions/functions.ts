@@ -1,8 +1,7 @@
 import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ForwardRequest } from '../../../shared/http/client.ts';
-import type { ForwardResult } from '../../../shared/http/result.ts';
-import { PeerError, peerErrorOf } from '../../../shared/http/result.ts';
+import { type ForwardResult, PeerError, peerErrorOf } from '../../../shared/http/result.ts';
 import type { BatchReply } from '../batch/reply.ts';
 import {
   agentHeaders,

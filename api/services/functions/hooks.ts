@@ -17,8 +17,7 @@ import { jsonPost } from '../../../shared/http/client.ts';
 import { peerErrorOf } from '../../../shared/http/result.ts';
 import type { ApiDeps } from '../deps.ts';
 import { DeclaredHooks } from './declared-hooks.ts';
-import type { FunctionCaller, FunctionHost, FunctionHosts } from './hosts.ts';
-import { hostValue } from './hosts.ts';
+import { type FunctionCaller, type FunctionHost, type FunctionHosts, hostValue } from './hosts.ts';
 
 /** Caller whose call runs a hook; the defaults are those of a call by the service itself. */
 export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;

@@ -22,8 +22,7 @@ import { reasonText } from '../../../shared/domain/reasons.ts';
 import { messageJob } from '../../../shared/queue/jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { requireApp } from '../operator/apps.ts';
-import type { ReadAudit } from '../operator/audit/audit.ts';
-import { recordChange } from '../operator/audit/audit.ts';
+import { type ReadAudit, recordChange } from '../operator/audit/audit.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
 
 /** Returns the priority of a message's job: users wait for a code, so it is sent before mails. */

@@ -37,8 +37,7 @@ import { authPlatformHint } from '../../../shared/domain/users/auth-platforms.ts
 import type { ApiDeps } from '../deps.ts';
 import { mailTemplateHint } from '../verification/mails.ts';
 import { requirePublicAddresses } from './addresses.ts';
-import type { ReadAudit } from './audit/audit.ts';
-import { recordChange } from './audit/audit.ts';
+import { type ReadAudit, recordChange } from './audit/audit.ts';
 
 /** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
 const rememberedMs = 1000;

@@ -21,9 +21,9 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import type { MemberStep } from '../../../shared/domain/roles/role.ts';
 import {
   changedRole,
+  type MemberStep,
   newRole,
   type Role,
   type RoleChanges,

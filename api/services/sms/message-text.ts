@@ -2,8 +2,7 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
 import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/phone.ts';
-import type { SmsType } from '../../../shared/domain/messages/sms.ts';
-import { holdsLink, plainText } from '../../../shared/domain/messages/sms.ts';
+import { holdsLink, plainText, type SmsType } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate, type Template } from '../../../shared/template.ts';
 
 /** Longest message: seven parts of a long SMS. */

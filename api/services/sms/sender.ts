@@ -10,8 +10,7 @@ import { parseTemplate } from '../../../shared/template.ts';
 import type { CaptchaService } from '../captchas/captchas.ts';
 import type { ApiDeps } from '../deps.ts';
 import { enqueueMessage } from '../messages/outbox.ts';
-import type { PumpingGuard } from './budgets.ts';
-import { chargeMessage, spendBudgets } from './budgets.ts';
+import { chargeMessage, type PumpingGuard, spendBudgets } from './budgets.ts';
 import type { VerificationCodes } from './codes.ts';
 import { renderMessage, type TextParameters } from './message-text.ts';
 

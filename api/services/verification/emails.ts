@@ -4,8 +4,7 @@ import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { Json, JsonObject } from '../../../shared/domain/json.ts';
-import type { User } from '../../../shared/domain/users/user.ts';
-import { readEmail, readPassword } from '../../../shared/domain/users/user.ts';
+import { readEmail, readPassword, type User } from '../../../shared/domain/users/user.ts';
 import type { ContactVerification } from '../accounts/contact-verification.ts';
 import type { Passwords } from '../accounts/passwords/passwords.ts';
 import type { Sessions } from '../accounts/sessions/sessions.ts';
@@ -14,8 +13,15 @@ import type { UserStore } from '../accounts/user-store.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Language, Page } from '../server/html-page.ts';
 import type { SmsCaller } from '../sms/sender.ts';
-import type { MailLinks, MailRecipient } from './links.ts';
-import { alreadyVerifiedPage, invalidLinkPage, passwordForm, resetPage, verifiedPage } from './links.ts';
+import {
+  alreadyVerifiedPage,
+  invalidLinkPage,
+  type MailLinks,
+  type MailRecipient,
+  passwordForm,
+  resetPage,
+  verifiedPage,
+} from './links.ts';
 
 interface Parts {
   links: MailLinks;

@@ -18,8 +18,7 @@ import { HeaderEncoder } from '../hpack/encoder.ts';
 import type { StreamTable } from '../streams/stream-table.ts';
 import type { TransportRequest } from '../transport.ts';
 import type { ActiveBatch } from './active-batch.ts';
-import type { EncodedRequest } from './encoded-request.ts';
-import { EncoderCache } from './encoded-request.ts';
+import { type EncodedRequest, EncoderCache } from './encoded-request.ts';
 import { Uploads } from './uploads.ts';
 
 /** Unsent bytes above which no request is written until the socket drains. */

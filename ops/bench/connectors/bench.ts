@@ -18,8 +18,7 @@ import { type ConnectorId, displayName, installationVendor } from '../../../shar
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.ts';
-import type { Figure } from '../harness/arguments.ts';
-import { type GatewayKind, readArgs } from '../harness/arguments.ts';
+import { type Figure, type GatewayKind, readArgs } from '../harness/arguments.ts';
 import { type ProcessUse, processUse } from '../harness/process-use.ts';
 
 // Gateways of a benchmark of connectors: those of the sandbox, with their checks or without.

@@ -1,7 +1,5 @@
-import type { Observation } from '../gateway/gateway.ts';
-import { secondsOf } from '../gateway/gateway.ts';
-import type { Figure } from '../harness/arguments.ts';
-import { readArgs, type Setup } from '../harness/arguments.ts';
+import { type Observation, secondsOf } from '../gateway/gateway.ts';
+import { type Figure, readArgs, type Setup } from '../harness/arguments.ts';
 import { withBench, writeInstallations } from '../harness/bench-service.ts';
 import { createApp, pushAndWait } from '../harness/client.ts';
 

@@ -1,5 +1,4 @@
-import type { Figure } from '../harness/arguments.ts';
-import { readArgs, type Setup } from '../harness/arguments.ts';
+import { type Figure, readArgs, type Setup } from '../harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../harness/client.ts';
 import { meanOf, measurePushes, type PushCourse, type PushToMeasure, serviceCpuMs } from './measure.ts';

@@ -1,6 +1,5 @@
 import type { Figure, PushKind } from '../harness/arguments.ts';
-import type { Bench } from '../harness/bench-service.ts';
-import { writeInstallations, writeTraits } from '../harness/bench-service.ts';
+import { type Bench, writeInstallations, writeTraits } from '../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../harness/client.ts';
 import { measurePushes, type PushCourse, serviceCpuMs } from './measure.ts';
 

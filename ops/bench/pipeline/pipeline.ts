@@ -1,5 +1,4 @@
-import type { Figure } from '../harness/arguments.ts';
-import { type PushKind, readArgs, type Setup } from '../harness/arguments.ts';
+import { type Figure, type PushKind, readArgs, type Setup } from '../harness/arguments.ts';
 import {
   type Bench,
   subscribeSparsely,

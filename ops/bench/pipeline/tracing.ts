@@ -1,7 +1,6 @@
 import { systemClock } from '../../../shared/clock.ts';
 import { inSpan, isTracing } from '../../../shared/process/tracing.ts';
-import type { Figure } from '../harness/arguments.ts';
-import { readArgs } from '../harness/arguments.ts';
+import { type Figure, readArgs } from '../harness/arguments.ts';
 
 const defaultCalls = 200_000;
 const rounds = 9;

@@ -6,8 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { currentEnvironment } from '../../../shared/config/config.ts';
-import type { Figure } from '../harness/arguments.ts';
-import { readArgs } from '../harness/arguments.ts';
+import { type Figure, readArgs } from '../harness/arguments.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 /** Idle processes return memory within 20 s of their start. */

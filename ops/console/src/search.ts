@@ -1,6 +1,5 @@
 import { type ConnectorId, isConnectorId } from '../../../shared/domain/labels.ts';
-import type { Outcome } from '../../../shared/domain/outcome.ts';
-import { outcomes } from '../../../shared/domain/outcome.ts';
+import { type Outcome, outcomes } from '../../../shared/domain/outcome.ts';
 
 /** Members of an address after `?`, as the page that is at it reads them. Others are dropped. */
 type Search = Record<string, unknown>;

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
+import { freePort } from '../../local/ports.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
-import { freePort } from '../../local/run-info.ts';
 import {
   certificates,
   isInstalled,

@@ -17,8 +17,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { say } from '../../cli/language.ts';
 import { exists, hasCode, programEnv, programPath } from './binaries.ts';
-import type { LaunchPlan } from './identity.ts';
-import { asIdentity } from './identity.ts';
+import { asIdentity, type LaunchPlan } from './identity.ts';
 
 const run = promisify(execFile);
 const INITDB_TIMEOUT_MS = 120_000;

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { say } from '../../cli/language.ts';
-import type { Binaries } from './binaries.ts';
-import { copyBinaries, exists, hasCode, programEnv, programPath } from './binaries.ts';
+import { type Binaries, copyBinaries, exists, hasCode, programEnv, programPath } from './binaries.ts';
 
 const run = promisify(execFile);
 const PROBE_TIMEOUT_MS = 10_000;

@@ -4,8 +4,7 @@ import { sleep } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { ended, repeat, type Scene } from './kit.ts';
-import type { Stage, StageApp } from './stage.ts';
-import { cloneServer } from './stage.ts';
+import { cloneServer, type Stage, type StageApp } from './stage.ts';
 
 /** Locks a table while `work` runs. */
 async function whileLocked(stage: Stage, table: string, work: () => Promise<unknown>): Promise<void> {

@@ -6,8 +6,7 @@ import { dayMs, sleep, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment, type Environment } from '../../../shared/config/config.ts';
 import { startBenchDevices } from '../../bench/channel/devices.ts';
 import { ended, repeat, type Scene } from './kit.ts';
-import type { Stage } from './stage.ts';
-import { whileOtherRuns } from './stage.ts';
+import { type Stage, whileOtherRuns } from './stage.ts';
 
 const sources = fileURLToPath(new URL('../../..', import.meta.url));
 

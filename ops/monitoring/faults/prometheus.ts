@@ -4,8 +4,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { sleep } from '../../../shared/clock.ts';
+import { freePort } from '../../local/ports.ts';
 import { guardPrefix } from '../../local/postgres/orphan-guard.ts';
-import { freePort } from '../../local/run-info.ts';
 import type { Alert } from '../alerts.ts';
 import { alertRules } from '../files.ts';
 

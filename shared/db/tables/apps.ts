@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import type { Vault } from '../../crypto.ts';
-import type { AppKeys, KeyName } from '../../domain/apps/app.ts';
 import {
   type App,
+  type AppKeys,
   type AppOptions,
   type AppOptionsPatch,
   appOptionsPatch,
   type Edition,
   effectiveOptions,
+  type KeyName,
   type Plan,
 } from '../../domain/apps/app.ts';
 import type { FunctionStage } from '../../domain/apps/functions.ts';

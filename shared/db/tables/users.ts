@@ -1,5 +1,4 @@
-import type { AuthData, Identity } from '../../domain/users/auth-data.ts';
-import { type Sealer, sealedAuthData } from '../../domain/users/auth-data.ts';
+import { type AuthData, type Identity, type Sealer, sealedAuthData } from '../../domain/users/auth-data.ts';
 import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';

@@ -1,6 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
-import type { TokenReader } from './tokens.ts';
-import { syntaxError } from './tokens.ts';
+import { syntaxError, type TokenReader } from './tokens.ts';
 
 /** Parser of a subquery in place of a list; returns the operand of `$select`. */
 export type ReadSubquery = (reader: TokenReader) => Json;

@@ -1,8 +1,7 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
-import type { ClassSchema, RelationColumn } from '../schema.ts';
-import { classes } from '../schema.ts';
+import { type ClassSchema, classes, type RelationColumn } from '../schema.ts';
 
 /** Operand of `$relatedTo`: an object and one of its relations. */
 export interface RelatedOperand {

@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { testEnvironment } from '../../support/api.ts';
 import { readDevices } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';

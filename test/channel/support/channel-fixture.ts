@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ChannelLimits } from '../../../api/channel/limits.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import type { Clock } from '../../../shared/clock.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { enqueueMessage } from '../../../shared/db/tables/channel-messages.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import AV from 'leancloud-storage';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { testTableRow } from '../../support/clients/table-row.ts';

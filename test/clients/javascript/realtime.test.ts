@@ -2,7 +2,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { Realtime } from 'leancloud-realtime';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { ChannelFixture, eventually } from '../../channel/support/channel-fixture.ts';
 import { CommandType, openDevice } from '../../channel/support/realtime-device.ts';
 import { testTableRow } from '../../support/clients/table-row.ts';

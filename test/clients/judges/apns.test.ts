@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { pushTypes } from '../../../connectors/apns/aps.ts';
 import { hasPrograms, mavenPackages, minutesMs } from '../../../ops/check/toolchains.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { type ApnsCredentials, createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { apnsCredentials } from '../../../connectors/apns/credentials.ts';
 import { apnsConnector } from '../../../connectors/apns/index.ts';
-import type { ApnsGateway } from '../../../ops/sandbox/apns/server.ts';
-import { startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
+import { type ApnsGateway, startApnsGateway } from '../../../ops/sandbox/apns/server.ts';
 import {
   type ApnsFixture,
   aContext,

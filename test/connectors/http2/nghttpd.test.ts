@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RequestBatch } from '../../../connectors/http2/transport.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { openTransport, repliesOf } from '../../support/http2/peer.ts';
 

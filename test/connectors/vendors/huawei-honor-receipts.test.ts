@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ReceiptsResult } from '../../../connectors/contract/connector.ts';
 import { honor } from '../../../connectors/vendors/honor/index.ts';
 import { huawei } from '../../../connectors/vendors/huawei/index.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts';
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 

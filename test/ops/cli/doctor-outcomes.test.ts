@@ -1,12 +1,12 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { Finding } from '../../../api/services/operator/doctor/checks.ts';
 import {
   checkFreezes,
   checkGateways,
   checkRotations,
   checkSecretKeys,
+  type Finding,
 } from '../../../api/services/operator/doctor/checks.ts';
 import { checkDatabase, checkMigrations } from '../../../ops/cli/doctor/database.ts';
 import { checkAdminToken, checkProcess } from '../../../ops/cli/doctor/processes.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.ts';
 import { blocksOf, openTerminal, runShell, type Terminal } from './pages.ts';
 

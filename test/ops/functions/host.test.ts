@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { FunctionHost } from '../../../ops/functions/host.ts';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { Supervised } from '../../../ops/local/supervised.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';

@@ -7,8 +7,7 @@ import { createInterface } from 'node:readline';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { isAlive } from '../../../ops/local/postgres/data-directory.ts';
-import type { EmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
-import { startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
 
 const serverModule = new URL('../../../ops/local/postgres/server.ts', import.meta.url).href;
 const ordinaryUser = { uid: 65534, gid: 65534 };

@@ -1,7 +1,6 @@
 import { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { TestDatabase } from '../../support/database.ts';
-import { createTestDatabase } from '../../support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 describe('createTestDatabase', () => {
   const databases: TestDatabase[] = [];

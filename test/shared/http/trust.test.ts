@@ -11,7 +11,7 @@ import { listen } from '../../../ops/sandbox/kit/listen.ts';
 /** Program that prints whether a client with an additional authority (argument 2) trusts each of the servers (from 3 on). */
 const program = `
   import { connect } from 'node:tls';
-  import { secureContextTrusting } from ${JSON.stringify(new URL('../../../shared/http/tunnel.ts', import.meta.url).href)};
+  import { secureContextTrusting } from ${JSON.stringify(new URL('../../../shared/http/trust.ts', import.meta.url).href)};
   const [ca, ...ports] = process.argv.slice(1);
   for (const port of ports) {
     const socket = connect({ port: Number(port), host: '127.0.0.1', secureContext: secureContextTrusting(ca), ALPNProtocols: ['h2'] });

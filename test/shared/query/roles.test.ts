@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
-import type { ClassSchema } from '../../../shared/query/schema.ts';
-import { roleClass, userClass } from '../../../shared/query/schema.ts';
+import { type ClassSchema, roleClass, userClass } from '../../../shared/query/schema.ts';
 import { openTestDatabase } from '../../support/database.ts';
 import { pointerTo } from '../../support/roles.ts';
 

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
-import { freePort } from '../../../ops/local/run-info.ts';
+import { freePort } from '../../../ops/local/ports.ts';
 import { loopbackIdentity } from '../gateways/identity.ts';
 
 /** Search path with /usr/sbin, where Debian installs servers. */

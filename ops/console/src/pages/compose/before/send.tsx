@@ -13,8 +13,7 @@ import { formatCount, formatTime } from '../../../text/format.ts';
 import { type Start, startOf } from '../delivery.tsx';
 import { useForm } from '../draft-field.tsx';
 import styles from './before.module.css';
-import type { CurrentDryRun } from './dry-run.tsx';
-import { isRefused } from './dry-run.tsx';
+import { type CurrentDryRun, isRefused } from './dry-run.tsx';
 
 /** A push to more devices asks for the number. */
 const typedAbove = 10_000;

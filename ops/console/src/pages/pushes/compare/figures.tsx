@@ -7,8 +7,14 @@ import { Empty } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';
 import { formatCount, formatDuration, formatShare } from '../../../text/format.ts';
 import { PushLink, StateBadge } from '../shown-push.tsx';
-import type { Compared } from './differences.ts';
-import { type ConnectorChange, connectorChanges, isSlower, type Share, timesOf } from './differences.ts';
+import {
+  type Compared,
+  type ConnectorChange,
+  connectorChanges,
+  isSlower,
+  type Share,
+  timesOf,
+} from './differences.ts';
 
 interface Row {
   name: string;

@@ -1,0 +1,49 @@
+import { createServer } from 'node:net';
+import { say } from '../cli/language.ts';
+
+function tryPort(port: number, host: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(port, host, () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address ? address.port : port));
+    });
+  });
+}
+
+/** Checks that a port is free now. */
+export const isPortFree = (port: number, host: string): Promise<boolean> =>
+  tryPort(port, host).then(
+    () => true,
+    () => false,
+  );
+
+/**
+ * Chooses a port: the requested one, else the default one, else any free one when the default is taken (a second clone
+ * on the same machine). Throws an error for the operator when the requested port is taken.
+ */
+export async function choosePort(choice: {
+  asked: number | undefined;
+  usual: number;
+  host: string;
+  variable: string;
+}): Promise<number> {
+  const { asked, usual, host, variable } = choice;
+  try {
+    return await tryPort(asked ?? usual, host);
+  } catch (error) {
+    if (asked === undefined) return tryPort(0, host);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    throw new Error(
+      say('{variable}={port} cannot be used on {host} ({code}); choose another port', {
+        ...{ variable, host, code },
+        port: asked,
+      }),
+      { cause: error },
+    );
+  }
+}
+
+/** Returns a port of loopback that is free now. */
+export const freePort = (): Promise<number> => tryPort(0, '127.0.0.1');
