@@ -14,7 +14,12 @@ const onlyIn = (library, places) => ({
 
 module.exports = {
   forbidden: [
-    { name: 'no import cycles, including types', severity: 'error', from: {}, to: { circular: true } },
+    {
+      name: 'no import cycles, including types',
+      severity: 'error',
+      from: {},
+      to: { circular: true },
+    },
     {
       name: 'every import must exist and be installed',
       severity: 'error',
@@ -108,7 +113,8 @@ module.exports = {
       from: { path: '^dispatcher/' },
       to: {
         path: '^(api|ops|test)/|^connectors/',
-        pathNot: '^connectors/(contract/|trial/gateway\\.ts$|(registry|routing|providers|provider)\\.ts$)',
+        pathNot:
+          '^connectors/(contract/|trial/gateway\\.ts$|(registry|routing|providers|provider)\\.ts$)',
       },
     },
     {
@@ -145,7 +151,10 @@ module.exports = {
       name: 'reply schemas may import only the domain',
       severity: 'error',
       from: { path: '^api/replies/' },
-      to: { path: '^(api|connectors|dispatcher|ops|shared|test)/', pathNot: '^(api/replies|shared/domain)/' },
+      to: {
+        path: '^(api|connectors|dispatcher|ops|shared|test)/',
+        pathNot: '^(api/replies|shared/domain)/',
+      },
     },
     {
       name: 'services must not import koa',
@@ -183,7 +192,12 @@ module.exports = {
       from: { path: '^ops/console/src/' },
       to: {
         path: '^(api|connectors|dispatcher|ops|shared|test)/',
-        pathNot: ['^ops/console/src/', '^ops/client/', '^shared/domain/', '^connectors/guides\\.ts$'],
+        pathNot: [
+          '^ops/console/src/',
+          '^ops/client/',
+          '^shared/domain/',
+          '^connectors/guides\\.ts$',
+        ],
       },
     },
     {

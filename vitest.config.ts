@@ -2,8 +2,11 @@ import { availableParallelism } from 'node:os';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
-// Caches compiled TypeScript for the processes and threads that tests start, which halves their loading time.
-process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('node_modules/.cache/compiled', import.meta.url));
+// Caches compiled TypeScript for the processes and threads that tests start, which halves their
+// loading time.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
+  new URL('node_modules/.cache/compiled', import.meta.url),
+);
 
 export default defineConfig({
   test: {

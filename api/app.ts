@@ -33,7 +33,10 @@ export interface AppOptions extends AdmissionDeps {
   onExchange?: ((exchange: Exchange) => void) | undefined;
 }
 
-/** Creates the HTTP side of the api, with the middlewares in the order that a request passes them (api/README.md). */
+/**
+ * Creates the HTTP side of the api, with the middlewares in the order that a request passes them
+ * (api/README.md).
+ */
 export function createApp(options: AppOptions): Koa {
   const app = new Koa();
   // Koa would print errors to standard error; the log has them.
@@ -55,7 +58,9 @@ export function createApp(options: AppOptions): Koa {
   app.use(errors);
   app.use(readAddress);
   app.use(requirePlainPaths((method, path) => find(method, path)?.route));
-  app.use(serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }));
+  app.use(
+    serveConsole(options.consoleFiles, { isHttps: options.config.publicUrl.startsWith('https:') }),
+  );
   app.use(attachRequestBody(options.bodies));
   app.use(textForm);
   const deps = { ...options, find, loopShare };
@@ -74,7 +79,10 @@ export function createApp(options: AppOptions): Koa {
 
 type RouteHandler = (ctx: Context) => Promise<void>;
 
-/** Finds the route of a path without parameters by a look-up; the router tries one pattern after the other. */
+/**
+ * Finds the route of a path without parameters by a look-up; the router tries one pattern after the
+ * other.
+ */
 function routeLiterally(handlers: ReadonlyMap<string, RouteHandler>): Middleware {
   return (ctx, next) => {
     const handle = handlers.get(`${ctx.method} ${ctx.path}`);
@@ -114,7 +122,10 @@ function addressOf({ ip }: Pick<Context, 'ip'>): string {
   // A connection that has ended already has no address.
   const address = ip ? ipAddressIn(ip) : '';
   if (address === undefined)
-    throw refuse('invalidParameter', 'X-Forwarded-For: the proxy forwarded no IP address of the client.');
+    throw refuse(
+      'invalidParameter',
+      'X-Forwarded-For: the proxy forwarded no IP address of the client.',
+    );
   return address;
 }
 

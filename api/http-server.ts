@@ -5,8 +5,8 @@ import { errorText } from '../shared/domain/errors/errors.ts';
 import { isChannelUpgrade } from './channel/websocket/frames.ts';
 
 /**
- * Queue of connections to accept, up to the limit of the system: after a restart thousands of devices connect at once, and
- * a dropped one tries again after one second, then two, then four.
+ * Queue of connections to accept, up to the limit of the system: after a restart thousands of
+ * devices connect at once, and a dropped one tries again after one second, then two, then four.
  */
 const backlog = 8192;
 
@@ -14,7 +14,10 @@ const backlog = 8192;
 export interface ServerLimits {
   /** Time from the connection, or from the last reply, to the end of a request's headers. */
   headersMs: number;
-  /** Time for a whole request. A body has its own time (shared/http/body/reader.ts), which begins when its keys are known. */
+  /**
+   * Time for a whole request. A body has its own time (shared/http/body/reader.ts), which begins
+   * when its keys are known.
+   */
   requestMs: number;
   /** Interval between two checks of all connections. */
   checkEveryMs: number;
@@ -27,8 +30,9 @@ export interface ServerLimits {
   /** Requests of one connection that wait for replies; known clients send one at a time. */
   maxPipelined: number;
   /**
-   * Connections of this process, including those of devices (api/channel/limits.ts). There is no limit per IP address: all
-   * clients of a proxy share one, and the headers name the client only later.
+   * Connections of this process, including those of devices (api/channel/limits.ts). There is no
+   * limit per IP address: all clients of a proxy share one, and the headers name the client only
+   * later.
    */
   maxConnections: number;
 }
@@ -142,7 +146,10 @@ function limitUnfinishedHeads(
     });
   });
   const check = () => {
-    const heads = [...readBefore].map(([socket, before]) => ({ socket, bytes: socket.bytesRead - before }));
+    const heads = [...readBefore].map(([socket, before]) => ({
+      socket,
+      bytes: socket.bytesRead - before,
+    }));
     let sum = heads.reduce((total, { bytes }) => total + bytes, 0);
     if (sum <= maxUnfinishedBytes) return;
     for (const { socket, bytes } of heads.toSorted((a, b) => b.bytes - a.bytes)) {
@@ -157,8 +164,8 @@ function limitUnfinishedHeads(
 }
 
 /**
- * Closes a connection that has more than `maxPipelined` requests without a reply: Node keeps reading while their
- * handlers wait, so one connection could fill the memory with small requests.
+ * Closes a connection that has more than `maxPipelined` requests without a reply: Node keeps
+ * reading while their handlers wait, so one connection could fill the memory with small requests.
  */
 function limitPipelining(handle: RequestListener, maxPipelined: number): RequestListener {
   const waiting = new WeakMap<Socket, number>();

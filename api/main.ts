@@ -19,6 +19,8 @@ try {
   returnMemoryWhenIdle();
   if (!stack.isClosing) notifySupervisor({ ready: true });
 } catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon api: ${error}`}\n`);
+  process.stderr.write(
+    `${error instanceof ConfigError ? error.message : `carillon api: ${error}`}\n`,
+  );
   process.exit(1);
 }

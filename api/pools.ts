@@ -8,8 +8,8 @@ import type { Logger } from '../shared/process/logging.ts';
 import { Semaphore, type SemaphoreLimits } from '../shared/semaphore.ts';
 
 /**
- * Waiting calls; the connections, and those that one app may use at a time, follow from the variables (README.md
- * "Connections").
+ * Waiting calls; the connections, and those that one app may use at a time, follow from the
+ * variables (README.md "Connections").
  */
 const waiting = {
   calls: { maxWaiting: 2000, maxWaitMs: 5000 },
@@ -32,12 +32,21 @@ export interface Pools {
   queries: QueryLimiter;
 }
 
-/** Opens the pools of an api process and waits until the database answers. Further connections open when they are needed. */
+/**
+ * Opens the pools of an api process and waits until the database answers. Further connections open
+ * when they are needed.
+ */
 export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
   const { databaseUrl, databaseReadUrl, pooler, connections } = config;
   const onError = (error: Error) => log.warn({ err: error }, 'database connection lost');
   const open = (name: string, url: string, size: Partial<DatabaseOptions>): Database => {
-    const pool = new Database({ url, applicationName: `carillon ${name}`, pooler, onError, ...size });
+    const pool = new Database({
+      url,
+      applicationName: `carillon ${name}`,
+      pooler,
+      onError,
+      ...size,
+    });
     stack.add(name, () => pool.close());
     return pool;
   };
@@ -59,7 +68,8 @@ export async function openPools(config: Config, log: Logger, stack: ClosingStack
   });
   const queried = { maxConnections: connections.queries };
   const primary = open('api (queries)', databaseUrl, queried);
-  const standby = databaseReadUrl === databaseUrl ? primary : open('api (read)', databaseReadUrl, queried);
+  const standby =
+    databaseReadUrl === databaseUrl ? primary : open('api (read)', databaseReadUrl, queried);
   const limits = queryLimitsFor(connections.queries);
   return { db, savesDb, admissionDb, queries: new QueryLimiter({ primary, standby, limits }) };
 }

@@ -21,19 +21,29 @@ function isRoute(value: unknown): boolean {
 function hasLimit(value: object): boolean {
   const limit = 'limit' in value ? value.limit : undefined;
   return (
-    typeof limit === 'object' && limit !== null && 'bodyBytesBelow' in limit && isBytes(limit.bodyBytesBelow)
+    typeof limit === 'object' &&
+    limit !== null &&
+    'bodyBytesBelow' in limit &&
+    isBytes(limit.bodyBytesBelow)
   );
 }
 
-/** Tells whether a route of the admin API declares who may call it: without a role every token could. */
+/**
+ * Tells whether a route of the admin API declares who may call it: without a role every token
+ * could.
+ */
 const hasRole = (value: object): boolean =>
   !('auth' in value && value.auth === 'admin') ||
   ('role' in value && operatorRoles.some((role) => role === value.role));
 
 const isBytes = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
-/** Loads the routes of every file below a folder, so that a new endpoint needs no entry in a list. */
-export async function loadRoutes(folder: URL = new URL('./routes/', import.meta.url)): Promise<Route[]> {
+/**
+ * Loads the routes of every file below a folder, so that a new endpoint needs no entry in a list.
+ */
+export async function loadRoutes(
+  folder: URL = new URL('./routes/', import.meta.url),
+): Promise<Route[]> {
   const names = await readdir(folder, { recursive: true });
   const files = names.filter((name) => /\.[jt]s$/.test(name)).sort();
   const urls = files.map((name) => new URL(name, folder).href);

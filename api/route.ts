@@ -7,8 +7,9 @@ import type { AdminCall, AnyCall, AppCall, Call } from './calls/call.ts';
 import type { Services } from './services/services.ts';
 
 /**
- * HTTP methods of routes. A route declares an endpoint in one place (develop/architecture.md#endpoints). It knows no koa, no
- * database and no queue: it takes a checked call and the services, and returns a reply.
+ * HTTP methods of routes. A route declares an endpoint in one place
+ * (develop/architecture.md#endpoints). It knows no koa, no database and no queue: it takes a
+ * checked call and the services, and returns a reply.
  */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
@@ -40,8 +41,8 @@ export interface Limit {
   /** A body of this size or more, decompressed, is refused with 413. At 0 no body is read. */
   bodyBytesBelow: number;
   /**
-   * The body is an object or a push: over the limit it is code 116 (protocol/clients.md#request-limits), from 20 MB on
-   * 413.
+   * The body is an object or a push: over the limit it is code 116
+   * (protocol/clients.md#request-limits), from 20 MB on 413.
    */
   isObject?: boolean;
   /** The call counts for `pushCallsPerMinute` of the app (protocol/push.md#call-rate). */
@@ -74,22 +75,31 @@ export const largestBody: Limit = { bodyBytesBelow: maxBodyBytes };
 /** Body of a reply: a schema of its JSON, or the content type of a page, an image or a text. */
 export type ReplyBody = z.ZodType | { contentType: string };
 
-/** Bodies of replies by HTTP status; `default` stands for every status that the route hands on from another server. */
+/**
+ * Bodies of replies by HTTP status; `default` stands for every status that the route hands on from
+ * another server.
+ */
 export type Replies = Readonly<Partial<Record<number | 'default', ReplyBody>>>;
 
 interface RouteShape<Q, B> {
   method: Method;
   /** One path or several aliases, with `:params`. */
   path: string | string[];
-  /** Name of the operation in `/openapi.json`, camelCase; clients that are generated use it, so it never changes. */
+  /**
+   * Name of the operation in `/openapi.json`, camelCase; clients that are generated use it, so it
+   * never changes.
+   */
   operation: string;
-  /** Sentence for the reference (docs/reference/http-api.md): what the call does, and the members it reads. */
+  /**
+   * Sentence for the reference (docs/reference/http-api.md): what the call does, and the members it
+   * reads.
+   */
   summary: string;
   /** Body of a success with `status`, or bodies by status. */
   reply: z.ZodType | Replies;
   /**
-   * Refusals of the service behind the route; those of every call with this access and body are added
-   * (openapi/refusals.ts).
+   * Refusals of the service behind the route; those of every call with this access and body are
+   * added (openapi/refusals.ts).
    */
   refusals: readonly ErrorName[];
   /** Check and description of the query. */
@@ -99,7 +109,10 @@ interface RouteShape<Q, B> {
   limit: Limit;
   /** An empty body is refused with 107. */
   isBodyRequired?: boolean;
-  /** A body `null` counts as empty (protocol/clients.md#empty-bodies); the default for routes without a body schema. */
+  /**
+   * A body `null` counts as empty (protocol/clients.md#empty-bodies); the default for routes
+   * without a body schema.
+   */
   acceptsNullBody?: boolean;
   /** Status of a success; 200 when absent. */
   status?: number;
@@ -118,7 +131,10 @@ export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
-/** Route of the admin API. A caller whose token is for some apps only gets the paths of these apps (`:appId`). */
+/**
+ * Route of the admin API. A caller whose token is for some apps only gets the paths of these apps
+ * (`:appId`).
+ */
 export interface AdminRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'admin';
   /** Lowest role that may call it. */
@@ -132,7 +148,10 @@ export interface AdminRouteSpec<Q, B> extends RouteShape<Q, B> {
 
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: AppAccess;
-  /** Looks up the owner of the session token; `required` refuses calls without one (403), except with the master key. */
+  /**
+   * Looks up the owner of the session token; `required` refuses calls without one (403), except
+   * with the master key.
+   */
   session?: 'optional' | 'required';
   /** The body may be any JSON: `call.sent` has it as text. */
   forwardsBody?: boolean;
@@ -191,7 +210,9 @@ function adminTerms(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesN
 }
 
 /** Declares an endpoint. `handle` gets query and body as their schemas returned them. */
-export function route<Q, B>(spec: BareRouteSpec<Q, B> | AdminRouteSpec<Q, B> | AppRouteSpec<Q, B>): Route {
+export function route<Q, B>(
+  spec: BareRouteSpec<Q, B> | AdminRouteSpec<Q, B> | AppRouteSpec<Q, B>,
+): Route {
   return {
     method: spec.method,
     paths: typeof spec.path === 'string' ? [spec.path] : spec.path,

@@ -26,7 +26,11 @@ import { type BodyLimits, BodyMemory } from './middleware/request-body.ts';
 import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
-import { ConsoleFiles, consoleFolder, fallbackConsoleFolder } from './services/server/console-files.ts';
+import {
+  ConsoleFiles,
+  consoleFolder,
+  fallbackConsoleFolder,
+} from './services/server/console-files.ts';
 import { StartingHandler } from './services/server/html-page.ts';
 import { createServices, type Services } from './services/services.ts';
 
@@ -59,13 +63,23 @@ interface Startup {
   options: ApiOptions;
 }
 
-/** Listens and opens the dependencies of an api process. Each step registers its closer on the stack. */
-export async function startApi(config: Config, log: Logger, options: ApiOptions = {}): Promise<RunningApi> {
+/**
+ * Listens and opens the dependencies of an api process. Each step registers its closer on the
+ * stack.
+ */
+export async function startApi(
+  config: Config,
+  log: Logger,
+  options: ApiOptions = {},
+): Promise<RunningApi> {
   const { stack = new ClosingStack(log), clock = systemClock } = options;
   const startup: Startup = { config, log, stack, clock, options };
   setPrivateHosts(config.privateHosts);
   const starting = new StartingHandler();
-  const server = await listen(starting.listener, config, { ...serverLimits, ...options.serverLimits });
+  const server = await listen(starting.listener, config, {
+    ...serverLimits,
+    ...options.serverLimits,
+  });
   // An interrupted start closes it here; a started api closes it before what its calls need.
   stack.add('listening', () => closeServer(server));
   const { deps, listener } = await openDeps(startup, starting);
@@ -92,7 +106,12 @@ async function openDeps(
 ): Promise<{ deps: ApiDeps; listener: Listener }> {
   const pools = await openPools(config, log, stack);
   const vault = new Vault(config.secrets);
-  const readiness = new DatabaseReadiness(pools.admissionDb, { vault, clock, log, queue: queueNeeds });
+  const readiness = new DatabaseReadiness(pools.admissionDb, {
+    vault,
+    clock,
+    log,
+    queue: queueNeeds,
+  });
   starting.reason = () => readiness.hint();
   await untilMigrated(readiness, stack);
   const listener = new Listener(config.databaseDirectUrl, log, 'api');
@@ -143,7 +162,11 @@ function openServices(deps: ApiDeps, stack: ClosingStack): Services {
   return services;
 }
 
-async function openHttpApp({ config, log, clock, options }: Startup, deps: ApiDeps, services: Services) {
+async function openHttpApp(
+  { config, log, clock, options }: Startup,
+  deps: ApiDeps,
+  services: Services,
+) {
   const { admissionDb: db, metrics } = deps;
   const { maxWaitingPushes: maxWaiting, onExchange } = options;
   const consoleFiles = new ConsoleFiles(options.consoleFolders ?? consoleFolders(), clock);
@@ -171,8 +194,8 @@ const consoleFolders = (): string[] => [
 ];
 
 /**
- * Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api starts and refuses
- * calls.
+ * Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api
+ * starts and refuses calls.
  */
 async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();

@@ -50,7 +50,9 @@ function readServiceAccount(document: JsonObject): VendorFile | undefined {
     (document.type === undefined && needed.every((name) => typeof document[name] === 'string'));
   if (isAccount) return { members: { serviceAccount: document }, file: 'the service account file' };
   const other = foreignFile(document);
-  return other === undefined ? undefined : { error: `this is ${other}; the service account file is needed` };
+  return other === undefined
+    ? undefined
+    : { error: `this is ${other}; the service account file is needed` };
 }
 
 /** Honor's credentials (protocol/honor.md#access-token). */
@@ -146,7 +148,10 @@ const guides: Partial<Record<ConnectorId, GuideFacts>> = {
 };
 
 /** Returns help on the credentials of a connector; undefined if it takes none. */
-export function guideOf(connectorId: ConnectorId, language: Language = 'en'): CredentialGuide | undefined {
+export function guideOf(
+  connectorId: ConnectorId,
+  language: Language = 'en',
+): CredentialGuide | undefined {
   const facts = guides[connectorId];
   return facts && guideIn(facts, language);
 }

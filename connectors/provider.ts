@@ -1,6 +1,7 @@
 /**
- * Contract of a provider of mail or SMS (develop/architecture.md#connectors). Like a gateway's connector, a provider takes
- * one message, tries once, returns the result as data, and uses neither queue nor database.
+ * Contract of a provider of mail or SMS (develop/architecture.md#connectors). Like a gateway's
+ * connector, a provider takes one message, tries once, returns the result as data, and uses neither
+ * queue nor database.
  */
 
 interface Envelope {

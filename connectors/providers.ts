@@ -4,7 +4,10 @@ import type { MailMessage, Provider, SmsMessage } from './provider.ts';
 import { openSmsWebhook } from './sms/index.ts';
 import { openSmtp } from './smtp/index.ts';
 
-/** Configured providers. Without one, its messages stay in the outbox (protocol/operation.md#environment). */
+/**
+ * Configured providers. Without one, its messages stay in the outbox
+ * (protocol/operation.md#environment).
+ */
 export interface Providers {
   mail: Provider<MailMessage> | undefined;
   sms: Provider<SmsMessage> | undefined;
@@ -17,7 +20,10 @@ export interface ProviderSettings {
   publicUrl: string;
 }
 
-/** Returns the signing keys of the webhook, one per key of CARILLON_SECRET, the newest first (connectors/sms/README.md). */
+/**
+ * Returns the signing keys of the webhook, one per key of CARILLON_SECRET, the newest first
+ * (connectors/sms/README.md).
+ */
 export const webhookKeys = (vault: Vault): string[] => vault.derivedBy('sms webhook');
 
 /** Opens the configured providers. They connect with the first message. */

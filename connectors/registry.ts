@@ -39,8 +39,9 @@ const schemas: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
 ]);
 
 /**
- * Returns the schema of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile); undefined if the
- * connector takes no profile. Its messages quote no secret.
+ * Returns the schema of a profile's credentials
+ * (protocol/admin-api.md#credentials-of-a-push-profile); undefined if the connector takes no
+ * profile. Its messages quote no secret.
  */
 export function credentialsOf(connectorId: ConnectorId): z.ZodType | undefined {
   return schemas.get(connectorId);
@@ -56,12 +57,18 @@ export type CheckedCredentials = { ok: true; credentials: unknown } | { ok: fals
 export function checkCredentials(connectorId: ConnectorId, sent: unknown): CheckedCredentials {
   const schema = credentialsOf(connectorId);
   if (!schema) return { ok: false, error: `${connectorId} takes no credentials` };
-  const { error, lacks, members = sent } = isJsonObject(sent) ? fromFiles(guideOf(connectorId), sent) : {};
+  const {
+    error,
+    lacks,
+    members = sent,
+  } = isJsonObject(sent) ? fromFiles(guideOf(connectorId), sent) : {};
   if (error !== undefined) return { ok: false, error };
   const result = schema.safeParse(members, { error: issueText });
   if (result.success) {
     const swapped = swapError(guideOf(connectorId), result.data);
-    return swapped === null ? { ok: true, credentials: result.data } : { ok: false, error: swapped };
+    return swapped === null
+      ? { ok: true, credentials: result.data }
+      : { ok: false, error: swapped };
   }
   const issue = result.error.issues[0];
   const text = issue ? describeIssue(issue) : 'the credentials are not as expected';
@@ -78,7 +85,9 @@ function fromFiles(
 ): { members?: JsonObject; lacks?: string; error?: string } {
   const whole = guide?.fromFile?.(sent);
   if (whole)
-    return 'error' in whole ? whole : { ...whole, members: { ...ownMembers(guide, sent), ...whole.members } };
+    return 'error' in whole
+      ? whole
+      : { ...whole, members: { ...ownMembers(guide, sent), ...whole.members } };
   const other = foreignFile(sent);
   if (other !== undefined) return { error: `this is ${other}; this gateway takes no such file` };
   const members = { ...sent };
@@ -110,15 +119,17 @@ function swapError(guide: CredentialGuide | undefined, credentials: unknown): st
   const id = guide?.numericId;
   if (id === undefined || !isJsonObject(credentials)) return null;
   const isId = (value: Json | undefined) => typeof value === 'string' && /^\d{5,}$/.test(value);
-  const other = Object.keys(guide?.members ?? {}).find((name) => name !== id && isId(credentials[name]));
+  const other = Object.keys(guide?.members ?? {}).find(
+    (name) => name !== id && isId(credentials[name]),
+  );
   const isSwapped =
     other !== undefined && typeof credentials[id] === 'string' && !/^\d+$/.test(credentials[id]);
   return isSwapped ? `${id} must be digits only: it seems to be swapped with ${other}` : null;
 }
 
 /**
- * Reports kind, expiry and problems of stored credentials. `nowMs` in epoch milliseconds. Never throws: credentials that do
- * not match their schema are a problem.
+ * Reports kind, expiry and problems of stored credentials. `nowMs` in epoch milliseconds. Never
+ * throws: credentials that do not match their schema are a problem.
  */
 export function inspectCredentials(
   connectorId: ConnectorId,
@@ -142,5 +153,7 @@ function describeIssue(issue: z.core.$ZodIssue): string {
   const name = String(issue.path.at(-1) ?? '');
   if (path === '') return issue.message;
   if (issue.message.startsWith(`${name} `)) return `${path}${issue.message.slice(name.length)}`;
-  return /^(must|is) /.test(issue.message) ? `${path} ${issue.message}` : `${path}: ${issue.message}`;
+  return /^(must|is) /.test(issue.message)
+    ? `${path} ${issue.message}`
+    : `${path}: ${issue.message}`;
 }

@@ -27,14 +27,14 @@ export interface Profile {
 }
 
 /**
- * Credentials that were checked; a check takes the time of several pushes, and the cache of an app keeps its profiles
- * for many.
+ * Credentials that were checked; a check takes the time of several pushes, and the cache of an app
+ * keeps its profiles for many.
  */
 const checked = new WeakMap<Profile, NamedCredentials<unknown> | null>();
 
 /**
- * Returns the credentials of a profile as its connector reads them. Undefined if they do not match their schema, which
- * `carillon doctor` reports, or the connector is unknown.
+ * Returns the credentials of a profile as its connector reads them. Undefined if they do not match
+ * their schema, which `carillon doctor` reports, or the connector is unknown.
  */
 export function readCredentials(profile: Profile): NamedCredentials<unknown> | undefined {
   const known = checked.get(profile);
@@ -61,8 +61,9 @@ export interface Route {
 }
 
 /**
- * Decides which connector and profile serve a device (protocol/push.md#hybrid-push, protocol/push.md#credentials-for-ios).
- * Devices with the same traits share one decision: a push to millions has a handful of routes.
+ * Decides which connector and profile serve a device (protocol/push.md#hybrid-push,
+ * protocol/push.md#credentials-for-ios). Devices with the same traits share one decision: a push to
+ * millions has a handful of routes.
  */
 export class Router {
   readonly #app: App;
@@ -96,8 +97,8 @@ export class Router {
   }
 
   /**
-   * Returns the route of the devices whose traits `key` stands for; `read` is called once for each key, because a push to
-   * millions has a handful of them.
+   * Returns the route of the devices whose traits `key` stands for; `read` is called once for each
+   * key, because a push to millions has a handful of them.
    */
   routeOf(key: string, read: (key: string) => DeviceTraits): Route {
     const known = this.#routes.get(key);
@@ -111,7 +112,8 @@ export class Router {
   route(target: DeviceTraits): Route {
     const connector = this.#connectorOf(target);
     if (connector === 'channel') return this.#ownChannel(target);
-    if (connector === 'apns' && !target.has_token) return { connector, profile: '', error: noDeviceToken };
+    if (connector === 'apns' && !target.has_token)
+      return { connector, profile: '', error: noDeviceToken };
     let error = '';
     for (const label of labelsOf(connector)) {
       const choice = this.#choose(label, target);
@@ -127,7 +129,8 @@ export class Router {
       return requestedConnector(listed.vendor) ?? 'channel';
     if (isAppleDeviceType(target.device_type)) return 'apns';
     const vendor = vendorOfDevice(target.device_type, target.vendor);
-    if (!this.#app.options.hybridPush || !target.has_registration || vendor === null) return 'channel';
+    if (!this.#app.options.hybridPush || !target.has_registration || vendor === null)
+      return 'channel';
     return requestedConnector(vendor) ?? 'channel';
   }
 
@@ -138,7 +141,8 @@ export class Router {
 
   #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
     const connector = connectors.get(connectorId);
-    if (!connector) return { ok: false, error: reason('notOnThisServer', { connector: connectorId }) };
+    if (!connector)
+      return { ok: false, error: reason('notOnThisServer', { connector: connectorId }) };
     const listed = originalTarget(this.#push.pushOrder);
     const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
     const deviceProfile = asked ?? target.device_profile ?? '';
@@ -149,6 +153,9 @@ export class Router {
     }
     const name = deviceProfile || '_default';
     if (candidates.some((candidate) => candidate.name === name)) return { ok: true, profile: name };
-    return { ok: false, error: reason('noProfileNamed', { connector: connectorId, profile: name }) };
+    return {
+      ok: false,
+      error: reason('noProfileNamed', { connector: connectorId, profile: name }),
+    };
   }
 }

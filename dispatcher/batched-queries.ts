@@ -2,7 +2,11 @@ import { Batcher } from '../shared/batcher.ts';
 import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle } from '../shared/db/pool.ts';
-import { findPointDevices, type PointDevice, type PointLookup } from '../shared/db/tables/audience.ts';
+import {
+  findPointDevices,
+  type PointDevice,
+  type PointLookup,
+} from '../shared/db/tables/audience.ts';
 import {
   type BatchKey,
   insertBatchesOf,
@@ -117,10 +121,13 @@ export class BatchedQueries {
       uniqueBy: ({ batchId }) => String(batchId),
     });
     this.#firstSends = batched((times: FirstSendTime[]) => markFirstSends(db, times), { uniqueBy });
-    this.#results = batched((results: BatchResult[]) => through((tx) => record(tx, queue, results)), {
-      uniqueBy: ({ batch }) => String(batch.id),
-      weightOf: ({ failures }) => 1 + (failures.failures.length * most.items) / most.failures,
-    });
+    this.#results = batched(
+      (results: BatchResult[]) => through((tx) => record(tx, queue, results)),
+      {
+        uniqueBy: ({ batch }) => String(batch.id),
+        weightOf: ({ failures }) => 1 + (failures.failures.length * most.items) / most.failures,
+      },
+    );
     this.#ends = batched((ends: PushEnd[]) => through((tx) => end(tx, queue, ends)), { uniqueBy });
   }
 
@@ -220,10 +227,17 @@ async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Prom
     ends.flatMap((result) => result.end ?? []),
   );
   const closedBy = new Map(ends.map((result, i) => [result, closed[i]]));
-  return results.map((result, i) => ({ isSettled: settled[i] === true, closed: closedBy.get(result) }));
+  return results.map((result, i) => ({
+    isSettled: settled[i] === true,
+    closed: closedBy.get(result),
+  }));
 }
 
-async function end(tx: Handle, queue: JobQueue, ends: PushEnd[]): Promise<(ClosedPush | undefined)[]> {
+async function end(
+  tx: Handle,
+  queue: JobQueue,
+  ends: PushEnd[],
+): Promise<(ClosedPush | undefined)[]> {
   if (ends.length === 0) return [];
   const closed = await closeSettled(tx, ends);
   await queue.endAll(
@@ -240,7 +254,9 @@ const none = { appId: '', id: 0, batchId: 0 };
 async function runStatements(connection: Handle): Promise<void> {
   await findPushes(connection, [none]);
   for (const column of ['object_id', 'installation_id', 'device_token'] as const)
-    await findPointDevices(connection, [{ appId: '', column, names: [''], activeSince: new Date(0) }]);
+    await findPointDevices(connection, [
+      { appId: '', column, names: [''], activeSince: new Date(0) },
+    ]);
   await planWholePushes(connection, [{ ...none, through: 0, devices: 0 }]);
   await readBatchSnapshots(connection, [none]);
   await grantRecipients(connection, [{ ...none, cap: 0 }]);
@@ -257,7 +273,10 @@ const recordPatienceMs = 120_000;
  * Repeats a recording through an outage of the database. Only this process knows the outcomes until
  * they are recorded: without them a restart of PostgreSQL would repeat the whole batch.
  */
-export function recordThroughOutage<T>({ log }: { log: Logger }, record: () => Promise<T>): Promise<T> {
+export function recordThroughOutage<T>(
+  { log }: { log: Logger },
+  record: () => Promise<T>,
+): Promise<T> {
   const message = 'database unavailable; outcomes wait to be recorded';
   return retryDuringOutage({ log, message, patienceMs: recordPatienceMs }, record);
 }

@@ -8,7 +8,11 @@ import { reportDatabases, reportQueues, reportStandby } from '../shared/queue/re
 import type { DispatcherDeps } from './deps.ts';
 
 /** Limits against slow or many connections; probes and scrapes are short and few. */
-const limits = { headersTimeout: 10_000, requestTimeout: 20_000, connectionsCheckingInterval: 2_000 };
+const limits = {
+  headersTimeout: 10_000,
+  requestTimeout: 20_000,
+  connectionsCheckingInterval: 2_000,
+};
 const maxConnections = 256;
 
 export interface HealthAddress {
@@ -27,8 +31,14 @@ export interface HealthState {
   deps: DispatcherDeps | undefined;
 }
 
-/** Serves `/metrics`, `/healthz` and `/readyz` (protocol/operation.md#health). Resolves when the port is bound. */
-export function serveHealth(state: HealthState, { port, host, token }: HealthAddress): Promise<Server> {
+/**
+ * Serves `/metrics`, `/healthz` and `/readyz` (protocol/operation.md#health). Resolves when the
+ * port is bound.
+ */
+export function serveHealth(
+  state: HealthState,
+  { port, host, token }: HealthAddress,
+): Promise<Server> {
   const server = createServer(limits, (request, response) => {
     answer(state, { request, token }, response).catch((error: unknown) => {
       state.log.error({ err: error }, 'health request failed');
@@ -53,7 +63,12 @@ async function answer(
     case '/readyz':
       return writeReadiness(response, await readinessOf(state));
     case '/metrics':
-      if (!mayReadMetrics({ headers: request.headers, socketAddress: request.socket.remoteAddress }, token))
+      if (
+        !mayReadMetrics(
+          { headers: request.headers, socketAddress: request.socket.remoteAddress },
+          token,
+        )
+      )
         return writeJson(response, 401, { code: 401, error: metricsRefusal(token) });
       if (!state.deps) return writeReadiness(response, await readinessOf(state));
       return writeMetrics(state.deps, state.readiness, response);
@@ -62,7 +77,10 @@ async function answer(
   }
 }
 
-/** Returns `ready`, or why not: `stopping`, `database unreachable`, `starting`, or a hint for the operator. */
+/**
+ * Returns `ready`, or why not: `stopping`, `database unreachable`, `starting`, or a hint for the
+ * operator.
+ */
 async function readinessOf({ db, readiness, stack, deps }: HealthState): Promise<string> {
   if (stack.isClosing) return 'stopping';
   if (!(await db.isReachable())) return 'database unreachable';
@@ -75,7 +93,9 @@ function writeReadiness(response: ServerResponse, status: string): void {
 }
 
 function writeJson(response: ServerResponse, status: number, body: object): void {
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(body));
+  response
+    .writeHead(status, { 'content-type': 'application/json; charset=utf-8' })
+    .end(JSON.stringify(body));
 }
 
 async function writeMetrics(

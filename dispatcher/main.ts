@@ -20,6 +20,8 @@ try {
   returnMemoryWhenIdle();
   if (!stack.isClosing) notifySupervisor({ ready: true });
 } catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon dispatcher: ${error}`}\n`);
+  process.stderr.write(
+    `${error instanceof ConfigError ? error.message : `carillon dispatcher: ${error}`}\n`,
+  );
   process.exit(1);
 }

@@ -41,7 +41,10 @@ export interface DispatcherOptions {
   breakers?: Partial<BreakerTiming>;
 }
 
-/** Opens everything that a dispatcher needs and takes jobs. The consumers are opened last, so that they close first. */
+/**
+ * Opens everything that a dispatcher needs and takes jobs. The consumers are opened last, so that
+ * they close first.
+ */
 export async function startDispatcher(
   config: Config,
   log: Logger,
@@ -96,7 +99,10 @@ async function openHealth(config: Config, health: HealthState): Promise<Server> 
   return server;
 }
 
-/** Waits until the database is migrated and matches CARILLON_SECRET; before that, pushes would fail for good. */
+/**
+ * Waits until the database is migrated and matches CARILLON_SECRET; before that, pushes would fail
+ * for good.
+ */
 async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
   stack.add('wait for the database', () => stop.abort());
@@ -135,7 +141,11 @@ function startDuties(deps: DispatcherDeps, stack: ClosingStack): void {
 }
 
 /** Listens for paused and cancelled pushes, for freezes and for changed overrides. */
-async function openListener(config: Config, deps: DispatcherDeps, stack: ClosingStack): Promise<Listener> {
+async function openListener(
+  config: Config,
+  deps: DispatcherDeps,
+  stack: ClosingStack,
+): Promise<Listener> {
   const { pool, breakers, freezes, log } = deps;
   const listener = new Listener(config.databaseDirectUrl, log, 'dispatcher');
   stack.add('notifications', () => listener.close());
@@ -147,7 +157,8 @@ async function openListener(config: Config, deps: DispatcherDeps, stack: Closing
     pool.interrupt();
   });
   await listener.listen(breakerTopic, () => {
-    // If this fails, the expiry of the cache (400 ms) and the batches' own jobs still apply the change.
+    // If this fails, the expiry of the cache (400 ms) and the batches' own jobs still apply the
+    // change.
     breakers
       .refreshOverrides()
       .catch((error: unknown) => log.warn({ err: error }, 'could not read the breaker overrides'));

@@ -31,7 +31,11 @@ export function longerWait(
  * Returns the shortest wait before the next try: half of the back-off, or what `longerWait`
  * returned.
  */
-export function shortestRetryMs(failures: number, wantedMs: number | null, limits: RetryLimits): number {
+export function shortestRetryMs(
+  failures: number,
+  wantedMs: number | null,
+  limits: RetryLimits,
+): number {
   const half = Math.ceil(backoffMs(failures, limits) / 2);
   return Math.max(half, Math.min(wantedMs ?? 0, limits.longestAskedMs));
 }

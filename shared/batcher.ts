@@ -121,7 +121,8 @@ export class Batcher<T, R = void> {
 
   /** Plans the next batch, unless one is planned or `concurrency` batches run. */
   #start(pauseMs = this.#pauseMs()): void {
-    if (this.#cancelStart || this.#running >= this.#options.concurrency || this.#keys.size === 0) return;
+    if (this.#cancelStart || this.#running >= this.#options.concurrency || this.#keys.size === 0)
+      return;
     const begin = () => {
       this.#cancelStart = undefined;
       const batch = this.#take();

@@ -33,8 +33,8 @@ export interface HealthSample {
 /** Permission to send one group of requests. The holder releases it exactly once. */
 export interface BreakerPermit {
   /**
-   * Gives the permit back with the group's sample; without one, the group failed for a reason of ours, which says
-   * nothing about the gateway. Resolves when the breaker has its new state.
+   * Gives the permit back with the group's sample; without one, the group failed for a reason of
+   * ours, which says nothing about the gateway. Resolves when the breaker has its new state.
    */
   release(sample: HealthSample | undefined): Promise<void>;
 }
@@ -47,8 +47,9 @@ class GroupFailed extends Error {
 type Group = () => Promise<void>;
 
 /**
- * A circuit breaker for groups of requests (develop/architecture.md#breakers). Closed: every group gets a permit. Open: no
- * group does until the cool-down is over. Half-open: one group is the probe and decides. Only this file uses opossum.
+ * A circuit breaker for groups of requests (develop/architecture.md#breakers). Closed: every group
+ * gets a permit. Open: no group does until the cool-down is over. Half-open: one group is the probe
+ * and decides. Only this file uses opossum.
  */
 export class Breaker {
   readonly #timing: BreakerTiming;
@@ -58,7 +59,11 @@ export class Breaker {
   readonly #monotonicMs: () => number;
   #probeAtMs = 0;
 
-  constructor(timing: BreakerTiming, monotonicMs: () => number, onChange: (state: BreakerState) => void) {
+  constructor(
+    timing: BreakerTiming,
+    monotonicMs: () => number,
+    onChange: (state: BreakerState) => void,
+  ) {
     this.#timing = timing;
     this.#monotonicMs = monotonicMs;
     this.#options = {
@@ -133,7 +138,10 @@ export class Breaker {
     this.#circuit.shutdown();
   }
 
-  /** Judges a group by its sample; opens the breaker at once for a heavy one. A probe without an answer has failed. */
+  /**
+   * Judges a group by its sample; opens the breaker at once for a heavy one. A probe without an
+   * answer has failed.
+   */
   #hasFailed(sample: HealthSample | undefined, isProbe: boolean): boolean {
     if (!sample || sample.asked === 0) return isProbe;
     if (!isUnhealthy(sample)) return false;
@@ -142,5 +150,7 @@ export class Breaker {
   }
 }
 
-/** Whether a sample shows a gateway that cannot be used: at least half of what was asked has failed. */
+/**
+ * Whether a sample shows a gateway that cannot be used: at least half of what was asked has failed.
+ */
 export const isUnhealthy = ({ asked, failed }: HealthSample): boolean => failed * 2 >= asked;

@@ -1,4 +1,6 @@
-/** Source of time; no other file reads the machine's clock. Tests pass a clock that they can set. */
+/**
+ * Source of time; no other file reads the machine's clock. Tests pass a clock that they can set.
+ */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;

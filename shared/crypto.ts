@@ -36,8 +36,9 @@ export function readable<T>(open: () => T): T | undefined {
 }
 
 /**
- * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets, protocol/operation.md#environment): the
- * first key seals, all open. `context` is bound into the seal, so a value copied to another row does not open.
+ * Encrypts values at rest with AES-256-GCM (develop/architecture.md#secrets,
+ * protocol/operation.md#environment): the first key seals, all open. `context` is bound into the
+ * seal, so a value copied to another row does not open.
  */
 export class Vault {
   readonly #keys: { key: Buffer; mark: Buffer }[];
@@ -52,7 +53,10 @@ export class Vault {
     return this.#keys.map(({ mark }) => Buffer.concat([Buffer.of(version), mark]).toString('hex'));
   }
 
-  /** Ids of the keys, the first key first: 8 hexadecimal digits each, which every encrypted value also contains. */
+  /**
+   * Ids of the keys, the first key first: 8 hexadecimal digits each, which every encrypted value
+   * also contains.
+   */
   get keyIds(): [string, ...string[]] {
     const [first = '', ...others] = this.#keys.map(({ mark }) => mark.toString('hex'));
     return [first, ...others];
@@ -68,8 +72,9 @@ export class Vault {
   }
 
   /**
-   * Derives a secret from `context` without storing it: HMAC-SHA256 under the first key, base64url (43 characters). It
-   * changes with that key; `derivedBy` also returns the secrets of the other keys.
+   * Derives a secret from `context` without storing it: HMAC-SHA256 under the first key, base64url
+   * (43 characters). It changes with that key; `derivedBy` also returns the secrets of the other
+   * keys.
    */
   derive(context: string): string {
     return this.derivedBy(context)[0] ?? '';
@@ -84,17 +89,23 @@ export class Vault {
 
   /** Opens a sealed value. Throws `SealError`; the caller parses the value. */
   open(sealed: Buffer, context: string): unknown {
-    if (sealed.length < headerBytes || sealed[0] !== version) throw new SealError('not a sealed value');
+    if (sealed.length < headerBytes || sealed[0] !== version)
+      throw new SealError('not a sealed value');
     const mark = sealed.subarray(1, 1 + fingerprintBytes);
     const entry = this.#keys.find((candidate) => candidate.mark.equals(mark));
     if (!entry) throw new SealError('sealed with a key that is not among CARILLON_SECRET');
     const nonceStart = 1 + fingerprintBytes;
     const tagStart = nonceStart + nonceBytes;
-    const decipher = createDecipheriv('aes-256-gcm', entry.key, sealed.subarray(nonceStart, tagStart))
+    const decipher = createDecipheriv(
+      'aes-256-gcm',
+      entry.key,
+      sealed.subarray(nonceStart, tagStart),
+    )
       .setAAD(Buffer.from(context))
       .setAuthTag(sealed.subarray(tagStart, headerBytes));
     try {
-      const text = decipher.update(sealed.subarray(headerBytes), undefined, 'utf8') + decipher.final('utf8');
+      const text =
+        decipher.update(sealed.subarray(headerBytes), undefined, 'utf8') + decipher.final('utf8');
       return parseExactly(text);
     } catch (cause) {
       throw new SealError('damaged, or moved from where it was sealed', { cause });
@@ -107,7 +118,10 @@ export function equalInConstantTime(a: string, b: string): boolean {
   return timingSafeEqual(sha256(a), sha256(b));
 }
 
-/** Returns whether an `Authorization` header is `Bearer <token>`; takes the same time for every wrong token. */
+/**
+ * Returns whether an `Authorization` header is `Bearer <token>`; takes the same time for every
+ * wrong token.
+ */
 export function isBearer(header: string | undefined, token: string): boolean {
   const sent = /^Bearer (.+)$/i.exec(header ?? '')?.[1];
   return sent !== undefined && equalInConstantTime(sent, token);

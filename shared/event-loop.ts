@@ -57,7 +57,8 @@ export class LoopShare {
 
   #take(appId: string): boolean {
     const started = this.#started.get(appId) ?? 0;
-    if (started >= callsPerTick && this.#monotonicMs() - this.#tickBeganMs >= cheapTickMs) return false;
+    if (started >= callsPerTick && this.#monotonicMs() - this.#tickBeganMs >= cheapTickMs)
+      return false;
     this.#started.set(appId, started + 1);
     return true;
   }

@@ -58,8 +58,9 @@ const completeBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 
 const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /**
- * Interval in which the lag of the event loop is read: each reading wakes an idle process, and the library's own 10 ms cost
- * 0.5 % of a core. A lag includes the interval, and the alert is for ten times as much.
+ * Interval in which the lag of the event loop is read: each reading wakes an idle process, and the
+ * library's own 10 ms cost 0.5 % of a core. A lag includes the interval, and the alert is for ten
+ * times as much.
  */
 const lagReadingMs = 50;
 
@@ -75,7 +76,8 @@ export function createMetrics(build?: BuildInfo): Metrics {
   if (build) metrics.buildInfo.set({ ...build, node: process.version }, 1);
   // A counter that is absent until its first event hides that event from `rate`.
   for (const kind of ['mail', 'sms', 'voice']) {
-    for (const outcome of ['sent', 'kept', 'retried', 'failed']) metrics.messages.inc({ kind, outcome }, 0);
+    for (const outcome of ['sent', 'kept', 'retried', 'failed'])
+      metrics.messages.inc({ kind, outcome }, 0);
     metrics.redrivenMessages.inc({ kind }, 0);
   }
   for (const event of ['sent', 'acknowledged', 'displaced', 'expired'])
@@ -291,9 +293,13 @@ export interface Scrape {
  * from this machine only. A proxy on this machine forwards callers from elsewhere, so a forwarded
  * call does not come from this machine.
  */
-export function mayReadMetrics({ headers, socketAddress }: Scrape, token: string | undefined): boolean {
+export function mayReadMetrics(
+  { headers, socketAddress }: Scrape,
+  token: string | undefined,
+): boolean {
   const { authorization } = headers;
-  if (token !== undefined) return typeof authorization === 'string' && isBearer(authorization, token);
+  if (token !== undefined)
+    return typeof authorization === 'string' && isBearer(authorization, token);
   const isForwarded = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'].some(
     (name) => headers[name] !== undefined,
   );

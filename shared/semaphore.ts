@@ -57,11 +57,16 @@ export class Semaphore {
    * the limit of the semaphore. Throws `QueueFull` if the key has `maxWaiting` tasks, or after
    * `maxWaitMs`.
    */
-  async run<T>(key: string, work: () => Promise<T>, maxWaitMs = this.#limits.maxWaitMs): Promise<T> {
+  async run<T>(
+    key: string,
+    work: () => Promise<T>,
+    maxWaitMs = this.#limits.maxWaitMs,
+  ): Promise<T> {
     const own = this.#keys.get(key) ?? { running: 0, waiting: new Set() };
     this.#keys.set(key, own);
     // While there is capacity, only keys that have used up their share wait.
-    if (this.#running < this.#limits.concurrency && own.running < this.#limits.perKey) this.#acquire(own);
+    if (this.#running < this.#limits.concurrency && own.running < this.#limits.perKey)
+      this.#acquire(own);
     else await this.#wait(key, own, maxWaitMs);
     try {
       return await work();

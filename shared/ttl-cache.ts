@@ -46,7 +46,8 @@ export class TtlCache<K, V> {
     this.#entries.delete(key);
     this.#entries.set(key, { value, setAtMs: this.#options.clock.monotonicMs() });
     const oldest = this.#entries.keys().next();
-    if (this.#entries.size > this.#options.maxEntries && !oldest.done) this.#entries.delete(oldest.value);
+    if (this.#entries.size > this.#options.maxEntries && !oldest.done)
+      this.#entries.delete(oldest.value);
   }
 
   /**

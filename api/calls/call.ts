@@ -17,9 +17,15 @@ export interface Call<Q, B> {
   body: B;
   /** Size of the body as it was sent. */
   bodyBytes: number;
-  /** `X-LC-Prod`: present and not 1 is `dev` (protocol/push.md#environment-of-ios); absent is undefined. */
+  /**
+   * `X-LC-Prod`: present and not 1 is `dev` (protocol/push.md#environment-of-ios); absent is
+   * undefined.
+   */
   prodHeader: 'dev' | 'prod' | undefined;
-  /** `X-LC-Prod` as cloud functions read it: 0 is staging; anything else, and its absence, is production. */
+  /**
+   * `X-LC-Prod` as cloud functions read it: 0 is staging; anything else, and its absence, is
+   * production.
+   */
   stage: FunctionStage;
   sessionToken: string | undefined;
   remoteAddress: string;
@@ -42,7 +48,10 @@ export interface Call<Q, B> {
 export interface AppCall<Q, B> extends Call<Q, B> {
   app: App;
   isMaster: boolean;
-  /** The call has the hook key of the app, which its function host sends (protocol/functions.md#host-protocol). */
+  /**
+   * The call has the hook key of the app, which its function host sends
+   * (protocol/functions.md#host-protocol).
+   */
   hasHookKey: boolean;
   /** Body as sent; present where the route has `forwardsBody`. */
   sent?: SentBody;
@@ -73,21 +82,24 @@ export interface SentBody {
 }
 
 /**
- * Call before its route is known; calls of routes for no app have no `app`, those of others than the admin API no
- * `operator`.
+ * Call before its route is known; calls of routes for no app have no `app`, those of others than
+ * the admin API no `operator`.
  */
 export type AnyCall = Call<unknown, unknown> &
   Partial<Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'gone'>> &
   Partial<
-    Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'>
+    Pick<
+      AppCall<unknown, unknown>,
+      'app' | 'isMaster' | 'hasHookKey' | 'session' | 'sent' | 'runInnerCall'
+    >
   >;
 
 /** Length of text that is written in one tick of the event loop: a few milliseconds of work. */
 const maxLengthPerTurn = 256 * 1024;
 
 /**
- * Writes a reply as JSON. The rows of a list are written one by one and yield to other calls, which a list of megabytes
- * would otherwise delay.
+ * Writes a reply as JSON. The rows of a list are written one by one and yield to other calls, which
+ * a list of megabytes would otherwise delay.
  */
 export async function replyText(body: object): Promise<string> {
   if (!('results' in body) || !Array.isArray(body.results)) return JSON.stringify(body);
@@ -109,10 +121,14 @@ export async function replyText(body: object): Promise<string> {
 }
 
 /**
- * Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with the name of the
- * member.
+ * Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with
+ * the name of the member.
  */
-export function checkSchema(schema: z.ZodType | undefined, value: unknown, where: 'query' | 'body'): unknown {
+export function checkSchema(
+  schema: z.ZodType | undefined,
+  value: unknown,
+  where: 'query' | 'body',
+): unknown {
   if (!schema) return value;
   const result = schema.safeParse(value, { error: issueText });
   if (result.success) return result.data;
@@ -123,13 +139,17 @@ export function checkSchema(schema: z.ZodType | undefined, value: unknown, where
   const text = path ? `${path}: ${issue?.message}` : `The ${where}: ${issue?.message}`;
   const own = issue && refusalOfFault(schema, { path: pathOf(issue), code: issue.code }, value);
   if (own && !own.isNamed) throw new Refusal(own.name);
-  throw new Refusal(own?.name ?? (where === 'query' ? 'invalidParameter' : 'incorrectType'), { text });
+  throw new Refusal(own?.name ?? (where === 'query' ? 'invalidParameter' : 'incorrectType'), {
+    text,
+  });
 }
 
 /** Returns the path of a fault; of a union, that of the first alternative with a fault inside. */
 function pathOf(issue: z.core.$ZodIssue): PropertyKey[] {
   if (issue.code !== 'invalid_union') return issue.path;
-  const inside = issue.errors.flatMap(([first]) => (first && first.path.length > 0 ? [first] : []))[0];
+  const inside = issue.errors.flatMap(([first]) =>
+    first && first.path.length > 0 ? [first] : [],
+  )[0];
   return inside ? [...issue.path, ...pathOf(inside)] : issue.path;
 }
 

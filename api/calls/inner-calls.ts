@@ -1,6 +1,11 @@
 import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
-import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseExactly,
+} from '../../shared/domain/json.ts';
 import { sessionInQuery } from '../middleware/authentication.ts';
 import { requirePlainPath } from '../middleware/plain-path.ts';
 import type { Reply, Route } from '../route.ts';
@@ -27,9 +32,15 @@ export interface InnerDeps {
   toRefusal(error: unknown): Refusal;
 }
 
-type OuterCall = Omit<AnyCall, 'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'>;
+type OuterCall = Omit<
+  AnyCall,
+  'params' | 'query' | 'body' | 'bodyBytes' | 'raw' | 'sent' | 'session'
+>;
 
-/** Returns a function that runs calls within one request. It finds only routes that an app key may call. */
+/**
+ * Returns a function that runs calls within one request. It finds only routes that an app key may
+ * call.
+ */
 export function innerCallRunner(outer: OuterCall, deps: InnerDeps): RunInnerCall {
   return async (inner, allowance) => {
     try {

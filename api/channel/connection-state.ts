@@ -4,9 +4,9 @@ import type { ChannelLimits } from './limits.ts';
 import type { ClientCommand, CloseReason, OtherServiceRequest } from './protocols/protocol.ts';
 
 /**
- * State machine of one connection, without input or output. Commands and the time go in; the next state and the
- * actions to carry out come out. A state has only the methods that it allows: only `Authenticated` takes messages.
- * Diagram: README.md. Times are monotonic milliseconds.
+ * State machine of one connection, without input or output. Commands and the time go in; the next
+ * state and the actions to carry out come out. A state has only the methods that it allows: only
+ * `Authenticated` takes messages. Diagram: README.md. Times are monotonic milliseconds.
  */
 export type ConnectionState = Unauthenticated | Authenticating | Waiting | Authenticated | Closed;
 
@@ -93,7 +93,10 @@ export class Authenticating {
     this.#sessionByMs = loginByMs + limits.sessionWithinMs;
   }
 
-  /** Delays the answer to a heartbeat: clients send one right after the login and take its answer for success. */
+  /**
+   * Delays the answer to a heartbeat: clients send one right after the login and take its answer
+   * for success.
+   */
   receive(command: ClientCommand): Step {
     switch (command.kind) {
       case 'unparseable':
@@ -243,7 +246,9 @@ export class Authenticated extends LoggedIn {
 
   override receive(command: ClientCommand): Step {
     if (command.kind !== 'ack') return super.receive(command);
-    return command.pushIds.length === 0 ? step(this) : step(this, { kind: 'ack', pushIds: command.pushIds });
+    return command.pushIds.length === 0
+      ? step(this)
+      : step(this, { kind: 'ack', pushIds: command.pushIds });
   }
 
   /** The installation was deleted: the device waits for another one of its id. */
@@ -265,7 +270,10 @@ export class Authenticated extends LoggedIn {
   }
 
   /** Returns the messages to send now and counts them as unacknowledged. */
-  take(messages: readonly DeviceMessage[], groupIds: Offer['groupIds'] = []): readonly DeviceMessage[] {
+  take(
+    messages: readonly DeviceMessage[],
+    groupIds: Offer['groupIds'] = [],
+  ): readonly DeviceMessage[] {
     const taken: DeviceMessage[] = [];
     messages.forEach((message, i) => {
       if (this.#unacknowledged.has(message.pushId)) return;
@@ -291,12 +299,16 @@ export class Authenticated extends LoggedIn {
   }
 }
 
-/** State of a connection that is closing or closed. Acknowledgements count until the socket closes. */
+/**
+ * State of a connection that is closing or closed. Acknowledgements count until the socket closes.
+ */
 export class Closed {
   readonly name = 'closed';
 
   receive(command: ClientCommand): Step {
-    return command.kind === 'ack' ? step(this, { kind: 'ack', pushIds: command.pushIds }) : step(this);
+    return command.kind === 'ack'
+      ? step(this, { kind: 'ack', pushIds: command.pushIds })
+      : step(this);
   }
 
   tick(): Step {

@@ -43,7 +43,10 @@ const offerOf = (messages: InboxMessage[]): Offer => ({
   groupIds: messages.map(({ groupId }) => groupId),
 });
 
-/** One socket and its state: carries out the actions of the state machine. Never throws for input of a device. */
+/**
+ * One socket and its state: carries out the actions of the state machine. Never throws for input of
+ * a device.
+ */
 export class Connection implements SocketEvents {
   /** A read of its inbox is in progress; new messages wait for it, so that they arrive in order. */
   isPulling = false;
@@ -122,8 +125,9 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Asks the device to move to another process. It gets no further messages here; its acknowledgements count until
-   * the socket closes. Returns false where the protocol has no such command or the connection is closing.
+   * Asks the device to move to another process. It gets no further messages here; its
+   * acknowledgements count until the socket closes. Returns false where the protocol has no such
+   * command or the connection is closing.
    */
   sendGoAway(): boolean {
     const frame = this.#closeByMs === undefined ? this.#protocol.goAway() : undefined;
@@ -137,7 +141,10 @@ export class Connection implements SocketEvents {
     this.#socket.terminate();
   }
 
-  /** Sends new messages, or leaves them to a later read of the inbox when the device cannot take them now. */
+  /**
+   * Sends new messages, or leaves them to a later read of the inbox when the device cannot take
+   * them now.
+   */
   offer(offer: Offer): void {
     const state = this.authenticated;
     if (!state) return;
@@ -145,7 +152,10 @@ export class Connection implements SocketEvents {
     else this.#deliver(offer, false);
   }
 
-  /** Sends messages read from the inbox, oldest first; those from before the login go into a frame of their own. */
+  /**
+   * Sends messages read from the inbox, oldest first; those from before the login go into a frame
+   * of their own.
+   */
   deliverFromInbox(messages: InboxMessage[]): void {
     const newest = this.session?.newestPosition ?? 0;
     this.#deliver(offerOf(messages.filter(({ position }) => position <= newest)), true);
@@ -203,7 +213,9 @@ export class Connection implements SocketEvents {
     this.#deps.owner.closed(this, { code, error: this.#error });
   }
 
-  /** Counts a frame of the device. Closes the connection and returns false when there are too many. */
+  /**
+   * Counts a frame of the device. Closes the connection and returns false when there are too many.
+   */
   #countFrame(): boolean {
     this.#onActivity();
     this.#framesInTick += 1;
@@ -254,7 +266,9 @@ export class Connection implements SocketEvents {
     this.#socket.close(closeReasons[reason].code, closeReasons[reason].reason);
   }
 
-  /** Drops replies to a client that does not read: small replies cost more memory than their size. */
+  /**
+   * Drops replies to a client that does not read: small replies cost more memory than their size.
+   */
   #reply(frame: Frame | undefined): void {
     if (this.#isReading) this.#send(frame);
   }
@@ -264,8 +278,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Requests messages only when the state can take some: a read without room would return nothing, and the
-   * acknowledgement that makes room could arrive during it and be missed.
+   * Requests messages only when the state can take some: a read without room would return nothing,
+   * and the acknowledgement that makes room could arrive during it and be missed.
    */
   #requestMessages(): void {
     const state = this.authenticated;

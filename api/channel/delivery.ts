@@ -59,7 +59,12 @@ export class Delivery {
     if (!session) return;
     const { appId, installation } = session;
     for (const pushId of pushIds)
-      this.#acknowledgements.add({ appId, installation, pushId, groupId: authenticated?.groupOf(pushId) });
+      this.#acknowledgements.add({
+        appId,
+        installation,
+        pushId,
+        groupId: authenticated?.groupOf(pushId),
+      });
   }
 
   /** Sends the pending messages of a device that logged in. Never throws. */
@@ -72,7 +77,9 @@ export class Delivery {
     });
   }
 
-  /** Sends pending messages until no message is left or the device cannot take more. Never throws. */
+  /**
+   * Sends pending messages until no message is left or the device cannot take more. Never throws.
+   */
   pull(connection: Connection): Promise<void> {
     return this.#whilePulling(connection, ({ session }) =>
       this.#pulls.run(session.appId, () => this.#pullPages(connection)),
@@ -80,8 +87,8 @@ export class Delivery {
   }
 
   /**
-   * Moves messages of at least this age from groups to inboxes and pulls for every device of this node that has messages it
-   * was not sent: covers missed notifications.
+   * Moves messages of at least this age from groups to inboxes and pulls for every device of this
+   * node that has messages it was not sent: covers missed notifications.
    */
   async pullAll(ageMs: number): Promise<void> {
     const { db, presence, metrics } = this.#deps;
@@ -91,7 +98,8 @@ export class Delivery {
       devices.map(async ({ appId, installation, messages }) => {
         const connection = presence.find(appId, installation);
         const state = connection?.authenticated;
-        if (connection && state && state.unacknowledgedCount < messages) await this.pull(connection);
+        if (connection && state && state.unacknowledgedCount < messages)
+          await this.pull(connection);
       }),
     );
   }
@@ -108,7 +116,10 @@ export class Delivery {
     metrics.channelMessages.inc({ event: 'displaced' }, displaced);
   }
 
-  async #whilePulling(connection: Connection, read: (state: Authenticated) => Promise<void>): Promise<void> {
+  async #whilePulling(
+    connection: Connection,
+    read: (state: Authenticated) => Promise<void>,
+  ): Promise<void> {
     const state = connection.authenticated;
     if (!state) return;
     if (connection.isPulling) {

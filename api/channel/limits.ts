@@ -5,15 +5,20 @@ export interface ChannelLimits {
   /** Connections of this process: each costs memory and a file descriptor. */
   connections: number;
   /**
-   * Connections of one remote address (of IPv6: of one /64) to this process. High, because a carrier puts thousands
-   * of phones behind one address, and a proxy missing from `TRUSTED_PROXIES` puts all devices behind its own.
+   * Connections of one remote address (of IPv6: of one /64) to this process. High, because a
+   * carrier puts thousands of phones behind one address, and a proxy missing from `TRUSTED_PROXIES`
+   * puts all devices behind its own.
    */
   connectionsPerAddress: number;
-  /** Upgrades of one remote address in a minute: twice its connections, so that all its devices can return twice. */
+  /**
+   * Upgrades of one remote address in a minute: twice its connections, so that all its devices can
+   * return twice.
+   */
   upgradesPerAddress: number;
   /**
-   * Connections of one app to this process; the rest stays free for other apps. There is no limit over all
-   * processes, since every login would wait for the row of a shared count. More processes allow an app more.
+   * Connections of one app to this process; the rest stays free for other apps. There is no limit
+   * over all processes, since every login would wait for the row of a shared count. More processes
+   * allow an app more.
    */
   connectionsPerApp: number;
   /** Size of a frame from a device: enough for the acknowledgement of some hundred messages. */
@@ -24,7 +29,10 @@ export interface ChannelLimits {
   framesPerTick: number;
   /** Time from the connection to the login command. */
   loginWithinMs: number;
-  /** Further time to open the session: when all devices return at once, the last logins wait for seconds. */
+  /**
+   * Further time to open the session: when all devices return at once, the last logins wait for
+   * seconds.
+   */
   sessionWithinMs: number;
   /**
    * Devices that wait for their installation and are looked up between two ticks.
@@ -35,7 +43,9 @@ export interface ChannelLimits {
   pingAfterMs: number;
   /** Time for any frame after the ping. */
   pongWithinMs: number;
-  /** Time for devices to move to another process when this one stops; afterwards they are closed. */
+  /**
+   * Time for devices to move to another process when this one stops; afterwards they are closed.
+   */
   goAwayWithinMs: number;
   /** Time for the close handshake; afterwards the socket is destroyed. */
   closeWithinMs: number;
@@ -43,15 +53,17 @@ export interface ChannelLimits {
   bufferedBytes: number;
   /** Unsent frames above which the server drops replies to a device. */
   unsentFrames: number;
-  /** Time for a device to read some of the unsent output, even when it sends frames in that time. */
+  /**
+   * Time for a device to read some of the unsent output, even when it sends frames in that time.
+   */
   readWithinMs: number;
   /** Messages sent to one device and not acknowledged; further ones wait for acknowledgements. */
   unacknowledgedMessages: number;
   /** Messages read for one device at a time; they are sent in one frame. */
   pageMessages: number;
   /**
-   * Groups that were notified and not read yet. Of further ones, all messages move to the inboxes, which are read
-   * afterwards.
+   * Groups that were notified and not read yet. Of further ones, all messages move to the inboxes,
+   * which are read afterwards.
    */
   groupsWaiting: number;
   /** Time for acknowledgements after which a message moves from its group to the inboxes. */
@@ -64,7 +76,10 @@ export interface ChannelLimits {
   deadAfterMs: number;
   /** Time for which closed sessions are collected for one write. */
   writeDelayMs: number;
-  /** The same for acknowledgements: a write costs by the number of groups that it changes, not of devices. */
+  /**
+   * The same for acknowledgements: a write costs by the number of groups that it changes, not of
+   * devices.
+   */
   acknowledgeDelayMs: number;
   /** Shortest interval at which a login refreshes `updatedAt` of an installation. */
   touchEveryMs: number;

@@ -37,7 +37,10 @@ export interface NewMessagesDeps {
 const rowsPerRead = 1000;
 /** Groups read at a time. A device with messages of several of them gets one frame. */
 const groupsPerRead = 16;
-/** Messages cached in memory: a push to a million devices is one message in a thousand notifications. */
+/**
+ * Messages cached in memory: a push to a million devices is one message in a thousand
+ * notifications.
+ */
 const messagesCached = 256;
 
 /** Reads the messages that are notified and offers them to the devices of this process. */
@@ -102,7 +105,8 @@ export class NewMessages {
     const [entry] = this.#groups;
     if (!entry) return undefined;
     const [appId, waiting] = entry;
-    // A frame has no more messages than a page of the inbox, which bounds the memory of a slow device.
+    // A frame has no more messages than a page of the inbox, which bounds the memory of a slow
+    // device.
     const ids = waiting.splice(0, Math.min(groupsPerRead, this.#deps.limits.pageMessages));
     this.#groupsWaiting -= ids.length;
     this.#groups.delete(appId);
@@ -129,12 +133,18 @@ export class NewMessages {
   async #readRange({ appId, fromId, toId }: InboxNotification): Promise<void> {
     const { db, presence, clock } = this.#deps;
     for (let nextId: number | undefined = fromId; nextId !== undefined; ) {
-      const page = await messagesForNode(db, presence.nodeId, { appId, fromId: nextId, toId }, rowsPerRead);
+      const page = await messagesForNode(
+        db,
+        presence.nodeId,
+        { appId, fromId: nextId, toId },
+        rowsPerRead,
+      );
       const messages = await this.#messagesById(appId, page.messageIds);
       const nowMs = clock.now();
       const offers = new Map<number, Offer>();
       for (const [id, message] of messages)
-        if (message.expiresAtMs > nowMs) offers.set(id, { messages: [message], groupIds: [undefined] });
+        if (message.expiresAtMs > nowMs)
+          offers.set(id, { messages: [message], groupIds: [undefined] });
       page.installations.forEach((installation, i) => {
         const offer = offers.get(page.messageIds[i] ?? 0);
         if (offer) presence.find(appId, installation)?.offer(offer);
@@ -181,7 +191,10 @@ class OfferNode {
     const known = this.#next.get(groupId);
     if (known) return known;
     const { messages, groupIds } = this.offer;
-    const next = new OfferNode({ messages: [...messages, message], groupIds: [...groupIds, groupId] });
+    const next = new OfferNode({
+      messages: [...messages, message],
+      groupIds: [...groupIds, groupId],
+    });
     this.#next.set(groupId, next);
     return next;
   }

@@ -27,7 +27,11 @@ import { type ChannelLimits, writeBatches } from './limits.ts';
 import type { CloseReason } from './protocols/protocol.ts';
 import { WaitingDevices } from './waiting-devices.ts';
 
-const takeoverShape = z.object({ appId: z.string(), installation: z.number(), sessionId: z.number() });
+const takeoverShape = z.object({
+  appId: z.string(),
+  installation: z.number(),
+  sessionId: z.number(),
+});
 
 export interface PresenceDeps {
   db: Database;
@@ -38,7 +42,10 @@ export interface PresenceDeps {
   limits: ChannelLimits;
 }
 
-/** Login statements at the same time: the rest of the pool stays free for other requests when all devices return. */
+/**
+ * Login statements at the same time: the rest of the pool stays free for other requests when all
+ * devices return.
+ */
 const concurrentLogins = 2;
 /** Devices of one login statement. */
 const devicesPerLogin = 100;
@@ -54,7 +61,10 @@ const noConnections: ReadonlyMap<number, Connection> = new Map();
 
 const keyOf = (appId: string, installation: number) => `${appId}/${installation}`;
 
-/** Devices connected to this process, and their sessions in the database, by which other processes know them. */
+/**
+ * Devices connected to this process, and their sessions in the database, by which other processes
+ * know them.
+ */
 export class Presence {
   /** Id of this process among those that serve devices. */
   readonly nodeId = randomUUID();
@@ -65,8 +75,8 @@ export class Presence {
   readonly #logins: Batcher<Login, LoginResult>;
   readonly #closedSessions: Batcher<DeviceSession>;
   /**
-   * Takeovers notified while a login was in progress, by device: the notification can arrive before the result of
-   * the login that it ends. Holds the highest session id and when it arrived.
+   * Takeovers notified while a login was in progress, by device: the notification can arrive before
+   * the result of the login that it ends. Holds the highest session id and when it arrived.
    */
   readonly #takeovers = new Map<string, { sessionId: number; receivedAtMs: number }>();
   /** Devices logged in or logging in, by app. */
@@ -102,7 +112,10 @@ export class Presence {
     return this.#connections.get(appId) ?? noConnections;
   }
 
-  /** Opens a session for a connection or rejects its login. Returns whether it was opened. Never throws. */
+  /**
+   * Opens a session for a connection or rejects its login. Returns whether it was opened. Never
+   * throws.
+   */
   async logIn(connection: Connection, login: DeviceName): Promise<boolean> {
     if ((this.#devicesByApp.get(login.appId) ?? 0) >= this.#deps.limits.connectionsPerApp) {
       connection.onLoginRejected('tryAgainLater');
@@ -188,7 +201,10 @@ export class Presence {
     this.#updateMetric();
   }
 
-  /** Closes a connection whose device logged in elsewhere (protocol/channel.md#delivery-on-the-channel, error 4101). */
+  /**
+   * Closes a connection whose device logged in elsewhere
+   * (protocol/channel.md#delivery-on-the-channel, error 4101).
+   */
   onNotification(payload: string): void {
     const takeover = parseNotification(takeoverShape, payload);
     if (!takeover) return;
@@ -198,20 +214,24 @@ export class Presence {
     else if (this.#loginsInProgress > 0) this.#rememberTakeover(takeover);
   }
 
-  /** Records a heartbeat of this node and removes expired ones. Returns true when this node had been removed. */
+  /**
+   * Records a heartbeat of this node and removes expired ones. Returns true when this node had been
+   * removed.
+   */
   async heartbeat(): Promise<boolean> {
     const { db, limits } = this.#deps;
     const isNew = (await recordHeartbeat(db, this.nodeId)) || this.#wasRemoved;
     this.#wasRemoved = false;
     await removeDeadNodes(db, limits.deadAfterMs);
     for (const [key, { receivedAtMs }] of this.#takeovers)
-      if (receivedAtMs < this.#deps.clock.monotonicMs() - limits.deadAfterMs) this.#takeovers.delete(key);
+      if (receivedAtMs < this.#deps.clock.monotonicMs() - limits.deadAfterMs)
+        this.#takeovers.delete(key);
     return isNew;
   }
 
   /**
-   * Reconciles this process with the database after missed notifications or the removal of this node: restores
-   * lost sessions and closes connections whose device logged in elsewhere.
+   * Reconciles this process with the database after missed notifications or the removal of this
+   * node: restores lost sessions and closes connections whose device logged in elsewhere.
    */
   async reconcile(): Promise<void> {
     const before = [...this.#connections.values()].flatMap((ofApp) =>
@@ -247,7 +267,9 @@ export class Presence {
   async #openSessions(logins: Login[]): Promise<LoginResult[]> {
     const waiting = logins.filter(({ connection }) => connection.awaitsSession);
     const sessions = waiting.length === 0 ? [] : await this.#storeSessions(waiting);
-    const results = new Map(waiting.map((login, i) => [login, sessions[i] ?? ('noInstallation' as const)]));
+    const results = new Map(
+      waiting.map((login, i) => [login, sessions[i] ?? ('noInstallation' as const)]),
+    );
     return logins.map((login) => results.get(login));
   }
 

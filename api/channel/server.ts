@@ -25,12 +25,18 @@ interface Origin {
   upgrades: number;
 }
 
-type AdmissionLimits = Pick<ChannelLimits, 'connections' | 'connectionsPerAddress' | 'upgradesPerAddress'>;
+type AdmissionLimits = Pick<
+  ChannelLimits,
+  'connections' | 'connectionsPerAddress' | 'upgradesPerAddress'
+>;
 
 const windowMs = 60_000;
 const retryAfterSeconds = 10;
 
-/** Admission control: limits connections and upgrades of this process, in total and by remote address. */
+/**
+ * Admission control: limits connections and upgrades of this process, in total and by remote
+ * address.
+ */
 export class Admission {
   readonly #limits: AdmissionLimits;
   readonly #origins = new Map<string, Origin>();
@@ -42,14 +48,18 @@ export class Admission {
     this.#limits = limits;
   }
 
-  /** Counts an upgrade and returns its origin. Throws 429 or 503 with a retry time when a limit is reached. */
+  /**
+   * Counts an upgrade and returns its origin. Throws 429 or 503 with a retry time when a limit is
+   * reached.
+   */
   admit(address: string, nowMs: number): Origin {
     const origin = this.#originOf(networkOf(address));
     origin.upgrades += 1;
     const { connections, connectionsPerAddress, upgradesPerAddress } = this.#limits;
     const secondsLeft = Math.max(1, Math.ceil((this.#windowEndsAtMs - nowMs) / 1000));
     if (origin.upgrades > upgradesPerAddress) throw this.#refuse('tooManyRequests', secondsLeft);
-    if (origin.connections >= connectionsPerAddress) throw this.#refuse('tooManyRequests', retryAfterSeconds);
+    if (origin.connections >= connectionsPerAddress)
+      throw this.#refuse('tooManyRequests', retryAfterSeconds);
     if (this.#connections >= connections) throw this.#refuse('unavailable', retryAfterSeconds);
     return origin;
   }
@@ -64,7 +74,10 @@ export class Admission {
     this.#connections -= 1;
   }
 
-  /** Starts the next minute when it is due. Returns the number of upgrades refused in the one that ended. */
+  /**
+   * Starts the next minute when it is due. Returns the number of upgrades refused in the one that
+   * ended.
+   */
   tick(nowMs: number): number {
     if (nowMs < this.#windowEndsAtMs) return 0;
     this.#windowEndsAtMs = nowMs + windowMs;
@@ -175,8 +188,9 @@ export class Channel {
   }
 
   /**
-   * Closes all connections, stores their acknowledgements and removes this node. Devices whose protocol has a
-   * goaway command get time to move first; the others, and those that stay, are closed with 1001.
+   * Closes all connections, stores their acknowledgements and removes this node. Devices whose
+   * protocol has a goaway command get time to move first; the others, and those that stay, are
+   * closed with 1001.
    */
   async close(): Promise<void> {
     this.#isOpen = false;
@@ -212,13 +226,16 @@ export class Channel {
     }
   }
 
-  /** Returns the protocol and the origin of a request. Throws a `Refusal` when it is not admitted. */
+  /**
+   * Returns the protocol and the origin of a request. Throws a `Refusal` when it is not admitted.
+   */
   #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
     const { ipAddressOf, clock } = this.#deps;
     if (!this.#isOpen) throw new Refusal('unavailable', { retryAfterSeconds: 1 });
     const origin = this.#admission.admit(ipAddressOf(request), clock.monotonicMs());
     const protocol = chooseProtocol(offeredProtocols(request));
-    if (!protocol) throw new Refusal('invalidParameter', { text: 'None of the sub-protocols is known.' });
+    if (!protocol)
+      throw new Refusal('invalidParameter', { text: 'None of the sub-protocols is known.' });
     return { protocol, origin };
   }
 
@@ -279,7 +296,9 @@ export class Channel {
     if (await this.#presence.heartbeat()) await this.#recover();
   }
 
-  /** Recovers from missed notifications, and again if further ones were missed during the recovery. */
+  /**
+   * Recovers from missed notifications, and again if further ones were missed during the recovery.
+   */
   #onMissed(): void {
     this.#hasMissed = true;
     void this.#inBackground('recover', async () => {
@@ -320,7 +339,10 @@ export class Channel {
   }
 }
 
-/** Answers an upgrade with an error reply of the HTTP API (protocol/errors.md#error-replies) and closes the socket. */
+/**
+ * Answers an upgrade with an error reply of the HTTP API (protocol/errors.md#error-replies) and
+ * closes the socket.
+ */
 function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Refusal): void {
   const body = JSON.stringify({ code, error: message });
   const headers = [
@@ -335,7 +357,9 @@ function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Re
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
 }
 
-const byName = new Map([jsonProtocol, ...protobufProtocols].map((protocol) => [protocol.name, protocol]));
+const byName = new Map(
+  [jsonProtocol, ...protobufProtocols].map((protocol) => [protocol.name, protocol]),
+);
 
 /** Returns the first offered protocol that the server supports. The empty name means JSON. */
 export function chooseProtocol(offered: Iterable<string>): Protocol | undefined {

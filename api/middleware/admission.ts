@@ -24,10 +24,14 @@ export type Admission = Partial<
 >;
 
 /**
- * Checks keys, rate and session, in this order, before the body is read. Each check costs at most a look-up. Throws a
- * refusal.
+ * Checks keys, rate and session, in this order, before the body is read. Each check costs at most a
+ * look-up. Throws a refusal.
  */
-export async function admitCall(ctx: Context, route: Route, deps: AdmissionDeps): Promise<Admission> {
+export async function admitCall(
+  ctx: Context,
+  route: Route,
+  deps: AdmissionDeps,
+): Promise<Admission> {
   if (route.auth === 'admin') return { operator: await admitOperator(ctx, route, deps) };
   if (route.auth === 'login') deps.operator.admitLogin(ctx);
   if (route.auth === 'none' || route.auth === 'login') {
@@ -69,8 +73,9 @@ export async function admitApp(
 }
 
 /**
- * Returns the owner of the session of a call. An unknown or replaced token is ignored where no user is needed, because
- * clients send theirs with every request (protocol/clients.md#sessions-in-requests). Throws 403 where a user is needed
+ * Returns the owner of the session of a call. An unknown or replaced token is ignored where no user
+ * is needed, because clients send theirs with every request
+ * (protocol/clients.md#sessions-in-requests). Throws 403 where a user is needed
  * (protocol/users.md#session-tokens).
  */
 async function findSession(

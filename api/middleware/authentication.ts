@@ -6,7 +6,10 @@ import type { FunctionStage } from '../../shared/domain/apps/functions.ts';
 import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import type { Access, AppAccess } from '../route.ts';
 
-/** Header names with their synonyms; the first is that of the specification (protocol/clients.md#headers). */
+/**
+ * Header names with their synonyms; the first is that of the specification
+ * (protocol/clients.md#headers).
+ */
 const names = {
   appId: ['x-lc-id', 'x-avoscloud-application-id', 'x-uluru-application-id'],
   key: ['x-lc-key', 'x-avoscloud-application-key', 'x-uluru-application-key'],
@@ -55,7 +58,8 @@ function keyProof(text: string): KeyProof {
 
 function proofOf(ctx: Context): KeyProof | undefined {
   const masterKey = header(ctx, 'masterKey');
-  if (masterKey !== undefined) return { ...keyProof(masterKey.replace(/,master$/, '')), isMaster: true };
+  if (masterKey !== undefined)
+    return { ...keyProof(masterKey.replace(/,master$/, '')), isMaster: true };
   const key = header(ctx, 'key');
   if (key !== undefined) return keyProof(key);
   const sign = header(ctx, 'sign');
@@ -65,13 +69,16 @@ function proofOf(ctx: Context): KeyProof | undefined {
 export interface AppIdentity {
   app: App;
   isMaster: boolean;
-  /** The call comes from a function host of the app: only the host and the operator have this key. */
+  /**
+   * The call comes from a function host of the app: only the host and the operator have this key.
+   */
   hasHookKey: boolean;
 }
 
 /**
- * Returns the app that sends a request. Throws 401 without a valid id and key, 403 when the route needs the master key and
- * the request has the app key (protocol/clients.md#keys-and-permissions). Comparisons take constant time.
+ * Returns the app that sends a request. Throws 401 without a valid id and key, 403 when the route
+ * needs the master key and the request has the app key (protocol/clients.md#keys-and-permissions).
+ * Comparisons take constant time.
  */
 export async function authenticateApp(
   ctx: Context,
@@ -96,7 +103,10 @@ export async function authenticateApp(
 /**
  * Throws 403, or 1 for a scan, when the route needs the master key and the request has the app key.
  */
-export function requireKey({ app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>, needs: Access): void {
+export function requireKey(
+  { app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>,
+  needs: Access,
+): void {
   if (needs === 'scan' && !isMaster)
     throw refuse('invalidParameter', 'The request must be signed by master key.');
   const isMasterNeeded = needs === 'master' || (needs === 'push' && app.options.forbidClientPush);
@@ -111,8 +121,8 @@ export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
 }
 
 /**
- * Reads `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are staging, anything else
- * is production.
+ * Reads `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are
+ * staging, anything else is production.
  */
 export function stageOf(ctx: Context): FunctionStage {
   const value = header(ctx, 'prod');

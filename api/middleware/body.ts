@@ -7,7 +7,10 @@ import type { Route } from '../route.ts';
 import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 
-/** Methods with a body; SDKs also send one with DELETE: `{}`, or the hooks to skip (protocol/clients.md#empty-bodies). */
+/**
+ * Methods with a body; SDKs also send one with DELETE: `{}`, or the hooks to skip
+ * (protocol/clients.md#empty-bodies).
+ */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /** Length of texts from which parsing yields to the event loop first. */
@@ -19,7 +22,10 @@ const readLimitOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
   isObject: limit.isObject === true,
 });
 
-/** Reads the body of a request as text; empty when the route reads no body. Throws 413, 116, 415, 408, 107. */
+/**
+ * Reads the body of a request as text; empty when the route reads no body. Throws 413, 116, 415,
+ * 408, 107.
+ */
 export async function readText(ctx: Context, route: Route, sender: BodySender): Promise<string> {
   if (route.limit.bodyBytesBelow === 0 || !methodsWithBody.has(ctx.method)) return '';
   const requestBody: RequestBody = ctx.state.requestBody;
@@ -30,10 +36,14 @@ export async function readText(ctx: Context, route: Route, sender: BodySender): 
 }
 
 /**
- * Reads the body of a request as a JSON dictionary; `{}` without a body. Throws 107 for anything else, and the refusals of
- * `readText`.
+ * Reads the body of a request as a JSON dictionary; `{}` without a body. Throws 107 for anything
+ * else, and the refusals of `readText`.
  */
-export async function readBody(ctx: Context, route: Route, sender: BodySender): Promise<ParsedBody> {
+export async function readBody(
+  ctx: Context,
+  route: Route,
+  sender: BodySender,
+): Promise<ParsedBody> {
   const form: TextForm | undefined = ctx.state.textForm;
   if (form?.body) {
     const requestBody: RequestBody = ctx.state.requestBody;
@@ -56,7 +66,8 @@ function parseDictionary(
     return {};
   }
   const value = parse(text, isForm);
-  // JSS's updatePassword and refreshSessionToken send `null` for "no body" (protocol/clients.md#empty-bodies).
+  // JSS's updatePassword and refreshSessionToken send `null` for "no body"
+  // (protocol/clients.md#empty-bodies).
   if (value === null && route.acceptsNullBody) return {};
   if (!isJsonObject(value)) throw new Refusal('malformedJson');
   return value;
@@ -73,8 +84,15 @@ function parse(text: string, isForm: () => boolean): unknown {
   }
 }
 
-/** Reads any JSON as text, for a service that forwards it; `{}` without a body. Throws the refusals of `readText`. */
-export async function readToForward(ctx: Context, route: Route, sender: BodySender): Promise<SentBody> {
+/**
+ * Reads any JSON as text, for a service that forwards it; `{}` without a body. Throws the refusals
+ * of `readText`.
+ */
+export async function readToForward(
+  ctx: Context,
+  route: Route,
+  sender: BodySender,
+): Promise<SentBody> {
   const form: TextForm | undefined = ctx.state.textForm;
   const text = form
     ? JSON.stringify((await readBody(ctx, route, sender)).value)

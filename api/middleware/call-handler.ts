@@ -25,7 +25,10 @@ export interface CallDeps extends AdmissionDeps {
   onExchange?: ((exchange: Exchange) => void) | undefined;
 }
 
-/** Handles a request of a route: admits it, reads and checks its body, runs the handler, and writes the reply. */
+/**
+ * Handles a request of a route: admits it, reads and checks its body, runs the handler, and writes
+ * the reply.
+ */
 export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Promise<void> {
   ctx.state.route = route;
   const identity = await admitCall(ctx, route, deps);
@@ -71,7 +74,9 @@ function answerHead(ctx: Context, { status, replies }: Route): void {
   const reply = replies[status];
   ctx.status = status;
   ctx.type =
-    reply !== undefined && 'contentType' in reply ? reply.contentType : 'application/json; charset=utf-8';
+    reply !== undefined && 'contentType' in reply
+      ? reply.contentType
+      : 'application/json; charset=utf-8';
 }
 
 /** Returns what only calls of the admin API have. */
@@ -90,7 +95,11 @@ function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained
 
 /** Returns the function that runs the calls of a batch; most calls never call it. */
 const runnerOfInnerCalls =
-  (outer: Parameters<typeof innerCallRunner>[0], identity: Admission, deps: CallDeps): RunInnerCall =>
+  (
+    outer: Parameters<typeof innerCallRunner>[0],
+    identity: Admission,
+    deps: CallDeps,
+  ): RunInnerCall =>
   (inner, allowance) =>
     innerCallRunner(outer, innerDeps(identity, deps))(inner, allowance);
 
@@ -114,7 +123,10 @@ const actorOf = (ctx: Context, operator: Operator, onChange: () => void): Actor 
 /** Returns the id of a request of the admin API; empty for others. */
 const requestIdOf = ({ state }: Context): string => state.requestId ?? '';
 
-/** Returns the sender to which the memory of a body is charged; undefined before any credential is checked. */
+/**
+ * Returns the sender to which the memory of a body is charged; undefined before any credential is
+ * checked.
+ */
 function senderOf({ app }: Admission, route: Route): BodySender {
   if (route.isPublic) return undefined;
   return app ? { appId: app.appId } : {};
@@ -140,13 +152,18 @@ async function readAs(
 }
 
 /**
- * Checks size, query and body of a call, replaces both by their parsed values, and runs its route. Throws 413, 116,
- * 107, 111 or 1.
+ * Checks size, query and body of a call, replaces both by their parsed values, and runs its route.
+ * Throws 413, 116, 107, 111 or 1.
  */
-async function runChecked(route: Route, call: AnyCall, { services, loopShare }: CallDeps): Promise<Reply> {
+async function runChecked(
+  route: Route,
+  call: AnyCall,
+  { services, loopShare }: CallDeps,
+): Promise<Reply> {
   if (call.app) await loopShare.enter(call.app.appId);
   const { bodyBytesBelow: limit, isObject = false } = route.limit;
-  if (limit > 0 && call.bodyBytes >= limit) throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
+  if (limit > 0 && call.bodyBytes >= limit)
+    throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
   call.query = checkSchema(route.query, call.query, 'query');
   // Calls of an app check texts where they read them: a name of a user has codes of its own.
   if (route.auth === 'admin') requireStorableTexts(call.body);
@@ -155,7 +172,10 @@ async function runChecked(route: Route, call: AnyCall, { services, loopShare }: 
   return call.app ? runInLane(call.app.appId, run) : run();
 }
 
-/** Returns what calls inside this one need. They pass the same checks, except for the keys, which are checked already. */
+/**
+ * Returns what calls inside this one need. They pass the same checks, except for the keys, which
+ * are checked already.
+ */
 function innerDeps({ app, isMaster, hasHookKey }: Admission, deps: CallDeps): InnerDeps {
   const { onExchange } = deps;
   return {
@@ -163,7 +183,11 @@ function innerDeps({ app, isMaster, hasHookKey }: Admission, deps: CallDeps): In
     admit: async (route, sessionToken) => {
       if (!app || isMaster === undefined) throw new Refusal('unauthorized');
       requireKey({ app, isMaster }, route.auth);
-      return admitApp(route, { app, isMaster, hasHookKey: hasHookKey ?? false }, { sessionToken, deps });
+      return admitApp(
+        route,
+        { app, isMaster, hasHookKey: hasHookKey ?? false },
+        { sessionToken, deps },
+      );
     },
     run: (route, call) => {
       const run = () => runChecked(route, call, deps);

@@ -8,8 +8,8 @@ import type { Middleware } from 'koa';
 const adminPaths = /^\/console(?:\/|$)/i;
 
 /**
- * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests): keys decide, not origins.
- * The admin API allows no other origin.
+ * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests):
+ * keys decide, not origins. The admin API allows no other origin.
  */
 export function allowCrossOrigin(): Middleware {
   const answerPreflight = cors({

@@ -14,9 +14,14 @@ import { QueueFull } from '../../shared/semaphore.ts';
 /** Returns the language of a reply by `Accept-Language`; English is the default. */
 export const languageOf = (ctx: Context): 'en' | 'zh' =>
   // SDKs send no such header, and parsing one takes longer than most of a call.
-  ctx.req.headers['accept-language'] !== undefined && ctx.acceptsLanguages('en', 'zh') === 'zh' ? 'zh' : 'en';
+  ctx.req.headers['accept-language'] !== undefined && ctx.acceptsLanguages('en', 'zh') === 'zh'
+    ? 'zh'
+    : 'en';
 
-/** Paths whose refusals carry their name, with which the console finds its own text (protocol/admin-api.md#errors). */
+/**
+ * Paths whose refusals carry their name, with which the console finds its own text
+ * (protocol/admin-api.md#errors).
+ */
 const adminApi = '/console/api/';
 const refusalHeader = 'X-Carillon-Refusal';
 const detailHeader = 'X-Carillon-Refusal-Detail';
@@ -24,8 +29,8 @@ const detailHeader = 'X-Carillon-Refusal-Detail';
 const maxDetailLength = 4096;
 
 /**
- * Writes all error replies: `{"code","error"}` with the status of the table (protocol/errors.md#error-replies). The cause
- * goes to the log, never to the client.
+ * Writes all error replies: `{"code","error"}` with the status of the table
+ * (protocol/errors.md#error-replies). The cause goes to the log, never to the client.
  */
 export const errors: Middleware = async (ctx, next) => {
   try {
@@ -51,10 +56,14 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   if (isOfAdmin) nameRefusal(ctx, refusal);
   // Do not wait for the rest of the body.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
-  if (refusal.retryAfterSeconds !== undefined) ctx.set('Retry-After', String(refusal.retryAfterSeconds));
+  if (refusal.retryAfterSeconds !== undefined)
+    ctx.set('Retry-After', String(refusal.retryAfterSeconds));
 }
 
-/** Names a refusal in headers, and the text of its own as a code with members: a header has ASCII only. */
+/**
+ * Names a refusal in headers, and the text of its own as a code with members: a header has ASCII
+ * only.
+ */
 function nameRefusal(ctx: Context, { kind, detail }: Refusal): void {
   ctx.set(refusalHeader, kind);
   const encoded = detail && encodeURIComponent(JSON.stringify(shownDetail(detail)));
@@ -78,7 +87,8 @@ export function toRefusal(error: unknown): Refusal {
     return new Refusal('misconfigured', { cause: error, retryAfterSeconds: 60 });
   if (isStatementTimeout(error)) return new Refusal('timedOut', { cause: error });
   if (isInvalidValue(error)) return new Refusal('incorrectType', { cause: error });
-  if (isConnectionFailure(error)) return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
+  if (isConnectionFailure(error))
+    return new Refusal('unavailable', { cause: error, retryAfterSeconds: 1 });
   if (error instanceof URIError)
     return new Refusal('invalidParameter', { text: detail('malformedUrl'), cause: error });
   return new Refusal('internal', { cause: error });

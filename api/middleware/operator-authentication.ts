@@ -8,7 +8,10 @@ import { detail } from '../../shared/domain/texts/texts.ts';
 import type { Route } from '../route.ts';
 import type { Services } from '../services/services.ts';
 
-type AccessServices = Pick<Services, 'attempts' | 'operatorIdentities' | 'consoleSessions' | 'callLimit'>;
+type AccessServices = Pick<
+  Services,
+  'attempts' | 'operatorIdentities' | 'consoleSessions' | 'callLimit'
+>;
 
 /** Headers of every reply of the admin API: no cache and no page of another origin gets it. */
 const replyHeaders = {
@@ -18,8 +21,8 @@ const replyHeaders = {
 } as const;
 
 /**
- * Authenticates the callers of the admin API (protocol/admin-api.md#access): a token in the header, else a session in
- * the cookie.
+ * Authenticates the callers of the admin API (protocol/admin-api.md#access): a token in the header,
+ * else a session in the cookie.
  */
 export class OperatorAuthenticator {
   readonly #services: AccessServices;
@@ -35,9 +38,13 @@ export class OperatorAuthenticator {
    * for a request of another origin; 429 after too many wrong tokens or calls; 415 for a body that
    * is not `application/json`.
    */
-  async admit(ctx: Context, route: Pick<Route, 'role' | 'isFiltered' | 'limit'>): Promise<Operator> {
+  async admit(
+    ctx: Context,
+    route: Pick<Route, 'role' | 'isFiltered' | 'limit'>,
+  ): Promise<Operator> {
     beginReply(ctx);
-    const operator = ctx.get('authorization') === '' ? await this.#ofCookie(ctx) : await this.#ofToken(ctx);
+    const operator =
+      ctx.get('authorization') === '' ? await this.#ofCookie(ctx) : await this.#ofToken(ctx);
     // A push has the rate of its app instead.
     const { rate, weight = 1 } = route.limit;
     if (rate !== 'push') this.#services.callLimit.take(operator.tokenId, 'calls', weight);
@@ -69,8 +76,9 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Returns the owner of the session. A cookie comes along with requests of pages on other ports of this host, and it proves
-   * nothing about the page: a change needs JSON and a browser's word that the page is ours.
+   * Returns the owner of the session. A cookie comes along with requests of pages on other ports of
+   * this host, and it proves nothing about the page: a change needs JSON and a browser's word that
+   * the page is ours.
    */
   async #ofCookie(ctx: Context): Promise<Operator> {
     const cookie = ctx.cookies.get(this.#services.consoleSessions.cookieName);
@@ -97,7 +105,9 @@ export class OperatorAuthenticator {
   #isOwn(origin: string, ctx: Context): boolean {
     if (!URL.canParse(origin)) return false;
     const { protocol, host } = new URL(origin);
-    return origin === this.#publicOrigin || (/^https?:$/.test(protocol) && host === ctx.get('host'));
+    return (
+      origin === this.#publicOrigin || (/^https?:$/.test(protocol) && host === ctx.get('host'))
+    );
   }
 }
 
@@ -130,6 +140,7 @@ function requireApp(
   { isFiltered }: Pick<Route, 'isFiltered'>,
   appId: string | undefined,
 ): void {
-  const isAllowed = appId === undefined ? operator.apps === null || isFiltered : mayUseApp(operator, appId);
+  const isAllowed =
+    appId === undefined ? operator.apps === null || isFiltered : mayUseApp(operator, appId);
   if (!isAllowed) throw refuse('forbidden', detail('otherApps'));
 }

@@ -20,7 +20,9 @@ export function requirePlainPath(path: string): void {
  * Checks the path of every request, before any file or route is looked up. People who opened a link
  * of a mail get a page. `find` returns the route of a path.
  */
-export function requirePlainPaths(find: (method: string, path: string) => Route | undefined): Middleware {
+export function requirePlainPaths(
+  find: (method: string, path: string) => Route | undefined,
+): Middleware {
   return async (ctx, next) => {
     const [path = ''] = ctx.originalUrl.split('?');
     try {

@@ -10,16 +10,22 @@ import { planJob } from '../../shared/queue/jobs.ts';
 import { countReady } from '../../shared/queue/queue-sql.ts';
 
 /**
- * Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running dispatchers leave far
- * less.
+ * Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running
+ * dispatchers leave far less.
  */
 const defaultMaxWaiting = 1_000_000;
 
-/** Shortest and longest lifetime of a count, and the time after which a refused caller may try again. */
+/**
+ * Shortest and longest lifetime of a count, and the time after which a refused caller may try
+ * again.
+ */
 const minCountMs = 1000;
 const maxCountMs = 30_000;
 const retryAfterSeconds = 10;
-/** More pushes than all api processes of one database accept: a short backlog need not be counted for a while. */
+/**
+ * More pushes than all api processes of one database accept: a short backlog need not be counted
+ * for a while.
+ */
 const mostPerSecond = 20_000;
 
 /** Options of the backlog check. */
@@ -31,8 +37,8 @@ interface PushBacklogOptions {
 }
 
 /**
- * Refuses pushes while too many wait for a dispatcher (protocol/known-problems.md#backlog): accepted pushes are stored, and
- * callers that are faster than all dispatchers would fill the disk.
+ * Refuses pushes while too many wait for a dispatcher (protocol/known-problems.md#backlog):
+ * accepted pushes are stored, and callers that are faster than all dispatchers would fill the disk.
  */
 export class PushBacklog {
   readonly #options: PushBacklogOptions;
@@ -50,7 +56,10 @@ export class PushBacklog {
     if (await this.isFull()) throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }
 
-  /** Tells whether too many pushes wait, by a count that is a second old, or older while the backlog is far from full. */
+  /**
+   * Tells whether too many pushes wait, by a count that is a second old, or older while the backlog
+   * is far from full.
+   */
   isFull(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
     if (nowMs >= this.#countAgainMs) {
@@ -61,7 +70,9 @@ export class PushBacklog {
     return this.#isFull;
   }
 
-  /** Counts the backlog. Its rows are read, so a long one is counted often and a short one rarely. */
+  /**
+   * Counts the backlog. Its rows are read, so a long one is counted often and a short one rarely.
+   */
   async #count(nowMs: number): Promise<boolean> {
     const waiting = await countReady(this.#options.db, planJob, this.#maxWaiting);
     const fullAfterMs = ((this.#maxWaiting - waiting) / mostPerSecond) * 1000;
@@ -76,7 +87,10 @@ const windowMs = 60_000;
 const batchLimits = { size: 500, concurrency: 1, maxWaiting: 1000, maxWaitMs: 5000 };
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'push calls';
-/** A row that is locked for longer delays its own app only: the calls of the batch are counted one by one. */
+/**
+ * A row that is locked for longer delays its own app only: the calls of the batch are counted one
+ * by one.
+ */
 const lockTimeoutMs = 100;
 
 /** Limit of apps that are remembered as being over their rate. */
@@ -95,9 +109,9 @@ interface CountedCall {
 }
 
 /**
- * Limits the push calls of an app per minute. The count is in the database, so that all api processes share it; calls that
- * arrive together are counted by one statement. Above the rate, calls are refused for one minute
- * (protocol/push.md#call-rate).
+ * Limits the push calls of an app per minute. The count is in the database, so that all api
+ * processes share it; calls that arrive together are counted by one statement. Above the rate,
+ * calls are refused for one minute (protocol/push.md#call-rate).
  */
 export class PushCallLimit {
   readonly #db: Database;
@@ -125,8 +139,8 @@ export class PushCallLimit {
   }
 
   /**
-   * Counts one call for the rate and for the usage of the day, whose peak is the largest count of one window. Throws 429
-   * with the seconds to wait, also when too many pushes wait already.
+   * Counts one call for the rate and for the usage of the day, whose peak is the largest count of
+   * one window. Throws 429 with the seconds to wait, also when too many pushes wait already.
    */
   async consume(app: App): Promise<void> {
     const { pushCallsPerMinute } = app.options;
@@ -155,7 +169,11 @@ export class PushCallLimit {
       perWindow: app.options.pushCallsPerMinute,
     }));
     const isUsage = !(await this.#backlog.isFull());
-    const windows = await countCalls(this.#db, counted, { windowMs, isUsage, lockTimeoutMs: lockMs });
+    const windows = await countCalls(this.#db, counted, {
+      windowMs,
+      isUsage,
+      lockTimeoutMs: lockMs,
+    });
     for (const { appId, calls, perWindow } of counted) {
       const window = windows.get(appId);
       // The first call above the rate begins the minute without calls.

@@ -24,9 +24,14 @@ export interface BodyLimits {
   bodyMs: number;
   /** Bytes in memory of senders with a key: six batches of the largest size. */
   totalBytes: number;
-  /** Part of these for one app, and for one IP address: half, so that one sender cannot take all. */
+  /**
+   * Part of these for one app, and for one IP address: half, so that one sender cannot take all.
+   */
   senderBytes: number;
-  /** Bytes in memory of senders without a key: a thousand requests. Separate, so that they take nothing from the others. */
+  /**
+   * Bytes in memory of senders without a key: a thousand requests. Separate, so that they take
+   * nothing from the others.
+   */
   unauthenticatedBytes: number;
   /** Part of these for one IP address. */
   unauthenticatedIpBytes: number;
@@ -63,15 +68,21 @@ export class BodyMemory {
     this.#unauthenticated = new BodyBudget(unauthenticated, onChange);
   }
 
-  /** Opens the account of a request, which counts for its IP address and, with a key, for its app. */
+  /**
+   * Opens the account of a request, which counts for its IP address and, with a key, for its app.
+   */
   open(ipAddress: string, sender: BodySender) {
     const origin = `address ${networkOf(ipAddress)}`;
     if (!sender) return this.#unauthenticated.open([origin]);
-    return this.#authenticated.open(sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`]);
+    return this.#authenticated.open(
+      sender.appId === undefined ? [origin] : [origin, `app ${sender.appId}`],
+    );
   }
 }
 
-/** Sender of a body, as authenticated before the body is read; undefined for a sender without a key. */
+/**
+ * Sender of a body, as authenticated before the body is read; undefined for a sender without a key.
+ */
 export type BodySender = { appId?: string } | undefined;
 
 /** Limit of a body, and the refusal of a larger one. */
@@ -83,7 +94,9 @@ export interface ReadLimit {
   isObject: boolean;
 }
 
-/** Body of one request, which is read once and counts against the memory until the reply is sent. */
+/**
+ * Body of one request, which is read once and counts against the memory until the reply is sent.
+ */
 export class RequestBody {
   readonly #ctx: Context;
   readonly #bodies: BodyMemory;
@@ -95,12 +108,18 @@ export class RequestBody {
     this.#bodies = bodies;
   }
 
-  /** Reads as much as a sender without a key may send, and tells whether that is all. Throws 415, 408, 107, 429 and 503. */
+  /**
+   * Reads as much as a sender without a key may send, and tells whether that is all. Throws 415,
+   * 408, 107, 429 and 503.
+   */
   prefix(): Promise<{ text: string; isWhole: boolean }> {
     return readBeginning(this.#ctx.req, this.#open(undefined, unauthenticatedBodyBytes + 1));
   }
 
-  /** Reads the whole body as text. Throws 413 or 116 when it is too long, and the refusals of `prefix`. */
+  /**
+   * Reads the whole body as text. Throws 413 or 116 when it is too long, and the refusals of
+   * `prefix`.
+   */
   async text({ sender, bytesBelow, isObject }: ReadLimit): Promise<string> {
     this.#refusePacked(sender);
     const limit = sender ? bytesBelow : Math.min(bytesBelow, unauthenticatedBodyBytes + 1);
@@ -118,7 +137,9 @@ export class RequestBody {
     }
   }
 
-  /** Moves the bytes that were read to the account of the authenticated sender. Throws 429 and 503. */
+  /**
+   * Moves the bytes that were read to the account of the authenticated sender. Throws 429 and 503.
+   */
   chargeTo(sender: BodySender): void {
     const bytes = this.#account?.bytes ?? 0;
     this.#account?.release();
@@ -130,7 +151,10 @@ export class RequestBody {
     return this.#account !== undefined;
   }
 
-  /** Charges the values of a long text. Throws 107 when the JSON is too deep or has too many values, 429, 503. */
+  /**
+   * Charges the values of a long text. Throws 107 when the JSON is too deep or has too many values,
+   * 429, 503.
+   */
   chargeValues(text: string): void {
     const values = measureJson(text);
     if (values === undefined) throw new Refusal('malformedJson', { text: detail('tooDeep') });
@@ -188,8 +212,8 @@ export function attachRequestBody(bodies: BodyMemory): Middleware {
 }
 
 /**
- * Time for which the rest of a refused body is read and discarded. Closing the connection while the sender still writes
- * resets it, and the sender may not see the reply.
+ * Time for which the rest of a refused body is read and discarded. Closing the connection while the
+ * sender still writes resets it, and the sender may not see the reply.
  */
 const discardMs = 5_000;
 

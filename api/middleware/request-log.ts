@@ -5,8 +5,9 @@ import type { Logger } from '../../shared/process/logging.ts';
 import { contextOfHeaders, inSpan, isTracing, markFailed } from '../../shared/process/tracing.ts';
 
 /**
- * Logs one line per request and records its duration. The line has the route, not the URL: query strings hold conditions,
- * tokens and phone numbers. Successes are logged at debug, refusals at info.
+ * Logs one line per request and records its duration. The line has the route, not the URL: query
+ * strings hold conditions, tokens and phone numbers. Successes are logged at debug, refusals at
+ * info.
  */
 export function logRequests(log: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {
@@ -15,7 +16,10 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
     await next().finally(() => metrics.httpInFlight.dec());
     const ms = performance.now() - startedAtMs;
     const route: string = typeof ctx._matchedRoute === 'string' ? ctx._matchedRoute : 'none';
-    metrics.httpRequestSeconds.observe({ route, method: ctx.method, status: ctx.status }, ms / 1000);
+    metrics.httpRequestSeconds.observe(
+      { route, method: ctx.method, status: ctx.status },
+      ms / 1000,
+    );
     if (ctx.state.refusal) metrics.refusals.inc({ code: ctx.state.refusal.code });
     const line = {
       route,
@@ -27,15 +31,19 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
     };
     if (ctx.status >= 500) log.error({ ...line, err: ctx.state.failure }, 'request failed');
     else if (ctx.state.refusal?.cause instanceof PeerError)
-      log.warn({ ...line, code: ctx.state.refusal.code, err: ctx.state.refusal.cause }, 'request refused');
-    else if (ctx.state.refusal) log.info({ ...line, code: ctx.state.refusal.code }, 'request refused');
+      log.warn(
+        { ...line, code: ctx.state.refusal.code, err: ctx.state.refusal.cause },
+        'request refused',
+      );
+    else if (ctx.state.refusal)
+      log.info({ ...line, code: ctx.state.refusal.code }, 'request refused');
     else log.debug(line, 'request');
   };
 }
 
 /**
- * Makes a span of each request, which continues the caller's trace. It has the route, not the URL: query strings hold
- * conditions, tokens and phone numbers.
+ * Makes a span of each request, which continues the caller's trace. It has the route, not the URL:
+ * query strings hold conditions, tokens and phone numbers.
  */
 export function traceRequests(): Middleware {
   return (ctx, next) => {

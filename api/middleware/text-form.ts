@@ -28,9 +28,10 @@ export interface TextForm {
 }
 
 /**
- * Converts requests of old browsers, which send `text/plain` with credentials and method in the body to avoid the CORS
- * preflight; members that begin with one `_` are removed. Reads 16 KB before the keys are checked: a longer body begins
- * with these members, and the route reads the rest. Throws 107, 413, 415.
+ * Converts requests of old browsers, which send `text/plain` with credentials and method in the
+ * body to avoid the CORS preflight; members that begin with one `_` are removed. Reads 16 KB before
+ * the keys are checked: a longer body begins with these members, and the route reads the rest.
+ * Throws 107, 413, 415.
  */
 export const textForm: Middleware = async (ctx, next) => {
   const isCall = ctx.path.startsWith('/1.1/');

@@ -20,7 +20,9 @@ HTTP statuses. Query members that hold conditions are JSON. Replies may carry me
 export function openApiDocument(routes: readonly Route[], examples: Examples): JsonObject {
   const schemas = replySchemas([errorReply, ...routes.flatMap(jsonReplies)]);
   const shared: SharedResponses = new Map();
-  const paths = pathsOf(routes, (route, path) => operationOf(route, path, { schemas, shared, examples }));
+  const paths = pathsOf(routes, (route, path) =>
+    operationOf(route, path, { schemas, shared, examples }),
+  );
   return {
     openapi: '3.1.1',
     info: {
@@ -77,7 +79,10 @@ function pathsOf(
     for (const route of routes.filter((one) => areaOf(one) === area))
       for (const path of route.paths) {
         const template = templateOf(path);
-        paths[template] = { ...paths[template], [route.method.toLowerCase()]: operation(route, path) };
+        paths[template] = {
+          ...paths[template],
+          [route.method.toLowerCase()]: operation(route, path),
+        };
       }
   return paths;
 }

@@ -18,7 +18,9 @@ export type Examples = Record<string, Example>;
  * Reads the examples. They are a module of their own: only who reads the description loads them.
  */
 export async function loadExamples(): Promise<Examples> {
-  const file: { default: unknown } = await import('../../docs/examples.json', { with: { type: 'json' } });
+  const file: { default: unknown } = await import('../../docs/examples.json', {
+    with: { type: 'json' },
+  });
   // A test compares the file with what the service answers.
   return file.default as Examples;
 }

@@ -83,7 +83,8 @@ function tidy(value: Json): Json {
   if (Array.isArray(value)) return value.map(tidy);
   if (!isJsonObject(value)) return value;
   // Any JSON refers to itself.
-  if (typeof value.$ref === 'string' && value.$ref.includes('__shared')) return withoutReference(value);
+  if (typeof value.$ref === 'string' && value.$ref.includes('__shared'))
+    return withoutReference(value);
   return withPlainForm(
     Object.fromEntries(
       Object.entries(value)

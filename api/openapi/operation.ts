@@ -23,7 +23,11 @@ const under =
 
 export const areas: readonly Area[] = [
   { title: 'Admin API', rules: 'admin-api', has: under('/console/api/') },
-  { title: 'Pushes', rules: 'push', has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush') },
+  {
+    title: 'Pushes',
+    rules: 'push',
+    has: under('/1.1/push', '/1.1/notifications', '/1.1/scheduledPush'),
+  },
   { title: 'Installations', rules: 'installations', has: under('/1.1/installations') },
   { title: 'Users and sessions', rules: 'users', has: under('/1.1/users', '/1.1/login') },
   { title: 'Roles', rules: 'roles', has: under('/1.1/roles') },
@@ -57,7 +61,9 @@ const byAccess: Record<Access, readonly ErrorName[]> = {
   scan: ['unauthorized', 'tooManyRequests'],
 };
 
-/** Refusals of calls that read the database: it is away, too slow, not set up, or refuses a value. */
+/**
+ * Refusals of calls that read the database: it is away, too slow, not set up, or refuses a value.
+ */
 const ofDatabase = ['incorrectType', 'timedOut', 'unavailable', 'misconfigured'] as const;
 
 const ofBody = [
@@ -69,7 +75,10 @@ const ofBody = [
   'unavailable',
 ] as const;
 
-/** Returns every refusal that a route declares or that its access, query and body imply, sorted by name. */
+/**
+ * Returns every refusal that a route declares or that its access, query and body imply, sorted by
+ * name.
+ */
 export function refusalsOf(route: Route): ErrorName[] {
   const { auth, limit, session, query, body, refusals } = route;
   const names: ErrorName[] = [
@@ -103,7 +112,10 @@ function responsesOf(
   const replies = Object.entries(route.replies).map(([status, body]): [string, JsonObject] => {
     const isRecorded = status === String(example?.status) || status === 'default';
     const recorded = isRecorded ? example?.reply : undefined;
-    return [status, body === undefined ? {} : replyResponse(status, contentOf(body, schemas, recorded))];
+    return [
+      status,
+      body === undefined ? {} : replyResponse(status, contentOf(body, schemas, recorded)),
+    ];
   });
   const refusals = [...byStatus(refusalsOf(route))].map(([status, names]): [string, JsonObject] => [
     String(status),
@@ -120,7 +132,8 @@ function contentOf(
   schemas: ReplySchemas,
   example?: Json,
 ): Record<string, { schema?: JsonObject; example?: Json }> {
-  if (!('contentType' in body)) return { [jsonType]: { schema: schemas.of(body), ...exampleOf(example) } };
+  if (!('contentType' in body))
+    return { [jsonType]: { schema: schemas.of(body), ...exampleOf(example) } };
   const [type = ''] = body.contentType.split(';');
   // Generators of clients need a schema for a binary body too.
   const schema = { type: 'string', ...(type.startsWith('text/') ? {} : { format: 'binary' }) };
@@ -192,7 +205,10 @@ const header = (name: string, description: string): JsonObject => ({
 
 /** Ways to prove who calls. */
 export const securitySchemes = {
-  appId: header('X-LC-Id', 'Id of the app. Every call of an app sends it beside a key or a signature.'),
+  appId: header(
+    'X-LC-Id',
+    'Id of the app. Every call of an app sends it beside a key or a signature.',
+  ),
   appKey: header('X-LC-Key', 'App key.'),
   masterKey: header('X-LC-Key', 'Master key, with `,master` behind it.'),
   signature: header(
@@ -333,7 +349,8 @@ function bodyOf(route: Route, example: Example | undefined): JsonObject {
   if (limit.bodyBytesBelow === 0) return {};
   const own = exampleOf(example?.body);
   if (hasRawBody) return { requestBody: { content: { '*/*': { schema: {}, ...own } } } };
-  if (forwardsBody) return { requestBody: { content: { 'application/json': { schema: {}, ...own } } } };
+  if (forwardsBody)
+    return { requestBody: { content: { 'application/json': { schema: {}, ...own } } } };
   if (!body) return {};
   const schema = requestSchema(body);
   const isRequired = isBodyRequired || (method !== 'DELETE' && Array.isArray(schema.required));

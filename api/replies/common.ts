@@ -3,7 +3,10 @@ import { z } from 'zod';
 /** Schemas by the name under which `/openapi.json` lists them. */
 export const components = new Map<string, z.ZodType>();
 
-/** Names a schema: the document holds it once, under `#/components/schemas/<name>`. Describe a schema before you name it. */
+/**
+ * Names a schema: the document holds it once, under `#/components/schemas/<name>`. Describe a
+ * schema before you name it.
+ */
 export function component<S extends z.ZodType>(name: string, schema: S): S {
   if (components.has(name)) throw new Error(`two schemas are called ${name}`);
   components.set(name, schema);
@@ -12,10 +15,16 @@ export function component<S extends z.ZodType>(name: string, schema: S): S {
 
 export const captcha = component(
   'Captcha',
-  z.strictObject({ captcha_token: z.string(), captcha_url: z.url().describe('Address of the image.') }),
+  z.strictObject({
+    captcha_token: z.string(),
+    captcha_url: z.url().describe('Address of the image.'),
+  }),
 );
 
-export const verifiedCaptcha = component('VerifiedCaptcha', z.strictObject({ validate_token: z.string() }));
+export const verifiedCaptcha = component(
+  'VerifiedCaptcha',
+  z.strictObject({ validate_token: z.string() }),
+);
 
 /** Parts of replies that several kinds of objects share. */
 
@@ -33,7 +42,10 @@ export const errorReply = component(
   z.strictObject({ code: z.int(), error: z.string().describe('Message for people.') }),
 );
 
-const permissions = z.strictObject({ read: z.literal(true).optional(), write: z.literal(true).optional() });
+const permissions = z.strictObject({
+  read: z.literal(true).optional(),
+  write: z.literal(true).optional(),
+});
 
 export const acl = component(
   'Acl',
@@ -57,7 +69,8 @@ export const pageOf = <S extends z.ZodType>(item: S) =>
   });
 
 /** List of the admin API. */
-export const resultsOf = <S extends z.ZodType>(item: S) => z.strictObject({ results: z.array(item) });
+export const resultsOf = <S extends z.ZodType>(item: S) =>
+  z.strictObject({ results: z.array(item) });
 
 /** Page of a list of the admin API, by keyset. */
 export const keysetPageOf = <S extends z.ZodType>(item: S) =>
@@ -71,5 +84,8 @@ export const keysetPageOf = <S extends z.ZodType>(item: S) =>
 /** Members of every stored object. */
 export const stored = { objectId: z.string(), createdAt: timestamp, updatedAt: timestamp };
 
-/** Reply to an update: the id and time, and with `fetchWhenSave=true` the new values of the members that were written. */
+/**
+ * Reply to an update: the id and time, and with `fetchWhenSave=true` the new values of the members
+ * that were written.
+ */
 export const updated = { objectId: stored.objectId, updatedAt: stored.updatedAt };

@@ -42,7 +42,10 @@ export const updatedUser = component(
 );
 
 /** Reply to a new password. */
-export const renewedSession = component('RenewedSession', z.strictObject({ ...updated, sessionToken }));
+export const renewedSession = component(
+  'RenewedSession',
+  z.strictObject({ ...updated, sessionToken }),
+);
 
 /** Reply to the verification of a phone number. */
 export const verifiedUser = component('VerifiedUser', z.strictObject(updated));
@@ -76,7 +79,10 @@ export const createdRole = component(
   z.strictObject({ objectId: stored.objectId, createdAt: stored.createdAt }),
 );
 
-export const updatedRole = component('UpdatedRole', z.looseObject(ofRole).partial().extend(updated));
+export const updatedRole = component(
+  'UpdatedRole',
+  z.looseObject(ofRole).partial().extend(updated),
+);
 
 /** Members of a relation, whose class the caller does not know (`redirectClassNameForKey`). */
 const members = <C extends string, S extends z.ZodType>(className: C, item: S) =>
@@ -118,7 +124,9 @@ export const installationPart = component(
   z
     .looseObject({ ...ofDevice, ...stored })
     .partial()
-    .describe('Installation, or those of its members that `keys` names; an unknown id is an empty object.'),
+    .describe(
+      'Installation, or those of its members that `keys` names; an unknown id is an empty object.',
+    ),
 );
 
 /** Reply to a registration without `fetchWhenSave=true`. */
@@ -133,7 +141,11 @@ export const updatedInstallation = component(
 );
 
 const found = <C extends string, S extends z.ZodType>(className: C, item: S) =>
-  z.strictObject({ className: z.literal(className), results: z.array(item), count: count.optional() });
+  z.strictObject({
+    className: z.literal(className),
+    results: z.array(item),
+    count: count.optional(),
+  });
 
 /** Reply to a CQL statement. */
 export const cqlResult = component(
@@ -153,7 +165,12 @@ const refusedCall = z.strictObject({ error: errorReply });
 export const batchReply = component(
   'BatchReply',
   z
-    .array(z.union([z.strictObject({ success: z.unknown().describe('Reply of the call.') }), refusedCall]))
+    .array(
+      z.union([
+        z.strictObject({ success: z.unknown().describe('Reply of the call.') }),
+        refusedCall,
+      ]),
+    )
     .describe('Replies in the order of the calls.'),
 );
 
@@ -165,4 +182,7 @@ export const batchSaveReply = component(
 );
 
 /** Reply of a function host, as it is. */
-export const functionResult = component('FunctionResult', z.unknown().describe('JSON of the function host.'));
+export const functionResult = component(
+  'FunctionResult',
+  z.unknown().describe('JSON of the function host.'),
+);

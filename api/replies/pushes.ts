@@ -10,7 +10,10 @@ export const acceptedPush = component(
   z.strictObject({
     objectId: stored.objectId,
     createdAt: timestamp,
-    warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .describe('Messages about members that have no effect.'),
   }),
 );
 
@@ -43,7 +46,9 @@ export const languageCounts = z
   .optional()
   .describe('Of a push with `languages`: its recipients by language, as far as it is planned.');
 
-const successes = Object.fromEntries(connectorIds.map((id) => [successField(id), count.optional()] as const));
+const successes = Object.fromEntries(
+  connectorIds.map((id) => [successField(id), count.optional()] as const),
+);
 
 export const pushRecord = component(
   'PushRecord',
@@ -62,7 +67,9 @@ export const pushRecord = component(
     successes: count.describe('Sum of the successes by connector.'),
     ...successes,
     delivered: count.describe('Devices that the push reached, as gateways reported afterwards.'),
-    clicked: count.describe('Devices on which the push was opened, as gateways reported afterwards.'),
+    clicked: count.describe(
+      'Devices on which the push was opened, as gateways reported afterwards.',
+    ),
     invalidTokens: count,
     outcomes: outcomeTotals,
     repeats: count.describe('Recipients that were sent to again because a request got no answer.'),
@@ -71,7 +78,9 @@ export const pushRecord = component(
     ),
     quietWaits: count
       .optional()
-      .describe('Recipients that waited, or wait, for the end of their quiet hours; absent for none.'),
+      .describe(
+        'Recipients that waited, or wait, for the end of their quiet hours; absent for none.',
+      ),
     keptTokens: z
       .array(
         z.strictObject({
@@ -87,7 +96,9 @@ export const pushRecord = component(
       .describe(
         'Profiles of which most tokens are called invalid, so that devices were not deleted; absent for none, and after `delete-invalid`.',
       ),
-    errors: z.string().describe('Why the push failed, or which gateways an open push waits for; else empty.'),
+    errors: z
+      .string()
+      .describe('Why the push failed, or which gateways an open push waits for; else empty.'),
     'from-service': z.string(),
     'push-time': timestamp,
     languages: languageCounts,

@@ -35,7 +35,12 @@ const ofMembers = names(
 export const ofCondition = names(...ofQuery, 'noEffect');
 
 /** Members of an installation. */
-export const ofInstallation = names(...ofMembers, 'invalidDeviceToken', 'invalidChannel', 'duplicate');
+export const ofInstallation = names(
+  ...ofMembers,
+  'invalidDeviceToken',
+  'invalidChannel',
+  'duplicate',
+);
 
 /** Members of a user. */
 export const ofUser = names(

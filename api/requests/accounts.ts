@@ -1,30 +1,41 @@
 import { z } from 'zod';
 import { optional, refusedAs } from './checked.ts';
 
-/** Bodies of logins and of calls with codes and passwords (protocol/users.md, protocol/codes.md). */
+/**
+ * Bodies of logins and of calls with codes and passwords (protocol/users.md, protocol/codes.md).
+ */
 
 const text = () => z.string().min(1);
 
 const username = refusedAs(text(), { missing: 'usernameMissing', invalid: 'invalidUsername' });
 
 /** A phone number. */
-export const phone = refusedAs(text(), { missing: 'phoneMissing', invalid: 'invalidPhone' }).describe(
-  'Number with a country code; one without it belongs to +86.',
-);
+export const phone = refusedAs(text(), {
+  missing: 'phoneMissing',
+  invalid: 'invalidPhone',
+}).describe('Number with a country code; one without it belongs to +86.');
 /** A mail address; the service checks its form. */
 export const address = z.string().min(1).meta({ format: 'email' });
 
 const email = refusedAs(address, { missing: 'emailMissing', invalid: 'invalidEmail' }).describe(
   'Address of the account.',
 );
-const password = refusedAs(text().max(1024), { missing: 'passwordMissing', invalid: 'invalidPassword' });
+const password = refusedAs(text().max(1024), {
+  missing: 'passwordMissing',
+  invalid: 'invalidPassword',
+});
 /** A code of an SMS. */
 export const code = refusedAs(text(), { missing: 'invalidSmsCode', invalid: 'invalidSmsCode' });
 
-/** Login: an identifier with a password, or a number with a code (protocol/users.md#calls-for-users). */
+/**
+ * Login: an identifier with a password, or a number with a code
+ * (protocol/users.md#calls-for-users).
+ */
 export const loginBody = z.object({
   username: username.nullish(),
-  email: refusedAs(address, { invalid: 'invalidEmail' }).nullish().describe('Address of the account.'),
+  email: refusedAs(address, { invalid: 'invalidEmail' })
+    .nullish()
+    .describe('Address of the account.'),
   mobilePhoneNumber: phone.nullish(),
   // Of any length: one that is too long is a wrong one.
   password: refusedAs(text(), { missing: 'passwordMissing', invalid: 'invalidPassword' })
@@ -34,10 +45,17 @@ export const loginBody = z.object({
 });
 
 const changedPassword = () =>
-  refusedAs(text().max(1024), { missing: 'passwordMissing', invalid: 'invalidPassword', isNamed: true });
+  refusedAs(text().max(1024), {
+    missing: 'passwordMissing',
+    invalid: 'invalidPassword',
+    isNamed: true,
+  });
 
 /** Change of a password by its owner. */
-export const passwordChange = z.object({ old_password: changedPassword(), new_password: changedPassword() });
+export const passwordChange = z.object({
+  old_password: changedPassword(),
+  new_password: changedPassword(),
+});
 
 /** Number of a call with a code, which is part of the path. */
 export const numberOnly = z.object({ mobilePhoneNumber: phone });
@@ -61,7 +79,9 @@ export const ttlMinutes = z.preprocess(
 /** Request for a code of an account. */
 export const codeRequest = z.object({
   mobilePhoneNumber: phone,
-  validate_token: optional(z.string('expected a text').max(100)).describe('Token of a solved captcha.'),
+  validate_token: optional(z.string('expected a text').max(100)).describe(
+    'Token of a solved captcha.',
+  ),
   ttl: optional(ttlMinutes).describe('Minutes for which the code is valid.'),
 });
 

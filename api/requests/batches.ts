@@ -3,7 +3,9 @@ import { jsonObject } from '../../shared/domain/json-schema.ts';
 import { maxItems } from '../services/batch/items.ts';
 import { partParsedByService, refusedAs } from './checked.ts';
 
-/** Bodies of batches (protocol/objects.md#batches). A fault of one call is the reply to this call. */
+/**
+ * Bodies of batches (protocol/objects.md#batches). A fault of one call is the reply to this call.
+ */
 
 const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
 const params = jsonObject
@@ -40,8 +42,14 @@ const save = call.extend({
   method: z.enum(['POST', 'PUT']),
   body: z
     .looseObject({
-      __internalId: z.string().optional().describe('Id of the object, or one that the client made.'),
-      __children: z.array(child).optional().describe('Members that point to objects of the same batch.'),
+      __internalId: z
+        .string()
+        .optional()
+        .describe('Id of the object, or one that the client made.'),
+      __children: z
+        .array(child)
+        .optional()
+        .describe('Members that point to objects of the same batch.'),
     })
     .nullish()
     .describe('Members of the object.'),

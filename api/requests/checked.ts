@@ -9,9 +9,9 @@ import { jsonObject, jsonValue } from '../../shared/domain/json-schema.ts';
  */
 
 /**
- * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `empty` where it
- * is an empty text, `tooBig` beyond its greatest length or number. `isNamed`: the text is the name of
- * the member and the rule that it breaks, not that of the code.
+ * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `empty` where
+ * it is an empty text, `tooBig` beyond its greatest length or number. `isNamed`: the text is the
+ * name of the member and the rule that it breaks, not that of the code.
  */
 export interface MemberRefusals {
   missing?: ErrorName;
@@ -63,13 +63,17 @@ export const optional = <S extends z.ZodType>(schema: S) =>
 
 /** Returns the members of a parsed body that are present, for a service that takes JSON. */
 export const presentMembers = (body: object): JsonObject =>
-  jsonObject.parse(Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)));
+  jsonObject.parse(
+    Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)),
+  );
 
 /** Body with these members and any others, for a service that takes JSON. */
 export const openBody = (shape: z.ZodRawShape): z.ZodType<JsonObject> =>
   z.looseObject(shape).pipe(z.custom<JsonObject>(isJsonObject));
 
-/** Returns the schema inside one that allows absence or converts the value; undefined without one. */
+/**
+ * Returns the schema inside one that allows absence or converts the value; undefined without one.
+ */
 function innerOf(schema: unknown): unknown {
   if (
     schema instanceof z.ZodOptional ||
@@ -85,7 +89,9 @@ function memberOf(schema: unknown, key: PropertyKey): unknown {
   if (schema instanceof z.ZodObject) return schema.shape[String(key)];
   if (schema instanceof z.ZodRecord) return schema.valueType;
   if (schema instanceof z.ZodUnion)
-    return schema.options.map((option) => memberOf(option, key)).find((member) => member !== undefined);
+    return schema.options
+      .map((option) => memberOf(option, key))
+      .find((member) => member !== undefined);
   const inner = innerOf(schema);
   return inner && memberOf(inner, key);
 }
@@ -106,7 +112,8 @@ export const parsedByService = (schema: z.ZodType): z.ZodType<JsonObject> =>
   describedBy(z.custom<JsonObject>(isJsonObject), schema);
 
 /** As `parsedByService`, of a part of a body: the route takes any JSON. */
-export const partParsedByService = (schema: z.ZodType): z.ZodType<Json> => describedBy(jsonValue, schema);
+export const partParsedByService = (schema: z.ZodType): z.ZodType<Json> =>
+  describedBy(jsonValue, schema);
 
 /** Schema that is described by another one, which takes the values that callers should send. */
 export function describedBy<T>(checked: z.ZodType<T>, schema: z.ZodType): z.ZodType<T> {

@@ -67,16 +67,23 @@ const identity = (member: typeof lasting | typeof unchanged) => ({
 
 const device = {
   registrationId: removableText('longId').describe('Id that the service of the vendor assigned.'),
-  vendor: removableText('vendor').describe('Vendor of `registrationId`: a wire name or a neutral one.'),
-  deviceProfile: removableText('profileName').describe('Name of the push profile; `_default` by default.'),
+  vendor: removableText('vendor').describe(
+    'Vendor of `registrationId`: a wire name or a neutral one.',
+  ),
+  deviceProfile: removableText('profileName').describe(
+    'Name of the push profile; `_default` by default.',
+  ),
   apnsTopic: removableText('plain').describe('Topic of APNs (bundle id).'),
   pgwTopic: removableText('plain').describe('Same as `apnsTopic`.'),
   apnsTeamId: removableText('plain').describe('Team of APNs.'),
   pgwTeamId: removableText('plain').describe('Same as `apnsTeamId`.'),
-  channels: refusedAs(removable(z.union([z.array(text), listOperation], 'must be a list of texts')), {
-    invalid: 'invalidChannel',
-    isNamed: true,
-  }).describe('Subscribed channels, or an operation that adds or removes some.'),
+  channels: refusedAs(
+    removable(z.union([z.array(text), listOperation], 'must be a list of texts')),
+    {
+      invalid: 'invalidChannel',
+      isNamed: true,
+    },
+  ).describe('Subscribed channels, or an operation that adds or removes some.'),
   valid: lasting(z.boolean('must be true or false')).describe(
     '`false`: no pushes are sent to the installation.',
   ),
@@ -89,7 +96,9 @@ const device = {
   ).describe('Number that `badge: "Increment"` of a push counts up.'),
 };
 
-/** Changes of an installation (protocol/installations.md#registration); other members are custom. */
+/**
+ * Changes of an installation (protocol/installations.md#registration); other members are custom.
+ */
 export const installationChanges = openBody({ ...identity(unchanged), ...device });
 
 /** Registration of an installation. */
@@ -124,7 +133,10 @@ const user = {
   ACL: acl,
 };
 
-/** Members of a new user, or changes of a user (protocol/users.md#calls-for-users); other members are custom. */
+/**
+ * Members of a new user, or changes of a user (protocol/users.md#calls-for-users); other members
+ * are custom.
+ */
 export const userMembers = openBody(user);
 
 /** Hints for a deletion. */

@@ -3,8 +3,8 @@ import { flagQuery } from '../../shared/domain/plain-values.ts';
 import { refusedAs } from './checked.ts';
 
 /**
- * Query parameters of calls that read and write objects (protocol/queries.md#query-parameters). Other
- * parameters are ignored. The services read the texts: conditions, lists of names, numbers.
+ * Query parameters of calls that read and write objects (protocol/queries.md#query-parameters).
+ * Other parameters are ignored. The services read the texts: conditions, lists of names, numbers.
  */
 
 const parameters = <const S extends z.ZodRawShape>(shape: S) =>
@@ -58,7 +58,9 @@ export const roleListQuery = parameters({
   redirectClassNameForKey: z
     .enum(['users', 'roles'])
     .optional()
-    .describe('With `$relatedTo` in `where`: lists the members of this relation and names their class.'),
+    .describe(
+      'With `$relatedTo` in `where`: lists the members of this relation and names their class.',
+    ),
 });
 
 /** Read of one installation. */

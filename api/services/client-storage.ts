@@ -91,14 +91,19 @@ export class ClientStorage {
 
   #start(key: string) {
     const [oldest] = this.#counts.keys();
-    if (oldest !== undefined && this.#counts.size >= this.#maxAddresses) this.#counts.delete(oldest);
+    if (oldest !== undefined && this.#counts.size >= this.#maxAddresses)
+      this.#counts.delete(oldest);
     const counts = { objects: { used: 0, endsAtMs: 0 }, bytes: { used: 0, endsAtMs: 0 } };
     this.#counts.set(key, counts);
     return counts;
   }
 }
 
-type Add = (use: { objects: number; bytes: number }) => { objects: Count; bytes: Count; nowMs: number };
+type Add = (use: { objects: number; bytes: number }) => {
+  objects: Count;
+  bytes: Count;
+  nowMs: number;
+};
 
 /** Counts what one write stores. A write that fails, or is repeated, takes its counts back. */
 export class StorageAccount {
@@ -107,7 +112,11 @@ export class StorageAccount {
   readonly #add: Add;
   #spent = { objects: 0, bytes: 0 };
 
-  constructor(kind: StoredKind, limits: { perHour: number; bytesPerDay: number; bytes: number }, add: Add) {
+  constructor(
+    kind: StoredKind,
+    limits: { perHour: number; bytesPerDay: number; bytes: number },
+    add: Add,
+  ) {
     this.#kind = kind;
     this.#limits = limits;
     this.#add = add;
@@ -142,7 +151,10 @@ export class StorageAccount {
 
   #spend(use: { objects: number; bytes: number }): void {
     const { objects, bytes, nowMs } = this.#add(use);
-    this.#spent = { objects: this.#spent.objects + use.objects, bytes: this.#spent.bytes + use.bytes };
+    this.#spent = {
+      objects: this.#spent.objects + use.objects,
+      bytes: this.#spent.bytes + use.bytes,
+    };
     const { perHour, bytesPerDay } = this.#limits;
     const isOver = (use.objects > 0 && objects.used > perHour) || bytes.used > bytesPerDay;
     if (!isOver) return;
@@ -161,6 +173,9 @@ export class StorageAccount {
     const { bytes: most } = this.#limits;
     if (bytes <= most || bytes <= bytesBefore) return;
     const [noun] = this.#kind.split(/s$/);
-    throw refuse('tooLarge', `An app key stores at most ${most} bytes in one ${noun}; the master key more.`);
+    throw refuse(
+      'tooLarge',
+      `An app key stores at most ${most} bytes in one ${noun}; the master key more.`,
+    );
   }
 }

@@ -45,7 +45,13 @@ export function createServices(deps: ApiDeps) {
   const pushes = new PushService(deps);
   const receipts = new ReceiptService(deps);
   const dryRun = new DryRunService(deps, reads);
-  const operator = createConsole(deps, { records: pushRecords, traces: pushTraces, pushes, dryRun, reads });
+  const operator = createConsole(deps, {
+    records: pushRecords,
+    traces: pushTraces,
+    pushes,
+    dryRun,
+    reads,
+  });
   const roleLookup = new RoleLookup(deps, accounts.lookup);
   return {
     appCache: deps.appCache,

@@ -99,7 +99,8 @@ const textOrObject =
   (members: Readers): Reader =>
   (path, value) => {
     if (typeof value === 'string') return value;
-    if (!isJsonObject(value)) throw new PayloadError(unfitMember(path, 'must be a string or an object'));
+    if (!isJsonObject(value))
+      throw new PayloadError(unfitMember(path, 'must be a string or an object'));
     return readMembers(path, value, members);
   };
 
@@ -191,10 +192,15 @@ export const showingMembers: readonly string[] = ['alert', 'title', 'badge', 'so
 const shownMembers = ['title', 'title-loc-key', 'subtitle', 'subtitle-loc-key', 'body', 'loc-key'];
 
 const isFilled = (value: Json | undefined): boolean =>
-  value !== undefined && value !== null && value !== '' && !(Array.isArray(value) && value.length === 0);
+  value !== undefined &&
+  value !== null &&
+  value !== '' &&
+  !(Array.isArray(value) && value.length === 0);
 
 function isEmptyAlert(alert: Json | undefined): boolean {
-  return isJsonObject(alert) ? !shownMembers.some((name) => isFilled(alert[name])) : !isFilled(alert);
+  return isJsonObject(alert)
+    ? !shownMembers.some((name) => isFilled(alert[name]))
+    : !isFilled(alert);
 }
 
 /**
@@ -260,7 +266,11 @@ interface PushType {
 }
 
 const anyContent: ApsForm = { members: notificationMembers, showing: 'allowed' };
-const reload: ApsForm = { members: reloadMembers, showing: 'forbidden', required: ['content-changed'] };
+const reload: ApsForm = {
+  members: reloadMembers,
+  showing: 'forbidden',
+  required: ['content-changed'],
+};
 
 const usual = { priorities: ['10', '5'], aps: anyContent, maxBytes: 4096 } as const;
 
@@ -291,7 +301,10 @@ export const pushTypes: ReadonlyMap<string, PushType> = new Map<string, PushType
   ['fileprovider', { ...usual, topicSuffix: '.pushkit.fileprovider', aps: null }],
   ['mdm', { ...usual, topicSuffix: '', aps: null }],
   ['location', { ...usual, topicSuffix: '.location-query', isTokenOnly: true }],
-  ['pushtotalk', { ...usual, topicSuffix: '.voip-ptt', priorities: ['10'], expiresAtOnce: true, aps: null }],
+  [
+    'pushtotalk',
+    { ...usual, topicSuffix: '.voip-ptt', priorities: ['10'], expiresAtOnce: true, aps: null },
+  ],
   [
     'liveactivity',
     {
@@ -324,8 +337,8 @@ export function pushTypeOf(name: string): PushType {
 }
 
 /**
- * Returns the topic to send with; undefined if the credentials do not cover it. A listed topic may have a suffix; one
- * without gets the suffix of the push type.
+ * Returns the topic to send with; undefined if the credentials do not cover it. A listed topic may
+ * have a suffix; one without gets the suffix of the push type.
  */
 export function sendableTopic(
   topic: string,
@@ -336,6 +349,7 @@ export function sendableTopic(
   const hasSuffix = topicSuffix !== '' && topic.endsWith(topicSuffix);
   if (listed.includes(topic)) return hasSuffix ? topic : `${topic}${topicSuffix}`;
   for (const { topicSuffix: known } of pushTypes.values())
-    if (known !== '' && topic.endsWith(known) && listed.includes(topic.slice(0, -known.length))) return topic;
+    if (known !== '' && topic.endsWith(known) && listed.includes(topic.slice(0, -known.length)))
+      return topic;
   return undefined;
 }

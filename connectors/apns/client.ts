@@ -59,7 +59,9 @@ interface ApnsSession {
   monotonicMs(): number;
 }
 
-/** Result of all recipients not sent to yet, once it is known; shared by the topics of one `send`. */
+/**
+ * Result of all recipients not sent to yet, once it is known; shared by the topics of one `send`.
+ */
 interface Ending {
   attempt: AttemptResult | null;
 }
@@ -87,7 +89,10 @@ const manyRecipients = 100;
 
 type Again = 'renew_token' | 'renew_connection';
 
-/** Sends one push to the recipients of one topic: a first pass, then passes for the rest and for repeats. */
+/**
+ * Sends one push to the recipients of one topic: a first pass, then passes for the rest and for
+ * repeats.
+ */
 class Delivery {
   readonly #options: DeliveryOptions;
   /** Result of the rest of this topic, while other topics go on. */
@@ -120,7 +125,8 @@ class Delivery {
     if (this.#again.length === 0) return;
     const again = this.#taken();
     const token = this.#token;
-    const next = this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
+    const next =
+      this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
     if (this.#cause === 'renew_connection') session.reconnect(startedAtMs);
     if (this.#cause === 'renew_token' && next === null) this.#end(again);
     else await this.#pass(again, true);
@@ -132,7 +138,8 @@ class Delivery {
    */
   async #firstPass(recipients: Recipient[]): Promise<void> {
     const { session, refusals, topic, ending, report } = this.#options;
-    if (recipients.length <= probeSize || refusals.hasSuccess(topic)) return this.#pass(recipients, false);
+    if (recipients.length <= probeSize || refusals.hasSuccess(topic))
+      return this.#pass(recipients, false);
     const success = new Promise<void>((resolve) => {
       this.#onSuccess = resolve;
     });
@@ -156,7 +163,8 @@ class Delivery {
   /** Reports the refusal for all remaining recipients: no other token is available. */
   #end(recipients: Recipient[]): void {
     const { isOnlyTopic, report } = this.#options;
-    if (this.#refusal) reportAll({ recipients, report }, attemptResult(this.#refusal, null, isOnlyTopic));
+    if (this.#refusal)
+      reportAll({ recipients, report }, attemptResult(this.#refusal, null, isOnlyTopic));
   }
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
@@ -178,7 +186,8 @@ class Delivery {
   #onReply(recipient: Recipient, reply: RequestResult, isLast: boolean): ResponseDecision {
     const { session, ending, payload, report } = this.#options;
     if (reply.kind === 'response') return this.#onResponse(recipient, reply, isLast);
-    if (reply.kind === 'unknown') session.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
+    if (reply.kind === 'unknown')
+      session.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
     if (reply.kind === 'not_sent' && reply.reason === 'stopped') {
       const end = ending.attempt ?? this.#topicEnding;
       if (end) report(recipient.index, end);
@@ -199,7 +208,8 @@ class Delivery {
       session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
       if (!this.#hasSuccess) this.#noteSuccess();
-      // Alternating tokens count as token updates, which APNs limits (protocol/apns.md#provider-tokens).
+      // Alternating tokens count as token updates, which APNs limits
+      // (protocol/apns.md#provider-tokens).
       const isOutdated = !isLast && session.token() !== this.#token;
       return ending.attempt || isOutdated ? 'stop' : undefined;
     }
@@ -263,9 +273,11 @@ class Delivery {
         'apns-expiration': payload.expiration,
         ...(payload.collapseId === null ? {} : { 'apns-collapse-id': payload.collapseId }),
       },
-      // These values change with every push, so only the names go into the HPACK table (protocol/apns.md#connections). With
-      // many recipients the collapse id is worth its entry: one byte per request from then on.
-      batchHeaders: count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
+      // These values change with every push, so only the names go into the HPACK table
+      // (protocol/apns.md#connections). With many recipients the collapse id is worth its entry:
+      // one byte per request from then on.
+      batchHeaders:
+        count < manyRecipients ? ['apns-expiration', 'apns-collapse-id'] : ['apns-expiration'],
       requestHeaderName: 'apns-id',
       requestHeaderPrefix: apnsIdPrefix(message.objectId),
       body: payload.body,
@@ -280,21 +292,32 @@ class Delivery {
       path: deviceToken.toLowerCase(),
       headerValue: apnsIdEnd(id),
       // The dispatcher counts it before the first attempt; an installation without a count shows 1.
-      ...(bodies ? { splice: bodies.get(index) ?? '' } : isSpliced ? { splice: String(badge ?? 1) } : {}),
+      ...(bodies
+        ? { splice: bodies.get(index) ?? '' }
+        : isSpliced
+          ? { splice: String(badge ?? 1) }
+          : {}),
     }));
   }
 }
 
-/** Hexadecimal, of any length that fits a header (protocol/apns.md#request: the length may change). */
+/**
+ * Hexadecimal, of any length that fits a header (protocol/apns.md#request: the length may change).
+ */
 const tokenForm = /^[0-9a-fA-F]+$/;
 /** Compared apart from the form: a repetition with a limit takes twice the time. */
 const maxTokenChars = 200;
 
 const notHexadecimal = failed(0, reason('tokenNotHexadecimal'));
 
-/** Returns a failure for a token that must not be put into a path. The token stays: no gateway called it invalid. */
+/**
+ * Returns a failure for a token that must not be put into a path. The token stays: no gateway
+ * called it invalid.
+ */
 function malformed({ deviceToken }: Recipient): AttemptResult | undefined {
-  return deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken) ? undefined : notHexadecimal;
+  return deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken)
+    ? undefined
+    : notHexadecimal;
 }
 
 /** Apple's own gateways (protocol/apns.md#hosts). */
@@ -372,7 +395,17 @@ class ApnsSender implements Sender {
       [...topics].map(([topic, members]) => {
         const isListed = topicsOf(this.#credentials)[0] === topic;
         const { signal } = request;
-        const options = { session, message, payload, bodies, topic, ending, refusals, report, signal };
+        const options = {
+          session,
+          message,
+          payload,
+          bodies,
+          topic,
+          ending,
+          refusals,
+          report,
+          signal,
+        };
         return new Delivery({ ...options, isOnlyTopic: isOnlyTopic && isListed }).run(members);
       }),
     );
@@ -404,19 +437,25 @@ class ApnsSender implements Sender {
     const nowMs = this.#context.clock.now();
     if (message.expiresAtMs <= nowMs)
       return { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
-    if (this.#certificateEndMs <= nowMs) return profileError(0, 'certificate_expired', 'certificateExpired');
+    if (this.#certificateEndMs <= nowMs)
+      return profileError(0, 'certificate_expired', 'certificateExpired');
     if (this.#pausedUntilMs > nowMs)
       return retry(0, 'TooManyProviderTokenUpdates', this.#pausedUntilMs - nowMs);
     return undefined;
   }
 
   /** Groups recipients by topic; reports those that cannot be sent to. */
-  #byTopic({ message, recipients, report }: SendRequest, payload: ApnsPayload): Map<string, Recipient[]> {
+  #byTopic(
+    { message, recipients, report }: SendRequest,
+    payload: ApnsPayload,
+  ): Map<string, Recipient[]> {
     const listed = topicsOf(this.#credentials);
     const groups = new Map<string, Recipient[]>();
     for (const recipient of recipients) {
-      const wanted = recipient.topic ?? message.topic ?? (listed.length === 1 ? listed[0] : undefined);
-      const topic = wanted === undefined ? undefined : sendableTopic(wanted, payload.pushType, listed);
+      const wanted =
+        recipient.topic ?? message.topic ?? (listed.length === 1 ? listed[0] : undefined);
+      const topic =
+        wanted === undefined ? undefined : sendableTopic(wanted, payload.pushType, listed);
       const unserved =
         topic === undefined ? null : certificateProblem(this.#credentials, payload.pushType, topic);
       const problem =
@@ -484,7 +523,8 @@ class ApnsSender implements Sender {
       proxy,
       certificate,
       privateKey,
-      // protocol/apns.md#connections: one stream until a valid token was answered; certificates start large.
+      // protocol/apns.md#connections: one stream until a valid token was answered; certificates
+      // start large.
       firstStreams: auth === 'token' ? 1 : undefined,
       maxConnections: this.#tuning.maxConnections,
       timing: this.#tuning.timing,
@@ -494,10 +534,15 @@ class ApnsSender implements Sender {
   }
 }
 
-/** Returns a failure, not a `profile_error`: each installation names its own topic, and others may be valid. */
+/**
+ * Returns a failure, not a `profile_error`: each installation names its own topic, and others may
+ * be valid.
+ */
 function withoutTopic(wanted: string | undefined): AttemptResult {
   return failed(
     0,
-    wanted === undefined ? reason('noTopic') : reason('foreignTopic', { topic: wanted.slice(0, 100) }),
+    wanted === undefined
+      ? reason('noTopic')
+      : reason('foreignTopic', { topic: wanted.slice(0, 100) }),
   );
 }

@@ -3,7 +3,12 @@ import { z } from 'zod';
 import { dayMs } from '../../shared/clock.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import type { CredentialReport } from '../contract/connector.ts';
-import { inspectTrust, privateKeyText, proxyUrl, trustedCertificates } from '../contract/credentials.ts';
+import {
+  inspectTrust,
+  privateKeyText,
+  proxyUrl,
+  trustedCertificates,
+} from '../contract/credentials.ts';
 import {
   causeOf,
   certificatesIn,
@@ -80,7 +85,10 @@ function elementAt(der: Buffer, at: number): Element | undefined {
 }
 
 /** Apple's extensions of a certificate for an environment; the certificates of today have both. */
-const environmentMarks = { dev: '060a2a864886f76364060301', prod: '060a2a864886f76364060302' } as const;
+const environmentMarks = {
+  dev: '060a2a864886f76364060301',
+  prod: '060a2a864886f76364060302',
+} as const;
 
 type ApnsEnvironment = keyof typeof environmentMarks;
 
@@ -89,7 +97,9 @@ type ApnsEnvironment = keyof typeof environmentMarks;
  * then.
  */
 const environmentsIn = ({ raw }: X509Certificate): ApnsEnvironment[] =>
-  (['dev', 'prod'] as const).filter((one) => raw.includes(Buffer.from(environmentMarks[one], 'hex')));
+  (['dev', 'prod'] as const).filter((one) =>
+    raw.includes(Buffer.from(environmentMarks[one], 'hex')),
+  );
 
 interface Wanted {
   topic?: string | undefined;
@@ -135,10 +145,15 @@ function relationOf(certificate: X509Certificate, topic: string): 0 | 1 | 2 {
 }
 
 /** Returns the certificates among others that issued a certificate, from the nearest one on. */
-function issuersOf(certificate: X509Certificate, others: readonly X509Certificate[]): X509Certificate[] {
+function issuersOf(
+  certificate: X509Certificate,
+  others: readonly X509Certificate[],
+): X509Certificate[] {
   const chain: X509Certificate[] = [];
   for (let last = certificate; ; ) {
-    const issuer = others.find((one) => last.checkIssued(one) && one !== last && !chain.includes(one));
+    const issuer = others.find(
+      (one) => last.checkIssued(one) && one !== last && !chain.includes(one),
+    );
     if (!issuer) return chain;
     chain.push(issuer);
     last = issuer;
@@ -220,7 +235,10 @@ function readPair({
   }
   if (keys.length === 0) {
     const read = readPrivateKey(privateKey, 'any');
-    return { member: 'privateKey', error: `privateKey ${'error' in read ? read.error : 'must be a key'}` };
+    return {
+      member: 'privateKey',
+      error: `privateKey ${'error' in read ? read.error : 'must be a key'}`,
+    };
   }
   const best = bestPair(
     certificates,
@@ -299,11 +317,13 @@ function originProblems({
 }: Extract<ApnsCredentials, { auth: 'certificate' }>): string[] {
   const leaf = new X509Certificate(pem);
   const [only, both] = environmentsIn(leaf);
-  if (only && !both && only !== environment) return [reason('certificateEnvironment', { environment: only })];
+  if (only && !both && only !== environment)
+    return [reason('certificateEnvironment', { environment: only })];
   const bundleId = bundleIdOf(leaf);
   if (bundleId === undefined && topicsIn(leaf) === null) return [reason('certificateUnnamed')];
   return relationOf(leaf, wanted) > 0 ? [] : [reason('certificateOfOtherApp')];
 }
 
 /** Returns when a certificate expires, in epoch milliseconds. Throws for an invalid certificate. */
-export const certificateExpiryMs = (pem: string): number => new X509Certificate(pem).validToDate.getTime();
+export const certificateExpiryMs = (pem: string): number =>
+  new X509Certificate(pem).validToDate.getTime();

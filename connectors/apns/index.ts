@@ -10,7 +10,8 @@ export function apnsConnector(tuning: ApnsTuning): Connector<ApnsCredentials, Ap
   return {
     id: 'apns',
     can: { passThrough: false, badge: true, collapse: true },
-    // protocol/apns.md#request: one token per request; 4096 bytes (5120 for VoIP, which rendering knows).
+    // protocol/apns.md#request: one token per request; 4096 bytes (5120 for VoIP, which rendering
+    // knows).
     limits: { recipientsPerRequest: 1, bodyBytes: 4096 },
     tokenField: 'deviceToken',
     credentials: apnsCredentials,

@@ -1,6 +1,6 @@
 /**
- * Renders `data` of a push as body and headers of APNs (protocol/push.md#ios-content, protocol/push.md#content,
- * protocol/apns.md#request). Pure; reports wrong types as an error.
+ * Renders `data` of a push as body and headers of APNs (protocol/push.md#ios-content,
+ * protocol/push.md#content, protocol/apns.md#request). Pure; reports wrong types as an error.
  */
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -71,8 +71,8 @@ const maxCollapseBytes = 64;
 const badgeAt = Buffer.byteLength('{"aps":{"badge":');
 
 /**
- * Renders the shared part of a message: leaves out objects of other device types, and merges `ios` over the default
- * members. `badge: "Increment"` leaves a gap at `badgeAt`.
+ * Renders the shared part of a message: leaves out objects of other device types, and merges `ios`
+ * over the default members. `badge: "Increment"` leaves a gap at `badgeAt`.
  */
 export function renderApns(message: PushMessage): Rendering<ApnsPayload> {
   const rendering = renderApnsText(message);
@@ -105,8 +105,8 @@ function render(message: PushMessage): ApnsText {
   const { expiresAtOnce, isShown = false, maxBytes, priorities } = pushTypeOf(pushType);
   const isSpliced = aps?.badge === 'Increment';
   const text = textOfBody(aps, content.custom, isSpliced);
-  // Without a collapse id the push's own id is used: a repeat replaces the same notification and no other
-  // (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
+  // Without a collapse id the push's own id is used: a repeat replaces the same notification and no
+  // other (protocol/apns.md#repeats). Only for types that the system shows; apps handle the others.
   const collapseId = collapseIdOf(content) ?? (isShown ? message.objectId : null);
   const bytes = Buffer.byteLength(text) + (isSpliced ? badgeDigits : 0);
   if (bytes > maxBytes) throw new PayloadError(tooLarge(bytes, maxBytes), true);
@@ -155,7 +155,11 @@ function contentOf({ data }: Pick<PushMessage, 'data'>): IosContent {
   return content;
 }
 
-function addLayer(content: IosContent, { aps = null, ...plain }: JsonObject, prefix: '' | 'ios.'): void {
+function addLayer(
+  content: IosContent,
+  { aps = null, ...plain }: JsonObject,
+  prefix: '' | 'ios.',
+): void {
   for (const [name, value] of Object.entries(plain)) {
     const control = controlMembers.get(name);
     const path = `${prefix}${name}`;
@@ -205,7 +209,10 @@ function typeNameOf({ apsPath, control }: IosContent): string {
  * Checks the content by the row of its push type, and returns its `aps`: null for a body without
  * it. The type changes for content without anything to show.
  */
-function checkBody(content: IosContent, pushType: string): { pushType: string; aps: JsonObject | null } {
+function checkBody(
+  content: IosContent,
+  pushType: string,
+): { pushType: string; aps: JsonObject | null } {
   const { aps: form } = pushTypeOf(pushType);
   // A null removes the member of an earlier layer; default members of the plain layout belong to a
   // notification.
@@ -213,10 +220,14 @@ function checkBody(content: IosContent, pushType: string): { pushType: string; a
     ([name, { isShared, value }]) =>
       value !== null &&
       name !== '__proto__' &&
-      !(isShared && (form === null || (form.showing !== 'needed' && showingMembers.includes(name)))),
+      !(
+        isShared &&
+        (form === null || (form.showing !== 'needed' && showingMembers.includes(name)))
+      ),
   );
   if (form === null) {
-    if (given.length === 0 && Object.keys(content.custom).length > 0) return { pushType, aps: null };
+    if (given.length === 0 && Object.keys(content.custom).length > 0)
+      return { pushType, aps: null };
     throw new PayloadError(withoutAps(pushType, given[0]?.[1].path));
   }
   const read = given.map(([name, { path, value }]): [string, Json] => [
@@ -232,7 +243,11 @@ function checkBody(content: IosContent, pushType: string): { pushType: string; a
       true,
     );
   }
-  checkForm(aps, { form, pushType, pathOf: (name) => content.aps.get(name)?.path ?? pathIn(content, name) });
+  checkForm(aps, {
+    form,
+    pushType,
+    pathOf: (name) => content.aps.get(name)?.path ?? pathIn(content, name),
+  });
   return { pushType, aps };
 }
 
@@ -279,7 +294,10 @@ function priorityOf({ control }: IosContent, pushType: string): Priority | undef
     const isDerived = control.get('pushType')?.value !== pushType;
     const why = isDerived ? ', which a push with content-available and nothing to show is' : '';
     throw new PayloadError(
-      unfitMember(given.path, `must be ${priorities.join(' or ')} for a push of the type ${pushType}${why}`),
+      unfitMember(
+        given.path,
+        `must be ${priorities.join(' or ')} for a push of the type ${pushType}${why}`,
+      ),
     );
   }
   return priority;
@@ -289,7 +307,9 @@ function collapseIdOf({ control }: IosContent): string | null {
   const { path, value: id } = control.get('collapseId') ?? {};
   if (typeof id !== 'string' || id === '') return null;
   if (Buffer.byteLength(id) > maxCollapseBytes)
-    throw new PayloadError(unfitMember(String(path), `must have at most ${maxCollapseBytes} bytes`));
+    throw new PayloadError(
+      unfitMember(String(path), `must have at most ${maxCollapseBytes} bytes`),
+    );
   // A header accepts visible ASCII only; other ids are replaced by their digest.
   return /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/.test(id)
     ? id
@@ -322,13 +342,14 @@ export function pushTypeIn(message: Pick<PushMessage, 'data'>): string | null {
 }
 
 /**
- * Returns the body as text, with a gap for a counted badge. Assembled by hand because JavaScript orders number-like names
- * first, and `badge` must come first.
+ * Returns the body as text, with a gap for a counted badge. Assembled by hand because JavaScript
+ * orders number-like names first, and `badge` must come first.
  */
 function textOfBody(aps: JsonObject | null, custom: JsonObject, isSpliced: boolean): string {
   if (aps === null) return `{${membersOf(custom).join(',')}}`;
   const { badge, ...others } = aps;
-  const badgeMember = badge === undefined ? [] : [`"badge":${isSpliced ? '' : JSON.stringify(badge)}`];
+  const badgeMember =
+    badge === undefined ? [] : [`"badge":${isSpliced ? '' : JSON.stringify(badge)}`];
   const apsText = `{${[...badgeMember, ...membersOf(others)].join(',')}}`;
   return `{${[`"aps":${apsText}`, ...membersOf(custom)].join(',')}}`;
 }

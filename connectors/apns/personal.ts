@@ -24,8 +24,8 @@ interface BodyTemplate {
 }
 
 /**
- * Renders each text once, and groups the recipients by headers: an empty value may leave nothing to show, which changes the push
- * type. Reports those whose text APNs does not take.
+ * Renders each text once, and groups the recipients by headers: an empty value may leave nothing to
+ * show, which changes the push type. Reports those whose text APNs does not take.
  */
 export function renderTexts(
   { message, report }: Pick<SendRequest, 'message' | 'report'>,
@@ -64,11 +64,15 @@ const bodyFor = ({ badge }: Recipient, { text, badgeAt }: ApnsText): string =>
   badgeAt === undefined ? text : `${text.slice(0, badgeAt)}${badge ?? 1}${text.slice(badgeAt)}`;
 
 /**
- * Renders the push with a mark for each value, and takes the body apart at the marks. Rendering depends on values only by their
- * size and by whether they are empty, so the parts serve all texts without an empty value. Returns undefined where APNs does not
- * take the push with the marks, which may be longer than the values.
+ * Renders the push with a mark for each value, and takes the body apart at the marks. Rendering
+ * depends on values only by their size and by whether they are empty, so the parts serve all texts
+ * without an empty value. Returns undefined where APNs does not take the push with the marks, which
+ * may be longer than the values.
  */
-function bodyTemplateOf(message: SendRequest['message'], texts: PersonalTexts): BodyTemplate | undefined {
+function bodyTemplateOf(
+  message: SendRequest['message'],
+  texts: PersonalTexts,
+): BodyTemplate | undefined {
   // Random, so that no text of a push holds it; JSON writes it as it is.
   const mark = randomBytes(9).toString('base64url');
   const marks = new Map(texts.names.map((name, i) => [name, `${mark}${i}.`]));
@@ -96,6 +100,7 @@ function fill({ shared, parts, names, bytes }: BodyTemplate, values: Values): Re
     filledBytes += Buffer.byteLength(value);
     text += value + parts[i + 1];
   }
-  if (filledBytes > shared.maxBytes) return { ok: false, error: tooLarge(filledBytes, shared.maxBytes) };
+  if (filledBytes > shared.maxBytes)
+    return { ok: false, error: tooLarge(filledBytes, shared.maxBytes) };
   return { ok: true, payload: { ...shared, text, bytes: filledBytes } };
 }

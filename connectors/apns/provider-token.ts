@@ -17,8 +17,9 @@ export interface TokenKey {
 }
 
 /**
- * Tokens change every half hour: within Apple's "not more than once every 20 minutes, not less than once every 60". All
- * threads and processes use the same slots, so APNs sees one token at a time (protocol/apns.md#provider-tokens).
+ * Tokens change every half hour: within Apple's "not more than once every 20 minutes, not less than
+ * once every 60". All threads and processes use the same slots, so APNs sees one token at a time
+ * (protocol/apns.md#provider-tokens).
  */
 const slotS = 30 * 60;
 /** Tolerated clock error: APNs refuses a token issued in the future. */
@@ -50,8 +51,8 @@ export class ProviderTokens {
   }
 
   /**
-   * Replaces `token`, which the gateway refused, once for all callers with the same refusal and at most every 20 minutes.
-   * Returns the token to use, or null if there is no other.
+   * Replaces `token`, which the gateway refused, once for all callers with the same refusal and at
+   * most every 20 minutes. Returns the token to use, or null if there is no other.
    */
   replace(token: ProviderToken): ProviderToken | null {
     const current = this.current();
@@ -106,7 +107,8 @@ export class TokenTurns {
 
   /** Calls `work` with the current token, once all work with another token has ended. */
   async run(work: (token: ProviderToken | null) => Promise<void>): Promise<void> {
-    while (this.#running.size > 0 && this.#current() !== this.#token) await Promise.race(this.#running);
+    while (this.#running.size > 0 && this.#current() !== this.#token)
+      await Promise.race(this.#running);
     const next = this.#current();
     if (this.#token && next !== this.#token && next?.isReplacement) this.#renew();
     this.#token = next;

@@ -1,8 +1,8 @@
 /**
  * Response table of APNs: one rule per status and reason.
  *
- * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from APNs"), unless a rule names
- * another section.
+ * Source of all rules: protocol/apns.md#answers (Apple's "Handling notification responses from
+ * APNs"), unless a rule names another section.
  */
 
 import { hash } from 'node:crypto';
@@ -59,13 +59,15 @@ interface ResponseRule {
 
 export const responseRules: readonly ResponseRule[] = [
   { status: 400, reason: 'BadCollapseId', reaction: 'fail_push' },
-  // Malformed, or of the other environment; APNs closes connections with many of them (protocol/apns.md#connections).
+  // Malformed, or of the other environment; APNs closes connections with many of them
+  // (protocol/apns.md#connections).
   { status: 400, reason: 'BadDeviceToken', reaction: 'dead_token' },
   { status: 400, reason: 'BadExpirationDate', reaction: 'fail_push' },
   { status: 400, reason: 'BadMessageId', reaction: 'fail' },
   { status: 400, reason: 'BadPriority', reaction: 'fail_push' },
   { status: 400, reason: 'BadTopic', reaction: 'fail_topic', hint: 'apnsTopicRefused' },
-  // The token belongs to another app and stays valid (protocol/apns.md#answers, Apple DTS forum 807380).
+  // The token belongs to another app and stays valid (protocol/apns.md#answers, Apple DTS forum
+  // 807380).
   { status: 400, reason: 'DeviceTokenNotForTopic', reaction: 'fail' },
   { status: 400, reason: 'DuplicateHeaders', reaction: 'fail_push' },
   { status: 400, reason: 'IdleTimeout', reaction: 'retry_elsewhere' },
@@ -79,7 +81,12 @@ export const responseRules: readonly ResponseRule[] = [
     reaction: 'fail_topic',
     hint: 'apnsTopicForbidden',
   },
-  { status: 403, reason: 'BadCertificate', reaction: 'profile_error', hint: 'apnsCertificateRefused' },
+  {
+    status: 403,
+    reason: 'BadCertificate',
+    reaction: 'profile_error',
+    hint: 'apnsCertificateRefused',
+  },
   {
     status: 403,
     reason: 'BadCertificateEnvironment',
@@ -113,14 +120,20 @@ export const responseRules: readonly ResponseRule[] = [
     hint: 'apnsKeyEnvironment',
   },
   // Live servers spell it this way.
-  { status: 403, reason: 'BadEnvironmentKeyInToken', reaction: 'profile_error', hint: 'apnsKeyEnvironment' },
+  {
+    status: 403,
+    reason: 'BadEnvironmentKeyInToken',
+    reaction: 'profile_error',
+    hint: 'apnsKeyEnvironment',
+  },
   { status: 404, reason: 'BadPath', reaction: 'fail' },
   { status: 405, reason: 'MethodNotAllowed', reaction: 'profile_error', hint: 'apnsMalformed' },
   // The timestamp tells since when APNs knows that the token is dead.
   { status: 410, reason: 'Unregistered', reaction: 'dead_token', isProof: true },
   { status: 410, reason: 'ExpiredToken', reaction: 'dead_token', isProof: true },
   { status: 413, reason: 'PayloadTooLarge', reaction: 'fail_push' },
-  // protocol/apns.md#provider-tokens: the limit is per connection and sometimes applies to a correct rotation.
+  // protocol/apns.md#provider-tokens: the limit is per connection and sometimes applies to a
+  // correct rotation.
   { status: 429, reason: 'TooManyProviderTokenUpdates', reaction: 'pause' },
   // Too many requests for this device only: no global throttle.
   { status: 429, reason: 'TooManyRequests', reaction: 'retry' },
@@ -145,7 +158,8 @@ export function parseError(reply: Extract<RequestResult, { kind: 'response' }>):
   const { status } = reply;
   const error = parse(reply.body);
   const rule = byKey.get(`${status} ${error?.reason}`);
-  if (rule) return error?.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
+  if (rule)
+    return error?.timestamp === undefined ? rule : { ...rule, invalidSinceMs: error.timestamp };
   return { status, reason: httpReason(status), ...byStatus(status, error !== undefined) };
 }
 
@@ -169,7 +183,10 @@ function parse(body: string): { reason: string; timestamp?: number } | undefined
 
 // Attempt results of APNs requests.
 
-/** Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off, create no token). */
+/**
+ * Pause of a key after TooManyProviderTokenUpdates (protocol/apns.md#provider-tokens: back off,
+ * create no token).
+ */
 export const pauseMs = 60_000;
 
 /** Returns the final result of an error response. */
@@ -228,9 +245,10 @@ export function unansweredResult(
 const nodeDigits = 12;
 
 /**
- * Returns the beginning of the `apns-id` of all recipients of a push: a lower-case UUID, the same at every attempt, so
- * that Apple's logs show repeats (protocol/apns.md#request, protocol/apns.md#repeats). Version 8 of RFC 9562: a digest
- * of the push, then the internal id of the recipient in decimal digits.
+ * Returns the beginning of the `apns-id` of all recipients of a push: a lower-case UUID, the same
+ * at every attempt, so that Apple's logs show repeats (protocol/apns.md#request,
+ * protocol/apns.md#repeats). Version 8 of RFC 9562: a digest of the push, then the internal id of
+ * the recipient in decimal digits.
  */
 export function apnsIdPrefix(objectId: string): string {
   const hex = hash('sha1', objectId, 'hex');

@@ -13,13 +13,16 @@ import { pushTypeIn } from './payload.ts';
 type Candidate = NamedCredentials<ApnsCredentials>;
 
 function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
-  return candidate.credentials.environment === undefined || candidate.credentials.environment === prod;
+  return (
+    candidate.credentials.environment === undefined || candidate.credentials.environment === prod
+  );
 }
 
 /**
- * Chooses the profile of an Apple device (protocol/push.md#credentials-for-ios): tokens before certificates; among several
- * teams the installation's, then the push's, then the only one with the topic. Among certificates, `deviceProfile` of the
- * installation takes precedence over the environment.
+ * Chooses the profile of an Apple device (protocol/push.md#credentials-for-ios): tokens before
+ * certificates; among several teams the installation's, then the push's, then the only one with the
+ * topic. Among certificates, `deviceProfile` of the installation takes precedence over the
+ * environment.
  */
 export function chooseApnsProfile(
   profiles: Candidate[],
@@ -47,7 +50,8 @@ export function certificateProblem(
   topic: string,
 ): string | null {
   if (credentials.auth !== 'certificate') return null;
-  if (pushTypeOf(pushType).isTokenOnly) return reason('needsTokenAuthentication', { type: pushType });
+  if (pushTypeOf(pushType).isTokenOnly)
+    return reason('needsTokenAuthentication', { type: pushType });
   const listed = certificateTopicsOf(credentials);
   const sent = sendableTopic(topic, pushType, topicsOf(credentials));
   return listed === null || sent === undefined || listed.includes(sent)
@@ -79,16 +83,26 @@ function chooseToken(
   const choice = named ?? owning[0];
   if (choice) return { ok: true, profile: choice.name };
   if (fitting.length === 0)
-    return { ok: false, error: reason('noApnsProfileOfEnvironment', { environment: message.prod }) };
+    return {
+      ok: false,
+      error: reason('noApnsProfileOfEnvironment', { environment: message.prod }),
+    };
   if (ofTeam.length === 0) return { ok: false, error: reason('noApnsProfileOfTeam') };
   return { ok: false, error: reason('noApnsProfileOfTopic') };
 }
 
-function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'dev' | 'prod'): ProfileChoice {
+function chooseCertificate(
+  profiles: Candidate[],
+  traits: RouteTraits,
+  prod: 'dev' | 'prod',
+): ProfileChoice {
   if (traits.deviceProfile !== '') {
     const own = profiles.find(({ name }) => name === traits.deviceProfile);
     if (own) return { ok: true, profile: own.name };
-    return { ok: false, error: reason('noApnsCertificateNamed', { profile: traits.deviceProfile }) };
+    return {
+      ok: false,
+      error: reason('noApnsCertificateNamed', { profile: traits.deviceProfile }),
+    };
   }
   const fitting = profiles.filter((candidate) => serves(candidate, prod));
   const choice = ['_default', prod].flatMap((name) =>
@@ -100,7 +114,10 @@ function chooseCertificate(profiles: Candidate[], traits: RouteTraits, prod: 'de
   return { ok: false, error: reason('noApnsCertificateOfEnvironment', { environment: prod }) };
 }
 
-/** Returns the limit of a development certificate, 20,000 devices per push (protocol/push.md#development-certificates). */
+/**
+ * Returns the limit of a development certificate, 20,000 devices per push
+ * (protocol/push.md#development-certificates).
+ */
 export function developmentLimit(
   credentials: ApnsCredentials,
   message: Pick<PushMessage, 'prod'>,

@@ -1,6 +1,12 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { reason } from '../../shared/domain/reasons.ts';
-import type { AttemptResult, Recipient, Sender, SenderContext, SendRequest } from '../contract/connector.ts';
+import type {
+  AttemptResult,
+  Recipient,
+  Sender,
+  SenderContext,
+  SendRequest,
+} from '../contract/connector.ts';
 import { renderChannelContent } from './payload.ts';
 
 /** Result of a failed store: always a retry, since repeated messages are skipped. */
@@ -35,8 +41,8 @@ function groupByContent(recipients: Recipient[]): Group[] {
 }
 
 /**
- * Sends by storing: a stored message counts as `sent`, whether its device is connected or not. Stores once per
- * content, all or nothing, so all recipients of a content share one result.
+ * Sends by storing: a stored message counts as `sent`, whether its device is connected or not.
+ * Stores once per content, all or nothing, so all recipients of a content share one result.
  */
 export class ChannelSender implements Sender {
   readonly #context: SenderContext;
@@ -55,7 +61,10 @@ export class ChannelSender implements Sender {
   /** Does nothing: the message store belongs to the worker. */
   async close(): Promise<void> {}
 
-  async #sendGroup(request: SendRequest, { deviceType, recipients }: Group): Promise<AttemptResult> {
+  async #sendGroup(
+    request: SendRequest,
+    { deviceType, recipients }: Group,
+  ): Promise<AttemptResult> {
     if (request.signal.aborted) return stopping;
     const { pushId, message } = request;
     const rendering = renderChannelContent(message, deviceType);

@@ -7,12 +7,16 @@ import { renderChannelContent } from './payload.ts';
 /** Empty: devices of the device channel log in to this service. */
 const credentials = z.strictObject({});
 
-/** Connector of the device channel (protocol/channel.md#delivery-on-the-channel): stores messages that api processes deliver. */
+/**
+ * Connector of the device channel (protocol/channel.md#delivery-on-the-channel): stores messages
+ * that api processes deliver.
+ */
 export const channel: Connector<z.infer<typeof credentials>, JsonObject> = {
   id: 'channel',
   // Repeats need no collapse id: the message store skips recipients that have the message.
   can: { passThrough: true, badge: false, collapse: true },
-  // One call stores a whole batch; the body of a push is under 4096 bytes, and the server adds some members.
+  // One call stores a whole batch; the body of a push is under 4096 bytes, and the server adds some
+  // members.
   limits: { recipientsPerRequest: 1000, bodyBytes: 8192 },
   tokenField: 'installationId',
   credentials,

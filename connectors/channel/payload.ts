@@ -7,19 +7,28 @@ import { contentRefused } from '../kit/values.ts';
 /** Members that are texts on Android (protocol/push.md#android-content). */
 const textMembers = ['alert', 'title', 'action'];
 
-/** Selects members of `data` for every type of device. A member named `mi` or `fcm` is a vendor's only if it is an object. */
+/**
+ * Selects members of `data` for every type of device. A member named `mi` or `fcm` is a vendor's
+ * only if it is an object.
+ */
 function isForAll([name, value]: [string, Json]): boolean {
   return !dataKeyOwners.has(name) || !isJsonObject(value);
 }
 
-/** Returns entries, not an object, for `fromEntries`: an assignment to `__proto__` would change the prototype. */
+/**
+ * Returns entries, not an object, for `fromEntries`: an assignment to `__proto__` would change the
+ * prototype.
+ */
 function contentMembers(data: JsonObject, deviceType: string): [string, Json][] {
   const android = data.android;
-  const overrides = deviceType === 'android' && isJsonObject(android) ? Object.entries(android) : [];
+  const overrides =
+    deviceType === 'android' && isJsonObject(android) ? Object.entries(android) : [];
   return [...Object.entries(data).filter(isForAll), ...overrides];
 }
 
-/** Returns the members that the server adds for the device (protocol/channel.md#message-members). */
+/**
+ * Returns the members that the server adds for the device (protocol/channel.md#message-members).
+ */
 function addedMembers(message: PushMessage): [string, Json][] {
   const added: [string, Json][] = [];
   const [channel, ...more] = message.channels ?? [];
@@ -42,15 +51,21 @@ function androidContent(content: JsonObject, { data }: PushMessage): Rendering<J
       error: contentRefused(`${pathOf('silent')} of Android content must be true or false.`),
     };
   const read = silent === null ? content : { ...content, silent: isSilent };
-  if (isShown(read) && isEmpty(read.alert)) return misfit(contentRefused('Android content needs an alert.'));
+  if (isShown(read) && isEmpty(read.alert))
+    return misfit(contentRefused('Android content needs an alert.'));
   const wrong = textMembers.find((name) => typeof (read[name] ?? '') !== 'string');
   if (wrong === undefined) return { ok: true, payload: read };
   const error = contentRefused(`${pathOf(wrong)} of Android content must be a string.`);
   // An alert of the push's own that is an object is for iOS.
-  return pathOf(wrong) === 'alert' && isJsonObject(read.alert) ? misfit(error) : { ok: false, error };
+  return pathOf(wrong) === 'alert' && isJsonObject(read.alert)
+    ? misfit(error)
+    : { ok: false, error };
 }
 
-/** The client shows a notification unless the message is silent or has an action (protocol/channel.md#message-members). */
+/**
+ * The client shows a notification unless the message is silent or has an action
+ * (protocol/channel.md#message-members).
+ */
 const isShown = ({ action, silent }: JsonObject): boolean =>
   silent !== true && (typeof action !== 'string' || action === '');
 
@@ -58,11 +73,20 @@ const isEmpty = (alert: Json | undefined): boolean =>
   alert === undefined || alert === null || (typeof alert === 'string' && alert.trim() === '');
 
 /**
- * Renders the content for a device: the default members of `data`, on Android overridden by those of its `android`
- * object (merged, not replaced: protocol/push.md#content), and the members that the server adds. Pure.
- * Checks Android content (protocol/push.md#android-content); other device types (`web`, …) take any.
+ * Renders the content for a device: the default members of `data`, on Android overridden by those
+ * of its `android` object (merged, not replaced: protocol/push.md#content), and the members that
+ * the server adds. Pure. Checks Android content (protocol/push.md#android-content); other device
+ * types (`web`, …) take any.
  */
-export function renderChannelContent(message: PushMessage, deviceType: string): Rendering<JsonObject> {
-  const content = Object.fromEntries([...contentMembers(message.data, deviceType), ...addedMembers(message)]);
-  return deviceType === 'android' ? androidContent(content, message) : { ok: true, payload: content };
+export function renderChannelContent(
+  message: PushMessage,
+  deviceType: string,
+): Rendering<JsonObject> {
+  const content = Object.fromEntries([
+    ...contentMembers(message.data, deviceType),
+    ...addedMembers(message),
+  ]);
+  return deviceType === 'android'
+    ? androidContent(content, message)
+    : { ok: true, payload: content };
 }

@@ -8,8 +8,15 @@ import type { Hint } from '../../shared/domain/reasons.ts';
 export type AttemptResult =
   /** The gateway accepted the message. `form`: as of `invalid_token`. */
   | { kind: 'sent'; messageId?: string; form?: string }
-  /** The gateway or this connector refuses it for good; `capped`: a quota of the gateway is used up. */
-  | { kind: 'rejected'; outcome: 'failed' | 'dropped' | 'expired' | 'capped'; status: number; reason: string }
+  /**
+   * The gateway or this connector refuses it for good; `capped`: a quota of the gateway is used up.
+   */
+  | {
+      kind: 'rejected';
+      outcome: 'failed' | 'dropped' | 'expired' | 'capped';
+      status: number;
+      reason: string;
+    }
   /**
    * The gateway says that this very token is invalid, and perhaps since when. `isProof`: the answer
    * proves the end of the token; any other only calls it invalid. `form`: the API or the kind of
@@ -32,14 +39,26 @@ export type AttemptResult =
    * cause, so that the try costs nothing and the first repeat is immediate. An answer of the
    * gateway never gives 0.
    */
-  | { kind: 'retry'; status: number; reason: string; afterMs: number | null; cause?: string | undefined }
+  | {
+      kind: 'retry';
+      status: number;
+      reason: string;
+      afterMs: number | null;
+      cause?: string | undefined;
+    }
   /** The request was written and got no answer: the message may have been delivered. */
   | { kind: 'unknown'; reason: string; isRepeatHidden: boolean; cause?: string | undefined }
   /**
-   * Credentials or configuration are wrong: all recipients of the profile would end alike. `hint` tells the operator
-   * what to fix.
+   * Credentials or configuration are wrong: all recipients of the profile would end alike. `hint`
+   * tells the operator what to fix.
    */
-  | { kind: 'profile_error'; status: number; reason: string; hint: Hint; cause?: string | undefined };
+  | {
+      kind: 'profile_error';
+      status: number;
+      reason: string;
+      hint: Hint;
+      cause?: string | undefined;
+    };
 
 /** Form of a token that both APIs of a gateway refused. */
 export const bothForms = 'v1+v3';

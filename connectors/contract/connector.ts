@@ -1,8 +1,9 @@
 /**
  * The contract of a connector, which sends to one gateway (develop/architecture.md#connectors).
  *
- * A connector takes recipients and reports one result for each, as data. It tries once, never throws for a response, and
- * knows neither queue nor database; time and retries belong to the dispatcher.
+ * A connector takes recipients and reports one result for each, as data. It tries once, never
+ * throws for a response, and knows neither queue nor database; time and retries belong to the
+ * dispatcher.
  */
 
 import type { z } from 'zod';
@@ -14,7 +15,10 @@ import type { Values } from '../../shared/domain/pushes/variables.ts';
 import type { TransportEvent, TransportLoad } from '../http2/transport.ts';
 import type { AttemptResult, EqualRefusals, GatewayCall, Report } from './attempt-result.ts';
 
-/** Parts of a push that all recipients share. Built once per push; objects for single device types are not merged yet. */
+/**
+ * Parts of a push that all recipients share. Built once per push; objects for single device types
+ * are not merged yet.
+ */
 export interface PushMessage {
   /** Public id of the push record, 16 alphanumerics. */
   objectId: string;
@@ -42,7 +46,12 @@ export interface MessageSource {
 }
 
 /** Builds the message of a push. */
-export function toPushMessage({ objectId, pushOrder, expiresAt, createdAt }: MessageSource): PushMessage {
+export function toPushMessage({
+  objectId,
+  pushOrder,
+  expiresAt,
+  createdAt,
+}: MessageSource): PushMessage {
   const target = originalTarget(pushOrder);
   const channels = target.kind === 'query' ? target.channels : null;
   return {
@@ -51,7 +60,9 @@ export function toPushMessage({ objectId, pushOrder, expiresAt, createdAt }: Mes
     prod: pushOrder.prod,
     ...(pushOrder.topic === null ? {} : { topic: pushOrder.topic }),
     ...(pushOrder.teamId === null ? {} : { teamId: pushOrder.teamId }),
-    ...(pushOrder.notificationChannel === null ? {} : { notificationChannel: pushOrder.notificationChannel }),
+    ...(pushOrder.notificationChannel === null
+      ? {}
+      : { notificationChannel: pushOrder.notificationChannel }),
     ...(channels === null ? {} : { channels }),
     expiresAtMs: expiresAt.getTime(),
     createdAtMs: createdAt.getTime(),
@@ -75,8 +86,8 @@ export interface Recipient {
   badge: number | null;
 }
 
-// Delivery receipts that gateways send to `/callbacks/:connector/:appId/:secret`. A connector parses its gateway's format;
-// the route counts them and retires dead tokens.
+// Delivery receipts that gateways send to `/callbacks/:connector/:appId/:secret`. A connector
+// parses its gateway's format; the route counts them and retires dead tokens.
 
 /** Incoming call; only the secret in its URL identifies the caller. */
 export interface ReceiptCall {
@@ -116,12 +127,16 @@ export interface Receipt {
   needsConfirmation?: true;
 }
 
-/** Receipts of one call and the reply that the gateway expects, or the reason why the call is refused. */
+/**
+ * Receipts of one call and the reply that the gateway expects, or the reason why the call is
+ * refused.
+ */
 export type ReceiptsResult =
   | { ok: true; receipts: Receipt[]; reply?: JsonObject }
   | { ok: false; status: 400 | 401; error: string };
 
-// State that senders share across threads and dispatchers. The worker provides it: connectors know no database.
+// State that senders share across threads and dispatchers. The worker provides it: connectors know
+// no database.
 
 /** Access token, stored for all threads and dispatchers. */
 export interface StoredToken {
@@ -135,8 +150,8 @@ export interface StoredToken {
 
 /**
  * Stores the access tokens of one app and connector for all threads and dispatchers
- * (develop/architecture.md#access-tokens). `credential` is any text that differs between credentials; only a digest of it
- * is stored. Rejects if the database is unreachable.
+ * (develop/architecture.md#access-tokens). `credential` is any text that differs between
+ * credentials; only a digest of it is stored. Rejects if the database is unreachable.
  */
 export interface TokenStore {
   read(credential: string): Promise<StoredToken | null>;
@@ -149,8 +164,9 @@ export interface TokenStore {
 }
 
 /**
- * Day quotas of one profile: once the gateway says that the quota of a message class is used up, no thread of any
- * dispatcher sends in this class before midnight China time. Rejects if the database is unreachable.
+ * Day quotas of one profile: once the gateway says that the quota of a message class is used up, no
+ * thread of any dispatcher sends in this class before midnight China time. Rejects if the database
+ * is unreachable.
  */
 export interface DayQuota {
   /** Resolves to the reason why this class is closed for today, or null. */
@@ -192,18 +208,18 @@ export interface Sender {
   /** Resolves when every recipient was reported exactly once. Rejects only on a bug. */
   send(request: SendRequest): Promise<void>;
   /**
-   * Sends texts that differ by recipient in one pass; absent: `send` sends them text by text. Resolves and reports as `send`
-   * does.
+   * Sends texts that differ by recipient in one pass; absent: `send` sends them text by text.
+   * Resolves and reports as `send` does.
    */
   sendTexts?(request: Omit<SendRequest, 'recipients'>, texts: PersonalTexts): Promise<void>;
   /**
-   * Opens the connection that the first message of this kind needs, without sending a request; absent: there is nothing
-   * to open before. Resolves when it is open or failed.
+   * Opens the connection that the first message of this kind needs, without sending a request;
+   * absent: there is nothing to open before. Resolves when it is open or failed.
    */
   warmUp?(message: Pick<PushMessage, 'prod'>): Promise<void>;
   /**
-   * Asks for a new access token, or opens a connection if the gateway has no token call; sends no message. Absent if
-   * the gateway offers neither.
+   * Asks for a new access token, or opens a connection if the gateway has no token call; sends no
+   * message. Absent if the gateway offers neither.
    */
   check?(): Promise<GatewayCheck>;
   /** Returns its open HTTP/2 connections and streams, if it has any. */
@@ -212,7 +228,9 @@ export interface Sender {
 }
 
 /** Result of asking a gateway without sending: what it gave, or the reason why it gave nothing. */
-export type GatewayCheck = { ok: true; gave: 'token' | 'connection' } | { ok: false; attempt: AttemptResult };
+export type GatewayCheck =
+  | { ok: true; gave: 'token' | 'connection' }
+  | { ok: false; attempt: AttemptResult };
 
 /** Stores messages of the device channel before devices are notified; the worker provides it. */
 export interface MessageStore {
@@ -229,7 +247,9 @@ export interface SenderContext {
   messageStore: MessageStore;
   tokens: TokenStore;
   quota: DayQuota;
-  /** URL for this app's receipts of this connector; the callback parameter is the push's `objectId`. */
+  /**
+   * URL for this app's receipts of this connector; the callback parameter is the push's `objectId`.
+   */
   callbackUrl: string;
   onCall(call: GatewayCall): void;
   /** Reports events of HTTP/2 connections, for the metrics of the main thread. */
@@ -330,27 +350,39 @@ export interface Connector<C = unknown, P = unknown> {
   tokenField: 'deviceToken' | 'registrationId' | 'installationId';
   /** Schema of a profile's credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
   credentials: z.ZodType<C>;
-  /** Renders the part of a message that all recipients share. Pure; also called before a push is accepted. */
+  /**
+   * Renders the part of a message that all recipients share. Pure; also called before a push is
+   * accepted.
+   */
   render(message: PushMessage, deviceType: string): Rendering<P>;
-  /** Returns the request body as JSON text, for a dry run; absent: the payload is the body. Pure. */
+  /**
+   * Returns the request body as JSON text, for a dry run; absent: the payload is the body. Pure.
+   */
   preview?(payload: P): string;
   /**
-   * Chooses among an app's profiles of this connector. Absent: the profile named by `deviceProfile`, or
-   * `_default` (protocol/push.md#profiles).
+   * Chooses among an app's profiles of this connector. Absent: the profile named by
+   * `deviceProfile`, or `_default` (protocol/push.md#profiles).
    */
-  choose?(profiles: NamedCredentials<C>[], traits: RouteTraits, message: PushMessage): ProfileChoice;
+  choose?(
+    profiles: NamedCredentials<C>[],
+    traits: RouteTraits,
+    message: PushMessage,
+  ): ProfileChoice;
   /** Returns how many devices of one push these credentials serve; null: any number. */
   massLimit?(credentials: C, message: PushMessage): MassLimit | null;
   /** Returns the rate of these credentials; absent or null: unlimited. */
   rate?(credentials: C): Rate | null;
   /** Returns the limits of a message that is marked as a test; absent or null: not a test. */
   testLimit?(message: PushMessage): TestLimit | null;
-  /** Returns the change to the badge that the server keeps for each device; absent or null: no change. */
+  /**
+   * Returns the change to the badge that the server keeps for each device; absent or null: no
+   * change.
+   */
   badge?(message: PushMessage): 'Increment' | number | null;
   inspect(credentials: C, nowMs: number): CredentialReport;
   /**
-   * Parses a call with receipts; absent: the gateway sends none. `profiles`: all credentials of the app for this
-   * connector, to check a signature. Pure; never throws.
+   * Parses a call with receipts; absent: the gateway sends none. `profiles`: all credentials of the
+   * app for this connector, to check a signature. Pure; never throws.
    */
   receipts?(call: ReceiptCall, profiles: readonly C[]): ReceiptsResult;
   open(credentials: C, context: SenderContext): Sender;

@@ -5,8 +5,8 @@ import { isBaseUrl } from '../../shared/domain/urls.ts';
 import type { CredentialReport } from './connector.ts';
 import { causeOf, certificatesIn, type KeyKind, keptForm, readPrivateKey } from './pem.ts';
 
-// Schema parts for credentials of gateways (protocol/admin-api.md#credentials-of-a-push-profile). Error messages name the
-// expected value and never quote the given one.
+// Schema parts for credentials of gateways (protocol/admin-api.md#credentials-of-a-push-profile).
+// Error messages name the expected value and never quote the given one.
 
 /** An http or https URL without user, query or fragment. */
 export const baseUrl = (name: string) =>
@@ -36,7 +36,10 @@ export const trustedCertificates = z
     const certificates = certificatesOf(text);
     if (certificates) return keptForm(text, certificates.map(String).join(''));
     const cause = causeOf(text, (label) => label === 'CERTIFICATE');
-    context.addIssue({ code: 'custom', message: `ca must be one or several PEM certificates; ${cause}` });
+    context.addIssue({
+      code: 'custom',
+      message: `ca must be one or several PEM certificates; ${cause}`,
+    });
     return z.NEVER;
   });
 
@@ -69,11 +72,16 @@ export const common = {
 export const authEndpoint = { authEndpoint: baseUrl('authEndpoint').optional() };
 
 /**
- * Reports the earliest expiry of the certificates in `ca`, and those that expired. Secrets and service accounts do not say
- * when they expire.
+ * Reports the earliest expiry of the certificates in `ca`, and those that expired. Secrets and
+ * service accounts do not say when they expire.
  */
-export function inspectTrust(ca: string | undefined, nowMs: number): Omit<CredentialReport, 'kind'> {
-  const ends = (ca === undefined ? [] : (certificatesOf(ca) ?? [])).map((one) => one.validToDate.getTime());
+export function inspectTrust(
+  ca: string | undefined,
+  nowMs: number,
+): Omit<CredentialReport, 'kind'> {
+  const ends = (ca === undefined ? [] : (certificatesOf(ca) ?? [])).map((one) =>
+    one.validToDate.getTime(),
+  );
   const expiresAtMs = ends.length > 0 ? Math.min(...ends) : null;
   const problems =
     expiresAtMs !== null && expiresAtMs <= nowMs

@@ -3,8 +3,8 @@ import { connectionReason, httpReason, withStatus } from '../../shared/domain/re
 import type { AttemptResult } from './connector.ts';
 
 /**
- * Reasons of results without a response that say nothing about the gateway: aborted or delayed by this process, or
- * redirected.
+ * Reasons of results without a response that say nothing about the gateway: aborted or delayed by
+ * this process, or redirected.
  */
 const ignoredReasons = new Set([
   'aborted',
@@ -20,8 +20,13 @@ const ignoredReasons = new Set([
 const tokenCallReasons = new Set(['token_call_refused', 'token_reply_unreadable']);
 
 /** Returns whether the gateway got the request of a try that failed, so that the try counts. */
-export const hasReachedGateway = ({ status, reason }: { status: number; reason: string }): boolean =>
-  status > 0 && !tokenCallReasons.has(reason);
+export const hasReachedGateway = ({
+  status,
+  reason,
+}: {
+  status: number;
+  reason: string;
+}): boolean => status > 0 && !tokenCallReasons.has(reason);
 
 /**
  * Whether a proxy answered in place of the gateway: a status below 500 without the gateway's own
@@ -31,8 +36,8 @@ const isPage = ({ status, reason }: { status: number; reason: string }): boolean
   status >= 300 && status !== 429 && reason === httpReason(status);
 
 /**
- * Returns true if the gateway did not respond or responded with a 5xx, false if it responded otherwise, null if the result
- * says nothing about it. Input of the breakers.
+ * Returns true if the gateway did not respond or responded with a 5xx, false if it responded
+ * otherwise, null if the result says nothing about it. Input of the breakers.
  */
 export function isFailure(attempt: AttemptResult): boolean | null {
   switch (attempt.kind) {

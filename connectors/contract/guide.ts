@@ -2,14 +2,20 @@ import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import credentialTexts from '../../shared/domain/texts/credentials.json' with { type: 'json' };
 
-/** Texts of the help on credentials in one language, by the name of a gateway. A member without a Chinese text is a type error. */
+/**
+ * Texts of the help on credentials in one language, by the name of a gateway. A member without a
+ * Chinese text is a type error.
+ */
 const texts: Readonly<Record<Language, typeof credentialTexts.en>> = credentialTexts;
 
 /** Help on the credentials of one connector, for operators who fill in a push profile. */
 export interface CredentialGuide extends Omit<GuideFacts, 'name'> {
   /** Sentence that says where the vendor shows the credentials. */
   source: string;
-  /** One line for each member of the credentials that belongs to this gateway, required members first. */
+  /**
+   * One line for each member of the credentials that belongs to this gateway, required members
+   * first.
+   */
   members: Readonly<Record<string, string>>;
   /** Files of the vendor that `carillon profile put` takes as they were downloaded, a line each. */
   files: readonly string[];
@@ -41,7 +47,10 @@ export const guideIn = ({ name, ...facts }: GuideFacts, language: Language): Cre
   ...texts[language][name],
 });
 
-/** Returns the members of the profiles of every gateway (protocol/admin-api.md#credentials-of-a-push-profile). */
+/**
+ * Returns the members of the profiles of every gateway
+ * (protocol/admin-api.md#credentials-of-a-push-profile).
+ */
 export const commonMembersIn = (language: Language): Readonly<Record<string, string>> =>
   texts[language].every.members;
 
@@ -61,8 +70,14 @@ export type VendorFile =
 
 /** Types of Google's credential files that are no key of a service account. */
 const otherGoogleTypes: ReadonlyMap<unknown, string> = new Map([
-  ['external_account', 'of the type external_account (workload identity federation), which holds no key'],
-  ['external_account_authorized_user', 'of the type external_account_authorized_user, which holds no key'],
+  [
+    'external_account',
+    'of the type external_account (workload identity federation), which holds no key',
+  ],
+  [
+    'external_account_authorized_user',
+    'of the type external_account_authorized_user, which holds no key',
+  ],
   ['authorized_user', 'of the type authorized_user, the login of a person'],
   ['impersonated_service_account', 'of the type impersonated_service_account, which holds no key'],
   ['gdch_service_account', 'of the type gdch_service_account, of Google Distributed Cloud'],
@@ -78,7 +93,8 @@ export function foreignFile(document: JsonObject): string | undefined {
   if (other !== undefined) return `a file of Google ${other}`;
   if (isJsonObject(project) && client !== undefined)
     return 'google-services.json, which belongs into the app';
-  if (isJsonObject(installed) || isJsonObject(web)) return 'a file of an OAuth client (client_secret_….json)';
+  if (isJsonObject(installed) || isJsonObject(web))
+    return 'a file of an OAuth client (client_secret_….json)';
   if (typeof document.apiKey === 'string' && typeof document.authDomain === 'string')
     return 'the configuration of Firebase for a web app';
   if (type === 'service_account') return 'a service account file of Google';

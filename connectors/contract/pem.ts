@@ -32,7 +32,8 @@ export function pemBlocks(given: string): PemBlock[] {
     if (ending < 0) break;
     const label = text.slice(at + begin.length, labelEnd);
     const content = text.slice(labelEnd + dashes.length, ending);
-    if (text.startsWith(`${label}${dashes}`, ending + end.length)) blocks.push(blockOf(label, content));
+    if (text.startsWith(`${label}${dashes}`, ending + end.length))
+      blocks.push(blockOf(label, content));
     at = ending;
   }
   return blocks;
@@ -50,7 +51,8 @@ function plainText(given: string): string {
 }
 
 function blockOf(label: string, content: string): PemBlock {
-  const isEncrypted = label === 'ENCRYPTED PRIVATE KEY' || /Proc-Type:\s*4,\s*ENCRYPTED/.test(content);
+  const isEncrypted =
+    label === 'ENCRYPTED PRIVATE KEY' || /Proc-Type:\s*4,\s*ENCRYPTED/.test(content);
   const lines = content.replaceAll(/\s+/g, '').match(/.{1,64}/g) ?? [];
   return {
     label,
@@ -62,7 +64,8 @@ function blockOf(label: string, content: string): PemBlock {
 /** Returns whether a text is JSON, as of a service account, in which a PEM text is a member. */
 const isJson = (text: string): boolean => /^[\ufeff\s]*[{[]/.test(text);
 
-const isKeyLabel = (label: string): boolean => label === 'PRIVATE KEY' || label.endsWith(' PRIVATE KEY');
+const isKeyLabel = (label: string): boolean =>
+  label === 'PRIVATE KEY' || label.endsWith(' PRIVATE KEY');
 
 /** Private key that was read, with its PEM. */
 export interface ReadKey {
@@ -93,7 +96,9 @@ export function certificatesIn(text: string): X509Certificate[] | null {
     return pemBlocks(text)
       .filter(
         ({ label }) =>
-          label === 'CERTIFICATE' || label === 'X509 CERTIFICATE' || label === 'TRUSTED CERTIFICATE',
+          label === 'CERTIFICATE' ||
+          label === 'X509 CERTIFICATE' ||
+          label === 'TRUSTED CERTIFICATE',
       )
       .map(({ pem }) => new X509Certificate(pem));
   } catch {
@@ -121,7 +126,8 @@ export function causeOf(text: string, wanted: (label: string) => boolean): strin
   const blocks = pemBlocks(text);
   const right = blocks.filter(({ label }) => wanted(label) && label !== openSsh);
   if (isJson(text)) return 'it is JSON: give the key in it alone';
-  if (right.some(({ isEncrypted }) => isEncrypted)) return 'the key is encrypted: take its password off';
+  if (right.some(({ isEncrypted }) => isEncrypted))
+    return 'the key is encrypted: take its password off';
   if (right.length > 0) return 'what stands between its first and last line is damaged';
   const label = blocks[0]?.label ?? '';
   return meanings.find(([form]) => form.test(label))?.[1] ?? formCause(text);
@@ -155,7 +161,9 @@ export function readPrivateKey(text: string, kind: KeyKind): { pem: string } | {
   const expected = `must be ${expectations[kind]}`;
   if (!first) {
     const [other] = keys;
-    return { error: `${expected}; ${other ? `it is ${shownKind(other.key)}` : causeOf(text, isKeyLabel)}` };
+    return {
+      error: `${expected}; ${other ? `it is ${shownKind(other.key)}` : causeOf(text, isKeyLabel)}`,
+    };
   }
   if (fitting.some(({ key }) => !key.equals(first.key)))
     return { error: `${expected}; it holds several keys` };
@@ -181,5 +189,7 @@ function shownKind(key: KeyObject): string {
   if (kind === 'RSA') return 'an RSA key, as of a certificate or of a service account';
   if (kind === 'P-256') return "an EC P-256 key, as of Apple's .p8 file";
   const { asymmetricKeyDetails: details, asymmetricKeyType: type } = key;
-  return details?.namedCurve ? `an EC key of the curve ${details.namedCurve}` : `a key of the type ${type}`;
+  return details?.namedCurve
+    ? `an EC key of the curve ${details.namedCurve}`
+    : `a key of the type ${type}`;
 }

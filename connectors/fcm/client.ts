@@ -34,7 +34,14 @@ import {
   withCause,
 } from '../kit/response-rules.ts';
 import { accountTokens, type FcmCredentials, tokenAddress } from './credentials.ts';
-import { type FcmLabel, type FcmPayload, formOf, forTargets, renderFcm, type TargetForm } from './payload.ts';
+import {
+  type FcmLabel,
+  type FcmPayload,
+  formOf,
+  forTargets,
+  renderFcm,
+  type TargetForm,
+} from './payload.ts';
 import { type FcmRule, ruleForResponse } from './responses.ts';
 
 interface DeliveryOptions {
@@ -59,7 +66,10 @@ const maxUnclear = 50;
 /** Largest push that reports FCM's message ids; large ones would only cost memory. */
 const fewRecipients = 20;
 
-/** Sends one push to the recipients of a batch: a first pass, and a second one with another access token. */
+/**
+ * Sends one push to the recipients of a batch: a first pass, and a second one with another access
+ * token.
+ */
 class Delivery {
   readonly #options: DeliveryOptions;
   /** Result of the recipients not sent to yet, once it is known. */
@@ -72,7 +82,9 @@ class Delivery {
   /** Recipients for the second pass: refused for an expired access token, or not sent yet. */
   #again: Recipient[] = [];
   #refusal: AttemptResult | null = null;
-  /** Tokens that are invalid if others succeed; otherwise the credentials belong to another project. */
+  /**
+   * Tokens that are invalid if others succeed; otherwise the credentials belong to another project.
+   */
   readonly #unclear: Unclear[] = [];
   readonly #successes = { token: 0, fid: 0 };
   readonly #refusals: EqualRefusals;
@@ -88,7 +100,8 @@ class Delivery {
     const { recipients, report } = request;
     const valid = recipients.filter(isWellFormed);
     if (valid.length < recipients.length)
-      for (const recipient of recipients) if (!isWellFormed(recipient)) report(recipient.index, malformed);
+      for (const recipient of recipients)
+        if (!isWellFormed(recipient)) report(recipient.index, malformed);
     if (valid.length === 0) return;
     // Avoids a token call for an aborted push.
     if (request.signal.aborted) return this.#reportAll(valid, stopping);
@@ -112,7 +125,9 @@ class Delivery {
 
   async #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
     const groups = Map.groupBy(recipients, ({ deviceToken }) => formOf(deviceToken));
-    await Promise.all([...groups].map(([form, members]) => this.#passForm(form, members, { token, isLast })));
+    await Promise.all(
+      [...groups].map(([form, members]) => this.#passForm(form, members, { token, isLast })),
+    );
   }
 
   /** Sends to recipients of one form: their requests differ in the member that names the target. */
@@ -127,7 +142,10 @@ class Delivery {
     const payload = forTargets(this.#options.payload, form);
     const template = {
       pathPrefix: `/v1/projects/${projectId}/messages:send`,
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json; charset=UTF-8' },
+      headers: {
+        authorization: `Bearer ${token}`,
+        'content-type': 'application/json; charset=UTF-8',
+      },
       body: ends ? payload.body.subarray(0, payload.tokenAt) : payload.body,
       spliceAt: payload.tokenAt,
     };
@@ -152,7 +170,11 @@ class Delivery {
     if (reply.kind === 'unknown') {
       context.onCall({ status: 0, reason: reply.reason, seconds: reply.seconds });
       const { reason } = reply;
-      request.report(recipient.index, { kind: 'unknown', reason, isRepeatHidden: payload.isRepeatHidden });
+      request.report(recipient.index, {
+        kind: 'unknown',
+        reason,
+        isRepeatHidden: payload.isRepeatHidden,
+      });
     } else if (reply.reason !== 'stopped') request.report(recipient.index, unsent(reply));
     else if (ending) request.report(recipient.index, ending);
     else this.#again.push(recipient);
@@ -182,7 +204,10 @@ class Delivery {
       return 'stop';
     }
     if (rule.projectHint !== undefined) return this.#reportLater({ recipient, form, status, rule });
-    const attempt = withForm(attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs }), form);
+    const attempt = withForm(
+      attemptResult(rule, status, { retryAfterMs: reply.retryAfterMs }),
+      form,
+    );
     request.report(recipient.index, attempt);
     this.#end(form, rule, attempt);
     return this.#endingOf(form) ? 'stop' : undefined;
@@ -203,7 +228,9 @@ class Delivery {
       case 'fail': {
         // Where bodies differ, the refusal of one proves nothing about the others.
         const isOfAll = reaction === 'fail_push' && !this.#options.ends;
-        this.#endings[form] ??= isOfAll ? attempt : (this.#refusals.note(form, attempt) ?? undefined);
+        this.#endings[form] ??= isOfAll
+          ? attempt
+          : (this.#refusals.note(form, attempt) ?? undefined);
       }
     }
   }
@@ -263,13 +290,24 @@ const malformed = failed(0, reason('registrationMalformed'));
 const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);
 
-/** Returns the result of a request that was not processed: never written, refused by the peer, or taken back. */
-function unsent({ afterMs, reason, cause }: Extract<RequestResult, { kind: 'not_sent' }>): AttemptResult {
-  if (reason === 'certificate_refused') return withCause(profileError(0, reason, 'certificateWanted'), cause);
+/**
+ * Returns the result of a request that was not processed: never written, refused by the peer, or
+ * taken back.
+ */
+function unsent({
+  afterMs,
+  reason,
+  cause,
+}: Extract<RequestResult, { kind: 'not_sent' }>): AttemptResult {
+  if (reason === 'certificate_refused')
+    return withCause(profileError(0, reason, 'certificateWanted'), cause);
   return withCause(notProcessed(reason, afterMs), cause);
 }
 
-/** Returns a success with the message id: the part after the last slash of `{"name":"projects/p/messages/0:15…"}`. */
+/**
+ * Returns a success with the message id: the part after the last slash of
+ * `{"name":"projects/p/messages/0:15…"}`.
+ */
 function sentAs(body: string, form: TargetForm): AttemptResult {
   const messageId = /"name"\s*:\s*"[^"]*\/([^"/]{1,200})"/.exec(body)?.[1];
   return messageId === undefined ? sentTo[form] : { kind: 'sent', messageId, form };
@@ -279,11 +317,17 @@ const host = 'https://fcm.googleapis.com';
 
 export interface FcmTuning {
   timing: TransportTiming;
-  /** Connections per credential and thread: each carries 100 requests at a time (protocol/fcm.md#limits). */
+  /**
+   * Connections per credential and thread: each carries 100 requests at a time
+   * (protocol/fcm.md#limits).
+   */
   maxConnections: number;
 }
 
-/** At most one ping a minute: Google treats frequent pings as an attack (protocol/fcm.md#connections). */
+/**
+ * At most one ping a minute: Google treats frequent pings as an attack
+ * (protocol/fcm.md#connections).
+ */
 export const defaultTuning: FcmTuning = {
   timing: { ...defaultTiming, pingAfterMs: 60_000 },
   maxConnections: 16,
@@ -353,7 +397,10 @@ class FcmSender implements Sender {
     const { message, report } = request;
     const nowMs = context.clock.now();
     if (message.expiresAtMs <= nowMs)
-      return reportAll({ recipients: groups.flatMap(({ recipients }) => recipients), report }, expired);
+      return reportAll(
+        { recipients: groups.flatMap(({ recipients }) => recipients), report },
+        expired,
+      );
     const recipients: Recipient[] = [];
     const ends = new Map<number, string>();
     let shared: FcmPayload | undefined;
@@ -371,7 +418,12 @@ class FcmSender implements Sender {
       shared ??= rendering.payload;
     }
     if (!shared) return;
-    await new Delivery({ ...this.#deps, payload: shared, ends, request: { ...request, recipients } }).run();
+    await new Delivery({
+      ...this.#deps,
+      payload: shared,
+      ends,
+      request: { ...request, recipients },
+    }).run();
   }
 
   warmUp(): Promise<void> {

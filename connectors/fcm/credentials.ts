@@ -12,9 +12,16 @@ import {
   requiredText,
   secretText,
 } from '../contract/credentials.ts';
-import { AccessTokens, oauthGrant, signJwt, type TokenFetch, tokenFromReply } from '../kit/access-token.ts';
+import {
+  AccessTokens,
+  oauthGrant,
+  signJwt,
+  type TokenFetch,
+  tokenFromReply,
+} from '../kit/access-token.ts';
 
-// Access tokens of a service account, exchanged for a signed assertion (protocol/fcm.md#access-token).
+// Access tokens of a service account, exchanged for a signed assertion
+// (protocol/fcm.md#access-token).
 
 /** Google's service account file as downloaded; unused members are dropped. */
 const serviceAccount = z.object(

@@ -3,7 +3,10 @@ import { defaultTuning, type FcmTuning, openFcm } from './client.ts';
 import { type FcmCredentials, fcmCredentials, inspectFcm } from './credentials.ts';
 import { can, type FcmLabel, type FcmPayload, limits, previewFcm, renderFcm } from './payload.ts';
 
-/** Published rate of a project: 600,000 messages a minute, reached over a minute (protocol/fcm.md#limits). */
+/**
+ * Published rate of a project: 600,000 messages a minute, reached over a minute
+ * (protocol/fcm.md#limits).
+ */
 const published = { perSecond: 10_000, burst: 1000, rampMs: 60_000 };
 
 /** Creates the connector; tests pass other deadlines and connection limits. */

@@ -1,10 +1,16 @@
 /**
- * Renders `data` of a push as FCM's message (protocol/fcm.md#message; protocol/push.md#what-a-tap-opens): a notification, and
- * in `data` the member `payload` with the whole push as JSON text. Pure.
+ * Renders `data` of a push as FCM's message (protocol/fcm.md#message;
+ * protocol/push.md#what-a-tap-opens): a notification, and in `data` the member `payload` with the
+ * whole push as JSON text. Pure.
  */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { time } from '../../shared/domain/times.ts';
-import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../contract/connector.ts';
+import type {
+  Capabilities,
+  ConnectorLimits,
+  PushMessage,
+  Rendering,
+} from '../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError } from '../kit/android.ts';
 import { MemberTable, membersAt, part } from '../kit/members.ts';
 import {
@@ -31,7 +37,8 @@ import {
 const longestTtlS = 2_419_200;
 
 /** Names that FCM keeps for itself (protocol/fcm.md#message). */
-const isReserved = (name: string): boolean => /^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name);
+const isReserved = (name: string): boolean =>
+  /^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name);
 
 const label = like(/^[a-zA-Z0-9\-_.~%]{1,50}$/, 'a label of at most 50 letters, digits and -_.~%');
 const moment = refined(
@@ -63,7 +70,10 @@ const androidNotification = {
   sticky: flag,
   event_time: moment,
   local_only: flag,
-  notification_priority: oneName(['UNSPECIFIED', 'MIN', 'LOW', 'DEFAULT', 'HIGH', 'MAX'], 'PRIORITY_'),
+  notification_priority: oneName(
+    ['UNSPECIFIED', 'MIN', 'LOW', 'DEFAULT', 'HIGH', 'MAX'],
+    'PRIORITY_',
+  ),
   default_sound: flag,
   default_vibrate_timings: flag,
   default_light_settings: flag,
@@ -92,7 +102,12 @@ const lightSettings = (place: string) => [
     light_on_duration: anyDuration,
     light_off_duration: anyDuration,
   }),
-  ...membersAt(`${place}.light_settings.color`, { red: share, green: share, blue: share, alpha: share }),
+  ...membersAt(`${place}.light_settings.color`, {
+    red: share,
+    green: share,
+    blue: share,
+    alpha: share,
+  }),
 ];
 
 export const fcmMembers = new MemberTable(
@@ -119,7 +134,11 @@ export const fcmMembers = new MemberTable(
       bypass_proxy_notification: flag,
     }),
     ...lightSettings('android.notification'),
-    ...membersAt('android_v2', { ...androidConfig, remote_notification: part, background_sync: part }),
+    ...membersAt('android_v2', {
+      ...androidConfig,
+      remote_notification: part,
+      background_sync: part,
+    }),
     ...membersAt('android_v2.fcm_options', { analytics_label: label }),
     ...membersAt('android_v2.remote_notification', {
       notification: part,
@@ -181,7 +200,9 @@ function lightError(light: JsonObject | undefined, path: string): string | null 
   const missing = ['color', 'light_on_duration', 'light_off_duration'].find(
     (name) => light && !(name in light),
   );
-  return missing === undefined ? null : unfitMember(`${path}.light_settings`, `must have ${missing}`);
+  return missing === undefined
+    ? null
+    : unfitMember(`${path}.light_settings`, `must have ${missing}`);
 }
 
 /**
@@ -190,10 +211,14 @@ function lightError(light: JsonObject | undefined, path: string): string | null 
  */
 function secondFormError({ android, android_v2: second }: JsonObject, path: string): string | null {
   if (!isJsonObject(second)) return null;
-  if (isJsonObject(android)) return `${path}.android and ${path}.android_v2 must not be given together`;
+  if (isJsonObject(android))
+    return `${path}.android and ${path}.android_v2 must not be given together`;
   const { background_sync: sync, remote_notification: shown } = second;
   if (isJsonObject(shown) === isJsonObject(sync))
-    return unfitMember(`${path}.android_v2`, 'must have either remote_notification or background_sync');
+    return unfitMember(
+      `${path}.android_v2`,
+      'must have either remote_notification or background_sync',
+    );
   return isJsonObject(shown) && !isJsonObject(shown.notification)
     ? unfitMember(`${path}.android_v2.remote_notification`, 'must have notification')
     : null;
@@ -218,11 +243,19 @@ export interface FcmPayload {
 
 const head = '{"message":{"token":"';
 /** Members that select the target, and the name that FCM gives; callers cannot set them. */
-const ourMembers = new Set(['token', 'topic', 'condition', 'fid', 'validate_only', 'validateOnly', 'name']);
+const ourMembers = new Set([
+  'token',
+  'topic',
+  'condition',
+  'fid',
+  'validate_only',
+  'validateOnly',
+  'name',
+]);
 
 /**
- * Renders a push for FCM under one of its labels; `nowMs` is the send time, from which the time to live is computed. The
- * vendor's object may be a complete `{"message":{…}}` of FCM.
+ * Renders a push for FCM under one of its labels; `nowMs` is the send time, from which the time to
+ * live is computed. The vendor's object may be a complete `{"message":{…}}` of FCM.
  */
 export function renderFcm(
   label: FcmLabel,
@@ -237,7 +270,10 @@ export function renderFcm(
   const base = isNative(content.payload.vendor)
     ? { android: { ttl } }
     : messageOf(content.payload, message, ttl);
-  const body = deepMerge(isJsonObject(own.payload.android_v2) ? inSecondForm(base, ttl) : base, own.payload);
+  const body = deepMerge(
+    isJsonObject(own.payload.android_v2) ? inSecondForm(base, ttl) : base,
+    own.payload,
+  );
   const rest = JSON.stringify(body).slice(1, -1);
   const tooLarge = bodySizeError(label, Buffer.byteLength(rest) + 2, limits);
   if (tooLarge) return tooLarge;
@@ -270,7 +306,11 @@ export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
   if (form === 'token') return payload;
   const { body, tokenAt } = payload;
   const start = Buffer.from(heads[form]);
-  return { ...payload, body: Buffer.concat([start, body.subarray(tokenAt)]), tokenAt: start.length };
+  return {
+    ...payload,
+    body: Buffer.concat([start, body.subarray(tokenAt)]),
+    tokenAt: start.length,
+  };
 }
 
 /** Returns the body as one device receives it. */
@@ -285,7 +325,11 @@ function ttlOf(leftMs: number): string {
   return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
 }
 
-function messageOf(content: AndroidContent, { channels, objectId }: PushMessage, ttl: string): JsonObject {
+function messageOf(
+  content: AndroidContent,
+  { channels, objectId }: PushMessage,
+  ttl: string,
+): JsonObject {
   const { action } = content.data;
   const [channel, ...more] = channels ?? [];
   const collapseId = content.data['collapse-id'];
@@ -305,7 +349,8 @@ function messageOf(content: AndroidContent, { channels, objectId }: PushMessage,
       ...android,
       priority: 'HIGH',
       notification: {
-        // The same for every attempt: a repeat replaces the notification, another push does not (protocol/fcm.md#repeats).
+        // The same for every attempt: a repeat replaces the notification, another push does not
+        // (protocol/fcm.md#repeats).
         tag: group ?? objectId,
         ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
       },
@@ -326,7 +371,10 @@ function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject
   if (beside === undefined) return placed(withoutOurs(message), `${vendorKey}.message`);
   return {
     ok: false,
-    error: unfitMember(`${vendorKey}.${beside.slice(0, 40)}`, `must be a member of ${vendorKey}.message`),
+    error: unfitMember(
+      `${vendorKey}.${beside.slice(0, 40)}`,
+      `must be a member of ${vendorKey}.message`,
+    ),
   };
 }
 
@@ -353,6 +401,8 @@ function hasTag({ android, android_v2: second }: JsonObject): boolean {
   const remote = isJsonObject(second) ? second.remote_notification : undefined;
   return [android, remote].some((one) => {
     const notification = isJsonObject(one) ? one.notification : undefined;
-    return isJsonObject(notification) && typeof notification.tag === 'string' && notification.tag !== '';
+    return (
+      isJsonObject(notification) && typeof notification.tag === 'string' && notification.tag !== ''
+    );
   });
 }

@@ -1,6 +1,6 @@
 /**
- * Response table of FCM (protocol/fcm.md#answers): one rule per status and code. A code with several meanings has a rule
- * for each, and the body decides.
+ * Response table of FCM (protocol/fcm.md#answers): one rule per status and code. A code with
+ * several meanings has a rule for each, and the body decides.
  */
 import { dayMs } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -16,7 +16,10 @@ import { parseObject } from '../kit/values.ts';
 import type { TargetForm } from './payload.ts';
 
 export interface FcmRule extends ResponseRule {
-  /** Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of a send. */
+  /**
+   * Hint if all tokens get this rule: wrong credentials, not invalid tokens. Decided at the end of
+   * a send.
+   */
   projectHint?: Hint;
 }
 
@@ -38,7 +41,12 @@ export const responseRules: readonly FcmRule[] = [
   { code: '404 UNREGISTERED', reason: 'unregistered', reaction: 'dead_token', isProof: true },
   // The same answer for an id that never registered for messages, and for anything that is no id
   // (protocol/fcm.md#targets).
-  { code: '404 UNREGISTERED fid', reason: 'fid_unregistered', reaction: 'dead_token', keepForMs: dayMs },
+  {
+    code: '404 UNREGISTERED fid',
+    reason: 'fid_unregistered',
+    reaction: 'dead_token',
+    keepForMs: dayMs,
+  },
   // A plain 404 means UNREGISTERED for one token, a wrong project for all.
   { code: '404 NOT_FOUND', reason: 'not_found', reaction: 'dead_token', projectHint: 'fcmProject' },
   // The token belongs to another project; for all tokens, the credentials do.
@@ -64,7 +72,12 @@ export const responseRules: readonly FcmRule[] = [
   { code: '401 THIRD_PARTY_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
   { code: '401 APNS_AUTH_ERROR', reason: 'third_party_auth_error', reaction: 'fail' },
   // Two meanings: too many messages to this device, or too many of the project.
-  { code: '429 QUOTA_EXCEEDED device', reason: 'device_rate_exceeded', reaction: 'retry', ...quota },
+  {
+    code: '429 QUOTA_EXCEEDED device',
+    reason: 'device_rate_exceeded',
+    reaction: 'retry',
+    ...quota,
+  },
   {
     code: '429 RESOURCE_EXHAUSTED device',
     reason: 'device_rate_exceeded',
@@ -76,9 +89,19 @@ export const responseRules: readonly FcmRule[] = [
   // Google's front end: the client or a server of FCM gave up.
   { code: '499 CANCELLED', reason: 'request_cancelled', reaction: 'retry', afterMs: soonestMs },
   { code: '500 INTERNAL', reason: 'internal', reaction: 'retry', afterMs: soonestMs },
-  { code: '500 UNSPECIFIED_ERROR', reason: 'unspecified_error', reaction: 'retry', afterMs: soonestMs },
+  {
+    code: '500 UNSPECIFIED_ERROR',
+    reason: 'unspecified_error',
+    reaction: 'retry',
+    afterMs: soonestMs,
+  },
   { code: '503 UNAVAILABLE', reason: 'unavailable', reaction: 'retry', afterMs: soonestMs },
-  { code: '504 DEADLINE_EXCEEDED', reason: 'deadline_exceeded', reaction: 'retry', afterMs: soonestMs },
+  {
+    code: '504 DEADLINE_EXCEEDED',
+    reason: 'deadline_exceeded',
+    reaction: 'retry',
+    afterMs: soonestMs,
+  },
 ];
 
 const ruleFor: (code: string) => FcmRule = responseTable(responseRules);
@@ -107,9 +130,14 @@ function errorIn(body: string): JsonObject {
 const detailsOf = ({ details }: JsonObject): JsonObject[] =>
   Array.isArray(details) ? details.filter((one): one is JsonObject => isJsonObject(one)) : [];
 
-/** Finds a detail by the end of its type; older servers spell FcmError differently (protocol/fcm.md#answers). */
+/**
+ * Finds a detail by the end of its type; older servers spell FcmError differently
+ * (protocol/fcm.md#answers).
+ */
 function detail(error: JsonObject, ...types: string[]): JsonObject | undefined {
-  return detailsOf(error).find(({ '@type': type }) => types.some((end) => String(type).endsWith(end)));
+  return detailsOf(error).find(({ '@type': type }) =>
+    types.some((end) => String(type).endsWith(end)),
+  );
 }
 
 /** Returns FCM's code, else Google's general one. */
@@ -135,7 +163,8 @@ function meaningOfInvalid(error: JsonObject): string {
   const badRequest = detail(error, 'BadRequest');
   const fields = badRequest ? fieldsOf(badRequest) : undefined;
   // A violation of any field but the token concerns the message.
-  if (fields?.some((field) => field !== 'message.token' && field !== 'message.fid')) return ' message';
+  if (fields?.some((field) => field !== 'message.token' && field !== 'message.fid'))
+    return ' message';
   if (error.message === deadMessage) return ' token';
   if (typeof error.message === 'string' && tooLarge.test(error.message)) return ' size';
   // FCM names no field if the message as a whole is wrong.

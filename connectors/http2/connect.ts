@@ -39,9 +39,10 @@ export class NoHttp2Error extends Error {
 }
 
 /**
- * Opens a TLS connection with HTTP/2 negotiated by ALPN (RFC 9113 3.2). Resolves the name for every connection and
- * tries its addresses in random order, to spread connections over them (protocol/apns.md#connections). Rejects with the
- * error of the socket, the proxy or `signal`, or `AddressRefused`.
+ * Opens a TLS connection with HTTP/2 negotiated by ALPN (RFC 9113 3.2). Resolves the name for every
+ * connection and tries its addresses in random order, to spread connections over them
+ * (protocol/apns.md#connections). Rejects with the error of the socket, the proxy or `signal`, or
+ * `AddressRefused`.
  */
 export async function connectTls(target: ConnectTarget, signal: AbortSignal): Promise<TLSSocket> {
   const { url, secureContext, proxy, connectMs } = target;
@@ -49,7 +50,8 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   const port = Number(url.port || 443);
   if (!proxy) requireAllowedAddress(url.hostname);
   const tunnel: Socket | undefined =
-    proxy && (await openTunnel(proxy.url, { host, port, signal, secureContext: proxy.secureContext }));
+    proxy &&
+    (await openTunnel(proxy.url, { host, port, signal, secureContext: proxy.secureContext }));
   // `tls.connect` hands these on to `net.connect`; its type does not name all of them.
   const options = {
     host,
@@ -76,7 +78,9 @@ export async function connectTls(target: ConnectTarget, signal: AbortSignal): Pr
   return socket;
 }
 
-/** Resolves a name to its addresses in random order. Node asks for one or for all (`options.all`). */
+/**
+ * Resolves a name to its addresses in random order. Node asks for one or for all (`options.all`).
+ */
 export const shuffledLookup: LookupFunction = (hostname, options, callback) => {
   guardedLookup(hostname, { ...options, all: true }, (error, addresses) => {
     const [first] = error || typeof addresses === 'string' ? [] : addresses;

@@ -3,7 +3,11 @@ import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
 import { codeOf } from './connect.ts';
 import { errorCode } from './frames/wire-format.ts';
-import { type ConnectionListener, type PooledConnection, showsAcceptedCredentials } from './pool.ts';
+import {
+  type ConnectionListener,
+  type PooledConnection,
+  showsAcceptedCredentials,
+} from './pool.ts';
 import type { ActiveBatch } from './requests/active-batch.ts';
 import { Http2Session } from './session.ts';
 import type { Http2SessionHost } from './streams/response-reader.ts';
@@ -130,7 +134,9 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     const session = this.#session;
     if (this.phase !== 'open' || session === null || !session.isWritable) return 0;
     const allowed = this.#window.limitFor(this.#peerLimit(session));
-    const limit = this.hasAcceptedCredentials ? allowed : Math.min(allowed, this.#options.firstStreams);
+    const limit = this.hasAcceptedCredentials
+      ? allowed
+      : Math.min(allowed, this.#options.firstStreams);
     return limit - session.table.count;
   }
 
@@ -140,7 +146,10 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     return this.#window.limitFor(peerLimit) < peerLimit;
   }
 
-  /** Writes up to `count` requests of `batch` to the output and returns their number. `flush` sends them. */
+  /**
+   * Writes up to `count` requests of `batch` to the output and returns their number. `flush` sends
+   * them.
+   */
   write(batch: ActiveBatch, count: number, nowMs: number): number {
     const session = this.#session;
     if (session === null) return 0;
@@ -175,7 +184,8 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
 
   sweep(nowMs: number): void {
     const { connectMs, requestMs } = this.#options.timing;
-    if (this.phase === 'connecting' && nowMs - this.startedAtMs > connectMs) this.destroy('connect_timeout');
+    if (this.phase === 'connecting' && nowMs - this.startedAtMs > connectMs)
+      this.destroy('connect_timeout');
     const session = this.#session;
     if (session === null || this.phase === 'connecting' || this.phase === 'closed') return;
     const overdue = session.settleTimedOut(nowMs, requestMs);
@@ -183,7 +193,8 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
     if (overdue.length > 0) this.#owner.onCapacity();
     this.#endIfIdle();
     if (session.isPeerNotReading) this.destroy('unread');
-    else if (!this.#isEnding && !this.#watchdog.isAlive(session, nowMs)) this.destroy('ping_timeout');
+    else if (!this.#isEnding && !this.#watchdog.isAlive(session, nowMs))
+      this.destroy('ping_timeout');
     this.flush();
   }
 
@@ -231,7 +242,8 @@ export class Http2Connection implements PooledConnection, Http2SessionHost {
   }
 
   onCalm(): void {
-    if (this.phase === 'open') this.onGoaway(`code_${errorCode.enhanceYourCalm}`, errorCode.enhanceYourCalm);
+    if (this.phase === 'open')
+      this.onGoaway(`code_${errorCode.enhanceYourCalm}`, errorCode.enhanceYourCalm);
   }
 
   onConnectionError(code: number): void {

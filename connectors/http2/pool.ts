@@ -61,7 +61,10 @@ export interface PooledConnection {
   readonly phase: 'connecting' | 'open' | 'draining' | 'closed';
   /** Streams that may be opened now; 0 when it takes no requests. */
   readonly freeStreams: number;
-  /** Its own window limits it below the peer's limit, so another connection would not speed up responses. */
+  /**
+   * Its own window limits it below the peer's limit, so another connection would not speed up
+   * responses.
+   */
   readonly isBelowPeerLimit: boolean;
   /** Open streams. */
   readonly active: number;
@@ -151,13 +154,14 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Opens another connection when all are full, one at a time and at most every `growEveryMs`. Without any usable
-   * connection, returns the back-off time to wait.
+   * Opens another connection when all are full, one at a time and at most every `growEveryMs`.
+   * Without any usable connection, returns the back-off time to wait.
    */
   grow(): { waitMs: number; isUnreachable: boolean } {
     const nowMs = this.#options.clock.monotonicMs();
     const usable = this.#usable();
-    const cannotGrow = usable < 0 || usable >= this.#options.maxConnections || this.#isBelowPeerLimit();
+    const cannotGrow =
+      usable < 0 || usable >= this.#options.maxConnections || this.#isBelowPeerLimit();
     const waitMs = this.#waitMs(nowMs);
     const everyMs = usable < this.#sizeBeforeDrain ? regrowEveryMs : growEveryMs;
     if (!cannotGrow && waitMs === 0 && (usable === 0 || nowMs - this.#openedAtMs >= everyMs))
@@ -177,10 +181,16 @@ export class ConnectionPool<C extends PooledConnection> {
     if (code === constants.NGHTTP2_NO_ERROR || this.#errors.waitMs(nowMs) > 0) return;
     if (nowMs - this.#errorAtMs > forgetErrorsMs) this.#errors.reset();
     this.#errorAtMs = nowMs;
-    this.#errors.fail(nowMs, code >= constants.NGHTTP2_ENHANCE_YOUR_CALM ? refusedPauseMs : errorPauseMs);
+    this.#errors.fail(
+      nowMs,
+      code >= constants.NGHTTP2_ENHANCE_YOUR_CALM ? refusedPauseMs : errorPauseMs,
+    );
   }
 
-  /** Removes a connection. One that broke before its first response counts as a failed attempt, to prevent a tight loop. */
+  /**
+   * Removes a connection. One that broke before its first response counts as a failed attempt, to
+   * prevent a tight loop.
+   */
   remove(connection: C): { isUnreachable: boolean; waitMs: number } {
     const nowMs = this.#options.clock.monotonicMs();
     this.#connections.delete(connection);
@@ -216,8 +226,8 @@ export class ConnectionPool<C extends PooledConnection> {
   }
 
   /**
-   * Replaces one old connection, opening its successor first so that no request waits. New connections use new
-   * addresses, and stream ids never run out.
+   * Replaces one old connection, opening its successor first so that no request waits. New
+   * connections use new addresses, and stream ids never run out.
    */
   #retireOldest(nowMs: number): void {
     const limitMs = (this.#options.maxAgeMs ?? maxAgeMs) * this.#ageJitter;
@@ -230,7 +240,8 @@ export class ConnectionPool<C extends PooledConnection> {
     if (hasOther) {
       this.#retiredAtMs = nowMs;
       oldest.drain();
-    } else if (open.length === this.#connections.size && this.#waitMs(nowMs) === 0) this.#add(nowMs);
+    } else if (open.length === this.#connections.size && this.#waitMs(nowMs) === 0)
+      this.#add(nowMs);
   }
 
   #waitMs(nowMs: number): number {
@@ -247,7 +258,10 @@ export class ConnectionPool<C extends PooledConnection> {
     return false;
   }
 
-  /** Returns the number of usable connections; -1 while one connects or waits for its first accepted response. */
+  /**
+   * Returns the number of usable connections; -1 while one connects or waits for its first accepted
+   * response.
+   */
   #usable(): number {
     let usable = 0;
     for (const { phase, hasAcceptedCredentials: isAccepted } of this.#connections) {

@@ -72,7 +72,10 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     this.#pool = new ConnectionPool(options, () => this.#open());
     const { connectMs, queueMs, requestMs } = options.timing;
     const shortestMs = Math.min(requestMs, connectMs, queueMs);
-    this.#sweeper = setInterval(() => this.#sweep(), Math.min(Math.max(shortestMs / 10, 10), 500)).unref();
+    this.#sweeper = setInterval(
+      () => this.#sweep(),
+      Math.min(Math.max(shortestMs / 10, 10), 500),
+    ).unref();
   }
 
   sendMany(requests: RequestBatch, onResult: OnResult): Promise<void> {
@@ -180,7 +183,8 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
       this.#lastFailure = failureCode(code);
       this.#failureReason = failureReason(code);
       if (this.#failureReason !== 'connect_failed') this.#rejectWaiting(this.#failureReason, null);
-      else if (isUnreachable && this.#pool.size === 0) this.#rejectWaiting('connect_failed', waitMs);
+      else if (isUnreachable && this.#pool.size === 0)
+        this.#rejectWaiting('connect_failed', waitMs);
     }
     this.#schedulePump();
   }
@@ -195,12 +199,18 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
     });
   }
 
-  /** Opens another connection when all are full. Rejects waiting requests at once when the peer is unreachable. */
+  /**
+   * Opens another connection when all are full. Rejects waiting requests at once when the peer is
+   * unreachable.
+   */
   #grow(): void {
     const { waitMs, isUnreachable } = this.#pool.grow();
     if (waitMs === 0) return;
     if (isUnreachable) {
-      this.#rejectWaiting(this.#failureReason, this.#failureReason === 'connect_failed' ? waitMs : null);
+      this.#rejectWaiting(
+        this.#failureReason,
+        this.#failureReason === 'connect_failed' ? waitMs : null,
+      );
       return;
     }
     this.#retryTimer ??= setTimeout(() => {
@@ -278,6 +288,7 @@ class PooledTransport implements Transport, Http2ConnectionOwner {
 
   /** Rejects waiting requests, all or those queued before a time (monotonic). */
   #rejectWaiting(reason: TransportReason, afterMs: number | null, queuedBeforeMs?: number): void {
-    for (const batch of this.#queue.list(queuedBeforeMs)) batch.rejectWaiting(this.#notSent(reason, afterMs));
+    for (const batch of this.#queue.list(queuedBeforeMs))
+      batch.rejectWaiting(this.#notSent(reason, afterMs));
   }
 }

@@ -1,4 +1,6 @@
-/** HTTP/2 session over an established TLS connection: handles every frame of the peer (RFC 9113 6). */
+/**
+ * HTTP/2 session over an established TLS connection: handles every frame of the peer (RFC 9113 6).
+ */
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../shared/clock.ts';
 import { ControlFrames, receiveWindowBytes } from './frames/control-frames.ts';
@@ -7,10 +9,17 @@ import { type ByteRange, type FrameHandler, FrameReader } from './frames/frame-r
 import { Output } from './frames/output.ts';
 import { type ConnectionError, errorCode, throwConnectionError } from './frames/wire-format.ts';
 import { RequestWriter } from './requests/request-writer.ts';
-import { type Http2SessionHost, ResponseReader, type ResponseReaderHost } from './streams/response-reader.ts';
+import {
+  type Http2SessionHost,
+  ResponseReader,
+  type ResponseReaderHost,
+} from './streams/response-reader.ts';
 import { StreamTable } from './streams/stream-table.ts';
 
-/** Unread control frames (acknowledgements, resets, window updates) above which the session is closed. */
+/**
+ * Unread control frames (acknowledgements, resets, window updates) above which the session is
+ * closed.
+ */
 const maxUnreadControlBytes = 131_072;
 /** Time for the socket to close after GOAWAY. */
 const closeMs = 1000;
@@ -88,8 +97,8 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
   }
 
   /**
-   * Sends GOAWAY and closes the socket once it is written. Called when no stream is open or on a connection error;
-   * ignores further frames of the peer.
+   * Sends GOAWAY and closes the socket once it is written. Called when no stream is open or on a
+   * connection error; ignores further frames of the peer.
    */
   close(code: number): void {
     this.#controlFrames.sendGoaway(code);
@@ -126,7 +135,10 @@ export class Http2Session implements FrameHandler, ResponseReaderHost {
     return late;
   }
 
-  /** Settles all requests of a lost connection. A received status is a response, even with an incomplete body. */
+  /**
+   * Settles all requests of a lost connection. A received status is a response, even with an
+   * incomplete body.
+   */
   settleAll(): void {
     this.readAtMs = this.clock.monotonicMs();
     for (const slot of this.table.openSlots()) {

@@ -78,8 +78,8 @@ export type RequestResult =
   | { kind: 'unknown'; reason: TransportReason; seconds: number };
 
 /**
- * Decision of the caller on a response: `drain` drains the connection that carried it, `stop` rejects the requests of
- * the batch that are not written yet (`not_sent`, `stopped`).
+ * Decision of the caller on a response: `drain` drains the connection that carried it, `stop`
+ * rejects the requests of the batch that are not written yet (`not_sent`, `stopped`).
  */
 export type ResponseDecision = 'drain' | 'stop' | undefined;
 
@@ -89,7 +89,9 @@ export type OnResult = (index: number, result: RequestResult) => ResponseDecisio
 export interface RequestBatch {
   template: RequestTemplate;
   requests: readonly TransportRequest[];
-  /** Rejects requests that are not written yet (`not_sent`, `aborted`); those in flight complete. */
+  /**
+   * Rejects requests that are not written yet (`not_sent`, `aborted`); those in flight complete.
+   */
   signal?: AbortSignal;
 }
 
@@ -123,13 +125,20 @@ export interface TransportLoad {
 /** Long-lived connection pool to one gateway with one set of credentials. */
 export interface Transport {
   /**
-   * Sends every request and calls `onResult` exactly once for each, in any order. Resolves after the last; rejects
-   * only when `onResult` throws or on a defect of the transport.
+   * Sends every request and calls `onResult` exactly once for each, in any order. Resolves after
+   * the last; rejects only when `onResult` throws or on a defect of the transport.
    */
   sendMany(batch: RequestBatch, onResult: OnResult): Promise<void>;
   /** Sends a single request. */
-  request(template: RequestTemplate, request: TransportRequest, signal?: AbortSignal): Promise<RequestResult>;
-  /** Opens a first connection, unless there is one; resolves when it is open or failed. Sends no request. */
+  request(
+    template: RequestTemplate,
+    request: TransportRequest,
+    signal?: AbortSignal,
+  ): Promise<RequestResult>;
+  /**
+   * Opens a first connection, unless there is one; resolves when it is open or failed. Sends no
+   * request.
+   */
   connect(): Promise<void>;
   load(): TransportLoad;
   /** Drains all connections and opens new ones: after a change of the provider token. */

@@ -1,6 +1,7 @@
 /**
- * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per sender. All threads and
- * dispatchers share a token through the store; one of them at a time renews it, before it expires.
+ * Access tokens that a call fetches (develop/architecture.md#access-tokens), one instance per
+ * sender. All threads and dispatchers share a token through the store; one of them at a time renews
+ * it, before it expires.
  */
 
 import { createPrivateKey } from 'node:crypto';
@@ -9,7 +10,12 @@ import { type Clock, dayMs, minuteMs, sleep } from '../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import type { Hint } from '../../shared/domain/reasons.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
-import type { AttemptResult, GatewayCheck, StoredToken, TokenStore } from '../contract/connector.ts';
+import type {
+  AttemptResult,
+  GatewayCheck,
+  StoredToken,
+  TokenStore,
+} from '../contract/connector.ts';
 import { profileError, type ResponseRule, retry, unanswered, waits } from './response-rules.ts';
 import { parseObject } from './values.ts';
 
@@ -28,7 +34,10 @@ type TokenResult = { ok: true; value: string } | { ok: false; attempt: AttemptRe
 interface AccessTokensOptions {
   store: TokenStore;
   clock: Clock;
-  /** Text that differs between credentials and between hosts of the token call; only a digest is stored. */
+  /**
+   * Text that differs between credentials and between hosts of the token call; only a digest is
+   * stored.
+   */
   credential: string;
   /** Calls the gateway once. Must not throw. */
   fetch(): Promise<TokenFetch>;
@@ -52,8 +61,11 @@ export class AccessTokens {
    * Token calls that failed in a row: the last result, and when the next call may be made
    * (monotonic).
    */
-  #failure: { attempt: Extract<AttemptResult, { kind: 'retry' }>; count: number; untilMs: number } | null =
-    null;
+  #failure: {
+    attempt: Extract<AttemptResult, { kind: 'retry' }>;
+    count: number;
+    untilMs: number;
+  } | null = null;
 
   constructor(options: AccessTokensOptions) {
     this.#options = options;
@@ -75,8 +87,8 @@ export class AccessTokens {
   }
 
   /**
-   * Replaces `value`, which the gateway refused, once for all threads that report the same refusal. Returns null if a
-   * replacement was refused as well: the credentials are wrong.
+   * Replaces `value`, which the gateway refused, once for all threads that report the same refusal.
+   * Returns null if a replacement was refused as well: the credentials are wrong.
    */
   async replace(value: string): Promise<TokenResult | null> {
     const { clock, credential, store } = this.#options;
@@ -84,14 +96,17 @@ export class AccessTokens {
     if (known !== null && known.value !== value && known.expiresAtMs > clock.now())
       return { ok: true, value: known.value };
     const kept = await store.read(credential).catch(() => null);
-    if (kept?.value === value && kept.isReplacement && clock.now() - kept.madeAtMs < proofMs) return null;
+    if (kept?.value === value && kept.isReplacement && clock.now() - kept.madeAtMs < proofMs)
+      return null;
     this.#current = null;
     return this.#obtain(value);
   }
 
   #obtain(refused: string | null): Promise<TokenResult> {
     this.#inFlight ??= this.#share(refused)
-      .catch(() => ({ ok: false, attempt: retry(0, 'token_store_unavailable') }) satisfies TokenResult)
+      .catch(
+        () => ({ ok: false, attempt: retry(0, 'token_store_unavailable') }) satisfies TokenResult,
+      )
       .finally(() => {
         this.#inFlight = null;
       });
@@ -107,14 +122,16 @@ export class AccessTokens {
       const failure = this.#recentFailure();
       if (failure) return { ok: false, attempt: failure };
       if (await store.claim(credential, leaseMs)) return this.#renew(refused);
-      if (clock.monotonicMs() > endsAtMs) return { ok: false, attempt: retry(0, 'token_call_pending') };
+      if (clock.monotonicMs() > endsAtMs)
+        return { ok: false, attempt: retry(0, 'token_call_pending') };
       await sleep(pollMs);
     }
     return { ok: true, value: this.#current?.value ?? '' };
   }
 
   #take(kept: StoredToken | null, refused: string | null): boolean {
-    if (kept === null || kept.value === refused || renewAtMs(kept) <= this.#options.clock.now()) return false;
+    if (kept === null || kept.value === refused || renewAtMs(kept) <= this.#options.clock.now())
+      return false;
     this.#current = kept;
     return true;
   }
@@ -135,7 +152,12 @@ export class AccessTokens {
       }
       const madeAtMs = clock.now();
       const { value, lifetimeMs } = fetched;
-      const token = { value, madeAtMs, expiresAtMs: madeAtMs + lifetimeMs, isReplacement: refused !== null };
+      const token = {
+        value,
+        madeAtMs,
+        expiresAtMs: madeAtMs + lifetimeMs,
+        isReplacement: refused !== null,
+      };
       this.#current = token;
       await store.keep(credential, token);
       return { ok: true, value };
@@ -193,7 +215,10 @@ export function tokenFromReply(
   if (found && !('value' in found)) return { ok: false, attempt: found };
   if (found && status < 300) return { ok: true, ...found };
   if (body && isOAuthError(body))
-    return { ok: false, attempt: profileError(status, 'credentials_refused', hint ?? refusalHint(status)) };
+    return {
+      ok: false,
+      attempt: profileError(status, 'credentials_refused', hint ?? refusalHint(status)),
+    };
   const reason = status < 300 ? 'token_reply_unreadable' : 'token_call_refused';
   return { ok: false, attempt: retry(status, reason, retryAfterMs) };
 }
@@ -205,13 +230,23 @@ export const isToken = (value: Json | undefined): value is string =>
   typeof value === 'string' && /^[!-~]+$/.test(value);
 
 /** Returns the token of an OAuth 2.0 body (RFC 6749 section 5.1); null without a token. */
-export const oauthGrant = ({ access_token: value, expires_in: seconds }: JsonObject): TokenGrant | null =>
-  isToken(value) && typeof seconds === 'number' && seconds > 0 ? { value, lifetimeMs: seconds * 1000 } : null;
+export const oauthGrant = ({
+  access_token: value,
+  expires_in: seconds,
+}: JsonObject): TokenGrant | null =>
+  isToken(value) && typeof seconds === 'number' && seconds > 0
+    ? { value, lifetimeMs: seconds * 1000 }
+    : null;
 
 /**
  * Errors of a token call that say nothing about the credentials (RFC 6749 section 4.1.2.1, Google).
  */
-const temporaryErrors = new Set(['temporarily_unavailable', 'server_error', 'internal_failure', 'slow_down']);
+const temporaryErrors = new Set([
+  'temporarily_unavailable',
+  'server_error',
+  'internal_failure',
+  'slow_down',
+]);
 
 /**
  * Whether a body refuses the credentials: by a code as in RFC 6749, by a number of Huawei, or by
@@ -244,7 +279,9 @@ interface SigningKey {
 /** Tolerated clock error: gateways refuse an assertion from the future. */
 export const skewS = 30;
 
-/** Signs a JWT that is valid for `lifetimeS` seconds from slightly before `nowS` (epoch seconds). */
+/**
+ * Signs a JWT that is valid for `lifetimeS` seconds from slightly before `nowS` (epoch seconds).
+ */
 export async function signJwt(
   { algorithm, keyId, privateKey }: SigningKey,
   {

@@ -1,7 +1,8 @@
 /**
  * Builds the content of a push for the Android devices of one vendor (protocol/push.md#content,
- * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects): the default members, overridden by those of `android`,
- * overridden by those of the vendor's object under its neutral or wire name. Pure.
+ * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects): the default members, overridden
+ * by those of `android`, overridden by those of the vendor's object under its neutral or wire name.
+ * Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
@@ -22,11 +23,16 @@ export interface AndroidContent {
   /** Null if the push has none; `titleOf` then returns a substitute. */
   title: string | null;
   silent: boolean;
-  /** `_notificationChannel` (or `channel` of a push to devices): the Android notification channel. */
+  /**
+   * `_notificationChannel` (or `channel` of a push to devices): the Android notification channel.
+   */
   notificationChannel: string | null;
   /** `badge`, if it is a whole number. */
   badge: number | null;
-  /** All members for the app, including `alert`, `title`, `silent` and `action`: the content of pass-through messages. */
+  /**
+   * All members for the app, including `alert`, `title`, `silent` and `action`: the content of
+   * pass-through messages.
+   */
   data: JsonObject;
   /** Custom members of the app, for notifications. */
   custom: JsonObject;
@@ -50,8 +56,8 @@ export interface AndroidOptions {
   can: Pick<Capabilities, 'passThrough'>;
   limits: ConnectorLimits;
   /**
-   * Whether the vendor's object is a complete request body of the vendor, sent unchanged: such a push needs no alert, and
-   * its texts are not checked.
+   * Whether the vendor's object is a complete request body of the vendor, sent unchanged: such a
+   * push needs no alert, and its texts are not checked.
    */
   isNative?(vendor: JsonObject): boolean;
 }
@@ -60,7 +66,10 @@ export interface AndroidOptions {
 type Sent = readonly [name: string, value: Json, path: string];
 
 /** Returns the content for this vendor's devices, or its first error. */
-export function androidContent(message: PushMessage, options: AndroidOptions): Rendering<AndroidContent> {
+export function androidContent(
+  message: PushMessage,
+  options: AndroidOptions,
+): Rendering<AndroidContent> {
   const { data } = message;
   // The two labels of FCM have the same keys of `data`.
   const owner = options.connector === 'fcm' ? 'vendor_g' : options.connector;
@@ -84,7 +93,9 @@ export function androidContent(message: PushMessage, options: AndroidOptions): R
 }
 
 const sentIn = (value: Json | undefined, key: string): Sent[] =>
-  isJsonObject(value) ? Object.entries(value).map(([name, one]): Sent => [name, one, `${key}.${name}`]) : [];
+  isJsonObject(value)
+    ? Object.entries(value).map(([name, one]): Sent => [name, one, `${key}.${name}`])
+    : [];
 
 /** Keeps the last value of each member; a null leaves the one before. */
 const merged = (sent: readonly Sent[]): ReadonlyMap<string, Sent> =>
@@ -106,10 +117,15 @@ function contentMember(name: string, value: Json, path: string): Rendering<Json>
   return path === 'alert' && isJsonObject(value) ? misfit(error) : invalid(error);
 }
 
-/** Returns the members by precedence: defaults without objects of other device kinds, `android`, the vendor's object. */
+/**
+ * Returns the members by precedence: defaults without objects of other device kinds, `android`, the
+ * vendor's object.
+ */
 function layers(data: JsonObject, own: readonly Sent[]): Sent[] {
   const defaults = Object.entries(data)
-    .filter(([name, value]) => name !== '__proto__' && !(dataKeyOwners.has(name) && isJsonObject(value)))
+    .filter(
+      ([name, value]) => name !== '__proto__' && !(dataKeyOwners.has(name) && isJsonObject(value)),
+    )
     .map(([name, value]): Sent => [name, value, name]);
   const shared = own.filter(([name]) => contentMembers.has(name) || name === 'badge');
   return [...defaults, ...sentIn(data.android, 'android'), ...shared];
@@ -171,7 +187,8 @@ function check(
 const invalid = (error: string): { ok: false; error: string } => ({ ok: false, error });
 
 /** Returns the first characters of a text, without splitting surrogate pairs. */
-export const firstChars = (text: string, chars: number): string => [...text].slice(0, chars).join('');
+export const firstChars = (text: string, chars: number): string =>
+  [...text].slice(0, chars).join('');
 
 /** Returns a title for gateways that require one: the push's, else the beginning of its text. */
 export function titleOf({ title, alert }: AndroidContent, chars: number): string {

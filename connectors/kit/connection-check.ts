@@ -52,7 +52,9 @@ export async function checkConnection(
     ? connectTls({ ...target, ...trust, servername: serverNameOf(hostname), minVersion: 'TLSv1.2' })
     : connect(target);
   try {
-    await once(socket, isTls ? 'secureConnect' : 'connect', { signal: AbortSignal.timeout(connectMs) });
+    await once(socket, isTls ? 'secureConnect' : 'connect', {
+      signal: AbortSignal.timeout(connectMs),
+    });
     return { ok: true, gave: 'connection' };
   } catch (error) {
     return refusedConnection(failureCodeOf(error));

@@ -135,11 +135,14 @@ export class MemberTable {
 
   #valueOf(member: Member, value: Json, path: string): Json {
     const known = member.type.read(value);
-    if (known === undefined) throw new MemberError(unfitMember(path, `must be ${member.type.expected}`));
+    if (known === undefined)
+      throw new MemberError(unfitMember(path, `must be ${member.type.expected}`));
     if (!isJsonObject(known)) return known;
     if (member.type.values) return valuesOf(known, member.type.values, path);
     const place = join(member.place, member.name);
-    return member.type === part || this.#places.has(place) ? this.#read(known, { place, path }) : known;
+    return member.type === part || this.#places.has(place)
+      ? this.#read(known, { place, path })
+      : known;
   }
 
   /**
@@ -156,7 +159,9 @@ export class MemberTable {
 
   /** Says that an object has no such member, and which one it may be. */
   #unknown(name: string, place: string): string {
-    const elsewhere = this.members.filter((member) => member.name === name).map((member) => member.place);
+    const elsewhere = this.members
+      .filter((member) => member.name === name)
+      .map((member) => member.place);
     if (elsewhere.length > 0)
       return `there is no such member; ${name} is a member of ${elsewhere.map((one) => one || 'the message').join(', ')}`;
     const [nearest] = (name.length > maxNameChars ? [] : this.members)
@@ -206,7 +211,8 @@ const join = (place: string, name: string): string => (place === '' ? name : `${
 
 const camelCase = (name: string): string =>
   name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
-const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+const snakeCase = (name: string): string =>
+  name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
 function nested(place: string, name: string, value: Json): JsonObject {
   const inner: JsonObject = Object.fromEntries([[name, value]]);
@@ -233,7 +239,11 @@ function editDistance(one: string, other: string): number {
     const next = [i + 1];
     for (const [j, wanted] of [...other].entries())
       next.push(
-        Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === wanted ? 0 : 1)),
+        Math.min(
+          (next[j] ?? 0) + 1,
+          (row[j + 1] ?? 0) + 1,
+          (row[j] ?? 0) + (letter === wanted ? 0 : 1),
+        ),
       );
     row = next;
   }

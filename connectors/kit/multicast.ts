@@ -1,11 +1,18 @@
 /**
- * Sends one push to the recipients of a batch in requests with many targets: groups recipients, limits concurrency, and
- * maps each response to the recipients' results. A vendor's client supplies `exchange`, one request and its response.
+ * Sends one push to the recipients of a batch in requests with many targets: groups recipients,
+ * limits concurrency, and maps each response to the recipients' results. A vendor's client supplies
+ * `exchange`, one request and its response.
  */
 import type { Clock } from '../../shared/clock.ts';
 import type { HttpFailure, HttpResponse } from '../../shared/http/result.ts';
 import { EqualRefusals } from '../contract/attempt-result.ts';
-import type { AttemptResult, DayQuota, GatewayCall, Recipient, SendRequest } from '../contract/connector.ts';
+import type {
+  AttemptResult,
+  DayQuota,
+  GatewayCall,
+  Recipient,
+  SendRequest,
+} from '../contract/connector.ts';
 import type { AccessTokens } from './access-token.ts';
 import {
   attemptResult,
@@ -61,16 +68,25 @@ export interface MulticastPlan {
    * several.
    */
   form?: string;
-  /** The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome is retried. */
+  /**
+   * The device or gateway hides a repeat of this message (a tag, a message id): an unknown outcome
+   * is retried.
+   */
   isRepeatHidden: boolean;
   /**
-   * Sends one request to these device tokens: all different, at most `recipientsPerRequest`. `accessToken` is empty
-   * without `tokens`. Must not throw for a response.
+   * Sends one request to these device tokens: all different, at most `recipientsPerRequest`.
+   * `accessToken` is empty without `tokens`. Must not throw for a response.
    */
-  exchange(deviceTokens: string[], accessToken: string, signal: AbortSignal): Promise<ExchangeResult>;
+  exchange(
+    deviceTokens: string[],
+    accessToken: string,
+    signal: AbortSignal,
+  ): Promise<ExchangeResult>;
 }
 
-/** Extra requests of one send by halving; more would mean that the cause is not a single bad token. */
+/**
+ * Extra requests of one send by halving; more would mean that the cause is not a single bad token.
+ */
 const maxHalvings = 64;
 
 /** Sends to all recipients; resolves when each was reported once. */
@@ -92,14 +108,18 @@ export function gatewayCall(result: ExchangeResult, seconds: number): GatewayCal
       reason: result.rule.reaction === 'sent' ? 'ok' : result.rule.reason,
       seconds,
     };
-  if (result.kind === 'unreadable') return { status: result.status, reason: 'unreadable_reply', seconds };
+  if (result.kind === 'unreadable')
+    return { status: result.status, reason: 'unreadable_reply', seconds };
   return { status: 0, reason: result.kind === 'attempt' ? 'not_asked' : result.reason, seconds };
 }
 
 class MulticastSend {
   readonly #plan: MulticastPlan;
   readonly #request: SendRequest;
-  /** Recipients with the token of an earlier one share its target: sent twice, the device would show the message twice. */
+  /**
+   * Recipients with the token of an earlier one share its target: sent twice, the device would show
+   * the message twice.
+   */
   readonly #twins = new Map<string, Recipient[]>();
   readonly #queue: Recipient[][] = [];
   /** Result of everything not sent yet, once it is known. */
@@ -143,7 +163,8 @@ class MulticastSend {
   /** Sends groups until the queue is empty; a halved group returns to it as two. */
   async #runWorker(): Promise<void> {
     for (let group = this.#queue.shift(); group; group = this.#queue.shift()) {
-      const ending = this.#ending ?? this.#refusals.endingOf(this.#group) ?? (await this.#blocker());
+      const ending =
+        this.#ending ?? this.#refusals.endingOf(this.#group) ?? (await this.#blocker());
       if (ending) this.#reportAll(group, ending);
       else await this.#sendGroup(group);
     }
@@ -171,7 +192,8 @@ class MulticastSend {
       return;
     }
     const result = await this.#exchange(group, token.value);
-    if (!tokens || result.kind !== 'parsed' || !renewsToken(result.rule)) return this.#handle(group, result);
+    if (!tokens || result.kind !== 'parsed' || !renewsToken(result.rule))
+      return this.#handle(group, result);
     const next = await tokens.replace(token.value);
     if (next === null) return this.#handle(group, result);
     if (!next.ok) return this.#handle(group, { kind: 'attempt', attempt: next.attempt });
@@ -216,7 +238,10 @@ class MulticastSend {
       const final = own ? attemptResult(own, status, { retryAfterMs, isSingle: true }) : attempt;
       if (final.kind === 'sent' && !this.#hasSuccess) this.#noteSuccess();
       if (own) this.#noteRefusal(own, final);
-      this.#report(target, messageIds ? withMessageId(final, messageIds.get(target.deviceToken)) : final);
+      this.#report(
+        target,
+        messageIds ? withMessageId(final, messageIds.get(target.deviceToken)) : final,
+      );
     }
     // One answer, however many devices share it.
     if (isShared) this.#noteRefusal(rule, attempt);
@@ -250,7 +275,8 @@ class MulticastSend {
     const attempt = withForm(result, this.#plan.form);
     this.#request.report(index, attempt);
     if (this.#twins.size === 0) return;
-    for (const twin of this.#twins.get(deviceToken) ?? []) this.#request.report(twin.index, attempt);
+    for (const twin of this.#twins.get(deviceToken) ?? [])
+      this.#request.report(twin.index, attempt);
   }
 }
 
@@ -265,12 +291,14 @@ function unparsedResult(
   isRepeatHidden: boolean,
 ): AttemptResult {
   if (result.kind === 'attempt') return result.attempt;
-  if (result.kind === 'unreadable') return { kind: 'unknown', reason: 'unreadable_reply', isRepeatHidden };
+  if (result.kind === 'unreadable')
+    return { kind: 'unknown', reason: 'unreadable_reply', isRepeatHidden };
   return unanswered(result, isRepeatHidden);
 }
 
 function withForm(attempt: AttemptResult, form: string | undefined): AttemptResult {
-  const hasForm = form !== undefined && (attempt.kind === 'sent' || attempt.kind === 'invalid_token');
+  const hasForm =
+    form !== undefined && (attempt.kind === 'sent' || attempt.kind === 'invalid_token');
   return hasForm ? { ...attempt, form } : attempt;
 }
 

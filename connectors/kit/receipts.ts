@@ -23,8 +23,9 @@ export const deviceTokensIn = (text: string): string[] =>
 const loopback = /^https?:\/\/(localhost|127(\.\d+){3}|\[::1\])([:/]|$)/i;
 
 /**
- * Returns the URL for receipts; undefined if the gateway could not reach it, since some gateways then refuse the message. A
- * profile with an `endpoint` may use a local gateway, such as the sandbox.
+ * Returns the URL for receipts; undefined if the gateway could not reach it, since some gateways
+ * then refuse the message. A profile with an `endpoint` may use a local gateway, such as the
+ * sandbox.
  */
 export function receiptUrl(
   { callbackUrl }: Pick<SenderContext, 'callbackUrl'>,

@@ -1,9 +1,14 @@
 /**
- * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the source of each rule; a
- * code that is not in it never deletes a token.
+ * Response tables: one rule per code of a gateway. A vendor's `errors.ts` is such a table with the
+ * source of each rule; a code that is not in it never deletes a token.
  */
 import { longerWait } from '../../shared/backoff.ts';
-import { type Hint, httpReason, reason as reasonOf, reasonText } from '../../shared/domain/reasons.ts';
+import {
+  type Hint,
+  httpReason,
+  reason as reasonOf,
+  reasonText,
+} from '../../shared/domain/reasons.ts';
 import { type HttpFailure, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { AttemptResult, SendRequest } from '../contract/connector.ts';
 
@@ -29,7 +34,10 @@ export type Reaction =
   | 'profile_error'
   /** The day's quota of this message class is used up: no dispatcher sends more of it today. */
   | 'cap'
-  /** An unnamed token of the request is bad: the request is halved until one is left, which gets `singleTarget`. */
+  /**
+   * An unnamed token of the request is bad: the request is halved until one is left, which gets
+   * `singleTarget`.
+   */
   | 'ambiguous';
 
 export interface ResponseRule {
@@ -172,7 +180,11 @@ export function attemptResult(
     case 'retry':
     case 'throttle':
     case 'try_new_token':
-      return retry(status, reason, longerWait(rule.afterMs, details.retryAfterMs || rule.unaskedMs));
+      return retry(
+        status,
+        reason,
+        longerWait(rule.afterMs, details.retryAfterMs || rule.unaskedMs),
+      );
     case 'cap':
       return capped(status, reason);
     case 'renew_token':
@@ -185,7 +197,10 @@ export function attemptResult(
   }
 }
 
-const invalidToken = ({ reason, isProof, keepForMs }: ResponseRule, status: number): AttemptResult => ({
+const invalidToken = (
+  { reason, isProof, keepForMs }: ResponseRule,
+  status: number,
+): AttemptResult => ({
   kind: 'invalid_token',
   status,
   reason,
@@ -212,7 +227,12 @@ export function reportAll(
 
 export const sent: AttemptResult = { kind: 'sent' };
 
-export const expired: AttemptResult = { kind: 'rejected', outcome: 'expired', status: 0, reason: 'expired' };
+export const expired: AttemptResult = {
+  kind: 'rejected',
+  outcome: 'expired',
+  status: 0,
+  reason: 'expired',
+};
 
 export const failed = (status: number, reason: string): AttemptResult => ({
   kind: 'rejected',
@@ -274,11 +294,15 @@ export const profileError = (status: number, reason: string, hint: Hint): Profil
  * Returns the result of a request without a response. An untrusted certificate is a configuration
  * error; a request that was certainly not processed is retried; a written one may have arrived.
  */
-export function unanswered({ kind, reason, cause }: HttpFailure, isRepeatHidden: boolean): AttemptResult {
+export function unanswered(
+  { kind, reason, cause }: HttpFailure,
+  isRepeatHidden: boolean,
+): AttemptResult {
   if (kind === 'unknown') return withCause({ kind: 'unknown', reason, isRepeatHidden }, cause);
   if (reason === 'certificate_refused')
     return withCause(profileError(0, reason, untrustedHint(cause)), cause);
-  if (reason === 'address_refused') return withCause(profileError(0, reason, refusedAddressHint), cause);
+  if (reason === 'address_refused')
+    return withCause(profileError(0, reason, refusedAddressHint), cause);
   if (reason === 'bad_request') return failed(0, reason);
   return withCause(notProcessed(reason), cause);
 }

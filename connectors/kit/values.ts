@@ -2,17 +2,29 @@
  * Types of the members that gateways take. A type converts plain forms
  * (protocol/push.md#plain-forms) and refuses what the gateway would refuse. Pure.
  */
-import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseExactly,
+} from '../../shared/domain/json.ts';
 import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import { reasonAs } from '../../shared/domain/reasons.ts';
 
-/** Merges two objects recursively; the second one wins, and its nulls remove members. Changes neither. */
+/**
+ * Merges two objects recursively; the second one wins, and its nulls remove members. Changes
+ * neither.
+ */
 export function deepMerge(base: JsonObject, over: JsonObject): JsonObject {
   const merged = new Map<string, Json>(Object.entries(base));
   for (const [name, value] of Object.entries(over)) {
     const known = merged.get(name);
     if (value === null) merged.delete(name);
-    else merged.set(name, isJsonObject(known) && isJsonObject(value) ? deepMerge(known, value) : value);
+    else
+      merged.set(
+        name,
+        isJsonObject(known) && isJsonObject(value) ? deepMerge(known, value) : value,
+      );
   }
   return Object.fromEntries(merged);
 }
@@ -56,7 +68,9 @@ export function int(from: number, to: number, unit = ''): ValueType {
   const range = to === Number.MAX_SAFE_INTEGER ? `of at least ${from}` : `from ${from} to ${to}`;
   return typeOf(`a whole number ${range}${unit && ` (${unit})`}`, (value) => {
     const read = numberIn(value);
-    return read !== undefined && Number.isSafeInteger(read) && read >= from && read <= to ? read : undefined;
+    return read !== undefined && Number.isSafeInteger(read) && read >= from && read <= to
+      ? read
+      : undefined;
   });
 }
 
@@ -65,7 +79,9 @@ export function number(from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INF
   const range = Number.isFinite(from) ? ` from ${from} to ${to}` : '';
   return typeOf(`a number${range}`, (value) => {
     const read = numberIn(value);
-    return read !== undefined && Number.isFinite(read) && read >= from && read <= to ? read : undefined;
+    return read !== undefined && Number.isFinite(read) && read >= from && read <= to
+      ? read
+      : undefined;
   });
 }
 
@@ -168,7 +184,11 @@ export const jsonObject = typeOf('an object', (value) => objectIn(value));
 export const jsonText = (most: number): ValueType =>
   typeOf(`a JSON object of at most ${most} characters`, (value) => {
     const written =
-      typeof value === 'string' && objectIn(value) ? value : isJsonObject(value) ? JSON.stringify(value) : '';
+      typeof value === 'string' && objectIn(value)
+        ? value
+        : isJsonObject(value)
+          ? JSON.stringify(value)
+          : '';
     return written !== '' && charsOf(written) <= most ? written : undefined;
   });
 
@@ -178,7 +198,8 @@ const objectIn = (value: Json): JsonObject | undefined =>
 /** Seconds with an `s`, also as a number of seconds. `isWhole`: without a fraction. */
 export const duration = (from: number, to: number, isWhole = false): ValueType =>
   typeOf(`seconds from ${from} to ${to}, such as "${Math.min(60, to)}s"`, (value) => {
-    const [, digits] = (typeof value === 'string' && /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(value.trim())) || [];
+    const [, digits] =
+      (typeof value === 'string' && /^(\d{1,9}(?:\.\d{1,9})?)s$/.exec(value.trim())) || [];
     const read = digits === undefined ? numberIn(value) : Number(digits);
     if (read === undefined || read < from || read > to || (isWhole && !Number.isInteger(read)))
       return undefined;
@@ -188,7 +209,11 @@ export const duration = (from: number, to: number, isWhole = false): ValueType =
 export const any = typeOf('any value', (value) => value);
 
 /** A type with a further rule on the value as it was read. */
-export const refined = (base: ValueType, isRight: (value: Json) => boolean, expected: string): ValueType =>
+export const refined = (
+  base: ValueType,
+  isRight: (value: Json) => boolean,
+  expected: string,
+): ValueType =>
   typeOf(expected, (value) => {
     const read = base.read(value);
     return read !== undefined && isRight(read) ? read : undefined;

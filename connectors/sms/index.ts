@@ -10,7 +10,10 @@ import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';
 export interface SmsWebhookOptions {
   /** URL that receives messages. Its user and password become basic authentication. */
   url: string;
-  /** Signing keys, the newest first. Each makes one signature, so that a key can be replaced without downtime. */
+  /**
+   * Signing keys, the newest first. Each makes one signature, so that a key can be replaced without
+   * downtime.
+   */
   keys: string[];
   clock: Clock;
   timing?: HttpTiming;
@@ -19,7 +22,10 @@ export interface SmsWebhookOptions {
 /** Concurrent connections; further messages wait in the queue. */
 const maxConnections = 8;
 
-/** Opens the provider that sends SMS and voice calls through a webhook (README.md has the wire form). */
+/**
+ * Opens the provider that sends SMS and voice calls through a webhook (README.md has the wire
+ * form).
+ */
 export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage> {
   const { url, keys, clock, timing = defaultHttpTiming } = options;
   const { origin, path, authorization } = readWebhookUrl(url);
@@ -51,7 +57,8 @@ export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage>
 }
 
 function bodyOf(message: SmsMessage): string {
-  const { id, appId, type, to, text, isVoice, code, sign, template, variables, expiresAtMs } = message;
+  const { id, appId, type, to, text, isVoice, code, sign, template, variables, expiresAtMs } =
+    message;
   return JSON.stringify({
     id,
     appId,
@@ -94,7 +101,11 @@ export function readReply(reply: HttpResult): ProviderResult {
   return { kind: 'refused', reason: why };
 }
 
-function readWebhookUrl(text: string): { origin: string; path: string; authorization: string | undefined } {
+function readWebhookUrl(text: string): {
+  origin: string;
+  path: string;
+  authorization: string | undefined;
+} {
   const url = new URL(text);
   return {
     origin: url.origin,

@@ -19,7 +19,9 @@ const reasons = new Map([
   ['EPROTOCOL', 'protocol'],
 ]);
 
-/** Errors about this mail: final with a 5xx reply (RFC 5321 4.2.1). All other errors are temporary. */
+/**
+ * Errors about this mail: final with a 5xx reply (RFC 5321 4.2.1). All other errors are temporary.
+ */
 const mailErrors = new Set(['EENVELOPE', 'EMESSAGE']);
 
 function member(error: unknown, name: 'code' | 'responseCode'): unknown {
@@ -29,8 +31,8 @@ function member(error: unknown, name: 'code' | 'responseCode'): unknown {
 }
 
 /**
- * Returns the result of a failed mail. Ignores the error's text, since servers quote the address in it. Retries after bad
- * credentials, which the operator can fix while the mail waits.
+ * Returns the result of a failed mail. Ignores the error's text, since servers quote the address in
+ * it. Retries after bad credentials, which the operator can fix while the mail waits.
  */
 function readFailure(error: unknown): ProviderResult {
   const code = String(member(error, 'code') ?? '');
@@ -46,7 +48,10 @@ function readFailure(error: unknown): ProviderResult {
 
 /** Options of the SMTP provider. */
 interface SmtpOptions {
-  /** `smtp://` (STARTTLS where offered) or `smtps://`, with user and password; `?from=` names the sender. */
+  /**
+   * `smtp://` (STARTTLS where offered) or `smtps://`, with user and password; `?from=` names the
+   * sender.
+   */
   url: string;
   /** Host of PUBLIC_URL: for the sender's address where the URL names none, and for message ids. */
   host: string;
@@ -72,11 +77,21 @@ const defaultTiming: SmtpTiming = { connectMs: 10_000, greetingMs: 10_000, silen
 const maxConnections = 4;
 const maxMessages = 100;
 
-/** Address that an envelope accepts: a single one, without blanks, brackets, commas or control characters. */
+/**
+ * Address that an envelope accepts: a single one, without blanks, brackets, commas or control
+ * characters.
+ */
 const singleAddress = /^[^\s<>,;:"()[\]\\@]+@[^\s<>,;:"()[\]\\@]+$/;
 
-/** Opens the SMTP provider (protocol/codes.md#e-mail-and-password-reset). Only this folder imports nodemailer. */
-export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Provider<MailMessage> {
+/**
+ * Opens the SMTP provider (protocol/codes.md#e-mail-and-password-reset). Only this folder imports
+ * nodemailer.
+ */
+export function openSmtp({
+  url,
+  host,
+  timing = defaultTiming,
+}: SmtpOptions): Provider<MailMessage> {
   const { transportUrl, from } = readSmtpUrl(url, host);
   const transport = loadMailer().createTransport({
     url: transportUrl,
@@ -103,7 +118,10 @@ export function openSmtp({ url, host, timing = defaultTiming }: SmtpOptions): Pr
  * Checks that the server accepts a connection, and user and password if the URL has them. Returns
  * null, or the text of the reason. Sends nothing.
  */
-export async function checkSmtp(url: string, timing: SmtpTiming = defaultTiming): Promise<string | null> {
+export async function checkSmtp(
+  url: string,
+  timing: SmtpTiming = defaultTiming,
+): Promise<string | null> {
   const { transportUrl } = readSmtpUrl(url, 'localhost');
   const transport = loadMailer().createTransport({
     url: transportUrl,

@@ -28,7 +28,12 @@ import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
-import { type GatewayHealth, GatewayQueue, type PermitAnswer, unwatchedPermit } from './gateway-queue.ts';
+import {
+  type GatewayHealth,
+  GatewayQueue,
+  type PermitAnswer,
+  unwatchedPermit,
+} from './gateway-queue.ts';
 import { InFlightBatches } from './in-flight-batches.ts';
 
 /** Shortest interval of writes for a gateway that fails and answers in turns. */
@@ -58,8 +63,8 @@ interface GatewayFailuresOptions {
 }
 
 /**
- * The last failure of each gateway, in the table `gateway_failure` that all processes read. Writes at most once per
- * gateway and second, and not at all while it answers.
+ * The last failure of each gateway, in the table `gateway_failure` that all processes read. Writes
+ * at most once per gateway and second, and not at all while it answers.
  */
 class GatewayFailures {
   readonly #options: GatewayFailuresOptions;
@@ -70,7 +75,10 @@ class GatewayFailures {
     this.#options = options;
   }
 
-  /** Records the health that a batch showed. An unhealthy sample is a failure, as it is for the breaker. */
+  /**
+   * Records the health that a batch showed. An unhealthy sample is a failure, as it is for the
+   * breaker.
+   */
   record(queue: GatewayQueue, { health, trouble }: GatewayHealth): void {
     const entry = this.#entryOf(queue);
     if (trouble !== null && isUnhealthy(health))
@@ -82,7 +90,9 @@ class GatewayFailures {
     this.#sync(queue, entry);
   }
 
-  /** Returns the reason of a gateway's current failure; undefined when it answers, or was not asked. */
+  /**
+   * Returns the reason of a gateway's current failure; undefined when it answers, or was not asked.
+   */
   reasonOf(queue: GatewayQueue): string | undefined {
     return this.#entries.get(queue)?.failure?.reason;
   }
@@ -141,7 +151,10 @@ function isWritten({ failure, written }: Entry, sinceMs: number): boolean {
 /** Recipients of a large batch that a half-open breaker lets through as a probe. */
 const probeSize = 10;
 
-/** Longest wait at a breaker that is forced open: a release wakes the batches, unless its notification is lost. */
+/**
+ * Longest wait at a breaker that is forced open: a release wakes the batches, unless its
+ * notification is lost.
+ */
 const longestForcedWaitMs = 15_000;
 
 /** Delay of the second wake-up, for batches that were being put back during the first one. */
@@ -179,7 +192,10 @@ export class Breakers {
     });
   }
 
-  /** Returns the milliseconds that a batch has to wait before it may ask for a permit; 0: it may ask now. */
+  /**
+   * Returns the milliseconds that a batch has to wait before it may ask for a permit; 0: it may ask
+   * now.
+   */
   async waitMs(key: BreakerKey): Promise<number> {
     if (!isWatched(key)) return 0;
     const override = await this.#overrides.of(key);
@@ -194,9 +210,10 @@ export class Breakers {
   }
 
   /**
-   * Asks for a permit to send one batch. A gateway without a recent answer gets one batch at a time, and one with too
-   * many slow batches no further one: it does not use up all job permits of its connector
-   * (protocol/delivery.md#promise-4). `jobPermit` is the batch's own, which it releases when it is slow.
+   * Asks for a permit to send one batch. A gateway without a recent answer gets one batch at a
+   * time, and one with too many slow batches no further one: it does not use up all job permits of
+   * its connector (protocol/delivery.md#promise-4). `jobPermit` is the batch's own, which it
+   * releases when it is slow.
    */
   async acquire(key: BreakerKey, jobPermit?: Permit): Promise<PermitAnswer> {
     if (!isWatched(key)) return unwatchedPermit;
@@ -208,11 +225,15 @@ export class Breakers {
     const hasAnswer = () => queue.breaker.state === 'closed' && this.#inFlight.hasAnswer(queue.id);
     const isFree = await queue.canProbe(hasAnswer);
     return (
-      (isFree && this.#breakerPermit(queue, jobPermit)) || wait(queue.enqueue(queue.breaker.cooldownLeftMs))
+      (isFree && this.#breakerPermit(queue, jobPermit)) ||
+      wait(queue.enqueue(queue.breaker.cooldownLeftMs))
     );
   }
 
-  /** Reads the overrides after a change and wakes the batches that wait for a gateway which is no longer forced open. */
+  /**
+   * Reads the overrides after a change and wakes the batches that wait for a gateway which is no
+   * longer forced open.
+   */
   async refreshOverrides(): Promise<void> {
     this.#overrides.invalidate();
     const overrides = await this.#overrides.all();
@@ -235,15 +256,19 @@ export class Breakers {
     }
   }
 
-  /** Renews the written states, learns from other dispatchers, and drops breakers without traffic. */
+  /**
+   * Renews the written states, learns from other dispatchers, and drops breakers without traffic.
+   */
   async maintain(): Promise<void> {
     for (const [id, queue] of this.#queues) {
       const { breaker } = queue;
       if (breaker.state !== 'closed') {
-        // Without traffic of its own the breaker would stay half-open while another dispatcher sends. With traffic its
-        // own probe decides: a gateway may be out of reach for this dispatcher only.
+        // Without traffic of its own the breaker would stay half-open while another dispatcher
+        // sends. With traffic its own probe decides: a gateway may be out of reach for this
+        // dispatcher only.
         const isWithoutProbe = breaker.state === 'half-open' && !queue.hasWaiting;
-        if (isWithoutProbe && (await this.#states.hasAnsweredElsewhere(queue))) breaker.closeByPeer();
+        if (isWithoutProbe && (await this.#states.hasAnsweredElsewhere(queue)))
+          breaker.closeByPeer();
         this.#states.write(queue);
       } else if (queue.isIdle) {
         breaker.close();
@@ -295,7 +320,8 @@ export class Breakers {
         this.#inFlight.untrack(batch);
         if (health && health.health.asked > health.health.failed) queue.markHealthy();
         queue.untrack();
-        // A try while the gateway is down costs nothing: an outage of an hour would use up all tries.
+        // A try while the gateway is down costs nothing: an outage of an hour would use up all
+        // tries.
         return queue.breaker.state === 'closed';
       },
     };
@@ -340,7 +366,9 @@ export class Breakers {
       await sleep(secondWakeMs, this.#stop.signal);
       if (!this.#stop.signal.aborted) await wakeWaiting(queue.key);
     };
-    wakeTwice().catch((error: unknown) => log.warn({ err: error }, 'could not wake waiting batches'));
+    wakeTwice().catch((error: unknown) =>
+      log.warn({ err: error }, 'could not wake waiting batches'),
+    );
   }
 }
 
@@ -432,7 +460,8 @@ class BreakerStates {
     for (const id of await findTroubledElsewhere(this.#db, this.#dispatcher)) {
       const queue = queues.get(id);
       const answeredAt = queue?.breaker.state === 'closed' ? queue.healthyAt : null;
-      if (!queue || !answeredAt || answeredAt.getTime() <= (this.#sharedMs.get(queue) ?? 0)) continue;
+      if (!queue || !answeredAt || answeredAt.getTime() <= (this.#sharedMs.get(queue) ?? 0))
+        continue;
       this.#sharedMs.set(queue, answeredAt.getTime());
       this.#write(queue, { state: 'closed', since: answeredAt });
     }
@@ -453,7 +482,11 @@ class BreakerStates {
   #write({ key, breaker }: GatewayQueue, own: { state: BreakerState; since: Date }): void {
     const probeInMs = own.state === 'open' ? breaker.cooldownLeftMs : null;
     this.#writes = this.#writes
-      .then(() => saveBreakerState(this.#db, key, { dispatcher: this.#dispatcher, ...own, probeInMs }))
-      .catch((error: unknown) => this.#log.warn({ err: error }, 'breaker state could not be written'));
+      .then(() =>
+        saveBreakerState(this.#db, key, { dispatcher: this.#dispatcher, ...own, probeInMs }),
+      )
+      .catch((error: unknown) =>
+        this.#log.warn({ err: error }, 'breaker state could not be written'),
+      );
   }
 }

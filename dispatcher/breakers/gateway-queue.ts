@@ -29,9 +29,15 @@ export interface GatewayPermit {
 export type PermitAnswer = GatewayPermit | { kind: 'wait'; afterMs: number };
 
 /** Permit for the device channel, which has no gateway and no breaker. */
-export const unwatchedPermit: GatewayPermit = { kind: 'permit', release: () => Promise.resolve(true) };
+export const unwatchedPermit: GatewayPermit = {
+  kind: 'permit',
+  release: () => Promise.resolve(true),
+};
 
-/** Distance between the returns of two waiting batches, so that a long queue does not return all at once. */
+/**
+ * Distance between the returns of two waiting batches, so that a long queue does not return all at
+ * once.
+ */
 const returnIntervalMs = 10;
 const shortestWaitMs = 500;
 
@@ -56,7 +62,9 @@ export interface GatewayQueueOptions {
   onFirstAnswer?(): void;
 }
 
-/** One gateway as one profile of an app reaches it: its breaker, and the batches that wait for it. */
+/**
+ * One gateway as one profile of an app reaches it: its breaker, and the batches that wait for it.
+ */
 export class GatewayQueue {
   readonly key: BreakerKey;
   readonly id: string;
@@ -110,7 +118,10 @@ export class GatewayQueue {
     return this.#allReturnedAtMs > this.#clock.monotonicMs();
   }
 
-  /** Adds a batch to those that wait. Returns the milliseconds after which it returns: behind the others, with jitter. */
+  /**
+   * Adds a batch to those that wait. Returns the milliseconds after which it returns: behind the
+   * others, with jitter.
+   */
   enqueue(leastMs: number): number {
     const nowMs = this.#clock.monotonicMs();
     const waitMs = Math.max(leastMs, shortestWaitMs);
@@ -133,15 +144,17 @@ export class GatewayQueue {
     if (isFirst) this.#onFirstAnswer?.();
   }
 
-  /** When the gateway answered last; null before its first answer, and after the breaker has opened. */
+  /**
+   * When the gateway answered last; null before its first answer, and after the breaker has opened.
+   */
   get healthyAt(): Date | null {
     if (this.#healthyAtMs === Number.NEGATIVE_INFINITY) return null;
     return new Date(this.#clock.now() - (this.#clock.monotonicMs() - this.#healthyAtMs));
   }
 
   /**
-   * Whether a batch may be sent beside those in flight. Waits a little for the first answer of an untested gateway, to a
-   * batch in flight (`hasAnswer`) or one that ended.
+   * Whether a batch may be sent beside those in flight. Waits a little for the first answer of an
+   * untested gateway, to a batch in flight (`hasAnswer`) or one that ended.
    */
   async canProbe(hasAnswer: () => boolean): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();

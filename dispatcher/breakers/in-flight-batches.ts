@@ -30,8 +30,9 @@ export interface InFlightOptions {
 }
 
 /**
- * The batches in flight. A slow one releases its job permit, so that batches of other apps and gateways are taken
- * (protocol/delivery.md#promise-4); one whose breaker is forced open is told to stop.
+ * The batches in flight. A slow one releases its job permit, so that batches of other apps and
+ * gateways are taken (protocol/delivery.md#promise-4); one whose breaker is forced open is told to
+ * stop.
  */
 export class InFlightBatches {
   readonly #options: InFlightOptions;
@@ -43,7 +44,13 @@ export class InFlightBatches {
   }
 
   track(id: string, jobPermit: Permit | undefined): TrackedBatch {
-    const batch = { id, progress: new InFlightBatch(), jobPermit, beganAtMs: undefined, isSlow: false };
+    const batch = {
+      id,
+      progress: new InFlightBatch(),
+      jobPermit,
+      beganAtMs: undefined,
+      isSlow: false,
+    };
     this.#batches.add(batch);
     this.#watch ??= setInterval(() => void this.#inspect(), watchMs);
     return batch;
@@ -62,7 +69,8 @@ export class InFlightBatches {
 
   /** Whether the gateway answered a request of a batch that is still in flight. */
   hasAnswer(id: string): boolean {
-    for (const batch of this.#batches) if (batch.id === id && batch.progress.isGatewayUp) return true;
+    for (const batch of this.#batches)
+      if (batch.id === id && batch.progress.isGatewayUp) return true;
     return false;
   }
 

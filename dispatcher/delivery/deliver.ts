@@ -4,7 +4,12 @@ import type { JobEnd, Permit } from '../../shared/queue/consumer.ts';
 import type { DeliverJob } from '../../shared/queue/jobs.ts';
 import type { GatewayPermit } from '../breakers/gateway-queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { type BatchInWork, type BatchJob, loadBatch, type OnlyBatch } from '../recording/batch-in-work.ts';
+import {
+  type BatchInWork,
+  type BatchJob,
+  loadBatch,
+  type OnlyBatch,
+} from '../recording/batch-in-work.ts';
 import { closePush, recordResult, type SentBatch } from '../recording/recorder.ts';
 import { recordPostponed, recordUnsent } from '../recording/unsent.ts';
 import type { Lane } from '../sending/pool.ts';
@@ -19,8 +24,8 @@ interface PushIds {
 }
 
 /**
- * Runs work for a push inside a span that continues the trace of the call that sent the push. With tracing it costs one
- * query by the primary key.
+ * Runs work for a push inside a span that continues the trace of the call that sent the push. With
+ * tracing it costs one query by the primary key.
  */
 export async function tracePush<T>(
   { db }: Pick<DispatcherDeps, 'db'>,
@@ -40,8 +45,8 @@ export async function tracePush<T>(
 }
 
 /**
- * Runs the requests of a batch, which a thread sends, inside one span: each request has less than a microsecond for
- * tracing, so the span has their numbers by answer.
+ * Runs the requests of a batch, which a thread sends, inside one span: each request has less than a
+ * microsecond for tracing, so the span has their numbers by answer.
  */
 function traceGateway(connector: string, work: () => Promise<SentBatch>): Promise<SentBatch> {
   return inSpan(
@@ -75,7 +80,10 @@ type RoundEnd = JobEnd | 'changed';
 /** Most recipients of a batch that the express thread takes. */
 const expressSize = 1000;
 
-/** Slot duration from which a batch waits more than it works, so that it releases its job permit at once. */
+/**
+ * Slot duration from which a batch waits more than it works, so that it releases its job permit at
+ * once.
+ */
 const longSlotMs = 250;
 
 /**
@@ -145,7 +153,9 @@ interface SendContext extends DeliverContext {
   known: KnownPush | undefined;
 }
 
-/** Sends and records a batch; after a probe of a half-open breaker went well, also the rest of it. */
+/**
+ * Sends and records a batch; after a probe of a half-open breaker went well, also the rest of it.
+ */
 async function sendAndRecord(
   deps: DispatcherDeps,
   batch: BatchInWork,
@@ -172,10 +182,13 @@ async function sendAndRecord(
 }
 
 /**
- * Returns the thread's kind. The first batch of a large push uses the express thread, like a push to few: so the push begins
- * at once, even while the bulk threads send another one.
+ * Returns the thread's kind. The first batch of a large push uses the express thread, like a push
+ * to few: so the push begins at once, even while the bulk threads send another one.
  */
-function laneOf({ job, stored }: Pick<BatchInWork, 'job' | 'stored'>, slot: SendSlot | undefined): Lane {
+function laneOf(
+  { job, stored }: Pick<BatchInWork, 'job' | 'stored'>,
+  slot: SendSlot | undefined,
+): Lane {
   const isFirst = stored.firstSentAt === null && slot === undefined && stored.size <= expressSize;
   return job && !isFirst ? 'bulk' : 'express';
 }

@@ -21,7 +21,9 @@ interface Waits {
  */
 export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
   const { notBefore, quietUntil } = batch;
-  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), job.waitedUntilMs].map((ms) => ms ?? 0);
+  const ends = [notBefore?.at.getTime(), quietUntil?.getTime(), job.waitedUntilMs].map(
+    (ms) => ms ?? 0,
+  );
   return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(began), ...ends));
 }
 

@@ -7,7 +7,10 @@ import { changeMaxAgeMs, TtlCache } from '../../shared/ttl-cache.ts';
 /** Scope of the whole service, beside the ids of apps. */
 const service = '';
 
-/** The apps whose pushes are held, at most half a second old; a change is notified (protocol/admin-api.md#freezes). */
+/**
+ * The apps whose pushes are held, at most half a second old; a change is notified
+ * (protocol/admin-api.md#freezes).
+ */
 export class Freezes {
   readonly #db: Handle;
   readonly #cache: TtlCache<'scopes', Promise<Set<string>>>;

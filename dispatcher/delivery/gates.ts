@@ -38,7 +38,9 @@ const send: GateDecision = { kind: 'send' };
 const cancelled: Gate = {
   name: 'cancelled',
   check: (_deps, { stored }) =>
-    stored.state === 'cancelled' ? { kind: 'settle', outcome: 'dropped', reason: 'cancelled' } : send,
+    stored.state === 'cancelled'
+      ? { kind: 'settle', outcome: 'dropped', reason: 'cancelled' }
+      : send,
 };
 
 const expiryReason = (lastReason: string | null): string =>
@@ -66,13 +68,18 @@ const paused: Gate = {
   check: (_deps, { stored }) => (stored.state === 'paused' ? { kind: 'hold' } : send),
 };
 
-/** Last of those that depend on no time: what is cancelled, has expired or is paused needs no hold. */
+/**
+ * Last of those that depend on no time: what is cancelled, has expired or is paused needs no hold.
+ */
 const frozen: Gate = {
   name: 'frozen',
-  check: async ({ freezes }, { ids: { appId } }) => ((await freezes.holds(appId)) ? { kind: 'hold' } : send),
+  check: async ({ freezes }, { ids: { appId } }) =>
+    (await freezes.holds(appId)) ? { kind: 'hold' } : send,
 };
 
-/** A retry batch waits as long as the gateway asked for, even if its push was paused and resumed. */
+/**
+ * A retry batch waits as long as the gateway asked for, even if its push was paused and resumed.
+ */
 const early: Gate = {
   name: 'early',
   check: (_deps, { stored: { notBefore } }) =>
@@ -81,7 +88,10 @@ const early: Gate = {
       : send,
 };
 
-/** Recipients do not get it in their quiet hours, however long it was delayed: a batch is of zones with the same time. */
+/**
+ * Recipients do not get it in their quiet hours, however long it was delayed: a batch is of zones
+ * with the same time.
+ */
 const quietHours: Gate = {
   name: 'quiet hours',
   check: ({ clock }, { stored: { quiet, expiresAt } }) => {
@@ -93,17 +103,25 @@ const quietHours: Gate = {
   },
 };
 
-/** The breaker is open: the batch waits for the gateway without a thread, at most until it expires. */
+/**
+ * The breaker is open: the batch waits for the gateway without a thread, at most until it expires.
+ */
 const breakerOpen: Gate = {
   name: 'breaker open',
-  check: async ({ breakers, clock }, { ids: { appId }, stored: { connector, profile, expiresAt } }) => {
+  check: async (
+    { breakers, clock },
+    { ids: { appId }, stored: { connector, profile, expiresAt } },
+  ) => {
     const afterMs = await breakers.waitMs({ connector, appId, profile });
     const leftMs = Math.max(0, expiresAt.getTime() - clock.now());
     return afterMs === 0 ? send : { kind: 'postpone', afterMs: Math.min(afterMs, leftMs) };
   },
 };
 
-/** `flow_control`: every batch has a slot of its own. Before the daily cap, which counts on the day of sending. */
+/**
+ * `flow_control`: every batch has a slot of its own. Before the daily cap, which counts on the day
+ * of sending.
+ */
 const flowControl: Gate = {
   name: 'flow control',
   check: async (deps, batch) => decisionOf(await reserveFlowControl(deps, batch), batch.stored),
@@ -115,7 +133,10 @@ const gatewayRate: Gate = {
   check: async (deps, batch) => decisionOf(await reserveGatewayRate(deps, batch), batch.stored),
 };
 
-/** Sends in the reserved slot, or later; at the push's expiry at the latest, when the batch is counted expired. */
+/**
+ * Sends in the reserved slot, or later; at the push's expiry at the latest, when the batch is
+ * counted expired.
+ */
 function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): GateDecision {
   if (!time) return send;
   if (time.kind === 'now') return { kind: 'send', slot: time.slot };
@@ -133,14 +154,29 @@ const testLimit: Gate = {
   check: async (deps, batch) => settleCapped(await checkTestLimit(deps, batch)),
 };
 
-/** The app's recipients of the day. Last: a grant is not undone when a later gate postpones the batch. */
+/**
+ * The app's recipients of the day. Last: a grant is not undone when a later gate postpones the
+ * batch.
+ */
 const dailyCap: Gate = {
   name: 'daily cap',
   check: async (deps, batch) => settleCapped(await checkDailyCap(deps, batch)),
 };
 
-/** Gates that read the state of the push and its gateway; first those that end a batch, then those that delay it. */
-const stateGates: Gate[] = [cancelled, expired, profileError, paused, frozen, early, quietHours, breakerOpen];
+/**
+ * Gates that read the state of the push and its gateway; first those that end a batch, then those
+ * that delay it.
+ */
+const stateGates: Gate[] = [
+  cancelled,
+  expired,
+  profileError,
+  paused,
+  frozen,
+  early,
+  quietHours,
+  breakerOpen,
+];
 
 /** Gates that reserve time and recipients for a batch, all of which last when it is taken again. */
 const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];
@@ -154,7 +190,11 @@ export const reserve = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateD
   pass(reservations, deps, batch);
 
 /** Checks gates in order; the first one that does not let the batch pass decides. */
-async function pass(gates: Gate[], deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> {
+async function pass(
+  gates: Gate[],
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+): Promise<GateDecision> {
   let slot: SendSlot | undefined;
   for (const gate of gates) {
     const decision = await gate.check(deps, batch);

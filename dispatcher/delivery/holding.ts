@@ -5,7 +5,12 @@
  * push, the duties below when a freeze ends or a paused push expires.
  */
 import type { Handle } from '../../shared/db/pool.ts';
-import { deleteFreezes, hasEndedFreeze, listFreezes, lockEndedFreezes } from '../../shared/db/tables/apps.ts';
+import {
+  deleteFreezes,
+  hasEndedFreeze,
+  listFreezes,
+  lockEndedFreezes,
+} from '../../shared/db/tables/apps.ts';
 import {
   findHeldPushes,
   lockWaiting,
@@ -88,7 +93,10 @@ export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number):
 /**
  * Resumes paused pushes that have expired, so that their recipients are counted; returns how many.
  */
-export function resumeExpiredPushes({ db, queue, clock }: DutyDeps, limit: number): Promise<number> {
+export function resumeExpiredPushes(
+  { db, queue, clock }: DutyDeps,
+  limit: number,
+): Promise<number> {
   return db.transaction(async (tx) => {
     const expired = await markExpiredResumed(tx, new Date(clock.now()), limit);
     await continuePushes(tx, queue, expired, clock.now());

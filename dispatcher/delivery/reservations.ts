@@ -27,7 +27,9 @@ const leadMs = 100;
 const handOverMs = 250;
 
 /** When a paced batch may be sent: in this slot, or not before a time (by the database's clock). */
-export type SendTime = { kind: 'now'; slot: SendSlot } | { kind: 'later'; afterMs: number; at: Date };
+export type SendTime =
+  | { kind: 'now'; slot: SendSlot }
+  | { kind: 'later'; afterMs: number; at: Date };
 
 /**
  * Reserves a slot for a batch in the flow control of its push (protocol/push.md#flow-control). A
@@ -40,7 +42,9 @@ export async function reserveFlowControl(
 ): Promise<SendTime | undefined> {
   if (!stored.isPaced) return undefined;
   const isUsable = stored.slot !== null && !isLate(-stored.slot.inMs, stored.slot.durationMs);
-  const slot = isUsable ? stored.slot : await reserveSlot(db, ids, { leadMs, firstLeadMs: handOverMs });
+  const slot = isUsable
+    ? stored.slot
+    : await reserveSlot(db, ids, { leadMs, firstLeadMs: handOverMs });
   return slot ? sendTimeOf(slot, clock.now()) : undefined;
 }
 
@@ -75,7 +79,9 @@ export async function reserveGatewayRate(
   const connector = connectors.get(id);
   if (!connector?.rate) return undefined;
   const profiles = await deps.appCache.profiles(batch.ids.appId);
-  const profile = profiles.find((candidate) => candidate.connector === id && candidate.name === name);
+  const profile = profiles.find(
+    (candidate) => candidate.connector === id && candidate.name === name,
+  );
   const credentials = connector.credentials.safeParse(profile?.credentials);
   const rate = credentials.success ? connector.rate(credentials.data) : null;
   if (!rate) return undefined;
@@ -142,7 +148,8 @@ export async function checkDailyCap(
   const app = await deps.appCache.app(ids.appId);
   if (!app) return undefined;
   const cap = app.options.dailyRecipientCap;
-  const grant = stored.grant ?? (await deps.queries.grant({ ...ids, cap })) ?? (await readGrant(deps, ids));
+  const grant =
+    stored.grant ?? (await deps.queries.grant({ ...ids, cap })) ?? (await readGrant(deps, ids));
   if (!grant || grant.granted >= grant.size) return undefined;
   const why = reason('appCap', { cap });
   if (grant.granted === 0) return why;

@@ -1,6 +1,14 @@
 import { inspectCredentials } from '../../connectors/registry.ts';
-import { listProfileVersions, openProfile, type ProfileVersion } from '../../shared/db/tables/profiles.ts';
-import { countSealedValues, findSecretRotation, oldValues } from '../../shared/db/tables/secrets.ts';
+import {
+  listProfileVersions,
+  openProfile,
+  type ProfileVersion,
+} from '../../shared/db/tables/profiles.ts';
+import {
+  countSealedValues,
+  findSecretRotation,
+  oldValues,
+} from '../../shared/db/tables/secrets.ts';
 import { isConnectorId } from '../../shared/domain/labels.ts';
 import { type EndingCredentials, refreshAccountReading } from '../../shared/queue/report.ts';
 import type { DispatcherDeps } from '../deps.ts';
@@ -13,7 +21,8 @@ const newAtOnce = 500;
 type ReaderDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock'>;
 type NoticeDeps = Pick<DispatcherDeps, 'queue' | 'operatorMail'>;
 
-const keyOf = ({ appId, connector, name }: ProfileVersion): string => `${appId} ${connector} ${name}`;
+const keyOf = ({ appId, connector, name }: ProfileVersion): string =>
+  `${appId} ${connector} ${name}`;
 
 /** When the credentials of a version of a profile end. */
 interface KnownEnd {
@@ -21,7 +30,10 @@ interface KnownEnd {
   endsAtMs: number | null;
 }
 
-/** Reads use and ends of credentials for the metrics, tells the operator of those that end, and remembers the ends: a profile is decrypted once. */
+/**
+ * Reads use and ends of credentials for the metrics, tells the operator of those that end, and
+ * remembers the ends: a profile is decrypted once.
+ */
 export class AccountReader {
   #known = new Map<string, KnownEnd>();
 
@@ -51,26 +63,38 @@ export class AccountReader {
       }
       known.set(key, entry);
       const { appId, connector, name } = profile;
-      if (entry.endsAtMs !== null) ending.push({ appId, connector, profile: name, endsAtMs: entry.endsAtMs });
+      if (entry.endsAtMs !== null)
+        ending.push({ appId, connector, profile: name, endsAtMs: entry.endsAtMs });
     }
     this.#known = known;
     return ending;
   }
 }
 
-/** Counts the values under other keys than the first; nothing with a single key, since it reads every row. */
+/**
+ * Counts the values under other keys than the first; nothing with a single key, since it reads
+ * every row.
+ */
 async function readOldSecrets({ db, vault }: ReaderDeps): Promise<Record<string, number>> {
   const [first, ...others] = vault.keyIds;
   if (others.length === 0) return {};
   const rotation = await findSecretRotation(db, first);
-  // A count that takes too long must not stop the other readings: the last one of the rotation stands for it.
+  // A count that takes too long must not stop the other readings: the last one of the rotation
+  // stands for it.
   const counts = await countSealedValues(db, vault.keyIds).catch(() => rotation?.counts);
   return counts ? oldValues(counts, first, rotation?.unreadable) : {};
 }
 
-/** Returns when the credentials of a profile end; null for those that do not say so or do not open. */
-async function readEnd({ db, vault, clock }: ReaderDeps, profile: ProfileVersion): Promise<number | null> {
+/**
+ * Returns when the credentials of a profile end; null for those that do not say so or do not open.
+ */
+async function readEnd(
+  { db, vault, clock }: ReaderDeps,
+  profile: ProfileVersion,
+): Promise<number | null> {
   if (!isConnectorId(profile.connector)) return null;
   const opened = await openProfile(db, vault, profile).catch(() => undefined);
-  return opened ? inspectCredentials(profile.connector, opened.credentials, clock.now()).expiresAtMs : null;
+  return opened
+    ? inspectCredentials(profile.connector, opened.credentials, clock.now()).expiresAtMs
+    : null;
 }

@@ -23,7 +23,10 @@ import {
   deleteOldRequestIds,
   deleteSurplusFailures,
 } from '../../shared/db/tables/pushes.ts';
-import { deleteOldFailedReceipts, deleteOldGatewayMessages } from '../../shared/db/tables/receipts.ts';
+import {
+  deleteOldFailedReceipts,
+  deleteOldGatewayMessages,
+} from '../../shared/db/tables/receipts.ts';
 import { deleteOldDeviceDays } from '../../shared/db/tables/recipients.ts';
 import {
   deleteExpiredCaptchas,
@@ -56,7 +59,10 @@ interface CleanerDeps {
   metrics: Pick<Metrics, 'channelMessages'>;
 }
 
-/** Deletions of a pass. Those that are bounded return the number of rows; the others delete all in one pass. */
+/**
+ * Deletions of a pass. Those that are bounded return the number of rows; the others delete all in
+ * one pass.
+ */
 const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
   ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
   ({ db }) => deleteSurplusFailures(db, { most: keptFailures }),
@@ -85,8 +91,9 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
 ];
 
 /**
- * Deletes what is older than its retention (protocol/push-records.md#retention), at most `rows` of a kind. One that fails
- * delays no other; the first error is thrown at the end. Returns the largest number of rows.
+ * Deletes what is older than its retention (protocol/push-records.md#retention), at most `rows` of
+ * a kind. One that fails delays no other; the first error is thrown at the end. Returns the largest
+ * number of rows.
  */
 export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number> {
   const now = deps.clock.now();
@@ -112,7 +119,10 @@ const walkEveryMs = dayMs;
  * (protocol/installations.md#idle-installations), at most `limit` per app and pass; returns the
  * largest number of one app, or `limit` where a walk goes on.
  */
-export async function deleteIdle({ db, appCache, clock }: DispatcherDeps, limit: number): Promise<number> {
+export async function deleteIdle(
+  { db, appCache, clock }: DispatcherDeps,
+  limit: number,
+): Promise<number> {
   let most = 0;
   for (const appId of await listAppIds(db)) {
     const app = await appCache.app(appId);
@@ -193,7 +203,8 @@ export class InboxLimit {
     const { installations, next } = await findCrowdedInboxes(db, this.#next, rows);
     this.#next = next ?? firstInbox;
     let displaced = 0;
-    for (const [appId, inboxes] of installations) displaced += await displaceOldest(db, appId, inboxes);
+    for (const [appId, inboxes] of installations)
+      displaced += await displaceOldest(db, appId, inboxes);
     metrics.channelMessages.inc({ event: 'displaced' }, displaced);
     return displaced;
   }

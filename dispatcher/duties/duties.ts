@@ -16,7 +16,10 @@ export interface Duty {
   name: string;
   /** Pause after a pass that was not full; read after each pass. */
   readonly restMs: number;
-  /** Does a bounded amount of work; returns how much. After a full pass the next one follows at once. */
+  /**
+   * Does a bounded amount of work; returns how much. After a full pass the next one follows at
+   * once.
+   */
   runOnce(deps: DispatcherDeps): Promise<number>;
 }
 
@@ -25,7 +28,10 @@ const rowsAtOnce = 500;
 /** Closes settled pushes that were not closed with their last batch. */
 const reaper: Duty = { name: 'reaper', restMs: 2000, runOnce: closeSettledPushes };
 
-/** Resumes paused pushes that have expired, so that their recipients are counted (protocol/delivery.md#promise-2). */
+/**
+ * Resumes paused pushes that have expired, so that their recipients are counted
+ * (protocol/delivery.md#promise-2).
+ */
 const pauseEnder: Duty = {
   name: 'pause ender',
   restMs: 2000,
@@ -40,9 +46,16 @@ const freezeEnder: Duty = {
 };
 
 /** Deletes what is older than its retention (`cleaner.ts`). */
-const cleaner: Duty = { name: 'cleaner', restMs: 60_000, runOnce: (deps) => cleanOnce(deps, rowsAtOnce) };
+const cleaner: Duty = {
+  name: 'cleaner',
+  restMs: 60_000,
+  runOnce: (deps) => cleanOnce(deps, rowsAtOnce),
+};
 
-/** Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It remembers the next time. */
+/**
+ * Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It remembers
+ * the next time.
+ */
 function scheduling(): Duty {
   const scheduler = new Scheduler();
   return {
@@ -88,7 +101,9 @@ const verificationCleaner: Duty = {
   runOnce: ({ db, clock }) => cleanVerification(db, clock.now(), rowsAtOnce),
 };
 
-/** Deletes idle installations in small statements; pushes have skipped them since they became idle. */
+/**
+ * Deletes idle installations in small statements; pushes have skipped them since they became idle.
+ */
 const idleEnder: Duty = {
   name: 'idle installations',
   restMs: 10 * 60_000,
@@ -113,24 +128,37 @@ const tokenSealer: Duty = {
 const secretRotation: Duty = { name: 'secret rotation', restMs: 1000, runOnce: rotateForAWhile };
 
 /** Gives PostgreSQL statistics of tables before autovacuum looks at them. */
-const statistics: Duty = { name: 'statistics', restMs: 2000, runOnce: ({ db }) => analyzeGrownTables(db) };
+const statistics: Duty = {
+  name: 'statistics',
+  restMs: 2000,
+  runOnce: ({ db }) => analyzeGrownTables(db),
+};
 
 /** Promotes and ends canaries of credentials by their age. */
 const canaries: Duty = { name: 'credential canaries', restMs: 15_000, runOnce: reviewCanaries };
 
-/** Gives jobs to open pushes and batches that have lost theirs. It has a memory, so each dispatcher has its own. */
+/**
+ * Gives jobs to open pushes and batches that have lost theirs. It has a memory, so each dispatcher
+ * has its own.
+ */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
   return { name: 'job keeper', restMs: 15_000, runOnce: (deps) => keeper.run(deps) };
 }
 
-/** Reads caps, quotas and ends of credentials for the metrics of all processes. It remembers credentials. */
+/**
+ * Reads caps, quotas and ends of credentials for the metrics of all processes. It remembers
+ * credentials.
+ */
 function accountReader(): Duty {
   const reader = new AccountReader();
   return { name: 'account reading', restMs: 15_000, runOnce: (deps) => reader.run(deps) };
 }
 
-/** Keeps inboxes of devices within their limit. It remembers where it is, so each dispatcher has its own. */
+/**
+ * Keeps inboxes of devices within their limit. It remembers where it is, so each dispatcher has its
+ * own.
+ */
 function inboxLimit(): Duty {
   const limit = new InboxLimit();
   return { name: 'inbox limit', restMs: 5000, runOnce: (deps) => limit.run(deps) };
@@ -158,14 +186,20 @@ export const openDuties = (): Duty[] => [
   accountReader(),
 ];
 
-/** Interval of warnings of a duty that keeps failing: the scheduler runs at least twice a second. */
+/**
+ * Interval of warnings of a duty that keeps failing: the scheduler runs at least twice a second.
+ */
 const warnEveryMs = 30_000;
 
 /**
- * Runs a duty until the signal aborts, and retries a failed pass after the pause. Logs the first of several failures in a
- * row, then one every half minute, and the first success after them.
+ * Runs a duty until the signal aborts, and retries a failed pass after the pause. Logs the first of
+ * several failures in a row, then one every half minute, and the first success after them.
  */
-export async function runDuty(deps: DispatcherDeps, duty: Duty, signal: AbortSignal): Promise<void> {
+export async function runDuty(
+  deps: DispatcherDeps,
+  duty: Duty,
+  signal: AbortSignal,
+): Promise<void> {
   const { clock, log, metrics } = deps;
   const labels = { duty: duty.name };
   // A duty that never succeeds must not look as if it did not exist.

@@ -48,7 +48,8 @@ export class JobKeeper {
       if (!(await lockSearch(tx))) return 0;
       const afterId = this.#afterId;
       const pushes = await listOpenPushes(tx, { afterId, limit: pushesAtOnce });
-      const throughId = pushes.length < pushesAtOnce ? Number.POSITIVE_INFINITY : (pushes.at(-1)?.id ?? 0);
+      const throughId =
+        pushes.length < pushesAtOnce ? Number.POSITIVE_INFINITY : (pushes.at(-1)?.id ?? 0);
       this.#afterId = Number.isFinite(throughId) ? throughId : 0;
       const found = await findMissing(tx, await readOpenWork(tx, pushes));
       const due = this.#remember(found, { afterId, throughId }, deps.clock.monotonicMs());
@@ -103,15 +104,24 @@ async function findMissing(tx: Handle, work: OpenWork[]): Promise<OpenWork[]> {
 }
 
 /** Gives jobs to work that still has none. The rows are locked first, so that nobody else does. */
-async function giveJobs({ queue, clock }: KeeperDeps, tx: Handle, due: OpenWork[]): Promise<number> {
+async function giveJobs(
+  { queue, clock }: KeeperDeps,
+  tx: Handle,
+  due: OpenWork[],
+): Promise<number> {
   const locked = await lockOpenWork(tx, due);
   // In this order: the planning job of a small push ends after its batches have settled.
   const missing = new Set((await findMissing(tx, locked)).map(keyOf));
-  const open = (await readOpenWork(tx, pushesOf(locked))).filter((work) => missing.has(keyOf(work)));
+  const open = (await readOpenWork(tx, pushesOf(locked))).filter((work) =>
+    missing.has(keyOf(work)),
+  );
   const [held, lost] = [open.filter(({ isHeld }) => isHeld), open.filter(({ isHeld }) => !isHeld)];
   for (const { appId, pushId, batchId, isContinued } of lost)
     if (batchId === null)
-      await queue.send(planJob, [{ appId, pushId }], { tx, ...(isContinued ? continuedPlan : freshPlan) });
+      await queue.send(planJob, [{ appId, pushId }], {
+        tx,
+        ...(isContinued ? continuedPlan : freshPlan),
+      });
   const batches = lost.flatMap(({ batchId, connector, ...rest }) =>
     batchId === null || connector === null ? [] : [{ ...rest, id: batchId, connector }],
   );
@@ -119,7 +129,10 @@ async function giveJobs({ queue, clock }: KeeperDeps, tx: Handle, due: OpenWork[
     await sendBatches(tx, queue, appId, { batches: ofApp.filter(({ notBefore }) => !notBefore) });
   for (const { appId, pushId, id: batchId, connector, notBefore } of batches)
     if (notBefore)
-      await queue.send(deliverJob(connector), [{ appId, pushId, batchId }], { tx, startAfter: notBefore });
+      await queue.send(deliverJob(connector), [{ appId, pushId, batchId }], {
+        tx,
+        startAfter: notBefore,
+      });
   return lost.length + (await continuePushes(tx, queue, pushesOf(held), clock.now()));
 }
 

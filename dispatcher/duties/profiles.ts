@@ -1,6 +1,11 @@
 import { dayMs } from '../../shared/clock.ts';
 import { insertOutboxMessage } from '../../shared/db/tables/outbox.ts';
-import { forgetPrevious, listCanaries, noteNotice, reviewCanary } from '../../shared/db/tables/profiles.ts';
+import {
+  forgetPrevious,
+  listCanaries,
+  noteNotice,
+  reviewCanary,
+} from '../../shared/db/tables/profiles.ts';
 import { judgeCanary } from '../../shared/domain/apps/canary.ts';
 import { displayName } from '../../shared/domain/labels.ts';
 import { messageJob } from '../../shared/queue/jobs.ts';
@@ -39,8 +44,9 @@ const steps = [0, 1, 7, 30] as const;
 type NoticeDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock' | 'queue' | 'operatorMail'>;
 
 /**
- * Mails the operator (`OPERATOR_MAIL`) about credentials that end within 30 days: at each step once. The mail is a message
- * of the app's outbox, stored together with the note that it was told. Returns the number of mails.
+ * Mails the operator (`OPERATOR_MAIL`) about credentials that end within 30 days: at each step
+ * once. The mail is a message of the app's outbox, stored together with the note that it was told.
+ * Returns the number of mails.
  */
 export async function noticeEnding(
   deps: NoticeDeps,

@@ -18,13 +18,17 @@ import type { DispatcherDeps } from '../deps.ts';
 
 /** Pause after a pass that fired pushes: those that become due in it are fired together. */
 const busyRestMs = 100;
-/** Longest pause: an entry whose time is moved to an earlier one is found in time (protocol/delivery.md#promise-8). */
+/**
+ * Longest pause: an entry whose time is moved to an earlier one is found in time
+ * (protocol/delivery.md#promise-8).
+ */
 const longestRestMs = 500;
 
 /**
- * Fires the scheduled pushes whose time has come. The table is the only schedule, so no job can be lost or left over: deleting
- * the entry decides between sending and cancelling a push. The database's clock decides for all dispatchers, since hosts may
- * disagree on the time. Remembers the next time, so that a pass begins with it.
+ * Fires the scheduled pushes whose time has come. The table is the only schedule, so no job can be
+ * lost or left over: deleting the entry decides between sending and cancelling a push. The
+ * database's clock decides for all dispatchers, since hosts may disagree on the time. Remembers the
+ * next time, so that a pass begins with it.
  */
 export class Scheduler {
   #restMs = longestRestMs;
@@ -69,7 +73,8 @@ export async function startRecurring(deps: DispatcherDeps, limit: number): Promi
   for (const { appId, id } of due) {
     try {
       const outcomes = await deps.db.transaction((tx) => startOne(deps, tx, { appId, id }));
-      for (const [outcome, n] of Object.entries(outcomes)) deps.metrics.recurringStarts.inc({ outcome }, n);
+      for (const [outcome, n] of Object.entries(outcomes))
+        deps.metrics.recurringStarts.inc({ outcome }, n);
     } catch (error) {
       failures.push(error);
     }

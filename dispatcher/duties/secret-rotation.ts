@@ -19,7 +19,10 @@ import type { DispatcherDeps } from '../deps.ts';
 /** Rows of a page, and pages of a transaction: many apps have few rows. */
 const rowsPerPage = 200;
 const pagesAtOnce = 20;
-/** Passes after which a rotation ends with what is left: a process with another first key goes on to write. */
+/**
+ * Passes after which a rotation ends with what is left: a process with another first key goes on to
+ * write.
+ */
 const maxPasses = 5;
 
 /** Time of one run of the duty; a dispatcher that stops waits for it. */
@@ -30,8 +33,8 @@ const countTimeoutMs = 10 * 60_000;
 type RotationDeps = Pick<DispatcherDeps, 'vault' | 'log'> & { db: Pick<Database, 'transaction'> };
 
 /**
- * Goes on with a requested rotation for some seconds. Returns how many values it encrypted. Without a request it is one small
- * query.
+ * Goes on with a requested rotation for some seconds. Returns how many values it encrypted. Without
+ * a request it is one small query.
  */
 export async function rotateForAWhile(deps: DispatcherDeps): Promise<number> {
   const requested = await findSecretRotation(deps.db, deps.vault.keyIds[0]);
@@ -47,9 +50,10 @@ export async function rotateForAWhile(deps: DispatcherDeps): Promise<number> {
 }
 
 /**
- * Goes on with a requested rotation of CARILLON_SECRET to the first key of this dispatcher (docs/operate/secret.md). One
- * dispatcher at a time holds its row; the position commits with the rows of its pages, so that after a crash another one
- * goes on behind them. Returns how many values it encrypted, and whether there is more to do.
+ * Goes on with a requested rotation of CARILLON_SECRET to the first key of this dispatcher
+ * (docs/operate/secret.md). One dispatcher at a time holds its row; the position commits with the
+ * rows of its pages, so that after a crash another one goes on behind them. Returns how many values
+ * it encrypted, and whether there is more to do.
  */
 export async function rotateOnce({
   db,
@@ -69,7 +73,10 @@ export async function rotateOnce({
   );
   if (!step) return { changed: 0, isMore: false };
   if (step.isFinished)
-    log.info({ key: first, changed: step.rotation.changed }, 'the rotation of CARILLON_SECRET has ended');
+    log.info(
+      { key: first, changed: step.rotation.changed },
+      'the rotation of CARILLON_SECRET has ended',
+    );
   return { changed: step.changed, isMore: !step.isFinished };
 }
 
@@ -129,7 +136,10 @@ async function takePage(
   return { page: old.length, next };
 }
 
-/** Counts what is left, and begins another pass if rows were locked or written under an old key in this time. */
+/**
+ * Counts what is left, and begins another pass if rows were locked or written under an old key in
+ * this time.
+ */
 async function endPass(tx: Handle, vault: Vault, rotation: SecretRotation): Promise<Step> {
   const counts = await countSealedValues(tx, vault.keyIds);
   const left = sum(Object.values(oldValues(counts, rotation.keyId, rotation.unreadable)));

@@ -1,5 +1,9 @@
 import type { ProviderResult } from '../../connectors/provider.ts';
-import { openProviders, type ProviderSettings, type Providers } from '../../connectors/providers.ts';
+import {
+  openProviders,
+  type ProviderSettings,
+  type Providers,
+} from '../../connectors/providers.ts';
 import { retryMs, shortestRetryMs } from '../../shared/backoff.ts';
 import { type Clock, hourMs, minuteMs } from '../../shared/clock.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
@@ -61,9 +65,10 @@ export async function startMessenger(
 }
 
 /**
- * Sends one message through its provider and records the result, in one transaction with the end of the job. Retries a
- * message until it expires. After a crash between sending and recording the message is sent twice, with the same id.
- * Returns `again` when it is stopped before the provider responds.
+ * Sends one message through its provider and records the result, in one transaction with the end of
+ * the job. Retries a message until it expires. After a crash between sending and recording the
+ * message is sent twice, with the same id. Returns `again` when it is stopped before the provider
+ * responds.
  */
 export async function sendMessage(
   deps: MessengerDeps,
@@ -83,7 +88,10 @@ export async function sendMessage(
   return 'done';
 }
 
-/** Reads the message; returns undefined when there is nothing to send. Fails one that was encrypted with a retired key. */
+/**
+ * Reads the message; returns undefined when there is nothing to send. Fails one that was encrypted
+ * with a retired key.
+ */
 async function readMessage(
   { db, vault, log }: MessengerDeps,
   { data: { appId, messageId } }: Job<MessageJob>,
@@ -126,7 +134,8 @@ function senderFor(
   const { kind, to, type, text, code, mail, sms, expiresAt } = message;
   const { mail: mailProvider, sms: smsProvider } = providers;
   const envelope = { ...ids, to, type, text };
-  if (kind === 'mail' && mailProvider && mail) return () => mailProvider.send({ ...envelope, ...mail });
+  if (kind === 'mail' && mailProvider && mail)
+    return () => mailProvider.send({ ...envelope, ...mail });
   if (kind === 'sms' && smsProvider && sms)
     return () => smsProvider.send({ ...envelope, code, ...sms, expiresAtMs: expiresAt.getTime() });
   return undefined;
@@ -142,7 +151,11 @@ function aborted(signal: AbortSignal): Promise<'stopped'> {
 async function record(
   deps: MessengerDeps,
   job: Job<MessageJob>,
-  { message, outcome, host }: { message: WaitingMessage; outcome: SendOutcome; host: string | undefined },
+  {
+    message,
+    outcome,
+    host,
+  }: { message: WaitingMessage; outcome: SendOutcome; host: string | undefined },
 ): Promise<void> {
   const { appId, messageId } = job.data;
   const { db, queue, metrics, log } = deps;
@@ -180,5 +193,7 @@ function expiredResult(
   retry: Extract<SendOutcome, { kind: 'retry' }>,
 ): MessageResult | undefined {
   const nextMs = clock.now() + shortestRetryMs(message.attempts, retry.afterMs, waits);
-  return nextMs >= message.expiresAt.getTime() ? { state: 'failed', reason: retry.reason } : undefined;
+  return nextMs >= message.expiresAt.getTime()
+    ? { state: 'failed', reason: retry.reason }
+    : undefined;
 }

@@ -92,7 +92,9 @@ interface PageContext {
   flowControl: number | null;
   /** Recipients of the push that were planned before the page. */
   planned: number;
-  /** The push probably has two pages of equal size, of which each is a batch (audience-sizes.ts). */
+  /**
+   * The push probably has two pages of equal size, of which each is a batch (audience-sizes.ts).
+   */
   isHalved?: boolean;
 }
 
@@ -138,7 +140,10 @@ const mostApps = 10_000;
 export class AudienceSizes {
   readonly #halves = new TtlCache<string, number>({ maxEntries: mostApps });
 
-  /** Notes the size of a push that is planned. Keeps the half of it if the half is a good batch size. */
+  /**
+   * Notes the size of a push that is planned. Keeps the half of it if the half is a good batch
+   * size.
+   */
   note({ appId, pushOrder }: Push, devices: number): void {
     const hasHalves = devices > 2 * firstBatchSize && devices <= pageSize;
     // Skips the check of the condition for most pushes.
@@ -155,7 +160,8 @@ export class AudienceSizes {
    */
   halfOf({ appId, pushOrder, plannedThrough }: Push): number | undefined {
     const half = this.#halves.get(appId);
-    if (half === undefined || plannedThrough > 0 || pushOrder.flowControl !== null) return undefined;
+    if (half === undefined || plannedThrough > 0 || pushOrder.flowControl !== null)
+      return undefined;
     return isToAll(pushOrder) ? half : undefined;
   }
 }

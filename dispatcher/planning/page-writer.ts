@@ -6,7 +6,13 @@ import { insertFailures } from '../../shared/db/tables/push-failures.ts';
 import { advancePlanning } from '../../shared/db/tables/push-progress.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
-import { continuedPlan, deliverJob, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
+import {
+  continuedPlan,
+  deliverJob,
+  freshPlan,
+  type PlanJob,
+  planJob,
+} from '../../shared/queue/jobs.ts';
 import type { FairPriorities } from '../../shared/queue/push-jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
@@ -62,11 +68,17 @@ export interface WrittenPage {
  * Writes one page in one transaction: batches, their jobs, the cursor, and with the last page the
  * end of the planning job, unless that delivers the push.
  */
-export async function writePage(deps: DispatcherDeps, plan: Plan, step: PageStep): Promise<WrittenPage> {
+export async function writePage(
+  deps: DispatcherDeps,
+  plan: Plan,
+  step: PageStep,
+): Promise<WrittenPage> {
   const through = step.page.lastId || step.mark;
   const whole = await writeWhole(deps, plan, { ...step, through });
   if (whole) return { through, batchIds: whole };
-  const written = await deps.db.transaction((tx) => writeRuledPage(deps, tx, plan, { ...step, through }));
+  const written = await deps.db.transaction((tx) =>
+    writeRuledPage(deps, tx, plan, { ...step, through }),
+  );
   await countPage(deps, plan, { ...step, ...written });
   return { through, batchIds: written.batchIds };
 }
@@ -110,7 +122,9 @@ async function writeRuledPage(
   let targets = step.page;
   for (const rule of rules) targets = (await rule.claim?.(tx, push, targets)) ?? targets;
   const advance = { from, through, devices: targets.size, isLast };
-  const isOurs = await (start ? start.advance(tx, push, advance) : advancePlanning(tx, push, advance));
+  const isOurs = await (start
+    ? start.advance(tx, push, advance)
+    : advancePlanning(tx, push, advance));
   if (!isOurs) throw new Superseded();
   for (const rule of rules) await rule.count?.(tx, push, targets);
   let page = toBatches(targets, contextOf(plan, step));
@@ -131,17 +145,26 @@ async function countPage(
   { push: { appId: app, id }, rules, start }: Plan,
   { written, size, isLast, isSmall }: PageStep & { written: PageOfBatches; size: number },
 ): Promise<void> {
-  for (const { metric, labels, recipients } of rules.flatMap((rule) => rule.tally?.(written, size) ?? [])) {
+  for (const { metric, labels, recipients } of rules.flatMap(
+    (rule) => rule.tally?.(written, size) ?? [],
+  )) {
     const counter: { inc(labels: Record<string, string>, by: number): void } = deps.metrics[metric];
     if (recipients > 0) counter.inc({ app, ...labels }, recipients);
   }
   for (const { batch, outcome } of written.unsent)
-    deps.metrics.recipients.inc({ app, connector: batch.connector, outcome }, batch.recipients.length);
+    deps.metrics.recipients.inc(
+      { app, connector: batch.connector, outcome },
+      batch.recipients.length,
+    );
   if (isLast && start?.next) wakeWhenDue(deps, planJob, start.next.getTime() - deps.clock.now());
-  if (isLast && !isSmall && written.batches.length === 0) await closePush(deps, { appId: app, pushId: id });
+  if (isLast && !isSmall && written.batches.length === 0)
+    await closePush(deps, { appId: app, pushId: id });
 }
 
-/** Ends the planning job with the last page, unless it delivers the push, or where a new job continues. */
+/**
+ * Ends the planning job with the last page, unless it delivers the push, or where a new job
+ * continues.
+ */
 async function endJob(
   { queue }: DispatcherDeps,
   tx: Handle,

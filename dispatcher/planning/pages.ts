@@ -13,13 +13,19 @@ import {
 import type { TargetPage } from '../../shared/rules/rule.ts';
 import { longestScanMs } from '../limits.ts';
 
-/** Most recipients of the first batches of a push, and of all where a batch cannot grow (develop/architecture.md#batches). */
+/**
+ * Most recipients of the first batches of a push, and of all where a batch cannot grow
+ * (develop/architecture.md#batches).
+ */
 export const firstBatchSize = 1000;
 
 /** Installations of one page, which one transaction writes. */
 export const pageSize = 10_000;
 
-/** Fewest and most installations that one statement of a push to many finds by a condition; they are in memory then. */
+/**
+ * Fewest and most installations that one statement of a push to many finds by a condition; they are
+ * in memory then.
+ */
 const searchSizes = { least: 50_000, most: 200_000 };
 
 /** A page, whether no other one follows, and whether the next one needs another statement. */
@@ -36,7 +42,10 @@ interface Scan {
   clock: Clock;
   /** Reads the time zone of each device too. */
   hasZones?: boolean;
-  /** Targets of the first page of a fresh push without a condition that an index serves; `firstBatchSize` by default. */
+  /**
+   * Targets of the first page of a fresh push without a condition that an index serves;
+   * `firstBatchSize` by default.
+   */
   firstSize?: number | undefined;
 }
 
@@ -47,12 +56,15 @@ interface Reading {
 }
 
 /**
- * Reads the targets of a push behind its planning cursor, page by page. The first page of a fresh push is small, so that
- * sending begins at once. The last page may be empty. `part`: only these targets.
+ * Reads the targets of a push behind its planning cursor, page by page. The first page of a fresh
+ * push is small, so that sending begins at once. The last page may be empty. `part`: only these
+ * targets.
  */
 export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> {
   const reading = { part, hasZones: scan.hasZones ?? false };
-  return isUnselective(scan.push.pushOrder) ? pagesByKey(scan, reading) : pagesBySearch(scan, reading);
+  return isUnselective(scan.push.pushOrder)
+    ? pagesByKey(scan, reading)
+    : pagesBySearch(scan, reading);
 }
 
 /** Returns one page of rows that are known; empty where there is nothing to read. */
@@ -60,13 +72,21 @@ export async function* knownPage(rows: TargetRow[]): AsyncGenerator<PlannedPage>
   yield { page: pageOfRows(rows), isLast: true, endsRead: true };
 }
 
-/** Reads pages by one statement each. Only where each of them reads on from the mark: no index would find the targets. */
+/**
+ * Reads pages by one statement each. Only where each of them reads on from the mark: no index would
+ * find the targets.
+ */
 async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<PlannedPage> {
   const { database, app, push, clock, firstSize = firstBatchSize } = scan;
   const nowMs = clock.now();
   let size = push.plannedThrough === 0 ? firstSize : pageSize;
   for (let afterId = push.plannedThrough; ; size = pageSize) {
-    const { text, values } = targetPageQuery(app, push.pushOrder, { afterId, nowMs, size, ...reading });
+    const { text, values } = targetPageQuery(app, push.pushOrder, {
+      afterId,
+      nowMs,
+      size,
+      ...reading,
+    });
     const { rows } = await database.queryWithin<TargetGroupRow>(longestScanMs, text, values);
     const page = pageOfGroups(rows);
     const isLast = page.size < size;
@@ -109,7 +129,12 @@ async function* pagesBySearch(
   let found = push.devices;
   for (let afterId = push.plannedThrough; ; ) {
     const limit = afterId === 0 ? firstBatchSize : searchSizeAfter(found);
-    const { text, values } = targetQuery(app, push.pushOrder, { afterId, nowMs, limit, ...reading });
+    const { text, values } = targetQuery(app, push.pushOrder, {
+      afterId,
+      nowMs,
+      limit,
+      ...reading,
+    });
     const { rows } = await database.queryWithin<TargetRow>(longestScanMs, text, values);
     let place = 0;
     do {

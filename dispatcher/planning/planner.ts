@@ -4,7 +4,12 @@ import { dueIn } from '../../shared/db/query.ts';
 import { chooseScanDatabase } from '../../shared/db/standby.ts';
 import { findBatchesWithoutJob } from '../../shared/db/tables/batches.ts';
 import { findPush } from '../../shared/db/tables/pushes.ts';
-import { activeSince, Params, pointTarget, targetCondition } from '../../shared/query/targets/targets.ts';
+import {
+  activeSince,
+  Params,
+  pointTarget,
+  targetCondition,
+} from '../../shared/query/targets/targets.ts';
 import type { JobContext, JobEnd } from '../../shared/queue/consumer.ts';
 import { continuedPlan, freshPlan, type PlanJob, planJob } from '../../shared/queue/jobs.ts';
 import { continuePushes, FairPriorities } from '../../shared/queue/push-jobs.ts';
@@ -23,9 +28,9 @@ import { firstBatchSize, knownPage, type PlannedPage, readPages } from './pages.
 const turnMs = 500;
 
 /**
- * Resolves the targets of one push into batches: by pages, with one transaction for each that also moves the planning
- * mark, so that after a crash the planning continues behind it (develop/architecture.md#life-of-a-push). The same job
- * delivers a small push.
+ * Resolves the targets of one push into batches: by pages, with one transaction for each that also
+ * moves the planning mark, so that after a crash the planning continues behind it
+ * (develop/architecture.md#life-of-a-push). The same job delivers a small push.
  */
 export async function planPush(
   deps: DispatcherDeps,
@@ -51,7 +56,10 @@ export async function planPush(
 }
 
 /** Continues a push that a process of the last release has resumed or cancelled. */
-async function continuePush({ db, queue, clock }: DispatcherDeps, job: Job<PlanJob>): Promise<JobEnd> {
+async function continuePush(
+  { db, queue, clock }: DispatcherDeps,
+  job: Job<PlanJob>,
+): Promise<JobEnd> {
   const { appId, pushId } = job.data;
   await db.transaction(async (tx) => {
     if (await queue.end(planJob, job, tx))
@@ -65,7 +73,11 @@ async function continuePush({ db, queue, clock }: DispatcherDeps, job: Job<PlanJ
  * that is being sent goes back, and ends if another job has taken over. Batches without jobs of a
  * finished push are counted by the gates.
  */
-async function endPlanning(deps: DispatcherDeps, job: Job<PlanJob>, context: JobContext): Promise<JobEnd> {
+async function endPlanning(
+  deps: DispatcherDeps,
+  job: Job<PlanJob>,
+  context: JobContext,
+): Promise<JobEnd> {
   const held = await holdPlanning(deps, job);
   if (held !== 'changed') return held;
   const push = await findPush(deps.db, job.data.appId, job.data.pushId);
@@ -136,7 +148,11 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
 }
 
 /** Runs one turn of planning and records its time. */
-async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
+async function writeInTurn(
+  deps: DispatcherDeps,
+  plan: Plan,
+  signal: AbortSignal,
+): Promise<ScanEnd> {
   const { clock, metrics } = deps;
   const startedAtMs = clock.monotonicMs();
   try {
@@ -147,7 +163,11 @@ async function writeInTurn(deps: DispatcherDeps, plan: Plan, signal: AbortSignal
 }
 
 /** Writes the batches; of a push with several starts, those of one start. */
-async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSignal): Promise<ScanEnd> {
+async function writeBatches(
+  deps: DispatcherDeps,
+  begun: Plan,
+  signal: AbortSignal,
+): Promise<ScanEnd> {
   const { push, app, rules, job, lookup } = begun;
   if (lookup) {
     const device = await deps.queries.findDevice(lookup);
@@ -164,7 +184,8 @@ async function writeBatches(deps: DispatcherDeps, begun: Plan, signal: AbortSign
   const plan = { ...begun, start, half };
   const hasZones = rules.some(({ readsZones }) => readsZones === true);
   const reader = { database, app, push, clock: deps.clock, hasZones, firstSize: half };
-  if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader)))) return 'done';
+  if (push.plannedThrough === 0 && (await isStopped(deps, plan, () => readPages(reader))))
+    return 'done';
   const pages = start?.part === null ? knownPage([]) : readPages(reader, start?.part);
   return writePages(deps, plan, { pages, signal });
 }
@@ -183,7 +204,11 @@ async function openStart(
 }
 
 /** Postpones the job of a start whose time has not come. */
-async function postponeStart({ db, queue }: DispatcherDeps, job: Job<PlanJob>, at: Date): Promise<void> {
+async function postponeStart(
+  { db, queue }: DispatcherDeps,
+  job: Job<PlanJob>,
+  at: Date,
+): Promise<void> {
   await db.transaction(async (tx) => {
     if (await queue.end(planJob, job, tx)) await sendStart(queue, tx, job.data, at);
   });
@@ -232,7 +257,14 @@ async function writePages(
     const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
     // What a statement has found is written: the next turn would search for it again.
     const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
-    const written = await writePage(deps, plan, { page, planned, mark, isLast, isSmall, isContinued });
+    const written = await writePage(deps, plan, {
+      page,
+      planned,
+      mark,
+      isLast,
+      isSmall,
+      isContinued,
+    });
     mark = written.through;
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
@@ -250,7 +282,8 @@ async function deliverInline(
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
   const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
-  const only = open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
+  const only =
+    open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
   const deliver = (batchId: number) =>
     deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only });
   if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';

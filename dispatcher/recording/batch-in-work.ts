@@ -21,7 +21,10 @@ export interface OnlyBatch {
   firstSentAt: Date | null;
 }
 
-/** A batch in work: its ids, its stored state, and its job; a batch of a push to few has none of its own. */
+/**
+ * A batch in work: its ids, its stored state, and its job; a batch of a push to few has none of its
+ * own.
+ */
 export interface BatchInWork {
   ids: DeliverJob;
   stored: BatchSnapshot;

@@ -1,9 +1,14 @@
 import type { Database } from '../../shared/db/pool.ts';
-import { addGatewayUse, type GatewayUse, type ProfileKey } from '../../shared/db/tables/gateway-limits.ts';
+import {
+  addGatewayUse,
+  type GatewayUse,
+  type ProfileKey,
+} from '../../shared/db/tables/gateway-limits.ts';
 
 /**
- * Requests and recipients of each gateway since the last write: one row per profile and second instead of one per batch,
- * on which the batches of a large push would wait for each other. A crash loses the last second.
+ * Requests and recipients of each gateway since the last write: one row per profile and second
+ * instead of one per batch, on which the batches of a large push would wait for each other. A crash
+ * loses the last second.
  */
 export class GatewayUsage {
   readonly #db: Database;
@@ -22,7 +27,10 @@ export class GatewayUsage {
     this.#entries.set(id, entry);
   }
 
-  /** Writes what was added. Rejects when the database is unavailable, and keeps what was not written. */
+  /**
+   * Writes what was added. Rejects when the database is unavailable, and keeps what was not
+   * written.
+   */
   async flush(): Promise<void> {
     const entries = this.#entries;
     this.#entries = new Map();

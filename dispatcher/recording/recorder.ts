@@ -11,7 +11,11 @@ import {
   type NewBatch,
   settleBatches,
 } from '../../shared/db/tables/batches.ts';
-import { deleteInvalid, noteKeptTokens, readInvalidAnswers } from '../../shared/db/tables/invalid-tokens.ts';
+import {
+  deleteInvalid,
+  noteKeptTokens,
+  readInvalidAnswers,
+} from '../../shared/db/tables/invalid-tokens.ts';
 import { insertFailures } from '../../shared/db/tables/push-failures.ts';
 import {
   type ClosedPush,
@@ -32,7 +36,10 @@ import type { DispatcherDeps } from '../deps.ts';
 import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
 
-/** Failures from which a push counts towards the bound of its app: those of smaller ones are as few as their records. */
+/**
+ * Failures from which a push counts towards the bound of its app: those of smaller ones are as few
+ * as their records.
+ */
 const countedFrom = 100;
 
 type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
@@ -81,14 +88,20 @@ async function deleteInvalidTokens(
     const ofProfile = keptOf(answers);
     if (!ofProfile) continue;
     kept.push(ofProfile);
-    log.warn({ app: push.appId, ...ofProfile }, 'most tokens are called invalid: their devices are kept');
+    log.warn(
+      { app: push.appId, ...ofProfile },
+      'most tokens are called invalid: their devices are kept',
+    );
   }
   if (kept.length > 0) await noteKeptTokens(db, push, kept);
 }
 
 const closedAtOnce = 100;
 
-/** Closes the pushes that a crash left open between their last batch and the closing; returns how many. */
+/**
+ * Closes the pushes that a crash left open between their last batch and the closing; returns how
+ * many.
+ */
 export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
   const found = await findSettledPushes(deps.db, closedAtOnce);
   for (const { appId, id } of found) await closePush(deps, { appId, pushId: id });
@@ -102,8 +115,8 @@ export interface SentBatch {
 }
 
 /**
- * Records the result of a sent batch. Returns true when the batch is settled, false when some of its recipients are
- * unsent: then the outcomes so far are stored, and the batch goes back.
+ * Records the result of a sent batch. Returns true when the batch is settled, false when some of
+ * its recipients are unsent: then the outcomes so far are stored, and the batch goes back.
  */
 export async function recordResult(
   deps: DispatcherDeps,
@@ -130,10 +143,15 @@ interface Settlement {
  * Settles a sent batch in one transaction: totals, reasons, dead tokens, retry batches, and the end
  * of its job (develop/architecture.md#life-of-a-push).
  */
-async function recordSettled(deps: DispatcherDeps, batch: BatchInWork, sent: SentBatch): Promise<void> {
+async function recordSettled(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  sent: SentBatch,
+): Promise<void> {
   const { appId } = batch.ids;
   const { connector } = sent.result;
-  const settlement = (await settleAlone(deps, batch, sent)) ?? (await settleWithRetries(deps, batch, sent));
+  const settlement =
+    (await settleAlone(deps, batch, sent)) ?? (await settleWithRetries(deps, batch, sent));
   if (settlement) {
     countRecipients(deps, appId, connector, settlement.totals);
     countRepeats(deps, connector, settlement.result.retries);
@@ -154,8 +172,18 @@ async function settleAlone(
   if (result.retries.length > 0 || result.profileError !== null) return undefined;
   const settled = resultOf(batch.ids, result);
   const { ids, job, only } = batch;
-  const end = only && { appId: ids.appId, id: ids.pushId, job: only.job, firstSentAt: only.firstSentAt };
-  const recorded = await deps.queries.record({ batch: settled, ...detailsOf(batch, result), job, end });
+  const end = only && {
+    appId: ids.appId,
+    id: ids.pushId,
+    job: only.job,
+    firstSentAt: only.firstSentAt,
+  };
+  const recorded = await deps.queries.record({
+    batch: settled,
+    ...detailsOf(batch, result),
+    job,
+    end,
+  });
   if (!recorded.isSettled) return undefined;
   if (only) {
     only.isEnded = true;
@@ -180,7 +208,10 @@ function settleWithRetries(
   );
 }
 
-const resultOf = ({ appId, batchId: id }: DeliverJob, { states, retriedCount, sentBy }: DeliverResult) => ({
+const resultOf = (
+  { appId, batchId: id }: DeliverJob,
+  { states, retriedCount, sentBy }: DeliverResult,
+) => ({
   ...{ appId, id, states, retriedCount, sentBy },
   totals: states.totals(),
 });
@@ -198,7 +229,11 @@ const detailsOf = (
  * Settles a batch with its result, less the recipients that are in retry batches by now; undefined
  * when it was settled already.
  */
-async function settle(tx: Handle, ids: DeliverJob, result: DeliverResult): Promise<Settlement | undefined> {
+async function settle(
+  tx: Handle,
+  ids: DeliverJob,
+  result: DeliverResult,
+): Promise<Settlement | undefined> {
   const batch = resultOf(ids, result);
   const [isSettled] = await settleBatches(tx, [batch]);
   if (isSettled) return { result, totals: batch.totals };
@@ -232,7 +267,11 @@ async function writeDetails(
  * a retry batch for the recipients that the gateway put off, so that neither a probe nor a pause
  * shortens their wait.
  */
-async function recordPartial(deps: DispatcherDeps, batch: BatchInWork, sent: SentBatch): Promise<void> {
+async function recordPartial(
+  deps: DispatcherDeps,
+  batch: BatchInWork,
+  sent: SentBatch,
+): Promise<void> {
   const retries = await recordThroughOutage(deps, () =>
     sent.result.retries.length === 0
       ? checkpoint(deps.db, batch, sent.result)
@@ -286,7 +325,8 @@ async function withoutRetried(
 /** Removes the recipients at these places from a result; their stored states stay. */
 function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>): DeliverResult {
   const installations = new Set([...places].map((index) => stored.recipients[index]));
-  const keep = <T>(list: T[], indexes: number[]) => list.filter((_, i) => !places.has(indexes[i] ?? -1));
+  const keep = <T>(list: T[], indexes: number[]) =>
+    list.filter((_, i) => !places.has(indexes[i] ?? -1));
   return {
     ...result,
     states: result.states.withPlacesOf(stored.states, places),
@@ -325,9 +365,20 @@ function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
       const { status, reason: lastReason } = why[i] ?? { status: 0, reason: 'unknown' };
       const ending = reason('retriesExhausted', { why: lastReason });
       states.settle(indexes[i] ?? 0, 'failed');
-      failures.push({ installation, outcome: 'failed', status, reason: ending, invalidAsOfMs: null });
+      failures.push({
+        installation,
+        outcome: 'failed',
+        status,
+        reason: ending,
+        invalidAsOfMs: null,
+      });
     }
-  return { ...result, states, failures, retries: result.retries.filter(({ isReached }) => !isReached) };
+  return {
+    ...result,
+    states,
+    failures,
+    retries: result.retries.filter(({ isReached }) => !isReached),
+  };
 }
 
 /**
@@ -390,17 +441,23 @@ export function countRecipients(
   totals: OutcomeTotals,
 ): void {
   // All outcomes, so that a share of them can be computed before each has occurred.
-  for (const outcome of outcomes) metrics.recipients.inc({ app, connector, outcome }, totals[outcome] ?? 0);
+  for (const outcome of outcomes)
+    metrics.recipients.inc({ app, connector, outcome }, totals[outcome] ?? 0);
 }
 
 /**
  * Counts the recipients that get a retry, and those of a request without an answer by its reason.
  */
-function countRepeats({ metrics }: DispatcherDeps, connector: ConnectorId, retries: RetryGroup[]): void {
+function countRepeats(
+  { metrics }: DispatcherDeps,
+  connector: ConnectorId,
+  retries: RetryGroup[],
+): void {
   for (const { indexes } of retries) metrics.recipientsRetried.inc({ connector }, indexes.length);
   for (const { isRepeat, why } of retries)
     if (isRepeat)
-      for (const one of why) metrics.recipientsRepeated.inc({ connector, reason: reasonText(one.reason) });
+      for (const one of why)
+        metrics.recipientsRepeated.inc({ connector, reason: reasonText(one.reason) });
 }
 
 /**
@@ -419,7 +476,10 @@ function countGatewayUsage(
   gatewayUsage.add({ appId, connector, profile }, { requests, recipients });
 }
 
-function countCalls({ metrics }: DispatcherDeps, { connector, calls, durations }: DeliverResult): void {
+function countCalls(
+  { metrics }: DispatcherDeps,
+  { connector, calls, durations }: DeliverResult,
+): void {
   for (const { status, reason: label, count } of calls)
     metrics.gatewayResponses.inc({ connector, status, reason: label }, count);
   metrics.gatewayRequestSeconds.add(connector, durations);

@@ -22,7 +22,10 @@ export interface UnsentOutcome {
   reason: string;
 }
 
-/** Settles the open recipients of a batch without sending: it expired, was cancelled, or its profile has an error. */
+/**
+ * Settles the open recipients of a batch without sending: it expired, was cancelled, or its profile
+ * has an error.
+ */
 export async function recordUnsent(
   deps: DispatcherDeps,
   batch: BatchInWork,
@@ -47,8 +50,8 @@ async function settleOpen(tx: Handle, batch: Batch, unsent: UnsentOutcome): Prom
 }
 
 /**
- * Ends the recipients beyond the first `granted` ones as `capped`, before the others are sent. A second call changes
- * nothing.
+ * Ends the recipients beyond the first `granted` ones as `capped`, before the others are sent. A
+ * second call changes nothing.
  */
 export async function recordCapped(
   { db }: Pick<DispatcherDeps, 'db'>,
@@ -71,7 +74,13 @@ function endRecipients(
 ): RecipientFailure[] {
   return indexes.map((index) => {
     states.settle(index, outcome);
-    return { installation: recipients[index] ?? 0, outcome, status: 0, reason, invalidAsOfMs: null };
+    return {
+      installation: recipients[index] ?? 0,
+      outcome,
+      status: 0,
+      reason,
+      invalidAsOfMs: null,
+    };
   });
 }
 

@@ -214,7 +214,14 @@ export class BatchSender {
     try {
       this.#progress?.begin(recipients.length);
       const refusals = new EqualRefusals(successesOf(open.batch));
-      const request = { pushId: push.id, message, recipients, signal: this.#stop.signal, report, refusals };
+      const request = {
+        pushId: push.id,
+        message,
+        recipients,
+        signal: this.#stop.signal,
+        report,
+        refusals,
+      };
       const isOnTime = await sendPaced(sender, request, { slot, clock, latenessBudget });
       if (!isOnTime) this.#isInterrupted = true;
     } finally {
@@ -223,7 +230,10 @@ export class BatchSender {
     }
   }
 
-  /** Stops the batch if its dispatcher, its breaker or its push was stopped, and writes a checkpoint. */
+  /**
+   * Stops the batch if its dispatcher, its breaker or its push was stopped, and writes a
+   * checkpoint.
+   */
   #tick(checkpoints: Checkpoints): void {
     const { stopFlag, interrupts } = this.#deps;
     if (Atomics.load(stopFlag, 0) === 1 || this.#progress?.isStopped) this.#stop.abort();

@@ -1,4 +1,9 @@
-import type { AttemptResult, Recipient, Sender, SendRequest } from '../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  Recipient,
+  Sender,
+  SendRequest,
+} from '../../connectors/contract/connector.ts';
 import { longerWait } from '../../shared/backoff.ts';
 import type { Clock } from '../../shared/clock.ts';
 import type { Database } from '../../shared/db/pool.ts';
@@ -12,9 +17,10 @@ import { canaryShare } from '../../shared/domain/apps/canary.ts';
 import { reasonText } from '../../shared/domain/reasons.ts';
 
 /**
- * Sends a batch with the candidate of a profile, and to every recipient that it was not accepted for, in the same attempt,
- * with the current version: its answer counts, so that a wrong candidate neither delays a retry nor retires a token. After
- * the first refusal for authentication the candidate gets no more requests.
+ * Sends a batch with the candidate of a profile, and to every recipient that it was not accepted
+ * for, in the same attempt, with the current version: its answer counts, so that a wrong candidate
+ * neither delays a retry nor retires a token. After the first refusal for authentication the
+ * candidate gets no more requests.
  */
 export class CanarySender implements Sender {
   readonly #candidate: Sender;
@@ -77,15 +83,22 @@ export class CanarySender implements Sender {
   #count(attempt: AttemptResult): void {
     this.#answers.asked += 1;
     if (attempt.kind === 'sent') this.#answers.accepted += 1;
-    else this.#answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${reasonText(attempt.reason)}`;
+    else
+      this.#answers.detail ??= `${'status' in attempt ? attempt.status : 0} ${reasonText(attempt.reason)}`;
     if (attempt.kind === 'profile_error') this.#answers.refused += 1;
-    // It may have been delivered, so the current version cannot be asked: a gateway that does not answer is no success.
+    // It may have been delivered, so the current version cannot be asked: a gateway that does not
+    // answer is no success.
     if (attempt.kind === 'unknown') this.#answers.worse += 1;
   }
 }
 
-/** Tells whether the current version must not send the message again: it was accepted, or may have been. */
-const isFinal = (attempt: AttemptResult): attempt is Extract<AttemptResult, { kind: 'sent' | 'unknown' }> =>
+/**
+ * Tells whether the current version must not send the message again: it was accepted, or may have
+ * been.
+ */
+const isFinal = (
+  attempt: AttemptResult,
+): attempt is Extract<AttemptResult, { kind: 'sent' | 'unknown' }> =>
   attempt.kind === 'sent' || attempt.kind === 'unknown';
 
 /** Batches that a thread counts with one statement; divides `canaryShare`. */
@@ -140,6 +153,8 @@ export class CanaryBatches {
     }
     const { stagedAt, appId, connector, name } = canary;
     const profile = { appId, connector, name, stagedAt };
-    await recordCanary(this.#db, profile, { ...answers, nowMs: this.#clock.now() }).catch(() => undefined);
+    await recordCanary(this.#db, profile, { ...answers, nowMs: this.#clock.now() }).catch(
+      () => undefined,
+    );
   }
 }

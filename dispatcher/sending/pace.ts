@@ -37,8 +37,8 @@ export class LatenessBudget {
 const groupIntervalMs = 40;
 
 /**
- * Recipients that a connector gets at a time without a slot: a large batch fills its queue no further than a small one, so
- * that requests do not wait there for too long.
+ * Recipients that a connector gets at a time without a slot: a large batch fills its queue no
+ * further than a small one, so that requests do not wait there for too long.
  */
 const groupSize = 1000;
 
@@ -52,11 +52,16 @@ interface Timing {
 }
 
 /**
- * Sends to all recipients at once, or spread evenly over a slot. After a stop the rest stays unreported, and so does the
- * rest of a batch that fell behind, because a stall must not end in a burst (protocol/delivery.md#promise-5), or whose
- * gateway fails. Returns false when such a rest is to be sent later. Rejects as `sender.send` does.
+ * Sends to all recipients at once, or spread evenly over a slot. After a stop the rest stays
+ * unreported, and so does the rest of a batch that fell behind, because a stall must not end in a
+ * burst (protocol/delivery.md#promise-5), or whose gateway fails. Returns false when such a rest is
+ * to be sent later. Rejects as `sender.send` does.
  */
-export async function sendPaced(sender: Sender, request: BatchRequest, timing: Timing): Promise<boolean> {
+export async function sendPaced(
+  sender: Sender,
+  request: BatchRequest,
+  timing: Timing,
+): Promise<boolean> {
   const { slot, clock, latenessBudget } = timing;
   if (request.recipients.length === 0) return true;
   const send = new GroupedSend(sender, request);
@@ -75,7 +80,9 @@ class GroupedSend {
   readonly #errors: unknown[] = [];
   /** Ends the recipients that are left, as it would have ended them in one request. */
   #profileError: AttemptResult | undefined;
-  /** Requests of the group that is sent now, and those of them that the gateway failed to answer. */
+  /**
+   * Requests of the group that is sent now, and those of them that the gateway failed to answer.
+   */
   #reported = 0;
   #failed = 0;
 
@@ -85,12 +92,17 @@ class GroupedSend {
   }
 
   /**
-   * Sends one group after the other; after a stop the rest stays unreported. Returns false when half of a group failed and
-   * others are left: the breaker judges the gateway before they are sent.
+   * Sends one group after the other; after a stop the rest stays unreported. Returns false when
+   * half of a group failed and others are left: the breaker judges the gateway before they are
+   * sent.
    */
   async runAtOnce(): Promise<boolean> {
     const { recipients, signal } = this.#request;
-    for (let from = 0; from < recipients.length && (from === 0 || !signal.aborted); from += groupSize) {
+    for (
+      let from = 0;
+      from < recipients.length && (from === 0 || !signal.aborted);
+      from += groupSize
+    ) {
       if (this.#failed * 2 > this.#reported) return false;
       this.#reported = 0;
       this.#failed = 0;
@@ -107,7 +119,10 @@ class GroupedSend {
    */
   async runInSlot({ startAtMs, durationMs }: SendSlot, clock: Clock): Promise<boolean> {
     const { recipients, signal } = this.#request;
-    const groups = Math.max(1, Math.min(Math.round(durationMs / groupIntervalMs), recipients.length));
+    const groups = Math.max(
+      1,
+      Math.min(Math.round(durationMs / groupIntervalMs), recipients.length),
+    );
     const placeOf = (group: number) => Math.round((group * recipients.length) / groups);
     const groupMs = durationMs / groups;
     const toleranceMs = groupMs / 4;

@@ -13,15 +13,22 @@ import { reason } from '../../shared/domain/reasons.ts';
 import type { OpenBatch } from './recipients.ts';
 import type { Lease } from './sender-cache.ts';
 
-/** Reason of a recipient whose values make the message larger than its gateway takes. The number of bytes would tell of them. */
+/**
+ * Reason of a recipient whose values make the message larger than its gateway takes. The number of
+ * bytes would tell of them.
+ */
 export const tooLargeWithValues = reason('tooLargeWithValues');
 
-/** Requests at a time to a gateway that takes many recipients in one: its client has as many connections. */
+/**
+ * Requests at a time to a gateway that takes many recipients in one: its client has as many
+ * connections.
+ */
 const concurrency = 16;
 
 /**
- * Sends each recipient of a push with variables its own text; those whose values are equal share requests. A connector gets
- * all texts in one pass if it can take them so (`sendTexts`), else each text as a message of its own.
+ * Sends each recipient of a push with variables its own text; those whose values are equal share
+ * requests. A connector gets all texts in one pass if it can take them so (`sendTexts`), else each
+ * text as a message of its own.
  */
 export class PersonalSender implements Sender {
   readonly #sender: Sender;
@@ -72,7 +79,10 @@ export class PersonalSender implements Sender {
   /** The sender belongs to the cache, which closes it. */
   async close(): Promise<void> {}
 
-  /** Groups recipients by their values; those with one token get one text, so that the device gets it once. */
+  /**
+   * Groups recipients by their values; those with one token get one text, so that the device gets
+   * it once.
+   */
   #groupsOf(recipients: Recipient[]): TextGroup[] {
     const groups = new Map<string, TextGroup>();
     const byToken = new Map<string, TextGroup>();
@@ -84,7 +94,10 @@ export class PersonalSender implements Sender {
         continue;
       }
       const found = this.#values.get(Number(recipient.id));
-      const values = variables.map(([name, one], i): [string, string] => [name, found?.[i] ?? one.default]);
+      const values = variables.map(([name, one], i): [string, string] => [
+        name,
+        found?.[i] ?? one.default,
+      ]);
       const key = JSON.stringify(values);
       const group = groups.get(key) ?? { values: new Map(values), recipients: [] };
       group.recipients.push(recipient);

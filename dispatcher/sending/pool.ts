@@ -3,7 +3,12 @@ import { Piscina } from 'piscina';
 import { sleep } from '../../shared/clock.ts';
 import type { RecentProfile } from '../../shared/db/tables/recipients.ts';
 import { RecipientStates } from '../../shared/domain/recipient-states.ts';
-import { type Metrics, type MetricValues, mergedMetrics, textOfMetrics } from '../../shared/metrics.ts';
+import {
+  type Metrics,
+  type MetricValues,
+  mergedMetrics,
+  textOfMetrics,
+} from '../../shared/metrics.ts';
 import { threadMemory } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
@@ -42,7 +47,10 @@ export class ThreadReports {
   /** Open HTTP/2 connections of all threads. */
   get connections(): number {
     return [...this.#latest.values()]
-      .flatMap(({ values }) => values.find(({ name }) => name === 'carillon_http2_connections')?.values ?? [])
+      .flatMap(
+        ({ values }) =>
+          values.find(({ name }) => name === 'carillon_http2_connections')?.values ?? [],
+      )
       .reduce((sum, { value }) => sum + value, 0);
   }
 
@@ -131,7 +139,10 @@ class Threads {
   }
 
   /** Runs a function once in each thread; `settled` has undefined for a thread that failed. */
-  runInEach<R>(name: ThreadFunction, task: object): { thread: number; settled: Promise<R | undefined> }[] {
+  runInEach<R>(
+    name: ThreadFunction,
+    task: object,
+  ): { thread: number; settled: Promise<R | undefined> }[] {
     return this.workers.map(({ threadId: thread }) => ({
       thread,
       settled: this.#pool
@@ -160,7 +171,8 @@ function balancerOf(tasks: number): Balancer {
       if (named) return named;
     }
     let free: (typeof workers)[number] | null = null;
-    for (const worker of workers) if (worker.currentUsage < (free?.currentUsage ?? tasks)) free = worker;
+    for (const worker of workers)
+      if (worker.currentUsage < (free?.currentUsage ?? tasks)) free = worker;
     return free;
   };
 }
@@ -181,10 +193,19 @@ export class SenderPool {
 
   constructor({ threads, data }: PoolOptions) {
     this.#threads = threads;
-    const workerData: ThreadData = { ...data, stopFlag: this.#stopFlag, interrupts: this.#interrupts };
+    const workerData: ThreadData = {
+      ...data,
+      stopFlag: this.#stopFlag,
+      interrupts: this.#interrupts,
+    };
     const bulk = { count: threads, tasks: tasksPerBulkThread, niceIncrement: bulkNiceness };
     this.#bulk = new Threads({ ...bulk, workerData });
-    this.#express = new Threads({ count: 1, tasks: tasksPerExpressThread, niceIncrement: 0, workerData });
+    this.#express = new Threads({
+      count: 1,
+      tasks: tasksPerExpressThread,
+      niceIncrement: 0,
+      workerData,
+    });
   }
 
   /** Sends one batch in a thread. Rejects when the thread failed: the batch is then taken again. */
@@ -200,7 +221,9 @@ export class SenderPool {
 
   /** Prepares all threads for their first batches, until the signal aborts. Never rejects. */
   async warmUp(profiles: RecentProfile[], signal: AbortSignal): Promise<void> {
-    const all = [this.#bulk, this.#express].flatMap((threads) => threads.runInEach('warmUp', { profiles }));
+    const all = [this.#bulk, this.#express].flatMap((threads) =>
+      threads.runInEach('warmUp', { profiles }),
+    );
     const aborted = new Promise<void>((resolve) => {
       if (signal.aborted) resolve();
       else signal.addEventListener('abort', () => resolve(), { once: true });
@@ -209,8 +232,8 @@ export class SenderPool {
   }
 
   /**
-   * Opens the sender of a profile in all threads of a lane while its next batches are written, unless that was done a short
-   * time ago. Never rejects; a batch does without.
+   * Opens the sender of a profile in all threads of a lane while its next batches are written,
+   * unless that was done a short time ago. Never rejects; a batch does without.
    */
   prepare(profile: RecentProfile, lane: Lane): void {
     const key = JSON.stringify({ ...profile, lane });
@@ -239,7 +262,10 @@ export class SenderPool {
     interrupt(new Int32Array(this.#interrupts), pushId);
   }
 
-  /** Returns the number of interrupts of a push, for a batch whose push is read before it gets to a thread. */
+  /**
+   * Returns the number of interrupts of a push, for a batch whose push is read before it gets to a
+   * thread.
+   */
   interruptCount(pushId: number): number {
     return interruptCount(new Int32Array(this.#interrupts), pushId);
   }

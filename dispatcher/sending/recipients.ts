@@ -25,8 +25,8 @@ const noGroup = 0xffff;
 const mostRestarts = 4;
 
 /**
- * Finds the places of recipients in a batch. Both sides are in the order of ids as a rule: then it needs no map, which would
- * cost more than the rest of the loading.
+ * Finds the places of recipients in a batch. Both sides are in the order of ids as a rule: then it
+ * needs no map, which would cost more than the rest of the loading.
  */
 class Places {
   readonly #recipients: number[];
@@ -56,7 +56,10 @@ class Places {
   }
 }
 
-/** The open recipients of a batch as they were loaded; objects are made only for those that are sent to now. */
+/**
+ * The open recipients of a batch as they were loaded; objects are made only for those that are sent
+ * to now.
+ */
 export class OpenRecipients implements RecipientSource {
   readonly #batch: Batch;
   readonly #groups: RecipientGroup[];
@@ -90,7 +93,10 @@ export class OpenRecipients implements RecipientSource {
     return this.#length;
   }
 
-  /** Adds a recipient to those that are sent to; false if its installation was deleted or has no token. */
+  /**
+   * Adds a recipient to those that are sent to; false if its installation was deleted or has no
+   * token.
+   */
   add(index: number): boolean {
     if (this.#groupOf[index] === noGroup) return false;
     this.#indexes[this.#length] = index;
@@ -138,8 +144,8 @@ export class OpenRecipients implements RecipientSource {
 const installationDeleted = reason('installationDeleted');
 
 /**
- * Prepares the open recipients of a batch, of those that were loaded; ends those whose installation was deleted as
- * `dropped`.
+ * Prepares the open recipients of a batch, of those that were loaded; ends those whose installation
+ * was deleted as `dropped`.
  */
 export async function openRecipients(
   db: Database,
@@ -158,7 +164,11 @@ export async function openRecipients(
 /** Number that the message shows on the app's icon, or that it adds one to; null leaves it. */
 type BadgeChange = 'Increment' | number | null;
 
-async function badgesOf(db: Database, batch: Batch, change: BadgeChange): Promise<(number | null)[] | null> {
+async function badgesOf(
+  db: Database,
+  batch: Batch,
+  change: BadgeChange,
+): Promise<(number | null)[] | null> {
   if (change === null) return null;
   if (change === 'Increment') {
     batch.badges ??= await incrementBadges(db, batch);

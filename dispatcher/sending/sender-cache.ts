@@ -66,8 +66,8 @@ export interface Lease {
 }
 
 /**
- * Long-lived senders of this thread, one per app, connector and profile. A changed profile gets a new sender; the old one
- * is closed after its last batch.
+ * Long-lived senders of this thread, one per app, connector and profile. A changed profile gets a
+ * new sender; the old one is closed after its last batch.
  */
 export class SenderCache {
   readonly #options: SenderCacheOptions;
@@ -83,7 +83,11 @@ export class SenderCache {
   }
 
   /** Returns a sender for a batch of a profile, or a hint for the operator on the reason. */
-  async lease(appId: string, connectorId: ConnectorId, profileName: string): Promise<Lease | string> {
+  async lease(
+    appId: string,
+    connectorId: ConnectorId,
+    profileName: string,
+  ): Promise<Lease | string> {
     const found = await this.#find(appId, connectorId, profileName);
     if (typeof found === 'string') return found;
     const { connector, profile } = found;
@@ -136,7 +140,10 @@ export class SenderCache {
     return { sender: entry.sender, connector, release: () => this.#release(key, entry) };
   }
 
-  /** Loads the app, opens the sender of a profile, renders a message and connects to the gateway. Sends nothing. */
+  /**
+   * Loads the app, opens the sender of a profile, renders a message and connects to the gateway.
+   * Sends nothing.
+   */
   async warmUp({ appId, connector, profile, prod }: RecentProfile): Promise<void> {
     const found = [...connectors.keys()].find((id) => id === connector);
     if (!found) return;
@@ -146,7 +153,13 @@ export class SenderCache {
     if (typeof lease === 'string') return;
     const { clock } = this.#options;
     lease.connector.render(
-      { objectId: '', data: { alert: '' }, prod, expiresAtMs: clock.now(), createdAtMs: clock.now() },
+      {
+        objectId: '',
+        data: { alert: '' },
+        prod,
+        expiresAtMs: clock.now(),
+        createdAtMs: clock.now(),
+      },
       'ios',
     );
     const connected = lease.sender.warmUp?.({ prod });
@@ -155,7 +168,10 @@ export class SenderCache {
 
   drainCalls(appId: string, connector: ConnectorId, profile: string): Calls {
     return (
-      this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? { calls: [], durations: noDurations() }
+      this.#calls.get(keyOf(appId, connector, profile))?.drain() ?? {
+        calls: [],
+        durations: noDurations(),
+      }
     );
   }
 
@@ -181,7 +197,9 @@ export class SenderCache {
       return { credentials: {}, version: '', receiptGeneration: 0 };
     const { appCache } = this.#options;
     const [app, profiles] = await Promise.all([appCache.app(appId), appCache.profiles(appId)]);
-    const profile = profiles.find((known) => known.connector === connector.id && known.name === profileName);
+    const profile = profiles.find(
+      (known) => known.connector === connector.id && known.name === profileName,
+    );
     if (!profile) return undefined;
     const { credentials, canary } = profile;
     const receiptGeneration = app?.options.receiptUrlGeneration ?? 0;
@@ -198,8 +216,8 @@ export class SenderCache {
   }
 
   /**
-   * Opens a sender; undefined if the credentials do not fit their schema. Reading keys and certificates takes a
-   * millisecond.
+   * Opens a sender; undefined if the credentials do not fit their schema. Reading keys and
+   * certificates takes a millisecond.
    */
   #open(
     key: string,
@@ -224,7 +242,13 @@ export class SenderCache {
       onCall: (call) => calls.add(call),
       onTransport: (fact) => countTransport(metrics, connector.id, fact),
     });
-    const entry = { connector: connector.id, sender, version, usedAtMs: clock.monotonicMs(), users: 0 };
+    const entry = {
+      connector: connector.id,
+      sender,
+      version,
+      usedAtMs: clock.monotonicMs(),
+      users: 0,
+    };
     this.#entries.set(key, entry);
     if (known?.users === 0) void known.sender.close();
     return entry;

@@ -1,8 +1,17 @@
-import type { DayQuota, GatewayCall, MessageStore, TokenStore } from '../../connectors/contract/connector.ts';
+import type {
+  DayQuota,
+  GatewayCall,
+  MessageStore,
+  TokenStore,
+} from '../../connectors/contract/connector.ts';
 import { SealError, type Vault } from '../../shared/crypto.ts';
 import type { Database } from '../../shared/db/pool.ts';
 import { enqueueMessage } from '../../shared/db/tables/channel-messages.ts';
-import { closeClass, closedReason, type ProfileKey } from '../../shared/db/tables/gateway-limits.ts';
+import {
+  closeClass,
+  closedReason,
+  type ProfileKey,
+} from '../../shared/db/tables/gateway-limits.ts';
 import {
   claimGatewayToken,
   readGatewayToken,
@@ -10,7 +19,11 @@ import {
   saveGatewayToken,
 } from '../../shared/db/tables/gateways.ts';
 import { reasonText } from '../../shared/domain/reasons.ts';
-import { addDuration, type DurationCounts, noDurations } from '../../shared/process/operation-metrics.ts';
+import {
+  addDuration,
+  type DurationCounts,
+  noDurations,
+} from '../../shared/process/operation-metrics.ts';
 import type { CallCount } from './task.ts';
 
 /** The access tokens of one app and connector, kept in the database. */
@@ -85,7 +98,10 @@ export class CallLog {
   }
 
   drain(): Calls {
-    const calls = [...this.#counts.values()].map((call) => ({ ...call, reason: reasonText(call.reason) }));
+    const calls = [...this.#counts.values()].map((call) => ({
+      ...call,
+      reason: reasonText(call.reason),
+    }));
     const drained = { calls, durations: this.#durations };
     this.#counts = new Map();
     this.#last = undefined;

@@ -4,8 +4,8 @@ const places = { stop: 0, size: 1, answered: 2, isGatewayUp: 3 } as const;
 const progressBytes = Object.keys(places).length * Int32Array.BYTES_PER_ELEMENT;
 
 /**
- * Progress of one batch in flight, in memory that the main thread and a worker thread share: reading it costs
- * neither thread a message, however many batches there are.
+ * Progress of one batch in flight, in memory that the main thread and a worker thread share:
+ * reading it costs neither thread a message, however many batches there are.
  */
 export class InFlightBatch {
   readonly memory: SharedArrayBuffer;

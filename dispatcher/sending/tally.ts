@@ -1,5 +1,9 @@
 import type { AttemptResult } from '../../connectors/contract/connector.ts';
-import { failureCause, hasReachedGateway, isFailure } from '../../connectors/contract/gateway-health.ts';
+import {
+  failureCause,
+  hasReachedGateway,
+  isFailure,
+} from '../../connectors/contract/gateway-health.ts';
 import type { HealthSample } from '../../shared/breaker.ts';
 import { systemClock } from '../../shared/clock.ts';
 import type { Batch } from '../../shared/db/tables/batches.ts';
@@ -11,7 +15,10 @@ import { withCause, withHint } from '../../shared/domain/reasons.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverResult, RetryGroup, Why } from './task.ts';
 
-/** Requests without an answer after which a recipient is sent to again, where the device would show a repeat. */
+/**
+ * Requests without an answer after which a recipient is sent to again, where the device would show
+ * a repeat.
+ */
 const maxShownRepeats = 1;
 
 /** Most gateway message ids of one batch: enough for multi-target requests of any size. */
@@ -42,7 +49,9 @@ export class Tally {
   sentBy: Record<string, number> | null = null;
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
-  /** Why the gateway did not answer, by the last such result; null when it answered every request. */
+  /**
+   * Why the gateway did not answer, by the last such result; null when it answered every request.
+   */
   trouble: string | null = null;
   /** Why no push can be sent with this profile, or null. */
   profileError: string | null = null;
@@ -50,8 +59,8 @@ export class Tally {
   changes = 0;
 
   /**
-   * Takes over the batch's states. `unknownOutcome`: the app's option for requests without an answer whose repeat the
-   * device would show.
+   * Takes over the batch's states. `unknownOutcome`: the app's option for requests without an
+   * answer whose repeat the device would show.
    */
   constructor(batch: Batch, unknownOutcome: UnknownOutcome = 'repeat') {
     this.#batch = batch;
@@ -63,7 +72,9 @@ export class Tally {
     return this.#states.isOpen(index);
   }
 
-  /** Takes the save times of the recipients: an installation that was saved since has another token. */
+  /**
+   * Takes the save times of the recipients: an installation that was saved since has another token.
+   */
   useSaveTimes(recipients: SaveTimes): void {
     this.#recipients = recipients;
   }
@@ -85,7 +96,11 @@ export class Tally {
         this.#failInvalid(index, attempt);
         break;
       case 'retry':
-        this.#retry(index, { status: attempt.status, reason: reasonOfTry(attempt) }, attempt.afterMs);
+        this.#retry(
+          index,
+          { status: attempt.status, reason: reasonOfTry(attempt) },
+          attempt.afterMs,
+        );
         break;
       case 'unknown':
         if (this.#isRepeatable(attempt))
@@ -135,14 +150,18 @@ export class Tally {
       this.fail(index, { outcome: 'failed', status: 0, reason: hint });
   }
 
-  /** Returns the states for a checkpoint: recipients with a retry stay open until their retry batch is written. */
+  /**
+   * Returns the states for a checkpoint: recipients with a retry stay open until their retry batch
+   * is written.
+   */
   checkpoint(): RecipientStates {
     return this.#states.withRetriedOpen();
   }
 
   /**
-   * Ends the batch. If recipients stay open, those that the gateway put off move to retry batches all the same, and those
-   * that could not be sent to after a stop (`isStopped`) go back with the batch.
+   * Ends the batch. If recipients stay open, those that the gateway put off move to retry batches
+   * all the same, and those that could not be sent to after a stop (`isStopped`) go back with the
+   * batch.
    */
   end(isStopped: boolean): Pick<DeliverResult, 'states' | 'retriedCount' | 'retries'> {
     const { length: retriedCount } = this.#batch.retried;
@@ -150,7 +169,8 @@ export class Tally {
     const isComplete = !isStopped && !this.#states.hasOpen;
     if (isComplete) return { states: this.#states, retriedCount, retries };
     const states = this.checkpoint();
-    for (const index of [...this.#batch.retried, ...this.#retries.reached]) states.markRetried(index);
+    for (const index of [...this.#batch.retried, ...this.#retries.reached])
+      states.markRetried(index);
     return { states, retriedCount, retries: retries.filter(({ isReached }) => isReached) };
   }
 
@@ -162,7 +182,8 @@ export class Tally {
   #noteMessage(messageId: string): void {
     const known = this.#messages.get(messageId);
     if (known) known.devices += 1;
-    else if (this.#messages.size < maxMessages) this.#messages.set(messageId, { messageId, devices: 1 });
+    else if (this.#messages.size < maxMessages)
+      this.#messages.set(messageId, { messageId, devices: 1 });
   }
 
   #measure(attempt: AttemptResult): void {
@@ -183,7 +204,9 @@ export class Tally {
     const savedAtMs = this.#recipients?.savedAtMs(index);
     if (savedAtMs === undefined) return null;
     const isKept = keepForMs > 0 && systemClock.now() - savedAtMs < keepForMs;
-    return !isKept && (invalidSinceMs === undefined || savedAtMs < invalidSinceMs) ? savedAtMs : null;
+    return !isKept && (invalidSinceMs === undefined || savedAtMs < invalidSinceMs)
+      ? savedAtMs
+      : null;
   }
 
   #countForm(form: string): void {
@@ -198,7 +221,10 @@ export class Tally {
 
   /** A repeat that the device hides is bounded like every other try (recording/recorder.ts). */
   #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
-    return isRepeatHidden || (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats);
+    return (
+      isRepeatHidden ||
+      (this.#unknownOutcome === 'repeat' && this.#batch.unanswered < maxShownRepeats)
+    );
   }
 
   #retry(index: number, why: Why & { isRepeat?: boolean }, afterMs: number | null = null): void {
@@ -239,11 +265,19 @@ export class RetryGroups {
 
   /** Places of the recipients whose request reached the gateway. */
   get reached(): number[] {
-    return [...this.#groups.values()].flatMap(({ isReached, indexes }) => (isReached ? indexes : []));
+    return [...this.#groups.values()].flatMap(({ isReached, indexes }) =>
+      isReached ? indexes : [],
+    );
   }
 
   /** Returns the groups with the installations and badges of a batch. */
-  of({ recipients, badges }: { recipients: number[]; badges: (number | null)[] | null }): RetryGroup[] {
+  of({
+    recipients,
+    badges,
+  }: {
+    recipients: number[];
+    badges: (number | null)[] | null;
+  }): RetryGroup[] {
     return [...this.#groups.values()].map((group) => ({
       ...group,
       recipients: group.indexes.map((index) => recipients[index] ?? 0),

@@ -1,4 +1,7 @@
-/** Messages between the main thread and the worker threads. They are cloned, so they hold plain data only. */
+/**
+ * Messages between the main thread and the worker threads. They are cloned, so they hold plain data
+ * only.
+ */
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { Pooler } from '../../shared/db/limits/pooler.ts';
 import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
@@ -114,7 +117,10 @@ export interface DeliverResult {
    */
   sentBy: Record<string, number> | null;
   retries: RetryGroup[];
-  /** Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the gates decide again. */
+  /**
+   * Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the
+   * gates decide again.
+   */
   isInterrupted: boolean;
   /** Whether a probe left recipients of the batch unsent. */
   hasUnsent: boolean;

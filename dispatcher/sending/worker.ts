@@ -88,14 +88,17 @@ export async function report(): Promise<ThreadReport> {
   return { values: await metrics.registry.getMetricsAsJSON(), heap: { used, limit } };
 }
 
-/** Opens the sender of a profile and connects it, for batches that are on their way; piscina calls this function. */
+/**
+ * Opens the sender of a profile and connects it, for batches that are on their way; piscina calls
+ * this function.
+ */
 export function prepare(profile: RecentProfile): Promise<void> {
   return senders.warmUp(profile);
 }
 
 /**
- * Runs what opens a sender of any profile: the first decryption, check of credentials and secure context of a thread take 10
- * ms, which the first request of a push would wait for.
+ * Runs what opens a sender of any profile: the first decryption, check of credentials and secure
+ * context of a thread take 10 ms, which the first request of a push would wait for.
  */
 function runOpeningCode(): void {
   vault.open(vault.seal({}, ''), '');
@@ -104,8 +107,8 @@ function runOpeningCode(): void {
 }
 
 /**
- * Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in the connection's
- * caches.
+ * Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in
+ * the connection's caches.
  */
 async function runBatchStatements(connection: Handle): Promise<void> {
   const batch = { appId: '', id: 0, pushId: 0, connector: '', profile: '', unanswered: 0 };

@@ -13,10 +13,18 @@ import {
 import type { Waking } from '../../shared/queue/waking.ts';
 import { deliverBatch, tracePush } from '../delivery/deliver.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { batchesPerThread, continuedPlansAtOnce, freshPlansAtOnce, parkedPerThread } from '../limits.ts';
+import {
+  batchesPerThread,
+  continuedPlansAtOnce,
+  freshPlansAtOnce,
+  parkedPerThread,
+} from '../limits.ts';
 import { planPush } from '../planning/planner.ts';
 
-/** Shortest time between two fetches of new pushes: small ones that are taken together share all their statements. */
+/**
+ * Shortest time between two fetches of new pushes: small ones that are taken together share all
+ * their statements.
+ */
 const planCooldownMs = 8;
 /**
  * The same at 2,000 pushes a second and more: a group of 60 takes a quarter less CPU time per push
@@ -28,7 +36,10 @@ interface ConsumerDeps extends DispatcherDeps, Waking {
   parkedJobs: ParkedJobs;
 }
 
-/** Starts the consumers of planning and of each connector. On close, batches stop after their requests in flight. */
+/**
+ * Starts the consumers of planning and of each connector. On close, batches stop after their
+ * requests in flight.
+ */
 export async function startConsumers(
   deps: DispatcherDeps,
   { stack, listener, duePoll, threads }: Waking & { stack: ClosingStack; threads: number },
@@ -67,16 +78,22 @@ function planConsumers(deps: ConsumerDeps): Consumer<PlanJob>[] {
       new Consumer({
         ...{ queue, listener, duePoll, log, parkedJobs, ...kind },
         kind: planJob,
-        handle: (job, context) => tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
+        handle: (job, context) =>
+          tracePush(deps, 'plan', job.data, () => planPush(deps, job, context)),
       }),
   );
 }
 
-function deliverConsumer(deps: ConsumerDeps, connector: ConnectorId, capacity: number): Consumer<DeliverJob> {
+function deliverConsumer(
+  deps: ConsumerDeps,
+  connector: ConnectorId,
+  capacity: number,
+): Consumer<DeliverJob> {
   const { queue, listener, duePoll, log, parkedJobs } = deps;
   const kind = deliverJob(connector);
   return new Consumer({
     ...{ queue, listener, duePoll, log, parkedJobs, kind, capacity },
-    handle: (job, { signal, permit }) => deliverBatch(deps, job.data, { signal, permit, job: { kind, job } }),
+    handle: (job, { signal, permit }) =>
+      deliverBatch(deps, job.data, { signal, permit, job: { kind, job } }),
   });
 }

@@ -17,7 +17,13 @@ import { Breakers } from '../breakers/breakers.ts';
 import { Freezes } from '../delivery/freezes.ts';
 import { PushCache } from '../delivery/push-cache.ts';
 import type { DispatcherDeps } from '../deps.ts';
-import { batchesPerThread, longestScanMs, scansPerApp, singlesAtOnce, warmScans } from '../limits.ts';
+import {
+  batchesPerThread,
+  longestScanMs,
+  scansPerApp,
+  singlesAtOnce,
+  warmScans,
+} from '../limits.ts';
 import { AudienceSizes } from '../planning/batches.ts';
 import { ScanShare } from '../planning/scan-share.ts';
 import { GatewayUsage } from '../recording/gateway-usage.ts';
@@ -70,7 +76,11 @@ export async function openDeps(
     pushCache: new PushCache(),
     audienceSizes: new AudienceSizes(),
     scans,
-    queries: new BatchedQueries({ db: await openBatchedDatabase(db, { config, log, stack }), queue, log }),
+    queries: new BatchedQueries({
+      db: await openBatchedDatabase(db, { config, log, stack }),
+      queue,
+      log,
+    }),
     singles: new ParkedJobs(singlesAtOnce),
     clock,
     log,

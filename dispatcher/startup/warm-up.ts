@@ -16,7 +16,10 @@ import { warmScans } from '../limits.ts';
 import { pageSize } from '../planning/pages.ts';
 import type { SenderPool } from '../sending/pool.ts';
 
-/** Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the start. */
+/**
+ * Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the
+ * start.
+ */
 export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 };
 
 /**

@@ -1,4 +1,5 @@
-// Copies the pages of docs/ and their pictures into pages/: VitePress finds its modules only from pages below its own package.
+// Copies the pages of docs/ and their pictures into pages/: VitePress finds its modules only from
+// pages below its own package.
 import { cpSync, readdirSync, rmSync } from 'node:fs';
 
 const docs = new URL('../', import.meta.url);

@@ -28,8 +28,9 @@ interface Round {
 }
 
 /**
- * Measures logins with a password by `args[1]` clients (16) without pause for `args[0]` seconds (10), and the duration of a
- * cheap call (`GET /1.1/date`) in three rounds: on an idle service, during logins, and during logins and pushes.
+ * Measures logins with a password by `args[1]` clients (16) without pause for `args[0]` seconds
+ * (10), and the duration of a cheap call (`GET /1.1/date`) in three rounds: on an idle service,
+ * during logins, and during logins and pushes.
  */
 export function benchAccounts(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -58,15 +59,26 @@ export function benchAccounts(args: string[], log: (line: string) => void): Prom
       ...spread('cheap call, idle', idle.cheapMs),
       ...figuresOf('logins', logins),
       ...figuresOf('logins and pushes', both),
-      { name: 'logins and pushes: sent', value: both.recipients / both.seconds, unit: 'recipients/s' },
+      {
+        name: 'logins and pushes: sent',
+        value: both.recipients / both.seconds,
+        unit: 'recipients/s',
+      },
     ];
   });
 }
 
-function figuresOf(name: string, { loginSeconds, loginsMs, cheapMs, apiCpuSeconds }: Round): Figure[] {
+function figuresOf(
+  name: string,
+  { loginSeconds, loginsMs, cheapMs, apiCpuSeconds }: Round,
+): Figure[] {
   return [
     { name: `${name}: throughput`, value: loginsMs.length / loginSeconds, unit: 'logins/s' },
-    { name: `${name}: api CPU`, value: (apiCpuSeconds * 1000) / loginsMs.length, unit: 'CPU ms per login' },
+    {
+      name: `${name}: api CPU`,
+      value: (apiCpuSeconds * 1000) / loginsMs.length,
+      unit: 'CPU ms per login',
+    },
     ...spread(`${name}: login`, loginsMs),
     ...spread(`${name}: cheap call`, cheapMs),
   ];
@@ -80,13 +92,18 @@ interface Plan {
   hasPushes: boolean;
 }
 
-async function round(bench: Bench, { seconds, clients, app, pushing, hasPushes }: Plan): Promise<Round> {
+async function round(
+  bench: Bench,
+  { seconds, clients, app, pushing, hasPushes }: Plan,
+): Promise<Round> {
   const startedAtMs = performance.now();
   const secondsSince = () => (performance.now() - startedAtMs) / 1000;
   const isOver = () => secondsSince() > seconds;
   const before = await processUse(bench.pids().api);
   const logins = Promise.all(
-    Array.from({ length: clients }, (_, i) => repeat(isOver, 0, (n) => logIn(bench, app, i * 7 + n))),
+    Array.from({ length: clients }, (_, i) =>
+      repeat(isOver, 0, (n) => logIn(bench, app, i * 7 + n)),
+    ),
   ).then((all) => ({ loginsMs: all.flat(), loginSeconds: secondsSince() }));
   const [cheapMs, recipients, entered] = await Promise.all([
     repeat(isOver, pauseMs, () => callAsMaster(bench, app, { path: '/1.1/date' }, anything)),
@@ -100,7 +117,12 @@ async function round(bench: Bench, { seconds, clients, app, pushing, hasPushes }
 
 async function logIn(bench: Bench, app: BenchApp, n: number): Promise<void> {
   const body = { username: `user ${n % users}`, password };
-  await callAsMaster(bench, app, { path: '/1.1/login', body }, z.object({ sessionToken: z.string() }));
+  await callAsMaster(
+    bench,
+    app,
+    { path: '/1.1/login', body },
+    z.object({ sessionToken: z.string() }),
+  );
 }
 
 /** Repeats a call. Returns the milliseconds that each call took. */

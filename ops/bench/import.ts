@@ -14,7 +14,14 @@ import { importFlags } from '../../shared/process/memory.ts';
 import { moduleUrl } from '../../shared/process/module-url.ts';
 import { type Figure, readArgs } from './harness/arguments.ts';
 import { type Bench, withBench } from './harness/bench-service.ts';
-import { type BenchApp, createApp, planOf, push, untilDone, untilPlanned } from './harness/client.ts';
+import {
+  type BenchApp,
+  createApp,
+  planOf,
+  push,
+  untilDone,
+  untilPlanned,
+} from './harness/client.ts';
 import { allDatabaseCpuSeconds, processUse } from './harness/process-use.ts';
 
 const defaultRows = 1_000_000;
@@ -39,12 +46,15 @@ const commandLine = fileURLToPath(moduleUrl('../cli/main.ts', import.meta.url));
 const memoryPollMs = 50;
 const importReply = z.object({
   seconds: z.number(),
-  classes: z.object({ _Installation: z.object({ imported: z.number(), alreadyThere: z.number() }) }),
+  classes: z.object({
+    _Installation: z.object({ imported: z.number(), alreadyThere: z.number() }),
+  }),
 });
 
 /**
- * Imports `args[0]` installations (a million by default) from an export file by the command line, imports them a second
- * time, and sends a push to a `where` over them, while the service runs on a durable database.
+ * Imports `args[0]` installations (a million by default) from an export file by the command line,
+ * imports them a second time, and sends a push to a `where` over them, while the service runs on a
+ * durable database.
  */
 export async function benchImport(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -75,7 +85,9 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
   log('importing the same file a second time');
   const again = await runImport(bench, app, path);
   if (first.imported !== rows || again.alreadyThere !== rows)
-    throw new Error(`${rows} rows: ${first.imported} imported, ${again.alreadyThere} there afterwards`);
+    throw new Error(
+      `${rows} rows: ${first.imported} imported, ${again.alreadyThere} there afterwards`,
+    );
   const devices = Array.from({ length: rows }, (_, i) => i).filter(isMeant).length;
   const plan = await planOf(bench, app, { where });
   log(`pushing to ${devices} of them, which are found so:`);
@@ -94,8 +106,16 @@ async function run(bench: Bench, { path, rows, log }: Job): Promise<Figure[]> {
     { name: 'export', value: (await stat(path)).size / 1e6, unit: 'MB' },
     { name: 'import', value: first.seconds, unit: 's' },
     { name: 'import, rate', value: rows / first.seconds, unit: 'installations/s' },
-    { name: 'import, CPU of its process per 1,000', value: (first.cpuSeconds / rows) * 1000, unit: 's' },
-    { name: 'import, CPU of PostgreSQL per 1,000', value: (first.databaseSeconds / rows) * 1000, unit: 's' },
+    {
+      name: 'import, CPU of its process per 1,000',
+      value: (first.cpuSeconds / rows) * 1000,
+      unit: 's',
+    },
+    {
+      name: 'import, CPU of PostgreSQL per 1,000',
+      value: (first.databaseSeconds / rows) * 1000,
+      unit: 's',
+    },
     { name: 'import, peak resident memory', value: first.peakMegabytes, unit: 'MB' },
     { name: 'again, all of them there', value: again.seconds, unit: 's' },
     { name: 'again, peak resident memory', value: again.peakMegabytes, unit: 'MB' },
@@ -140,18 +160,25 @@ async function runImport({ db }: Bench, app: BenchApp, path: string) {
   }
 }
 
-/** Writes the export. Device number i has `i` in the last eight digits of its token (gateway/arrivals.ts). */
+/**
+ * Writes the export. Device number i has `i` in the last eight digits of its token
+ * (gateway/arrivals.ts).
+ */
 async function writeExport(path: string, rows: number, topic: string): Promise<void> {
   const file = createWriteStream(path);
   file.write('#filetype:JSON-streaming {"type":"Class","class":"_Installation"}\n');
   const updatedAt = new Date(systemClock.now()).toISOString();
   for (let i = 0; i < rows; i += 1)
-    if (!file.write(`${JSON.stringify(installation(i, { topic, updatedAt }))}\n`)) await once(file, 'drain');
+    if (!file.write(`${JSON.stringify(installation(i, { topic, updatedAt }))}\n`))
+      await once(file, 'drain');
   file.end();
   await once(file, 'close');
 }
 
-function installation(i: number, { topic, updatedAt }: { topic: string; updatedAt: string }): object {
+function installation(
+  i: number,
+  { topic, updatedAt }: { topic: string; updatedAt: string },
+): object {
   const digest = createHash('sha256').update(String(i)).digest('hex');
   return {
     objectId: digest.slice(0, 24),

@@ -13,9 +13,10 @@ const largeSamples = 10;
 const pauseMs = 30;
 
 /**
- * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its first send: the first push of
- * fresh processes, and `args[0]` further ones (100) on an idle service (protocol/delivery.md#promise-8). Then the time from
- * the answer for a push to 20,000 devices to its first request at the gateway.
+ * Time from accepting a push to one device (its `createdAt`, a little before the answer) to its
+ * first send: the first push of fresh processes, and `args[0]` further ones (100) on an idle
+ * service (protocol/delivery.md#promise-8). Then the time from the answer for a push to 20,000
+ * devices to its first request at the gateway.
  */
 export function benchLatency(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -33,15 +34,26 @@ export function benchLatency(args: string[], log: (line: string) => void): Promi
     const waits: number[] = [];
     for (let i = 0; i < largeSamples; i += 1) waits.push(await firstRequest(bench, large));
     return [
-      { name: 'first push of the processes: to first send', value: first[0] ?? Number.NaN, unit: 'ms' },
+      {
+        name: 'first push of the processes: to first send',
+        value: first[0] ?? Number.NaN,
+        unit: 'ms',
+      },
       ...figures('idle', idle),
-      { name: `first push to ${largeDevices}: to first request`, value: waits[0] ?? Number.NaN, unit: 'ms' },
+      {
+        name: `first push to ${largeDevices}: to first request`,
+        value: waits[0] ?? Number.NaN,
+        unit: 'ms',
+      },
       ...spread(`push to ${largeDevices}: to first request`, waits),
     ];
   });
 }
 
-/** Returns the milliseconds from the answer to a push until its first request at the gateway, after the push is done. */
+/**
+ * Returns the milliseconds from the answer to a push until its first request at the gateway, after
+ * the push is done.
+ */
 async function firstRequest(bench: Bench, app: BenchApp): Promise<number> {
   await bench.gateway.forget();
   const objectId = await push(bench, app, {});
@@ -81,14 +93,20 @@ export async function singleApp(bench: Bench): Promise<BenchApp> {
   return app;
 }
 
-/** Which pushes are sampled: their body, the pause after each (30 ms), and when there are enough before `count`. */
+/**
+ * Which pushes are sampled: their body, the pause after each (30 ms), and when there are enough
+ * before `count`.
+ */
 interface Sampled {
   body?: object;
   restMs?: number;
   isOver?: () => boolean;
 }
 
-/** Sends `count` pushes; returns the milliseconds from each answer to its first send, from the records themselves. */
+/**
+ * Sends `count` pushes; returns the milliseconds from each answer to its first send, from the
+ * records themselves.
+ */
 export async function sample(
   bench: Bench,
   app: BenchApp,

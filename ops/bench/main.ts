@@ -35,7 +35,8 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'flat',
     {
-      description: 'CPU per recipient of pushes to 10 k, 100 k, 1 M and 5 M, and their ratio [devices…]',
+      description:
+        'CPU per recipient of pushes to 10 k, 100 k, 1 M and 5 M, and their ratio [devices…]',
       run: benchFlat,
     },
   ],
@@ -50,14 +51,16 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'sizing',
     {
-      description: 'a push and saves; writes the table of docs/operate/sizing.md from them [devices]',
+      description:
+        'a push and saves; writes the table of docs/operate/sizing.md from them [devices]',
       run: benchSizing,
     },
   ],
   [
     'tables',
     {
-      description: 'tables that grow: saves, a condition beside a large app, cleaning, inboxes [rows]',
+      description:
+        'tables that grow: saves, a condition beside a large app, cleaning, inboxes [rows]',
       run: benchTables,
     },
   ],
@@ -121,7 +124,8 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'http2',
     {
-      description: 'CPU per request of HTTP/2 clients, ours and others, on one sink [requests] [rounds]',
+      description:
+        'CPU per request of HTTP/2 clients, ours and others, on one sink [requests] [rounds]',
       run: benchHttp2,
     },
   ],
@@ -151,14 +155,16 @@ const benchmarks = new Map<string, Benchmark>([
   [
     'pace',
     {
-      description: 'most and fewest arrivals per second of a push with flow_control [devices] [rate]',
+      description:
+        'most and fewest arrivals per second of a push with flow_control [devices] [rate]',
       run: benchPace,
     },
   ],
   [
     'neighbour',
     {
-      description: 'a push and a health check of one app under the load of a hostile app [seconds] [clients]',
+      description:
+        'a push and a health check of one app under the load of a hostile app [seconds] [clients]',
       run: benchNeighbour,
     },
   ],
@@ -182,7 +188,9 @@ export async function bench(name: string | undefined, args: string[]): Promise<v
     if (name !== undefined) throw new Error(`there is no benchmark named ${name}`);
     const list = [...benchmarks].map(([key, { description }]) => ({ name: key, description }));
     process.stdout.write(
-      isJson ? `${JSON.stringify(list)}\n` : `${list.map((b) => `${b.name}  ${b.description}`).join('\n')}\n`,
+      isJson
+        ? `${JSON.stringify(list)}\n`
+        : `${list.map((b) => `${b.name}  ${b.description}`).join('\n')}\n`,
     );
     return;
   }
@@ -191,7 +199,9 @@ export async function bench(name: string | undefined, args: string[]): Promise<v
     args.filter((arg) => arg !== '--json'),
     log,
   );
-  process.stdout.write(isJson ? `${JSON.stringify({ benchmark: name, figures })}\n` : `${show(figures)}\n`);
+  process.stdout.write(
+    isJson ? `${JSON.stringify({ benchmark: name, figures })}\n` : `${show(figures)}\n`,
+  );
 }
 
 /** Shows goals and earlier values only where a figure has one. */

@@ -33,8 +33,8 @@ function testStep(name: string, reportDir: string, args: readonly string[] = [])
 }
 
 /**
- * Folders of the tests that an option adds: they need programs that npm does not install, the history of the repository, or
- * minutes.
+ * Folders of the tests that an option adds: they need programs that npm does not install, the
+ * history of the repository, or minutes.
  */
 const optional = {
   browser: 'test/console/flows',
@@ -78,7 +78,8 @@ const tallyOfCommand = (name: string, exitCode: number): Tally =>
 
 const reportDir = await mkdtemp(join(tmpdir(), 'carillon-check-'));
 const runner = new StepRunner();
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => runner.stop());
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+  process.on(signal, () => runner.stop());
 try {
   const tallies: Tally[] = [];
   for (const step of listSteps(reportDir, process.argv)) {

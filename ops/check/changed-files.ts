@@ -3,7 +3,10 @@ import { promisify } from 'node:util';
 
 const execute = promisify(execFile);
 
-/** Names of the main branch, in the order in which they are tried. A clone has the first, a worktree often the second. */
+/**
+ * Names of the main branch, in the order in which they are tried. A clone has the first, a worktree
+ * often the second.
+ */
 const mainBranches = ['refs/remotes/origin/main', 'refs/heads/main'];
 
 /** Files that a change touches, or the reason why they cannot be known. */
@@ -12,7 +15,8 @@ export type ChangedFiles =
   | { readonly unknown: string };
 
 /**
- * Lists the files that differ from the last checked commit, with those that are not committed. This commit is:
+ * Lists the files that differ from the last checked commit, with those that are not committed. This
+ * commit is:
  *
  * 1. `given`, the commit that the machine checked last (`CI_BASE`);
  * 2. on a branch, the merge base with the main branch;
@@ -42,7 +46,8 @@ export async function listChangedFiles(folder: string, given?: string): Promise<
     const main = found.find((commit) => commit !== undefined);
     if (main === undefined) return { unknown: 'this clone has no main branch' };
     const commit = (await git('merge-base', main, head))?.trim();
-    if (commit === undefined) return { unknown: 'this clone does not contain the merge base with main' };
+    if (commit === undefined)
+      return { unknown: 'this clone does not contain the merge base with main' };
     if (commit !== head) return { commit, since: 'the merge base with main' };
     const parent = await commitOf('HEAD^1');
     return parent === undefined
@@ -54,7 +59,8 @@ export async function listChangedFiles(folder: string, given?: string): Promise<
   if ('unknown' in base) return base;
   const differing = await git('diff', '--name-only', '--no-renames', '-z', base.commit, '--');
   const untracked = await git('ls-files', '--others', '--exclude-standard', '-z');
-  if (differing === undefined || untracked === undefined) return { unknown: 'git cannot compare the files' };
+  if (differing === undefined || untracked === undefined)
+    return { unknown: 'git cannot compare the files' };
   const files = `${differing}${untracked}`.split('\0').filter((file) => file !== '');
   return { files, since: `${base.since} (${base.commit.slice(0, 8)})` };
 }

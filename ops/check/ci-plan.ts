@@ -1,5 +1,6 @@
-// `.ci/run` asks this program which long checks a change needs. It prints their names on standard output, and the reason
-// of each decision on standard error. CI_ALL=1 chooses all of them; CI_BASE names the commit that was checked last.
+// `.ci/run` asks this program which long checks a change needs. It prints their names on standard
+// output, and the reason of each decision on standard error. CI_ALL=1 chooses all of them; CI_BASE
+// names the commit that was checked last.
 import { resolve } from 'node:path';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { type ChangedFiles, listChangedFiles } from './changed-files.ts';
@@ -15,8 +16,15 @@ export const checkNames = [
 ] as const;
 export type CheckName = (typeof checkNames)[number];
 
-/** Changes of these files need all checks: versions of packages, and the machinery of the checks. */
-export const needAll = ['.ci/', 'ops/check/ci-plan.ts', 'ops/check/changed-files.ts', 'package-lock.json'];
+/**
+ * Changes of these files need all checks: versions of packages, and the machinery of the checks.
+ */
+export const needAll = [
+  '.ci/',
+  'ops/check/ci-plan.ts',
+  'ops/check/changed-files.ts',
+  'package-lock.json',
+];
 
 const benchService = ['ops/bench/gateway/', 'ops/bench/harness/', 'ops/local/service.ts'];
 const testSupport = ['test/support/'];
@@ -37,7 +45,13 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
   ],
   // The files of the image, the start of its processes, and their memory.
   'check-image': [
-    ...['.npmrc', 'ops/cli/carillon.mjs', 'ops/cli/main.ts', 'ops/console/build.ts', 'ops/console/bundle.ts'],
+    ...[
+      '.npmrc',
+      'ops/cli/carillon.mjs',
+      'ops/cli/main.ts',
+      'ops/console/build.ts',
+      'ops/console/bundle.ts',
+    ],
     ...['ops/deploy/image/', 'ops/package/', 'api/main.ts', 'api/route-loader.ts', 'api/start.ts'],
     ...['dispatcher/main.ts', 'dispatcher/sending/pool.ts', 'dispatcher/sending/worker.ts'],
     ...['dispatcher/start.ts', 'shared/config/', 'shared/process/'],
@@ -45,19 +59,43 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
   // Every route and parser that reads what strangers send.
   fuzz: [
     ...['test/fuzz/', 'test/clients/judges/', ...testSupport],
-    ...['api/', 'connectors/http2/', 'docs/openapi.json', 'ops/import/', 'shared/domain/', 'shared/http/'],
+    ...[
+      'api/',
+      'connectors/http2/',
+      'docs/openapi.json',
+      'ops/import/',
+      'shared/domain/',
+      'shared/http/',
+    ],
     'shared/query/',
   ],
   // Metrics, and what queries them.
   '--monitoring': [
-    ...['test/monitoring/', ...testSupport, 'ops/monitoring/', 'ops/deploy/kubernetes/overlays/keda/'],
-    ...['shared/metrics.ts', 'shared/process/operation-metrics.ts', 'shared/process/operation-metrics.ts'],
+    ...[
+      'test/monitoring/',
+      ...testSupport,
+      'ops/monitoring/',
+      'ops/deploy/kubernetes/overlays/keda/',
+    ],
+    ...[
+      'shared/metrics.ts',
+      'shared/process/operation-metrics.ts',
+      'shared/process/operation-metrics.ts',
+    ],
     ...['shared/queue/report.ts', 'api/services/server/health.ts', 'dispatcher/health.ts'],
     'dispatcher/sending/pool.ts',
   ],
-  // What processes of two versions share: the tables, the jobs, and the push that each of them continues.
+  // What processes of two versions share: the tables, the jobs, and the push that each of them
+  // continues.
   '--upgrade': [
-    ...['test/upgrade/', ...testSupport, 'api/services/push/', 'dispatcher/', 'shared/db/', 'shared/queue/'],
+    ...[
+      'test/upgrade/',
+      ...testSupport,
+      'api/services/push/',
+      'dispatcher/',
+      'shared/db/',
+      'shared/queue/',
+    ],
     'shared/rules/',
   ],
 };
@@ -78,7 +116,10 @@ export function planChecks(changed: ChangedFiles, isAll: boolean): Decision[] {
 function decide(name: CheckName, changed: ChangedFiles, isAll: boolean): Omit<Decision, 'name'> {
   if (isAll) return { isNeeded: true, reason: `${name} runs: CI_ALL is set.` };
   if ('unknown' in changed)
-    return { isNeeded: true, reason: `${name} runs, because the change is not known: ${changed.unknown}.` };
+    return {
+      isNeeded: true,
+      reason: `${name} runs, because the change is not known: ${changed.unknown}.`,
+    };
   const cause = changed.files.find((file) => isBelow(file, [...needAll, ...covered[name]]));
   return cause === undefined
     ? {

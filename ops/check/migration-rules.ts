@@ -16,8 +16,8 @@ const smallTables = new Set([
 
 /**
  * Returns the reasons why a migration must not run on a large service during a rolling upgrade
- * (develop/decisions.md#why-expand-migrate-contract). Returns an empty list if no rule is broken, or if the
- * file names a reviewed exception.
+ * (develop/decisions.md#why-expand-migrate-contract). Returns an empty list if no rule is broken,
+ * or if the file names a reviewed exception.
  */
 export function migrationProblems({ up, statements, isConcurrent }: MigrationFile): string[] {
   if (acceptance.test(up)) return [];

@@ -7,7 +7,10 @@ import { currentEnvironment } from '../../shared/config/config.ts';
 const projectDir = resolve(import.meta.dirname, '../..');
 const STOP_TIMEOUT_MS = 15_000;
 
-/** Runs commands one at a time, each in its own process group, so that it can end all their processes. */
+/**
+ * Runs commands one at a time, each in its own process group, so that it can end all their
+ * processes.
+ */
 export class StepRunner {
   #child: ChildProcess | undefined;
   #isStopped = false;
@@ -17,10 +20,15 @@ export class StepRunner {
     return this.#isStopped;
   }
 
-  /** Runs a command (from `node_modules/.bin` first) with our output. Returns its exit code, 1 for a signal. */
+  /**
+   * Runs a command (from `node_modules/.bin` first) with our output. Returns its exit code, 1 for a
+   * signal.
+   */
   run(command: readonly string[]): Promise<number> {
     const [file = '', ...args] = command;
-    const path = [resolve(projectDir, 'node_modules/.bin'), currentEnvironment().PATH ?? ''].join(delimiter);
+    const path = [resolve(projectDir, 'node_modules/.bin'), currentEnvironment().PATH ?? ''].join(
+      delimiter,
+    );
     const child = spawn(file, args, {
       cwd: projectDir,
       env: { ...currentEnvironment(), PATH: path },
@@ -41,7 +49,9 @@ export class StepRunner {
     });
   }
 
-  /** Interrupts the running command and its processes, and kills them when they do not exit in time. */
+  /**
+   * Interrupts the running command and its processes, and kills them when they do not exit in time.
+   */
   stop(): void {
     this.#isStopped = true;
     const child = this.#child;
@@ -59,7 +69,9 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-/** Number of checks by result, and the names of those that failed with the begin of their errors. */
+/**
+ * Number of checks by result, and the names of those that failed with the begin of their errors.
+ */
 export interface Tally {
   readonly passed: number;
   readonly failed: number;
@@ -90,8 +102,8 @@ const reportSchema = z.object({
 type FileReport = z.infer<typeof reportSchema>['testResults'][number];
 
 /**
- * Counts a Vitest run. A file that failed outside of its tests counts as one failure, and so do a run without tests and a
- * run that failed without a failed test (an uncaught error).
+ * Counts a Vitest run. A file that failed outside of its tests counts as one failure, and so do a
+ * run without tests and a run that failed without a failed test (an uncaught error).
  *
  * @param exitCode exit code of the run
  */
@@ -112,33 +124,49 @@ export async function readVitestReport(path: string, exitCode: number): Promise<
   };
 }
 
-/** Lines of an error that are shown, and characters of each. The whole is in the output of the run, of which often only the end is kept. */
+/**
+ * Lines of an error that are shown, and characters of each. The whole is in the output of the run,
+ * of which often only the end is kept.
+ */
 const shown = { lines: 12, characters: 300 };
 
-/** Returns the tests of a file that failed, or the file itself where it failed outside of its tests. */
+/**
+ * Returns the tests of a file that failed, or the file itself where it failed outside of its tests.
+ */
 function failuresOf({ name, status, message, assertionResults }: FileReport): string[] {
   const path = relative(process.cwd(), name);
   const failed = assertionResults.filter((test) => test.status === 'failed');
-  if (failed.length === 0 && status === 'failed') return [`${path}, outside of its tests: ${message}`];
+  if (failed.length === 0 && status === 'failed')
+    return [`${path}, outside of its tests: ${message}`];
   return failed.map(
     ({ fullName, failureMessages }) => `${path}: ${fullName}${beginOf(failureMessages.join('\n'))}`,
   );
 }
 
 function beginOf(error: string): string {
-  const lines = error.split('\n').filter((line) => line.trim() !== '' && !line.includes('node_modules'));
-  const begin = lines.slice(0, shown.lines).map((line) => `\n    ${line.slice(0, shown.characters)}`);
+  const lines = error
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.includes('node_modules'));
+  const begin = lines
+    .slice(0, shown.lines)
+    .map((line) => `\n    ${line.slice(0, shown.characters)}`);
   return begin.join('');
 }
 
 const failedRun = (reason: string): Tally => oneFailure(`the test run ${reason}`);
 
 /** Returns the count of one check that failed. */
-export const oneFailure = (name: string): Tally => ({ passed: 0, failed: 1, skipped: 0, failures: [name] });
+export const oneFailure = (name: string): Tally => ({
+  passed: 0,
+  failed: 1,
+  skipped: 0,
+  failures: [name],
+});
 
 /** Adds up several counts. */
 export function addTallies(tallies: readonly Tally[]): Tally {
-  const sum = (pick: (tally: Tally) => number) => tallies.reduce((total, tally) => total + pick(tally), 0);
+  const sum = (pick: (tally: Tally) => number) =>
+    tallies.reduce((total, tally) => total + pick(tally), 0);
   return {
     passed: sum((tally) => tally.passed),
     failed: sum((tally) => tally.failed),
@@ -147,7 +175,10 @@ export function addTallies(tallies: readonly Tally[]): Tally {
   };
 }
 
-/** Formats a count as `12 passed, 0 failed`, with `, 1 skipped` only if checks were skipped. Scripts read this line. */
+/**
+ * Formats a count as `12 passed, 0 failed`, with `, 1 skipped` only if checks were skipped. Scripts
+ * read this line.
+ */
 export function formatTally({ passed, failed, skipped }: Tally): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }

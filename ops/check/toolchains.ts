@@ -50,7 +50,11 @@ export async function run(
   const own = currentEnvironment();
   const env = { ...own, PATH: `${binaries}${delimiter}${own.PATH}`, ...options.env };
   const { acceptsFailure = false, ...others } = options;
-  const running = promisify(execFile)(program, [...args], { ...others, env, maxBuffer: 64 * 1024 * 1024 });
+  const running = promisify(execFile)(program, [...args], {
+    ...others,
+    env,
+    maxBuffer: 64 * 1024 * 1024,
+  });
   const { stdout } = await running.catch((error) => {
     if (acceptsFailure && typeof error.stdout === 'string') return error;
     throw error;
@@ -67,7 +71,10 @@ export function versionIn(lockFile: URL, pattern: RegExp): string {
 
 /** Returns the version of a package that our package.json pins. */
 export const npmVersion = (name: string): string =>
-  versionIn(new URL('../../package.json', import.meta.url), new RegExp(`"${name}": "([\\d.a-z-]+)"`));
+  versionIn(
+    new URL('../../package.json', import.meta.url),
+    new RegExp(`"${name}": "([\\d.a-z-]+)"`),
+  );
 
 /**
  * Installs into a folder that is named by the content of files, unless it is there. An installation
@@ -114,7 +121,15 @@ export const npmPackages = (lockFile: URL): Promise<string> =>
 export const pythonPackages = (requirements: URL): Promise<string> =>
   installOnce([requirements], (folder) =>
     run('python3', [
-      ...['-m', 'pip', 'install', '--quiet', '--no-deps', '--require-hashes', '--disable-pip-version-check'],
+      ...[
+        '-m',
+        'pip',
+        'install',
+        '--quiet',
+        '--no-deps',
+        '--require-hashes',
+        '--disable-pip-version-check',
+      ],
       ...['--requirement', fileURLToPath(requirements), '--target', folder],
     ]),
   );
@@ -132,7 +147,11 @@ export async function mavenPackages(folder: URL): Promise<string> {
     run('mvn', [
       ...['--quiet', '--batch-mode', '--strict-checksums'],
       ...['--file', fileURLToPath(new URL('pom.xml', folder))],
-      ...[`${mavenLockfile}:validate`, `${mavenDependency}:copy-dependencies`, `-DoutputDirectory=${target}`],
+      ...[
+        `${mavenLockfile}:validate`,
+        `${mavenDependency}:copy-dependencies`,
+        `-DoutputDirectory=${target}`,
+      ],
     ]),
   );
   return join(packages, '*');

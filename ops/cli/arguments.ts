@@ -28,13 +28,21 @@ export type Sources = Readonly<Record<string, Source<unknown>>>;
 
 /** Values of the sources, by their names. */
 export type Values<S> = {
-  [M in keyof S]: S[M] extends SureSource<infer T> ? T : S[M] extends Source<infer T> ? T | undefined : never;
+  [M in keyof S]: S[M] extends SureSource<infer T>
+    ? T
+    : S[M] extends Source<infer T>
+      ? T | undefined
+      : never;
 };
 
 /** Reads the values that a command was given, in the order of their declaration. */
-export async function valuesOf<S extends Sources>(command: Command, sources: S): Promise<Values<S>> {
+export async function valuesOf<S extends Sources>(
+  command: Command,
+  sources: S,
+): Promise<Values<S>> {
   const values: Record<string, unknown> = {};
-  for (const [name, source] of Object.entries(sources)) values[name] = await readValue(command, source);
+  for (const [name, source] of Object.entries(sources))
+    values[name] = await readValue(command, source);
   return values as Values<S>;
 }
 
@@ -61,7 +69,10 @@ export const parsedArgument = <T>(
 ): SureSource<T> => ({ declared: new Argument(name, about).argParser(parse), isSure: true });
 
 /** A required argument with one of these values. */
-export const oneOf = <const T extends string>(name: `<${string}>`, values: readonly T[]): SureSource<T> => ({
+export const oneOf = <const T extends string>(
+  name: `<${string}>`,
+  values: readonly T[],
+): SureSource<T> => ({
   declared: new Argument(name).choices(values),
   isSure: true,
 });
@@ -83,7 +94,9 @@ export const text = (flags: string, about: English): Source<string> => ({
 });
 
 /** An option without a value. */
-export const flag = (flags: string, about: English): Source<true> => ({ declared: new Option(flags, about) });
+export const flag = (flags: string, about: English): Source<true> => ({
+  declared: new Option(flags, about),
+});
 
 /** An option without a value that stands for `value`. */
 export const preset = <const T>(flags: string, about: English, value: T): Source<T> => ({
@@ -122,7 +135,8 @@ export const whole = (flags: string, about: English, min = 0): Source<number> =>
   parsed(flags, about, (name, value) => wholeNumber(name, value, min));
 
 /** An option with a time. */
-export const time = (flags: string, about: English): Source<string> => parsed(flags, about, anyTime);
+export const time = (flags: string, about: English): Source<string> =>
+  parsed(flags, about, anyTime);
 
 /** An option with a time in the future. */
 export const timeAhead = (flags: string, about: English): Source<string> =>
@@ -174,7 +188,8 @@ export const device = (name: `<${string}>`, about: English | '' = ''): SureSourc
 });
 
 /** The option that names the application. */
-export const app = () => text('--app <appId>', 'the application; not needed when there is only one');
+export const app = () =>
+  text('--app <appId>', 'the application; not needed when there is only one');
 
 /** The option of commands about the failures of one connector. */
 export const connector = (): Source<ConnectorId> =>

@@ -7,8 +7,15 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const neededMajor = 24;
-/** Main module: of an image's bundle, of a checkout, or of the bundle of `npm pack` (ops/package/build.mjs). */
-const commandLine = ['../../bundle/ops/cli/main.js', './main.ts', '../../dist/bundle/ops/cli/main.js']
+/**
+ * Main module: of an image's bundle, of a checkout, or of the bundle of `npm pack`
+ * (ops/package/build.mjs).
+ */
+const commandLine = [
+  '../../bundle/ops/cli/main.js',
+  './main.ts',
+  '../../dist/bundle/ops/cli/main.js',
+]
   .map((path) => new URL(path, import.meta.url))
   .find((url) => existsSync(url));
 /** Processes that start without the command line where they are bundled, since it takes 4 MB. */
@@ -20,7 +27,10 @@ const main =
 /** Tells where `npm start` keeps a bundle of the sources of a checkout. */
 const bundles = new URL('../package/bundle/place.mjs', import.meta.url);
 
-/** Memory limits, which Node takes only at the start (see shared/process/memory.ts; a test compares them). */
+/**
+ * Memory limits, which Node takes only at the start (see shared/process/memory.ts; a test compares
+ * them).
+ */
 const dispatcherFlags = ['--max-semi-space-size=16', '--max-old-space-size=512'];
 const apiFlags = ['--max-semi-space-size=8', '--max-old-space-size=1024'];
 const importFlags = ['--max-semi-space-size=4'];
@@ -39,8 +49,8 @@ const flags = wanted.filter(
   (flag) => !process.execArgv.some((given) => given.startsWith(flag.split('=')[0])),
 );
 
-// Caches compiled sources for the next start and for every thread, which saves 20 MB and half of the time. If the folder is
-// read-only, Node compiles them each time.
+// Caches compiled sources for the next start and for every thread, which saves 20 MB and half of
+// the time. If the folder is read-only, Node compiles them each time.
 process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
   new URL('../../node_modules/.cache/compiled', import.meta.url),
 );
@@ -61,7 +71,10 @@ if (isNewEnough && flags.length === 0) {
   }
 }
 
-/** Returns the main module in the bundle of these sources, if the last start made it (ops/package/bundle). */
+/**
+ * Returns the main module in the bundle of these sources, if the last start made it
+ * (ops/package/bundle).
+ */
 async function bundledMain() {
   if (!main.href.endsWith('.ts') || !existsSync(bundles)) return undefined;
   const { bundleFolder } = await import(bundles.href);
@@ -84,8 +97,9 @@ function findNode() {
 }
 
 /**
- * Runs the command line with another Node and exits in the same way. The closed IPC channel stops the child when this
- * process is killed and cannot forward the signal. Messages pass through in both directions.
+ * Runs the command line with another Node and exits in the same way. The closed IPC channel stops
+ * the child when this process is killed and cannot forward the signal. Messages pass through in
+ * both directions.
  */
 function runWith(node) {
   const ignore = () => {};
@@ -99,7 +113,8 @@ function runWith(node) {
   child.on('message', (message) => process.connected && process.send(message, ignore));
   process.on('message', (message) => child.connected && child.send(message, ignore));
   const disconnect = () => child.connected && child.disconnect();
-  // The channel ends with the process that started this one: `false` when it ended while this file was loaded.
+  // The channel ends with the process that started this one: `false` when it ended while this file
+  // was loaded.
   if (process.connected === false) disconnect();
   else if (process.connected) process.on('disconnect', disconnect);
   child.on('error', (error) => {

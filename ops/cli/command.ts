@@ -31,7 +31,9 @@ export function command<S extends Sources>(
       else added.addOption(declared);
     definition.setUp?.(added);
     example(added, definition.example ?? words).action(
-      act(async () => definition.run(await valuesOf(added, definition.takes), { isJson: isJson() })),
+      act(async () =>
+        definition.run(await valuesOf(added, definition.takes), { isJson: isJson() }),
+      ),
     );
   };
 }

@@ -26,7 +26,8 @@ export const visibleCommands = (command: Command): readonly Command[] =>
 /** Formats the help in the language of the command, and lists commands without their options. */
 export const helpFormat: HelpConfiguration = {
   // A list that also says `[options]` is too wide for a terminal.
-  subcommandTerm: (command) => [command.name(), ...command.registeredArguments.map(argumentText)].join(' '),
+  subcommandTerm: (command) =>
+    [command.name(), ...command.registeredArguments.map(argumentText)].join(' '),
   styleTitle: translated,
   styleDescriptionText: describe,
   displayWidth: widthOf,
@@ -42,7 +43,10 @@ function describe(text: string): string {
   return translated(own) + added.replaceAll(/choices: |default: /g, (name) => translated(name));
 }
 
-/** Parts between which a line may break: words, and Chinese characters with the punctuation around them. */
+/**
+ * Parts between which a line may break: words, and Chinese characters with the punctuation around
+ * them.
+ */
 const parts =
   /\s*[“（《]*(?:\p{Script=Han}|[^\s\p{Script=Han}“（《，。、；：？）》”]+)?[，。、；：？）》”]*/gu;
 

@@ -10,13 +10,19 @@ import { isJsonObject, type JsonObject, parseExactly } from '../../shared/domain
 import { language, recognised, say } from './language.ts';
 import { CommandFailure, UsageError } from './report.ts';
 
-/** Reads a JSON object from the argument itself, or from the file that it names; `-` is standard input. */
+/**
+ * Reads a JSON object from the argument itself, or from the file that it names; `-` is standard
+ * input.
+ */
 export async function dictionaryOrFile(value: string): Promise<JsonObject> {
   if (value.trimStart().startsWith('{')) return toDictionary(value, say('the text given'));
   return toDictionary((await readInput(value)).toString(), inputName(value));
 }
 
-/** Reads a file, or standard input for `-`, which keeps secrets off the command line. Throws `CommandFailure`. */
+/**
+ * Reads a file, or standard input for `-`, which keeps secrets off the command line. Throws
+ * `CommandFailure`.
+ */
 export async function readInput(path: string): Promise<Buffer> {
   if (path === '-') return buffer(process.stdin);
   try {
@@ -30,10 +36,13 @@ export async function readInput(path: string): Promise<Buffer> {
 /** Returns the name of an input for messages. */
 export const inputName = (path: string): string => (path === '-' ? say('standard input') : path);
 
-/** Parses a JSON object. Omits the parser's message, which quotes the text and may contain a secret. */
+/**
+ * Parses a JSON object. Omits the parser's message, which quotes the text and may contain a secret.
+ */
 export function toDictionary(content: string, from: string): JsonObject {
   const value = parseJson(content);
-  if (!isJsonObject(value)) throw new CommandFailure(say('{from} holds no JSON dictionary.', { from }));
+  if (!isJsonObject(value))
+    throw new CommandFailure(say('{from} holds no JSON dictionary.', { from }));
   return value;
 }
 
@@ -69,8 +78,8 @@ export function wholeNumber(option: string, value: string, min = 0): number {
 }
 
 /**
- * Asks for confirmation before a deletion and reads the answer from standard input. Throws `CommandFailure` unless it is
- * `y` or `yes`; the end of the input counts as no.
+ * Asks for confirmation before a deletion and reads the answer from standard input. Throws
+ * `CommandFailure` unless it is `y` or `yes`; the end of the input counts as no.
  */
 export async function confirm(question: string): Promise<void> {
   process.stderr.write(`${question} [y/N] `);
@@ -96,8 +105,9 @@ export function parseAppId(value: string): string {
 }
 
 /**
- * Reads the keys of an app from a JSON object in a file, or from standard input for `-`: other users of the machine could
- * see keys on a command line. Throws `CommandFailure` that names members and quotes no value.
+ * Reads the keys of an app from a JSON object in a file, or from standard input for `-`: other
+ * users of the machine could see keys on a command line. Throws `CommandFailure` that names members
+ * and quotes no value.
  */
 export async function readProvidedKeys(path: string | undefined): Promise<ProvidedKeys> {
   if (path === undefined) return {};

@@ -5,13 +5,20 @@ import type { Language } from '../../shared/domain/texts/catalogue.ts';
 import { writeShown } from '../../shared/domain/texts/texts.ts';
 import chinese from './zh.json' with { type: 'json' };
 
-/** An English text that the command line prints. A text without a Chinese one in `zh.json` is a type error. */
+/**
+ * An English text that the command line prints. A text without a Chinese one in `zh.json` is a type
+ * error.
+ */
 export type English = keyof typeof chinese;
 
 /** Names of the values in a text: `id` of `Push {id} is paused.` */
-type Names<T extends string> = T extends `${string}{${infer N}}${infer Rest}` ? N | Names<Rest> : never;
+type Names<T extends string> = T extends `${string}{${infer N}}${infer Rest}`
+  ? N | Names<Rest>
+  : never;
 type Value = string | number | null | undefined;
-type Values<T extends string> = [Names<T>] extends [never] ? [] : [values: Readonly<Record<Names<T>, Value>>];
+type Values<T extends string> = [Names<T>] extends [never]
+  ? []
+  : [values: Readonly<Record<Names<T>, Value>>];
 
 let chosen: Language = 'en';
 
@@ -36,7 +43,8 @@ interface CodedText {
 }
 
 /** Returns a sentence of a dry run in the language of the command. */
-export const sentenceIn = (sentence: CodedText): string => writeShown('forecasts', sentence, chosen);
+export const sentenceIn = (sentence: CodedText): string =>
+  writeShown('forecasts', sentence, chosen);
 
 /** Returns a warning of a dry run in the language of the command. */
 export const warningIn = (warning: CodedText): string => writeShown('details', warning, chosen);

@@ -40,7 +40,10 @@ import {
 export const program = new Command('carillon')
   .description('Self-hosted push delivery' satisfies English)
   .version(packageVersion(), '--version', 'print the version' satisfies English)
-  .option('--json', 'print one JSON document on standard output and nothing else there' satisfies English)
+  .option(
+    '--json',
+    'print one JSON document on standard output and nothing else there' satisfies English,
+  )
   .addOption(
     new Option(
       '--lang <language>',
@@ -80,7 +83,13 @@ const shell: Shell = {
 
 /** Commands by the task that they are for, as the help lists them. */
 const tasks: Readonly<Partial<Record<English, readonly AddCommand[]>>> = {
-  'Send:': [pushCommand, ...audienceCommands, ...scheduledCommands, ...recurringCommands, ...savedCommands],
+  'Send:': [
+    pushCommand,
+    ...audienceCommands,
+    ...scheduledCommands,
+    ...recurringCommands,
+    ...savedCommands,
+  ],
   'Look:': [
     overviewCommand,
     ...pushReports,
@@ -127,7 +136,8 @@ export async function runCommandLine(args: string[]): Promise<number> {
     }
     // Commander has printed the error on standard error; `--json` also needs it on standard output.
     const isHelp = error.exitCode === 0;
-    if (!isHelp && args.includes('--json')) printDocument({ error: error.message.replace(/^error: /, '') });
+    if (!isHelp && args.includes('--json'))
+      printDocument({ error: error.message.replace(/^error: /, '') });
     return isHelp ? 0 : 2;
   }
 }

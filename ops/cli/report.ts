@@ -15,7 +15,9 @@ export interface Shell {
   program: Command;
   isJson(): boolean;
   /** Wraps an action so that its report is printed and its outcome becomes the exit code. */
-  act<A extends unknown[]>(work: (...args: A) => Promise<Report | undefined>): (...args: A) => Promise<void>;
+  act<A extends unknown[]>(
+    work: (...args: A) => Promise<Report | undefined>,
+  ): (...args: A) => Promise<void>;
 }
 
 /** Adds a command, or several, to the program. */
@@ -64,8 +66,9 @@ type Unit = keyof typeof unitSeconds;
 const momentPattern = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:?\d{2})$/;
 
 /**
- * Parses a time: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d). Returns it in ISO 8601.
- * Throws `UsageError` with the option's name for other text and for a time in the past. `nowMs` is in epoch milliseconds.
+ * Parses a time: ISO 8601 with a zone, or a span from now such as `+10m` (units s, m, h, d).
+ * Returns it in ISO 8601. Throws `UsageError` with the option's name for other text and for a time
+ * in the past. `nowMs` is in epoch milliseconds.
  */
 export function futureTime(option: string, text: string, nowMs: number): string {
   const timeMs = spanMs(text) === undefined ? momentMs(text) : nowMs + (spanMs(text) ?? 0);
@@ -88,7 +91,8 @@ export function anyTime(option: string, text: string): string {
 /** As `futureTime`, for a time that is past; a span is not allowed. */
 export function pastTime(option: string, text: string, nowMs: number): string {
   const time = anyTime(option, text);
-  if (Date.parse(time) > nowMs) throw new UsageError(say('{option} names a time in the future', { option }));
+  if (Date.parse(time) > nowMs)
+    throw new UsageError(say('{option} names a time in the future', { option }));
   return time;
 }
 
@@ -97,7 +101,8 @@ function spanMs(text: string): number | undefined {
   return isUnit(unit) ? Number(amount) * unitSeconds[unit] * 1000 : undefined;
 }
 
-const isUnit = (text: string | undefined): text is Unit => text !== undefined && text in unitSeconds;
+const isUnit = (text: string | undefined): text is Unit =>
+  text !== undefined && text in unitSeconds;
 
 function momentMs(text: string): number | undefined {
   const timeMs = momentPattern.test(text) ? Date.parse(text.replace(' ', 'T')) : Number.NaN;
@@ -134,7 +139,10 @@ export class ProgressBar {
     const { stream, marks, line, writesLines } = this.#options;
     const share = Math.min(done / Math.max(total, 1), 1);
     const full = Math.round(share * width);
-    this.#line = line(marks[0].repeat(full) + marks[1].repeat(width - full), Math.floor(share * 100));
+    this.#line = line(
+      marks[0].repeat(full) + marks[1].repeat(width - full),
+      Math.floor(share * 100),
+    );
     if (stream.isTTY) stream.write(`\r${this.#line}${clearToEnd}`);
     else if (writesLines && performance.now() - this.#writtenAtMs >= lineEveryMs) this.#writeLine();
   }

@@ -15,7 +15,8 @@ type Part<O extends Operation, M extends string> = M extends keyof Input<O>
 type SourcesOf<P> = { [M in keyof P]?: Source<P[M]> };
 
 /** Entry of a list that an operation answers. */
-export type Item<O extends Operation> = Reply<O> extends { results: readonly (infer I)[] } ? I : never;
+export type Item<O extends Operation> =
+  Reply<O> extends { results: readonly (infer I)[] } ? I : never;
 
 type CellOrNone = Cell | null | undefined;
 type CellMember<T> = { [M in keyof T]-?: T[M] extends CellOrNone ? M : never }[keyof T];
@@ -58,10 +59,15 @@ export interface Row<O extends Operation> {
 const operationsOfCommands = new WeakMap<Command, Operation>();
 
 /** Returns the operation that the command of a row calls; undefined for other commands. */
-export const operationOf = (added: Command): Operation | undefined => operationsOfCommands.get(added);
+export const operationOf = (added: Command): Operation | undefined =>
+  operationsOfCommands.get(added);
 
 /** Declares a command by its row; `words` are its name, such as `token list`. */
-export function row<O extends Operation>(words: string, about: English, definition: Row<O>): AddCommand {
+export function row<O extends Operation>(
+  words: string,
+  about: English,
+  definition: Row<O>,
+): AddCommand {
   const { example, operation } = definition;
   return command(words, about, {
     example,
@@ -129,7 +135,8 @@ async function run<O extends Operation>(
   };
 }
 
-const asText = (value: unknown): string | undefined => (value === undefined ? undefined : String(value));
+const asText = (value: unknown): string | undefined =>
+  value === undefined ? undefined : String(value);
 
 const asTexts = (values: Record<string, unknown>): Record<string, string> =>
   Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]));

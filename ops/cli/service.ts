@@ -106,8 +106,10 @@ async function readReply(url: string, response: Response): Promise<unknown> {
   const text = await response.text();
   const value = parseJson(text);
   if (response.ok && value !== undefined) return value;
-  if (!isRefused(value)) throw new CommandFailure(say('What answers at {url} is not Carillon.', { url }));
-  const advice = response.status === 401 ? [say('The admin token is not the one of this service.')] : [];
+  if (!isRefused(value))
+    throw new CommandFailure(say('What answers at {url} is not Carillon.', { url }));
+  const advice =
+    response.status === 401 ? [say('The admin token is not the one of this service.')] : [];
   throw new CommandFailure(sentences(value.error, ...advice), value.code);
 }
 
@@ -140,11 +142,15 @@ export async function connect(): Promise<ServiceClient> {
  * Returns the id of the given app, or of the only one. Lists the apps without keys, so that a token
  * below owner is enough. Throws `UsageError`.
  */
-export async function chooseAppId(service: ServiceClient, appId: string | undefined): Promise<string> {
+export async function chooseAppId(
+  service: ServiceClient,
+  appId: string | undefined,
+): Promise<string> {
   if (appId !== undefined) return appId;
   const { results } = await service.call('listApps', { query: { view: 'list', limit: 2 } });
   const [only, ...others] = results;
-  if (!only) throw new UsageError(say('there is no app yet: make one with `carillon app create <name>`'));
+  if (!only)
+    throw new UsageError(say('there is no app yet: make one with `carillon app create <name>`'));
   if (others.length > 0)
     throw new UsageError(say('say which app: --app <appId> (`carillon app list` shows them)'));
   return only.appId;

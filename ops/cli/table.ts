@@ -1,7 +1,10 @@
 /** Value of a cell; numbers are right-aligned. */
 export type Cell = string | number;
 
-/** Characters that take two columns of a terminal: those of East Asia with their punctuation, and emoji. */
+/**
+ * Characters that take two columns of a terminal: those of East Asia with their punctuation, and
+ * emoji.
+ */
 const wide =
   /(?![\uff61-\uffdc])[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6\p{Emoji_Presentation}]/gu;
 
@@ -38,7 +41,11 @@ interface Column {
  * are shortened, and the last columns are dropped: a list names what matters most first. Ids and
  * numbers are never shortened.
  */
-export function table(headings: readonly string[], rows: readonly Cell[][], width = terminalWidth()): string {
+export function table(
+  headings: readonly string[],
+  rows: readonly Cell[][],
+  width = terminalWidth(),
+): string {
   const columns = narrow(
     headings.map((heading, at) =>
       columnOf(
@@ -64,8 +71,14 @@ export function table(headings: readonly string[], rows: readonly Cell[][], widt
 }
 
 function columnOf(heading: string, cells: Cell[]): Column {
-  const widest = (lengthOf: (cell: Cell) => number) => Math.max(widthOf(heading), ...cells.map(lengthOf));
-  return { heading, cells, width: widest((cell) => widthOf(String(cell))), least: widest(leastLength) };
+  const widest = (lengthOf: (cell: Cell) => number) =>
+    Math.max(widthOf(heading), ...cells.map(lengthOf));
+  return {
+    heading,
+    cells,
+    width: widest((cell) => widthOf(String(cell))),
+    least: widest(leastLength),
+  };
 }
 
 function leastLength(cell: Cell): number {
@@ -88,7 +101,9 @@ function narrow(columns: Column[], width: number): Column[] {
   if (total - slack > width && columns.length > 1) return narrow(columns.slice(0, -1), width);
   const fitted = columns.map((column) => ({ ...column }));
   for (let over = total - width; over > 0; over--) {
-    const [widest] = fitted.filter((one) => one.width > one.least).toSorted((a, b) => b.width - a.width);
+    const [widest] = fitted
+      .filter((one) => one.width > one.least)
+      .toSorted((a, b) => b.width - a.width);
     if (!widest) break;
     widest.width -= 1;
   }

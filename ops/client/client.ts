@@ -12,7 +12,10 @@ export type Input<O extends Operation> = Operations[O]['input'];
 /** What an operation answers. */
 export type Reply<O extends Operation> = Operations[O]['reply'];
 
-/** Body as JSON text, whose numbers keep the digits that a person typed. Only the service checks its members. */
+/**
+ * Body as JSON text, whose numbers keep the digits that a person typed. Only the service checks its
+ * members.
+ */
 export class JsonText {
   readonly text: string;
 
@@ -59,7 +62,10 @@ export interface AdminRequest {
 export type Send = (request: AdminRequest) => Promise<unknown>;
 
 /** Calls operations of the admin API by their names. */
-export type Call = <O extends Operation>(operation: O, ...input: InputArgument<O>) => Promise<Reply<O>>;
+export type Call = <O extends Operation>(
+  operation: O,
+  ...input: InputArgument<O>
+) => Promise<Reply<O>>;
 
 /** Creates the client of the admin API. It has no I/O of its own, so that a page can use it too. */
 export function createCall(send: Send): Call {
@@ -81,13 +87,17 @@ export interface RequestParts extends RequestOptions {
 }
 
 /** Returns the request of an operation, without sending it. Throws `WrongPathPart`. */
-export const requestOf: <O extends Operation>(operation: O, ...input: InputArgument<O>) => AdminRequest =
-  buildRequest;
+export const requestOf: <O extends Operation>(
+  operation: O,
+  ...input: InputArgument<O>
+) => AdminRequest = buildRequest;
 
 function buildRequest(operation: Operation, input: RequestParts = {}): AdminRequest {
   const { path = {}, query = {}, body, headers = {}, signal } = input;
   const [method, template] = operations[operation];
-  const filled = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) => pathPart(path[name] ?? ''));
+  const filled = template.replaceAll(/\{(\w+)\}/g, (_whole, name: string) =>
+    pathPart(path[name] ?? ''),
+  );
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query))
     if (value !== undefined && value !== null) search.set(name, String(value));
@@ -102,7 +112,8 @@ function textOf(body: unknown): string | undefined {
 
 function pathPart(part: string | number): string {
   const text = String(part);
-  if (!isPathPart(text)) throw new WrongPathPart(`${JSON.stringify(text)} is neither an id nor a name`);
+  if (!isPathPart(text))
+    throw new WrongPathPart(`${JSON.stringify(text)} is neither an id nor a name`);
   return encodeURIComponent(text);
 }
 

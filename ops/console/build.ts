@@ -31,10 +31,11 @@ export interface BuiltConsole {
 }
 
 /**
- * Builds the console if its sources changed since the last build, in a process of its own, and makes the build the current
- * one of `folder`. Concurrent calls, also of other processes, are safe: each builds apart, the last one counts. Without the
- * sources or the bundler (an installed package has only the build) returns the existing build. Throws when there is
- * neither, when the folder cannot be written, or when the build fails.
+ * Builds the console if its sources changed since the last build, in a process of its own, and
+ * makes the build the current one of `folder`. Concurrent calls, also of other processes, are safe:
+ * each builds apart, the last one counts. Without the sources or the bundler (an installed package
+ * has only the build) returns the existing build. Throws when there is neither, when the folder
+ * cannot be written, or when the build fails.
  */
 export async function buildConsole(
   folder: string = consoleFolder,
@@ -43,7 +44,9 @@ export async function buildConsole(
   const existing = await readBuild(folder);
   if (!(await exists(bundler)) || !(await exists(join(root, 'node_modules', 'vite')))) {
     if (existing) return { digest: existing.digest, folder, isNew: false };
-    throw new Error('the console cannot be built here: `vite` is missing; run `npm ci` without --omit=dev');
+    throw new Error(
+      'the console cannot be built here: `vite` is missing; run `npm ci` without --omit=dev',
+    );
   }
   const digest = await digestOfSources();
   if (existing?.digest === digest) return { digest, folder, isNew: false };
@@ -69,8 +72,8 @@ export async function buildConsole(
 const notWritable = new Set(['EACCES', 'EPERM', 'EROFS']);
 
 /**
- * Builds the console into its folder, or into the data directory where that cannot be written. Throws as `buildConsole`
- * does.
+ * Builds the console into its folder, or into the data directory where that cannot be written.
+ * Throws as `buildConsole` does.
  */
 export async function buildConsoleSomewhere(
   dataDir: string,
@@ -93,7 +96,10 @@ export interface BackgroundBuild {
 }
 
 /** Starts a build beside other work. A failure is logged: the service works without its console. */
-export function buildConsoleInBackground(dataDir: string, log: (line: string) => void): BackgroundBuild {
+export function buildConsoleInBackground(
+  dataDir: string,
+  log: (line: string) => void,
+): BackgroundBuild {
   const controller = new AbortController();
   // A process that ends without waiting leaves no bundler behind.
   const abort = () => controller.abort();
@@ -134,8 +140,8 @@ async function publish({ folder, temporary, target, digest }: Publication): Prom
 }
 
 /**
- * Removes the builds that are neither the current nor the previous one, which pages that are open may still load, and what
- * builds that were killed left behind.
+ * Removes the builds that are neither the current nor the previous one, which pages that are open
+ * may still load, and what builds that were killed left behind.
  */
 async function removeOthers(folder: string, kept: (string | undefined)[]): Promise<void> {
   for (const name of await readdir(folder)) {
@@ -147,7 +153,9 @@ async function removeOthers(folder: string, kept: (string | undefined)[]): Promi
 
 async function isAbandoned(folder: string, name: string): Promise<boolean> {
   if (!/^[0-9a-f]{16}\.[0-9a-f]{8}/.test(name)) return false;
-  const { mtimeMs } = await stat(join(folder, name)).catch(() => ({ mtimeMs: Number.POSITIVE_INFINITY }));
+  const { mtimeMs } = await stat(join(folder, name)).catch(() => ({
+    mtimeMs: Number.POSITIVE_INFINITY,
+  }));
   return systemClock.now() - mtimeMs > 2 * maxBuildMs;
 }
 
@@ -160,7 +168,9 @@ const isGuide = (file: string): boolean => /[/\\]guides?\.ts$/.test(file);
  */
 async function digestOfSources(): Promise<string> {
   const hash = createHash('sha256');
-  const own = (await filesIn(sources)).filter((file) => !relative(sources, file).startsWith('dist'));
+  const own = (await filesIn(sources)).filter(
+    (file) => !relative(sources, file).startsWith('dist'),
+  );
   const guides = (await filesIn(join(root, 'connectors'))).filter(isGuide);
   const client = await filesIn(join(root, 'ops', 'client'));
   const domain = await filesIn(join(root, 'shared', 'domain'));
@@ -174,7 +184,9 @@ async function digestOfSources(): Promise<string> {
 
 async function filesIn(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
 }
 
 const exists = (path: string): Promise<boolean> =>

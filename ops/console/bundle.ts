@@ -8,8 +8,8 @@ import { build, type Plugin } from 'vite';
 import type { ConsoleBuild } from '../../api/services/server/console-files.ts';
 
 /**
- * Bundles the console into a folder. `build.ts` runs this module in a process of its own: `node bundle.ts <folder>
- * <digest>`.
+ * Bundles the console into a folder. `build.ts` runs this module in a process of its own: `node
+ * bundle.ts <folder> <digest>`.
  */
 // The service starts beside it and comes first.
 setPriority(10);
@@ -25,12 +25,16 @@ const types: Readonly<Record<string, string>> = {
 /** Smaller files do not get smaller by compression. */
 const compressFromBytes = 1024;
 
-/** Modules that most pages use: libraries, components, calls, texts, the frame. Charts and editors come with their pages. */
+/**
+ * Modules that most pages use: libraries, components, calls, texts, the frame. Charts and editors
+ * come with their pages.
+ */
 const sharedModules =
   /node_modules\/(?:@base-ui|@floating-ui|@tanstack|i18next|react|react-dom|react-i18next|scheduler)\/|\/src\/(?:api\/|search\.ts|text\/(?!zh\.json))|\/ops\/client\/|\/shared\/domain\/(?!texts\/(?:zh|credentials)\.json)|\/src\/kit\/(?!.*chart)|\/pages\/(?:home|login|missing|page-failure|shell)(?!.*(?:dialog|entries))|preload-helper|rolldown.runtime/;
 
 const [folder, digest] = process.argv.slice(2);
-if (folder === undefined || digest === undefined) throw new Error('usage: bundle.ts <folder> <digest>');
+if (folder === undefined || digest === undefined)
+  throw new Error('usage: bundle.ts <folder> <digest>');
 
 await build({
   root,
@@ -48,7 +52,8 @@ await build({
     // The policy of the page allows no inline scripts.
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    // One file of what all pages share: without it a page is thirty requests, each for a small part.
+    // One file of what all pages share: without it a page is thirty requests, each for a small
+    // part.
     chunkSizeWarningLimit: 1000,
     rolldownOptions: {
       output: {
@@ -67,7 +72,10 @@ writeFileSync(join(folder, 'build.json'), JSON.stringify({ digest }));
 const files = listFiles(folder);
 writeFileSync(join(folder, 'files.json'), JSON.stringify(files));
 
-/** Declares the order of the cascade layers in every style sheet: the browser may load them in any order. */
+/**
+ * Declares the order of the cascade layers in every style sheet: the browser may load them in any
+ * order.
+ */
 function orderLayers(): Plugin {
   return {
     name: 'order-layers',
@@ -79,7 +87,10 @@ function orderLayers(): Plugin {
   };
 }
 
-/** Puts `src/text/chinese.ts` in place of the Chinese half of the shared catalogue, which loads it when it is needed. */
+/**
+ * Puts `src/text/chinese.ts` in place of the Chinese half of the shared catalogue, which loads it
+ * when it is needed.
+ */
 function chineseLater(): Plugin {
   return {
     name: 'chinese-later',

@@ -9,7 +9,10 @@ const execute = promisify(execFile);
 const untilMs = 60_000;
 const pollMs = 200;
 
-/** Processes of an ordinary user, each with a log file in one folder. They end with the calling process. */
+/**
+ * Processes of an ordinary user, each with a log file in one folder. They end with the calling
+ * process.
+ */
 export class Processes {
   readonly #folder: string;
   readonly #ids = ordinaryUser();
@@ -25,7 +28,9 @@ export class Processes {
     if (this.#ids) await chown(this.#folder, this.#ids.uid, this.#ids.gid);
   }
 
-  /** Starts a command in the folder, in a network namespace if one is given; resolves when it runs. */
+  /**
+   * Starts a command in the folder, in a network namespace if one is given; resolves when it runs.
+   */
   async run(
     name: string,
     command: readonly string[],
@@ -50,8 +55,14 @@ export class Processes {
     await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   }
 
-  /** Runs a command in the folder to its end, and returns what it prints. Throws an error with its errors. */
-  async execute(command: readonly string[], variables: Record<string, string> = {}): Promise<string> {
+  /**
+   * Runs a command in the folder to its end, and returns what it prints. Throws an error with its
+   * errors.
+   */
+  async execute(
+    command: readonly string[],
+    variables: Record<string, string> = {},
+  ): Promise<string> {
     const [file = '', ...args] = command;
     const env = { ...this.#environment, ...variables };
     return (await execute(file, args, { ...this.#ids, env, cwd: this.#folder })).stdout;
@@ -67,7 +78,12 @@ export class Processes {
   }
 
   get #environment(): Record<string, string> {
-    return { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', HOME: this.#folder, LC_ALL: 'C.UTF-8', TZ: 'UTC' };
+    return {
+      PATH: '/usr/sbin:/usr/bin:/sbin:/bin',
+      HOME: this.#folder,
+      LC_ALL: 'C.UTF-8',
+      TZ: 'UTC',
+    };
   }
 
   kill(name: string): void {
@@ -88,7 +104,10 @@ export function newestPostgres(): string {
   return join(home, String(Math.max(...versions, 15)), 'bin');
 }
 
-/** Returns the user that runs PostgreSQL, which refuses root: `postgres` of the Debian package; undefined: the current one. */
+/**
+ * Returns the user that runs PostgreSQL, which refuses root: `postgres` of the Debian package;
+ * undefined: the current one.
+ */
 function ordinaryUser(): { uid: number; gid: number } | undefined {
   if (process.getuid?.() !== 0) return undefined;
   const id = (flag: string) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));

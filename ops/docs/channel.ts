@@ -2,7 +2,11 @@ import { readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { channelLimits } from '../../api/channel/limits.ts';
 import { protobufProtocols } from '../../api/channel/protocols/protobuf.ts';
-import { type CloseReason, closeReasons, jsonProtocol } from '../../api/channel/protocols/protocol.ts';
+import {
+  type CloseReason,
+  closeReasons,
+  jsonProtocol,
+} from '../../api/channel/protocols/protocol.ts';
 import { channelPath, routeTtlSeconds } from '../../shared/domain/installations/installation.ts';
 import { code, grouped, page, table } from './markdown.ts';
 
@@ -43,12 +47,15 @@ export function channelPage(): string {
 }
 
 const formOf = (name: string): string =>
-  name.includes('base64') ? 'Protocol Buffers in base64, text frames' : 'Protocol Buffers, binary frames';
+  name.includes('base64')
+    ? 'Protocol Buffers in base64, text frames'
+    : 'Protocol Buffers, binary frames';
 
 const closeMeanings: Record<CloseReason, string> = {
   goingAway: 'the process stops: connect again',
   tooManyFrames: 'the device sent more frames than `framesPerTick`',
-  tryAgainLater: 'the database is away, the app has too many connections, or the login took too long here',
+  tryAgainLater:
+    'the database is away, the app has too many connections, or the login took too long here',
   appNotAvailable: 'no such app, or a service that is not offered',
   duplicatedLogin: 'the installation logged in on another connection',
   invalidLogin: 'malformed login, or a login of another device on the same connection',
@@ -64,7 +71,10 @@ const closeRows = (): string[][] =>
   });
 
 function limitRows(): string[][] {
-  const meanings = memberComments(new URL('../../api/channel/limits.ts', import.meta.url), 'ChannelLimits');
+  const meanings = memberComments(
+    new URL('../../api/channel/limits.ts', import.meta.url),
+    'ChannelLimits',
+  );
   return Object.entries(channelLimits).map(([name, value]) => {
     const meaning = meanings.get(name);
     if (meaning === undefined) throw new Error(`ChannelLimits.${name} has no comment`);
@@ -74,13 +84,19 @@ function limitRows(): string[][] {
 
 /** Shows a number with the unit that its name ends with. */
 function withUnit(name: string, value: number): string {
-  if (name.endsWith('Ms')) return value % 1000 === 0 ? `${grouped(value / 1000)} s` : `${grouped(value)} ms`;
+  if (name.endsWith('Ms'))
+    return value % 1000 === 0 ? `${grouped(value / 1000)} s` : `${grouped(value)} ms`;
   return name.endsWith('Bytes') ? `${grouped(value)} bytes` : grouped(value);
 }
 
 /** Reads the doc comments of the members of an interface: they are the words of these limits. */
 function memberComments(file: URL, interfaceName: string): Map<string, string> {
-  const source = ts.createSourceFile(file.pathname, readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true);
+  const source = ts.createSourceFile(
+    file.pathname,
+    readFileSync(file, 'utf8'),
+    ts.ScriptTarget.Latest,
+    true,
+  );
   const declaration = source.statements
     .filter(ts.isInterfaceDeclaration)
     .find(({ name }) => name.text === interfaceName);

@@ -40,7 +40,9 @@ const heading = `// Generated from the OpenAPI description by \`npm run docs\`. 
 
 /** Renders the types of the admin API for its client (ops/client). */
 export async function clientFile(): Promise<string> {
-  const { paths, components } = document.parse(openApiDocument(await loadRoutes(), await loadExamples()));
+  const { paths, components } = document.parse(
+    openApiDocument(await loadRoutes(), await loadExamples()),
+  );
   const calls = callsOf(paths);
   const schemas = namedSchemas(calls, components.schemas);
   return [
@@ -63,7 +65,12 @@ function callsOf(paths: z.infer<typeof document>['paths']): Call[] {
     .flatMap(([path, methods]) =>
       Object.entries(methods).map(([method, described]) => {
         const call = operation.parse(described);
-        return { ...call, method: method.toUpperCase(), path: path.slice(base.length), reply: replyOf(call) };
+        return {
+          ...call,
+          method: method.toUpperCase(),
+          path: path.slice(base.length),
+          reply: replyOf(call),
+        };
       }),
     );
 }
@@ -82,13 +89,15 @@ const bodyOf = ({ requestBody }: Call): JsonSchema | undefined =>
   requestBody?.content['application/json']?.schema;
 
 /**
- * Lists the named schemas that the operations refer to, directly or through others, by name. That of
- * every refusal is `RefusedReply` of the client.
+ * Lists the named schemas that the operations refer to, directly or through others, by name. That
+ * of every refusal is `RefusedReply` of the client.
  */
 function namedSchemas(calls: Call[], all: Record<string, JsonSchema>): [string, JsonSchema][] {
   const found = new Map<string, JsonSchema>();
   const visit = (schema: JsonSchema | undefined): void => {
-    for (const name of JSON.stringify(schema ?? {}).matchAll(/"#\/components\/schemas\/([^"/]+)"/g)) {
+    for (const name of JSON.stringify(schema ?? {}).matchAll(
+      /"#\/components\/schemas\/([^"/]+)"/g,
+    )) {
       const [, key = ''] = name;
       const named = all[key];
       if (named === undefined || key === 'Error' || found.has(key)) continue;
@@ -157,7 +166,10 @@ function typeNamed(type: string, schema: JsonSchema, indent: string): string {
     case 'integer':
       return 'number';
     case 'array':
-      return `(${schema.items ? typeOf(schema.items, indent) : 'unknown'})[]`.replace(/^\((\w+)\)/, '$1');
+      return `(${schema.items ? typeOf(schema.items, indent) : 'unknown'})[]`.replace(
+        /^\((\w+)\)/,
+        '$1',
+      );
     case 'object':
       return objectOf(schema, indent);
     default:

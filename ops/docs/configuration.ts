@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { functionHostVariables, localVariables, processVariables } from '../../shared/config/environment.ts';
+import {
+  functionHostVariables,
+  localVariables,
+  processVariables,
+} from '../../shared/config/environment.ts';
 import { code, page, table } from './markdown.ts';
 import { type Member, membersOf, shapeOf } from './schema.ts';
 
@@ -35,7 +39,9 @@ function variables(schema: z.ZodObject): string {
 const choicesOf = ({ schema, type }: Member): string =>
   schema.enum ? ` One of ${type.replaceAll('"', '')}.` : '';
 
-/** Describes a default; words at the schema come before its value, which may depend on the machine. */
+/**
+ * Describes a default; words at the schema come before its value, which may depend on the machine.
+ */
 function defaultOf(schema: z.ZodObject, { name, byDefault }: Member): string {
   if (byDefault !== undefined) return byDefault;
   const variable = schema.shape[name];

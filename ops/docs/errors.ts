@@ -10,7 +10,9 @@ header \`Retry-After\` (seconds) where the time is known. Errors of gateways are
 /** Renders every refusal, sorted by code, then status, then name. */
 export function errorsPage(): string {
   const rows = Object.entries(errorTable)
-    .toSorted(([a, one], [b, other]) => one.code - other.code || one.status - other.status || compare(a, b))
+    .toSorted(
+      ([a, one], [b, other]) => one.code - other.code || one.status - other.status || compare(a, b),
+    )
     .map(([name, { code: number, status }]) => [
       String(number),
       String(status),

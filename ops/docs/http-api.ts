@@ -24,9 +24,13 @@ class HttpReplies {
     const [first] = texts;
     // Two statuses often have the same body.
     const isSame = texts.every(([, text]) => text === first?.[1]);
-    const merged = isSame && first ? [[texts.map(([status]) => status).join(' or '), first[1]]] : texts;
+    const merged =
+      isSame && first ? [[texts.map(([status]) => status).join(' or '), first[1]]] : texts;
     return [
-      ...merged.map(([status, text = '']) => [`reply ${status === 'default' ? '' : status}`.trim(), text]),
+      ...merged.map(([status, text = '']) => [
+        `reply ${status === 'default' ? '' : status}`.trim(),
+        text,
+      ]),
       ...(refusals.length === 0 ? [] : [['refused with', refusalText(refusals)]]),
     ];
   }
@@ -89,12 +93,15 @@ export async function httpApiPage(): Promise<string> {
   const replies = new HttpReplies(routes);
   const sections = areas.flatMap((area) => {
     const own = routes.filter((route) => areaOf(route) === area);
-    return own.length > 0 ? [headOf(area), ...own.flatMap((route) => sectionOf(route, replies))] : [];
+    return own.length > 0
+      ? [headOf(area), ...own.flatMap((route) => sectionOf(route, replies))]
+      : [];
   });
   return page('HTTP API', intro, refusals, ...sections, '## Replies', ...replies.sections());
 }
 
-const headOf = ({ title, rules }: Area): string => `## ${title}\n\nRules: [${rules}](protocol/${rules}.md).`;
+const headOf = ({ title, rules }: Area): string =>
+  `## ${title}\n\nRules: [${rules}](protocol/${rules}.md).`;
 
 function sectionOf(route: Route, replies: HttpReplies): string[] {
   const { method, paths, summary } = route;
@@ -130,7 +137,9 @@ function kindOf({ hasRawBody, forwardsBody, method, body }: Route): string {
   return method === 'DELETE' || body === undefined ? 'not needed' : 'a JSON object';
 }
 
-/** A limit is the first size that is refused; those of small bodies are one byte above a round size. */
+/**
+ * A limit is the first size that is refused; those of small bodies are one byte above a round size.
+ */
 const sizeText = (below: number): string =>
   below % 1024 === 1 ? `at most ${bytes(below - 1)}` : `less than ${bytes(below)}`;
 
@@ -140,7 +149,12 @@ function membersBlock(place: 'query' | 'body', schema: z.ZodType | undefined): s
   const members = membersOf(shape);
   if (members.length === 0) return [];
   const hasMeanings = members.some(({ meaning }) => meaning !== '');
-  const headings = [`member of the ${place}`, 'type', 'required', ...(hasMeanings ? ['meaning'] : [])];
+  const headings = [
+    `member of the ${place}`,
+    'type',
+    'required',
+    ...(hasMeanings ? ['meaning'] : []),
+  ];
   const rows = members.map(({ name, type, isRequired, meaning, schema: member }) => [
     code(name),
     nested(member) ?? (isRequired ? type : type.replace(/ or null$/, '')),
@@ -154,6 +168,8 @@ function membersBlock(place: 'query' | 'body', schema: z.ZodType | undefined): s
 const nested = ({ properties }: JsonSchema): string | undefined =>
   properties && 'hybridPush' in properties ? 'object: [options](app-options.md)' : undefined;
 
-/** Writes the OpenAPI document with line breaks, so that a change shows as a difference of lines. */
+/**
+ * Writes the OpenAPI document with line breaks, so that a change shows as a difference of lines.
+ */
 export const openApiFile = async (): Promise<string> =>
   `${JSON.stringify(openApiDocument(await loadRoutes(), await loadExamples()), null, 2)}\n`;

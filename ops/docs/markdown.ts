@@ -2,7 +2,8 @@
 export const page = (title: string, ...blocks: string[]): string =>
   `${[`# ${title}`, generatedNote, ...blocks].join('\n\n')}\n`;
 
-const generatedNote = '<!-- Generated from the code by `npm run docs`: change the code, not this page. -->';
+const generatedNote =
+  '<!-- Generated from the code by `npm run docs`: change the code, not this page. -->';
 
 /** Writes a table; cells are Markdown; line breaks and bars are escaped. */
 export function table(headings: string[], rows: string[][]): string {
@@ -16,7 +17,8 @@ const cell = (text: string): string => text.replace(/\s*\n\s*/g, ' ').replaceAll
 export const code = (text: string): string => `\`${text}\``;
 
 /** Writes a fenced block. */
-export const fenced = (language: string, text: string): string => `\`\`\`${language}\n${text}\n\`\`\``;
+export const fenced = (language: string, text: string): string =>
+  `\`\`\`${language}\n${text}\n\`\`\``;
 
 /** Writes a whole number with separators, independent of the locale of the machine. */
 export const grouped = (value: number): string => String(value).replace(/\B(?=(\d{3})+$)/g, ',');

@@ -21,7 +21,9 @@ type Metric = z.infer<typeof metric>;
 /** Renders every `carillon_` metric; those of prom-client depend on the machine. */
 export async function metricsPage(): Promise<string> {
   const { registry } = createMetrics();
-  const types = new Map((await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]));
+  const types = new Map(
+    (await registry.getMetricsAsJSON()).map(({ name, type }) => [name, String(type)]),
+  );
   const all = registry
     .getMetricsAsArray()
     .filter(({ name }) => name.startsWith(ownPrefix))

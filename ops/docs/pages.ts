@@ -27,6 +27,9 @@ export const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   '../ops/client/operations.ts': clientFile,
   '../README.md': readmeWithClients,
   ...Object.fromEntries(
-    Object.entries(monitoringFiles()).map(([name, text]) => [`../ops/monitoring/${name}`, () => text]),
+    Object.entries(monitoringFiles()).map(([name, text]) => [
+      `../ops/monitoring/${name}`,
+      () => text,
+    ]),
   ),
 };

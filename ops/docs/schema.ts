@@ -126,7 +126,8 @@ const isBound = (value: number | undefined): value is number =>
   value !== undefined && Math.abs(value) < Number.MAX_SAFE_INTEGER;
 
 function boundsOf(type: string, { minimum, maximum, maxLength, maxItems }: JsonSchema): string {
-  if (type === 'string' && maxLength !== undefined) return `, at most ${grouped(maxLength)} characters`;
+  if (type === 'string' && maxLength !== undefined)
+    return `, at most ${grouped(maxLength)} characters`;
   if (type === 'array' && maxItems !== undefined) return `; at most ${grouped(maxItems)} entries`;
   if (type !== 'number' && type !== 'integer') return '';
   if (isBound(minimum) && isBound(maximum)) return `, ${grouped(minimum)} to ${grouped(maximum)}`;

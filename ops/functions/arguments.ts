@@ -4,8 +4,15 @@ import { parseJson } from '../../shared/domain/json.ts';
 import { BodyBudget } from '../../shared/http/body/budget.ts';
 import { defaultBodyMs, isCompressed, readText } from '../../shared/http/body/reader.ts';
 
-/** Timeouts for slow clients. The timeout of the body is separate; it begins after the token was checked. */
-export const timing = { headersTimeout: 10_000, requestTimeout: 40_000, connectionsCheckingInterval: 2_000 };
+/**
+ * Timeouts for slow clients. The timeout of the body is separate; it begins after the token was
+ * checked.
+ */
+export const timing = {
+  headersTimeout: 10_000,
+  requestTimeout: 40_000,
+  connectionsCheckingInterval: 2_000,
+};
 
 export interface ArgumentLimits {
   /** Time limit for the arguments to arrive. */
@@ -17,7 +24,11 @@ export interface ArgumentLimits {
 }
 
 const mb = 1024 * 1024;
-const defaults: ArgumentLimits = { bodyMs: defaultBodyMs, bytesBelow: 20 * mb, totalBytes: 128 * mb };
+const defaults: ArgumentLimits = {
+  bodyMs: defaultBodyMs,
+  bytesBelow: 20 * mb,
+  totalBytes: 128 * mb,
+};
 
 /** Reads the arguments of calls, and limits the bytes of all running calls. */
 export class ArgumentReader {
@@ -31,8 +42,9 @@ export class ArgumentReader {
   }
 
   /**
-   * Calls `work` with the arguments as JSON text, `{}` for an empty body. They count towards the limit until it returns.
-   * Throws 413, 415 (the api decompresses bodies), 408, 503, and 107 for invalid JSON or JSON over its limits.
+   * Calls `work` with the arguments as JSON text, `{}` for an empty body. They count towards the
+   * limit until it returns. Throws 413, 415 (the api decompresses bodies), 408, 503, and 107 for
+   * invalid JSON or JSON over its limits.
    */
   async use<T>(request: IncomingMessage, work: (text: string) => Promise<T>): Promise<T> {
     const { bodyMs: timeoutMs, bytesBelow } = this.#limits;

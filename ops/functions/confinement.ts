@@ -14,13 +14,17 @@ export interface Confinement {
 }
 
 /**
- * User id that owns no file and no other process of the machine; `nobody` may run the embedded database. Outside of the
- * ranges that distributions and systemd assign.
+ * User id that owns no file and no other process of the machine; `nobody` may run the embedded
+ * database. Outside of the ranges that distributions and systemd assign.
  */
 const functionUserId = 65_498;
 
-/** Returns the user id for functions; undefined when this process is not root and cannot change its user. */
-export const functionUser = (): number | undefined => (process.getuid?.() === 0 ? functionUserId : undefined);
+/**
+ * Returns the user id for functions; undefined when this process is not root and cannot change its
+ * user.
+ */
+export const functionUser = (): number | undefined =>
+  process.getuid?.() === 0 ? functionUserId : undefined;
 
 /**
  * Variables that functions get: what a process needs, and what the operator names `FUNCTION_…` for
@@ -35,9 +39,10 @@ export const functionEnvironment = (env: Environment): Environment =>
   Object.fromEntries(Object.entries(env).filter(([name]) => passed.test(name)));
 
 /**
- * Returns the start options of the process of a function file. Node's permission model lets it read only the folder and
- * our source files that it runs: those of functions and of the domain. It allows no child processes, threads (the model does not apply in them),
- * native addons, WASI, inspector or SQLite (whose ATTACH opens any file). The network is not restricted: Node 24 cannot.
+ * Returns the start options of the process of a function file. Node's permission model lets it read
+ * only the folder and our source files that it runs: those of functions and of the domain. It
+ * allows no child processes, threads (the model does not apply in them), native addons, WASI,
+ * inspector or SQLite (whose ATTACH opens any file). The network is not restricted: Node 24 cannot.
  */
 export function startOptions(
   path: string,

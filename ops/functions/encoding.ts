@@ -1,4 +1,7 @@
-/** Dates of the object-typed encoding (protocol/functions.md#object-encoding); other typed values stay unchanged. */
+/**
+ * Dates of the object-typed encoding (protocol/functions.md#object-encoding); other typed values
+ * stay unchanged.
+ */
 import { isJsonObject } from '../../shared/domain/json.ts';
 
 /** Limit on the depth of arguments and results. */
@@ -6,7 +9,8 @@ const maxDepth = 64;
 
 /** Replaces each `{"__type":"Date","iso"}` by a Date, at any depth. */
 export function decodeDates(value: unknown, depth = 0): unknown {
-  if (depth > maxDepth) throw Object.assign(new Error('The arguments are too deep.'), { code: 107 });
+  if (depth > maxDepth)
+    throw Object.assign(new Error('The arguments are too deep.'), { code: 107 });
   if (Array.isArray(value)) return value.map((item) => decodeDates(item, depth + 1));
   if (!isJsonObject(value)) return value;
   if (value.__type === 'Date' && typeof value.iso === 'string') return new Date(value.iso);

@@ -13,7 +13,10 @@ export interface FunctionFile {
   isInternal: boolean;
 }
 
-/** File names, which are function names. Files that begin with `_` or a dot are helpers and not functions. */
+/**
+ * File names, which are function names. Files that begin with `_` or a dot are helpers and not
+ * functions.
+ */
 const fileName = /^([A-Za-z][A-Za-z0-9_-]{0,99})(\.internal)?\.(?:js|mjs|ts)$/;
 const hookFile = /^([A-Za-z_]+\.[A-Za-z]+)\.(?:js|mjs|ts)$/;
 
@@ -29,19 +32,23 @@ const hooks = new Map<string, Pick<FunctionFile, 'name' | 'kind'>>([
   ['onVerified.email', { name: eventHooks.onVerifiedEmail.name, kind: 'verified' }],
 ]);
 
-/** Finds the functions of a folder and the hooks in its `hooks/`. Logs the files that it ignores. */
+/**
+ * Finds the functions of a folder and the hooks in its `hooks/`. Logs the files that it ignores.
+ */
 export async function readFolder(
   dir: string,
   log: (line: string) => void,
 ): Promise<ReadonlyMap<string, FunctionFile>> {
   const found = new Map<string, FunctionFile>();
   const add = (file: FunctionFile) => {
-    if (found.has(file.name)) log(`${file.path} is ignored: there is another file for ${file.name}`);
+    if (found.has(file.name))
+      log(`${file.path} is ignored: there is another file for ${file.name}`);
     else found.set(file.name, file);
   };
   for (const { path, entry } of await filesIn(resolve(dir))) {
     const [, name, internal] = fileName.exec(entry) ?? [];
-    if (name !== undefined) add({ name, path, kind: 'function', isInternal: internal !== undefined });
+    if (name !== undefined)
+      add({ name, path, kind: 'function', isInternal: internal !== undefined });
   }
   for (const { path, entry } of await filesIn(resolve(dir, 'hooks'))) {
     const hook = hooks.get(hookFile.exec(entry)?.[1] ?? '');
@@ -52,10 +59,12 @@ export async function readFolder(
 }
 
 async function filesIn(dir: string): Promise<{ path: string; entry: string }[]> {
-  const entries = await readdir(dir, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT' && dir.endsWith('hooks')) return [];
-    throw error;
-  });
+  const entries = await readdir(dir, { withFileTypes: true }).catch(
+    (error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT' && dir.endsWith('hooks')) return [];
+      throw error;
+    },
+  );
   return entries
     .filter((entry) => entry.isFile() || entry.isSymbolicLink())
     .map(({ name: entry }) => ({ path: join(dir, entry), entry }))
@@ -65,8 +74,15 @@ async function filesIn(dir: string): Promise<{ path: string; entry: string }[]> 
 /** Pause without changes before a reload: an editor writes several times per save. */
 const quietMs = 100;
 
-/** Calls `onChange` when files below the folder have changed and no further change follows for a moment. */
-export function watchFolder(dir: string, onChange: () => void, log: (line: string) => void): FSWatcher {
+/**
+ * Calls `onChange` when files below the folder have changed and no further change follows for a
+ * moment.
+ */
+export function watchFolder(
+  dir: string,
+  onChange: () => void,
+  log: (line: string) => void,
+): FSWatcher {
   let timer: NodeJS.Timeout | undefined;
   const watcher = watch(resolve(dir), { recursive: true }, () => {
     clearTimeout(timer);

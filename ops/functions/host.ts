@@ -9,7 +9,12 @@ import { type ArgumentLimits, ArgumentReader, timing } from './arguments.ts';
 import { type Confinement, functionUser } from './confinement.ts';
 import { type FunctionFile, readFolder, watchFolder } from './folder.ts';
 import type { CallContext } from './messages.ts';
-import { defaultProcessLimits, FunctionProcess, type ProcessLimits, type ProcessOutcome } from './process.ts';
+import {
+  defaultProcessLimits,
+  FunctionProcess,
+  type ProcessLimits,
+  type ProcessOutcome,
+} from './process.ts';
 import { openForFunctions, type ReadableFolder } from './readable-folder.ts';
 
 export interface FunctionHostOptions {
@@ -24,7 +29,10 @@ export interface FunctionHostOptions {
   maxProcesses?: number;
   /** Environment of functions, before the hidden variables are removed. */
   env?: Environment;
-  /** Runs functions as the current user even if that is root: only the permission model confines them. */
+  /**
+   * Runs functions as the current user even if that is root: only the permission model confines
+   * them.
+   */
   isSameUser?: boolean;
   /** Time limit of a call (protocol/functions.md#hook-times: 15 s). */
   timeoutMs?: number;
@@ -52,8 +60,8 @@ const hookNames = new Map<string, string>([
 ]);
 
 /**
- * Runs a folder of functions, one process per file, and implements the usual protocol of function hosts
- * (protocol/functions.md#host-protocol), but only for the api that has its token.
+ * Runs a folder of functions, one process per file, and implements the usual protocol of function
+ * hosts (protocol/functions.md#host-protocol), but only for the api that has its token.
  */
 export class FunctionHost {
   readonly #options: FunctionHostOptions;
@@ -108,7 +116,9 @@ export class FunctionHost {
     this.#folder = folder;
   }
 
-  /** Reads the folder again for new calls. Running calls finish with the files they started with. */
+  /**
+   * Reads the folder again for new calls. Running calls finish with the files they started with.
+   */
   async #reload(): Promise<void> {
     const { log } = this.#options;
     try {
@@ -128,7 +138,9 @@ export class FunctionHost {
     response.writeHead(answer.status, {
       'Content-Type': 'application/json; charset=utf-8',
       'Content-Length': Buffer.byteLength(answer.text),
-      ...(answer.retryAfterSeconds === undefined ? {} : { 'Retry-After': answer.retryAfterSeconds }),
+      ...(answer.retryAfterSeconds === undefined
+        ? {}
+        : { 'Retry-After': answer.retryAfterSeconds }),
       // Do not wait for the rest of an unread body.
       ...(request.complete ? {} : { Connection: 'close' }),
     });
@@ -152,7 +164,8 @@ export class FunctionHost {
     const [, encoding = '', path = ''] = match ?? [];
     const isMaster = headerOf(request, 'x-lc-key').endsWith(',master');
     const isTrusted = isMaster || headerOf(request, 'x-lc-hook-key') !== '';
-    if (path === '_ops/metadatas') return isTrusted ? this.#list() : refusal(401, 401, 'Unauthorized.');
+    if (path === '_ops/metadatas')
+      return isTrusted ? this.#list() : refusal(401, 401, 'Unauthorized.');
     const file = this.#fileAt(path);
     if (!file || request.method !== 'POST')
       return refusal(404, 1, `No such cloud function '${path.slice(0, 128)}'`);
@@ -165,7 +178,10 @@ export class FunctionHost {
     return { status: 200, text: JSON.stringify({ result: [...this.#files.keys()] }) };
   }
 
-  /** Finds the file for a path. Hooks have their own paths; callers cannot address them by their names. */
+  /**
+   * Finds the file for a path. Hooks have their own paths; callers cannot address them by their
+   * names.
+   */
   #fileAt(path: string): FunctionFile | undefined {
     const hook = hookNames.get(path);
     return hook === undefined && isInternalName(path) ? undefined : this.#files.get(hook ?? path);
@@ -195,7 +211,10 @@ export class FunctionHost {
     return process;
   }
 
-  /** Ends an idle process when the limit on processes is reached. Returns false when all of them are busy. */
+  /**
+   * Ends an idle process when the limit on processes is reached. Returns false when all of them are
+   * busy.
+   */
   #makeRoom(): boolean {
     const all = [...this.#processes.values()].flat().filter(({ isRetired }) => !isRetired);
     if (all.length < (this.#options.maxProcesses ?? defaultMaxProcesses)) return true;
@@ -235,7 +254,8 @@ function answerOf(outcome: ProcessOutcome): Answer {
     const { status, code, message } = outcome.error;
     return refusal(status, code, message);
   }
-  if (outcome.failure === 'timeout') return refusal(503, 124, 'The request timed out on the server.');
+  if (outcome.failure === 'timeout')
+    return refusal(503, 124, 'The request timed out on the server.');
   return refusal(
     500,
     1,

@@ -1,4 +1,8 @@
-import { ConfigError, currentEnvironment, readFunctionsConfig } from '../../shared/config/config.ts';
+import {
+  ConfigError,
+  currentEnvironment,
+  readFunctionsConfig,
+} from '../../shared/config/config.ts';
 import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { FunctionHost } from './host.ts';
@@ -16,6 +20,8 @@ try {
   stack.add('host', () => host.close());
   notifySupervisor({ ready: true, port: await host.start() });
 } catch (error) {
-  process.stderr.write(`${error instanceof ConfigError ? error.message : `carillon functions: ${error}`}\n`);
+  process.stderr.write(
+    `${error instanceof ConfigError ? error.message : `carillon functions: ${error}`}\n`,
+  );
   process.exit(1);
 }

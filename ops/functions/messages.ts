@@ -29,7 +29,9 @@ export type ToProcess = CallMessage | { ping: number };
 /** Result of a call: the body of the reply as JSON, or the error of the function. */
 const callOutcome = z.union([
   z.object({ text: z.string() }),
-  z.object({ error: z.object({ code: z.int(), status: z.int().min(400).max(599), message: z.string() }) }),
+  z.object({
+    error: z.object({ code: z.int(), status: z.int().min(400).max(599), message: z.string() }),
+  }),
 ]);
 export type CallOutcome = z.infer<typeof callOutcome>;
 

@@ -72,8 +72,8 @@ export interface FunctionProcessOptions extends Confinement {
 }
 
 /**
- * Process that runs one file, confined to its folder (confinement.ts). Threads would cost less, but Node's permission model
- * does not apply in them.
+ * Process that runs one file, confined to its folder (confinement.ts). Threads would cost less, but
+ * Node's permission model does not apply in them.
  */
 export class FunctionProcess {
   readonly #child: ChildProcess;
@@ -121,7 +121,9 @@ export class FunctionProcess {
     return this.#pending.size;
   }
 
-  /** Whether it takes no new calls: it was replaced, has too many abandoned calls, or has exited. */
+  /**
+   * Whether it takes no new calls: it was replaced, has too many abandoned calls, or has exited.
+   */
   get isRetired(): boolean {
     return this.#isRetired;
   }
@@ -170,7 +172,10 @@ export class FunctionProcess {
     else this.#idle = setTimeout(() => this.retire(), this.#options.limits.idleMs).unref();
   }
 
-  /** Settles a call that timed out. Pings the process, to distinguish one that waits from one in an endless loop. */
+  /**
+   * Settles a call that timed out. Pings the process, to distinguish one that waits from one in an
+   * endless loop.
+   */
   #abandon(id: number): void {
     this.#abandoned += 1;
     clearTimeout(this.#pong);
@@ -180,7 +185,10 @@ export class FunctionProcess {
     this.#settle(id, { failure: 'timeout' });
   }
 
-  /** Ends a process that uses too much memory: V8 limits only the JavaScript heap, and buffers are outside of it. */
+  /**
+   * Ends a process that uses too much memory: V8 limits only the JavaScript heap, and buffers are
+   * outside of it.
+   */
   async #checkMemory(): Promise<void> {
     const { pid } = this.#child;
     if (this.#pending.size === 0 || pid === undefined) return;
@@ -201,10 +209,14 @@ export class FunctionProcess {
 
 const run = promisify(execFile);
 
-/** Reads the memory of a process from the system, because a process in an endless loop cannot report it. */
+/**
+ * Reads the memory of a process from the system, because a process in an endless loop cannot report
+ * it.
+ */
 async function residentBytes(pid: number): Promise<number> {
   if (process.platform === 'linux') {
-    const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
+    const [, kilobytes] =
+      /^VmRSS:\s+(\d+) kB$/m.exec(await readFile(`/proc/${pid}/status`, 'utf8')) ?? [];
     return Number(kilobytes ?? 0) * 1024;
   }
   return Number((await run('ps', ['-o', 'rss=', '-p', String(pid)])).stdout) * 1024;

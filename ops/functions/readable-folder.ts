@@ -14,9 +14,9 @@ const maxEntries = 5_000;
 const maxBytes = 50 * 1024 * 1024;
 
 /**
- * Returns the folder, or a copy of it when `user` cannot read it: root starts functions as a separate user, and the
- * project may be below a folder of mode 700. Only root and `user` can read the copy. Throws an error for the operator
- * when the folder is too large to copy.
+ * Returns the folder, or a copy of it when `user` cannot read it: root starts functions as a
+ * separate user, and the project may be below a folder of mode 700. Only root and `user` can read
+ * the copy. Throws an error for the operator when the folder is too large to copy.
  */
 export async function openForFunctions(
   dir: string,
@@ -25,8 +25,10 @@ export async function openForFunctions(
 ): Promise<ReadableFolder> {
   const real = await realpath(dir);
   // Node treats * as a wildcard, and the permission model would allow more than the folder.
-  if (real.includes('*')) throw new Error(`${real}: a folder of functions must not have a * in its path`);
-  if (user === undefined || (await isOpen(real))) return { dir: real, remove: async () => undefined };
+  if (real.includes('*'))
+    throw new Error(`${real}: a folder of functions must not have a * in its path`);
+  if (user === undefined || (await isOpen(real)))
+    return { dir: real, remove: async () => undefined };
   await refuseLarge(real);
   const copy = await mkdtemp(join(await openTemporaryDir(), 'carillon-functions-'));
   await cp(real, copy, { recursive: true, verbatimSymlinks: true });

@@ -1,6 +1,6 @@
 /**
- * Process of one file: drops privileges, loads the file and runs its default export once per call. Arguments and results
- * pass as text, so that the host does not parse them.
+ * Process of one file: drops privileges, loads the file and runs its default export once per call.
+ * Arguments and results pass as text, so that the host does not parse them.
  */
 import { syncBuiltinESMExports } from 'node:module';
 import { pathToFileURL } from 'node:url';
@@ -14,14 +14,15 @@ const [, , path = '', user = ''] = process.argv;
 /** Bound before the file is loaded, because the file could replace it. */
 const send = process.send?.bind(process);
 process.title = 'carillon function';
-// The host exits, or did so while this file was loaded. (Not `whenSupervisorExits`: this process can read few of our files.)
+// The host exits, or did so while this file was loaded. (Not `whenSupervisorExits`: this process
+// can read few of our files.)
 process.on('disconnect', () => process.exit(0));
 if (!process.connected) process.exit(0);
 confine();
 
 /**
- * Changes from root to the functions' user. Removes what the permission model does not cover: signals to other processes
- * of the same user, which could also open a debugger in them.
+ * Changes from root to the functions' user. Removes what the permission model does not cover:
+ * signals to other processes of the same user, which could also open a debugger in them.
  */
 function confine(): void {
   if (user !== '') becomeUser(Number(user));
@@ -34,8 +35,11 @@ function confine(): void {
 const loading: Promise<FunctionHandler> = (async () => {
   const module: unknown = await import(pathToFileURL(path).href);
   const handler =
-    typeof module === 'object' && module !== null && 'default' in module ? module.default : undefined;
-  if (typeof handler !== 'function') throw new Error(`${path} has no default export that is a function`);
+    typeof module === 'object' && module !== null && 'default' in module
+      ? module.default
+      : undefined;
+  if (typeof handler !== 'function')
+    throw new Error(`${path} has no default export that is a function`);
   return (argument, context) => handler(argument, context);
 })();
 loading.catch((error: unknown) => console.error('cannot be loaded:', error));
@@ -50,8 +54,8 @@ function post(message: FromProcess): void {
 }
 
 /**
- * Changes the user. Stays root in a user namespace without such a user: that root has only the privileges of the user who
- * created the namespace.
+ * Changes the user. Stays root in a user namespace without such a user: that root has only the
+ * privileges of the user who created the namespace.
  */
 function becomeUser(id: number): void {
   try {
@@ -73,7 +77,10 @@ async function answer(message: CallMessage): Promise<CallOutcome> {
   }
 }
 
-async function run(handler: FunctionHandler, { text, kind, isTyped, context }: CallMessage): Promise<string> {
+async function run(
+  handler: FunctionHandler,
+  { text, kind, isTyped, context }: CallMessage,
+): Promise<string> {
   const sent = parseExactly(text);
   const shown = contextOf(context);
   if (kind === 'function') {
@@ -90,12 +97,19 @@ async function run(handler: FunctionHandler, { text, kind, isTyped, context }: C
     __sign: _s,
     ...document
   } = isJsonObject(object) ? object : {};
-  const result = await handler(document, { ...shown, caller: user ?? null, updatedKeys: updatedKeys ?? [] });
+  const result = await handler(document, {
+    ...shown,
+    caller: user ?? null,
+    updatedKeys: updatedKeys ?? [],
+  });
   if (kind !== 'before') return '{"result":"ok"}';
   return JSON.stringify(isJsonObject(result) ? result : document);
 }
 
-/** Creates the context of a function: information on the caller, and calls of the service as the app. */
+/**
+ * Creates the context of a function: information on the caller, and calls of the service as the
+ * app.
+ */
 function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
   const api = async (method: string, target: string, body?: unknown, { master = false } = {}) => {
     const response = await fetch(`${apiUrl}/1.1${target}`, {
@@ -111,7 +125,10 @@ function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
     const reply = parseExactly(await response.text());
     if (response.ok) return reply;
     const { code, error } = isJsonObject(reply) ? reply : {};
-    throw Object.assign(new Error(String(error ?? 'the service refused')), { code, status: response.status });
+    throw Object.assign(new Error(String(error ?? 'the service refused')), {
+      code,
+      status: response.status,
+    });
   };
   return {
     ...shown,
@@ -122,8 +139,8 @@ function contextOf({ appKey, masterKey, apiUrl, ...shown }: CallContext) {
 }
 
 /**
- * Converts an error of a function. An error with a `code` is for the caller, with its message. Any other error is a defect,
- * and its message goes to the log only.
+ * Converts an error of a function. An error with a `code` is for the caller, with its message. Any
+ * other error is a defect, and its message goes to the log only.
  */
 function errorOf(error: unknown): { code: number; status: number; message: string } {
   if (error instanceof Error && 'code' in error && Number.isInteger(error.code)) {

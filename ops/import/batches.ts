@@ -6,7 +6,10 @@ import { idOf, parseRecord } from './record.ts';
 import type { Tally } from './report.ts';
 import { splitRecords } from './splitter.ts';
 
-/** Limits of a batch, which is one transaction. Memory holds one batch more than there are connections. */
+/**
+ * Limits of a batch, which is one transaction. Memory holds one batch more than there are
+ * connections.
+ */
 const maxRows = 2000;
 const maxBytes = 4 * 1024 * 1024;
 
@@ -14,8 +17,8 @@ export interface Row {
   line: number;
   objectId: string;
   /**
-   * Hashes of its unique values, of any column, which another batch may have as well. Two values may have the same hash: a batch
-   * then waits without need.
+   * Hashes of its unique values, of any column, which another batch may have as well. Two values
+   * may have the same hash: a batch then waits without need.
    */
   keyHashes?: readonly number[];
 }
@@ -28,9 +31,9 @@ export interface Reading<R extends Row> {
 }
 
 /**
- * Yields the records of a file as rows, in file order, at most `maxRows` at a time. Counts invalid records as refused in
- * the tally. An object id occurs once in a batch: the first row counts. When the file cannot be read on, yields the rows
- * before the fault, then throws.
+ * Yields the records of a file as rows, in file order, at most `maxRows` at a time. Counts invalid
+ * records as refused in the tally. An object id occurs once in a batch: the first row counts. When
+ * the file cannot be read on, yields the rows before the fault, then throws.
  */
 export async function* batchesOf<R extends Row>(reading: Reading<R>): AsyncGenerator<R[]> {
   const { file, opened, tally } = reading;
@@ -80,7 +83,12 @@ function readRow<R extends Row>(
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     const id = objectId === undefined ? {} : { objectId };
-    tally.refuse(file.className, { file: file.path, line, ...id, error: operatorMessage(language(), error) });
+    tally.refuse(file.className, {
+      file: file.path,
+      line,
+      ...id,
+      error: operatorMessage(language(), error),
+    });
     return undefined;
   }
 }

@@ -37,9 +37,9 @@ const headBytes = 64 * 1024;
 const dataFile = /\.(jsonl|ndjson|json)(\.gz)?$/i;
 
 /**
- * Finds the files to import in files and folders, users first, memberships of roles last. The class of a file comes from
- * its first line, else from its name, else from `requestedClass`. Throws `UsageError` for a given file without a class,
- * `CommandFailure` for a path that cannot be read.
+ * Finds the files to import in files and folders, users first, memberships of roles last. The class
+ * of a file comes from its first line, else from its name, else from `requestedClass`. Throws
+ * `UsageError` for a given file without a class, `CommandFailure` for a path that cannot be read.
  */
 export async function findFiles(
   paths: string[],
@@ -60,14 +60,18 @@ export async function findFiles(
       else throw new UsageError(`${path}: ${file}`);
     }
   }
-  const byName = (a: ExportFile, b: ExportFile) => a.path.localeCompare(b.path, 'en', { numeric: true });
+  const byName = (a: ExportFile, b: ExportFile) =>
+    a.path.localeCompare(b.path, 'en', { numeric: true });
   found.files.sort(
-    (a, b) => importedClasses.indexOf(a.className) - importedClasses.indexOf(b.className) || byName(a, b),
+    (a, b) =>
+      importedClasses.indexOf(a.className) - importedClasses.indexOf(b.className) || byName(a, b),
   );
   return found;
 }
 
-/** Returns what is known about a file before it is read, or the reason why it cannot be imported. */
+/**
+ * Returns what is known about a file before it is read, or the reason why it cannot be imported.
+ */
 async function inspect(
   path: string,
   requestedClass: ImportedClass | undefined,
@@ -99,10 +103,16 @@ async function readStart(path: string): Promise<Buffer> {
   }
 }
 
-/** Decompresses the start of a file. Returns an empty buffer for a damaged file, which fails later when it is read. */
+/**
+ * Decompresses the start of a file. Returns an empty buffer for a damaged file, which fails later
+ * when it is read.
+ */
 function decompressStart(start: Buffer): Buffer {
   try {
-    return gunzipSync(start, { finishFlush: constants.Z_SYNC_FLUSH, maxOutputLength: headBytes * 1100 });
+    return gunzipSync(start, {
+      finishFlush: constants.Z_SYNC_FLUSH,
+      maxOutputLength: headBytes * 1100,
+    });
   } catch {
     return Buffer.alloc(0);
   }
@@ -114,13 +124,16 @@ const classInHeading = (start: Buffer): string | undefined =>
   heading.exec(start.subarray(0, 1024).toString('utf8'))?.[1];
 
 /**
- * Returns the class in a file name such as `_User.0.jsonl` or `_User_all.json`; `_User_schema.json` holds columns and no
- * users. Accepts `_`, `-` and `%3A` for a colon, which not every file system allows.
+ * Returns the class in a file name such as `_User.0.jsonl` or `_User_all.json`; `_User_schema.json`
+ * holds columns and no users. Accepts `_`, `-` and `%3A` for a colon, which not every file system
+ * allows.
  */
 function classInName(name: string): string | undefined {
-  const [, relation] = /^_Join(?:[:_-]|%3A)(users|roles)(?:[:_-]|%3A)_Role(?![A-Za-z0-9])/i.exec(name) ?? [];
+  const [, relation] =
+    /^_Join(?:[:_-]|%3A)(users|roles)(?:[:_-]|%3A)_Role(?![A-Za-z0-9])/i.exec(name) ?? [];
   if (relation !== undefined) return `_Join:${relation.toLowerCase()}:_Role`;
-  const [, className, rest = ''] = /^(_User|_Installation|_Role)(?![A-Za-z0-9])(.*)$/.exec(name) ?? [];
+  const [, className, rest = ''] =
+    /^(_User|_Installation|_Role)(?![A-Za-z0-9])(.*)$/.exec(name) ?? [];
   return /^_schema\b/.test(rest) ? `${className}_schema` : className;
 }
 
@@ -134,7 +147,9 @@ export interface OpenFile {
 export function openFile({ path, isGzip }: ExportFile): OpenFile {
   const raw = createReadStream(path, { highWaterMark: 256 * 1024 });
   // The reader of the decompressed stream gets the error.
-  const chunks = isGzip ? pipeline(raw, createGunzip({ chunkSize: 256 * 1024 }), () => undefined) : raw;
+  const chunks = isGzip
+    ? pipeline(raw, createGunzip({ chunkSize: 256 * 1024 }), () => undefined)
+    : raw;
   return { chunks, bytesRead: () => raw.bytesRead };
 }
 
@@ -143,6 +158,8 @@ async function explainFileError<T>(path: string, work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     if (!(error instanceof Error) || !('code' in error)) throw error;
-    throw new CommandFailure(say('{path} cannot be read ({code}).', { path, code: String(error.code) }));
+    throw new CommandFailure(
+      say('{path} cannot be read ({code}).', { path, code: String(error.code) }),
+    );
   }
 }

@@ -56,9 +56,9 @@ export const connections = 3;
 const resumeHint = () => say('Run it again to continue.');
 
 /**
- * Imports files one after the other, in batches of one transaction each. It may be stopped at any time and continues when it
- * is run again, because existing rows stay unchanged. Throws `CommandFailure` when it cannot continue; the tally has the
- * progress.
+ * Imports files one after the other, in batches of one transaction each. It may be stopped at any
+ * time and continues when it is run again, because existing rows stay unchanged. Throws
+ * `CommandFailure` when it cannot continue; the tally has the progress.
  */
 export async function importFiles(job: ImportJob): Promise<void> {
   let bytesBefore = 0;
@@ -88,7 +88,9 @@ function withConnections(
   opened: Handle[] = [],
 ): Promise<void> {
   if (opened.length === count) return work(opened);
-  return db.withConnection((connection) => withConnections(db, count, work, [...opened, connection]));
+  return db.withConnection((connection) =>
+    withConnections(db, count, work, [...opened, connection]),
+  );
 }
 
 interface FilePart {
@@ -166,7 +168,10 @@ function importMemberships(job: ImportJob, part: FilePart, relation: RelationNam
 }
 
 /** Adds an installation to the counts. Canonical times compare correctly as strings. */
-function countInstallation({ idleBefore, tally }: ImportJob, installation: ImportedInstallation): void {
+function countInstallation(
+  { idleBefore, tally }: ImportJob,
+  installation: ImportedInstallation,
+): void {
   tally.needs.addInstallation(installation.draft);
   if (installation.updatedAt < idleBefore) tally.idleInstallations += 1;
 }
@@ -184,7 +189,8 @@ async function importRows<R extends Row>(
   );
   try {
     for await (const rows of batchesOf({ file, opened, tally: job.tally, read: rowImport.read })) {
-      if (job.stop.aborted) throw new CommandFailure(sentences(say('It was stopped.'), resumeHint()));
+      if (job.stop.aborted)
+        throw new CommandFailure(sentences(say('It was stopped.'), resumeHint()));
       await writers.add(rows);
       job.onProgress(bytesBefore + opened.bytesRead());
     }
@@ -197,7 +203,11 @@ async function importRows<R extends Row>(
   }
 }
 
-async function writeBatch(job: ImportJob, file: ExportFile, write: () => Promise<Merged>): Promise<void> {
+async function writeBatch(
+  job: ImportJob,
+  file: ExportFile,
+  write: () => Promise<Merged>,
+): Promise<void> {
   const { written, unwritten } = await write();
   const counts = job.tally.of(file.className);
   counts.imported += written;
@@ -207,7 +217,12 @@ async function writeBatch(job: ImportJob, file: ExportFile, write: () => Promise
       if (row.isNewer) counts.newerInFile += 1;
     } else {
       const { line, objectId } = row;
-      job.tally.refuse(file.className, { file: file.path, line, objectId, error: conflictMessage(row) });
+      job.tally.refuse(file.className, {
+        file: file.path,
+        line,
+        objectId,
+        error: conflictMessage(row),
+      });
     }
   }
 }
@@ -223,7 +238,9 @@ function conflictMessage({ holders, message }: Unwritten): string {
 
 function failureIn(file: ExportFile, error: unknown): unknown {
   if (isConnectionFailure(error))
-    return new CommandFailure(sentences(say('The connection to the database was lost.'), resumeHint()));
+    return new CommandFailure(
+      sentences(say('The connection to the database was lost.'), resumeHint()),
+    );
   if (error instanceof TooManyRoles)
     return new CommandFailure(
       sentences(

@@ -11,7 +11,10 @@ import type { UserDraft } from '../../shared/domain/users/user.ts';
 /** Gateway and profile that installations require. */
 export interface GatewayNeed {
   connector: ConnectorId;
-  /** Null when the installations name no profile: any APNs profile serves them, and `_default` elsewhere. */
+  /**
+   * Null when the installations name no profile: any APNs profile serves them, and `_default`
+   * elsewhere.
+   */
   profile: string | null;
   installations: number;
 }
@@ -20,8 +23,8 @@ export interface GatewayNeed {
 const maxNames = 100;
 
 /**
- * Counts of what the records of an import require of their app, taken while the records are read, of new and existing ones.
- * Refused records do not count.
+ * Counts of what the records of an import require of their app, taken while the records are read,
+ * of new and existing ones. Refused records do not count.
  */
 export class Needs {
   readonly #gateways = new Map<string, GatewayNeed>();
@@ -64,7 +67,10 @@ export class Needs {
     return [...this.#topics].sort();
   }
 
-  /** Third-party platforms with their numbers of users, without anonymous accounts, which need no check. */
+  /**
+   * Third-party platforms with their numbers of users, without anonymous accounts, which need no
+   * check.
+   */
   get platforms(): { platform: string; users: number }[] {
     return [...this.#platforms].map(([platform, users]) => ({ platform, users }));
   }
@@ -77,7 +83,11 @@ export class Needs {
 }
 
 /** Returns the connector of a device when hybrid push is on (connectors/routing.ts). */
-function connectorOf({ deviceType, vendor: named, registrationId }: InstallationDraft): ConnectorId {
+function connectorOf({
+  deviceType,
+  vendor: named,
+  registrationId,
+}: InstallationDraft): ConnectorId {
   if (isAppleDeviceType(deviceType)) return 'apns';
   const vendor = vendorOfDevice(deviceType, named);
   if (vendor === null || registrationId === null) return 'channel';

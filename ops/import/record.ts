@@ -1,7 +1,12 @@
 import { isAscii, isUtf8 } from 'node:buffer';
 import { operatorMessage, Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
-import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../shared/domain/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseExactly,
+} from '../../shared/domain/json.ts';
 import { type Acl, readAcl } from '../../shared/domain/objects/acl.ts';
 import type { Members } from '../../shared/domain/objects/operations.ts';
 import { canonicalValue, isMemberName } from '../../shared/domain/objects/typed-values.ts';
@@ -10,7 +15,10 @@ import { language, say } from '../cli/language.ts';
 
 const byteOrderMark = 0xfeff;
 
-/** Parses a record as a JSON object. Throws a refusal without the parser's message, which would quote the record. */
+/**
+ * Parses a record as a JSON object. Throws a refusal without the parser's message, which would
+ * quote the record.
+ */
 export function parseRecord(bytes: Buffer): JsonObject {
   const text = textOf(bytes);
   if (text === undefined) throw refuse('malformedJson', say('This record is not UTF-8.'));
@@ -21,11 +29,15 @@ export function parseRecord(bytes: Buffer): JsonObject {
     if (error instanceof Refusal) throw error;
     throw refuse('malformedJson', say('This record is not JSON.'));
   }
-  if (!isJsonObject(value)) throw refuse('malformedJson', say('This record is no JSON dictionary.'));
+  if (!isJsonObject(value))
+    throw refuse('malformedJson', say('This record is no JSON dictionary.'));
   return value;
 }
 
-/** Decodes UTF-8 without a byte order mark, several times as fast as `TextDecoder`. Returns undefined for other bytes. */
+/**
+ * Decodes UTF-8 without a byte order mark, several times as fast as `TextDecoder`. Returns
+ * undefined for other bytes.
+ */
 function textOf(bytes: Buffer): string | undefined {
   if (isAscii(bytes)) return bytes.toString('latin1');
   if (!isUtf8(bytes)) return undefined;
@@ -40,10 +52,14 @@ export interface Head {
   updatedAt: string;
 }
 
-/** Reads id and times of a record; `now` replaces missing times. Throws 104, and 111 for malformed times. */
+/**
+ * Reads id and times of a record; `now` replaces missing times. Throws 104, and 111 for malformed
+ * times.
+ */
 export function headOf(record: JsonObject, now: string): Head {
   const objectId = idOf(record);
-  if (objectId === undefined) throw refuse('missingObjectId', say('objectId is missing or is no id.'));
+  if (objectId === undefined)
+    throw refuse('missingObjectId', say('objectId is missing or is no id.'));
   const [created, updated] = [timeIn(record, 'createdAt'), timeIn(record, 'updatedAt')];
   const createdAt = created ?? updated ?? now;
   return { objectId, createdAt, updatedAt: updated ?? createdAt };
@@ -58,13 +74,14 @@ function timeIn(record: JsonObject, name: string): string | undefined {
   const value = record[name];
   if (value === undefined || value === null) return undefined;
   const time = typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
-  if (time === undefined) throw refuse('incorrectType', say('{name} is no time (ISO 8601).', { name }));
+  if (time === undefined)
+    throw refuse('incorrectType', say('{name} is no time (ISO 8601).', { name }));
   return time;
 }
 
 /**
- * Returns the members of a record for which `isKnown` is false, in stored form, under the names of `storedName`. Throws 105,
- * 106 and 111 with the member's name, never its value.
+ * Returns the members of a record for which `isKnown` is false, in stored form, under the names of
+ * `storedName`. Throws 105, 106 and 111 with the member's name, never its value.
  */
 export function membersOf(
   record: JsonObject,
@@ -89,7 +106,10 @@ export function membersOf(
   return members;
 }
 
-/** Runs `work` and prefixes the message of its refusal with the member's name, which was checked before. */
+/**
+ * Runs `work` and prefixes the message of its refusal with the member's name, which was checked
+ * before.
+ */
 export function within<T>(name: string, work: () => T): T {
   try {
     return work();
@@ -99,7 +119,9 @@ export function within<T>(name: string, work: () => T): T {
 }
 
 const nameMember = (name: string, error: unknown): unknown =>
-  error instanceof Refusal ? refuse(error.kind, `${name}: ${operatorMessage(language(), error)}`) : error;
+  error instanceof Refusal
+    ? refuse(error.kind, `${name}: ${operatorMessage(language(), error)}`)
+    : error;
 
 /** Returns a member's name in a form that is safe on a terminal. */
 const shown = (name: string): string =>
@@ -109,7 +131,8 @@ const shown = (name: string): string =>
 export function textOrNull(record: JsonObject, name: string): string | null {
   const value = record[name];
   if (value === undefined || value === null || value === '') return null;
-  if (typeof value !== 'string') throw refuse('incorrectType', say('{name} must be a text.', { name }));
+  if (typeof value !== 'string')
+    throw refuse('incorrectType', say('{name} must be a text.', { name }));
   return value;
 }
 

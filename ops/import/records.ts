@@ -9,7 +9,11 @@ import type {
 import { refuse } from '../../shared/domain/errors/errors.ts';
 import { newUsername } from '../../shared/domain/ids.ts';
 import { isPublicId } from '../../shared/domain/installations/identity.ts';
-import { hasWireName, isObjectHint, neutralName } from '../../shared/domain/installations/installation.ts';
+import {
+  hasWireName,
+  isObjectHint,
+  neutralName,
+} from '../../shared/domain/installations/installation.ts';
 import { draftOf } from '../../shared/domain/installations/members.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { parsePhone } from '../../shared/domain/messages/phone.ts';
@@ -38,8 +42,8 @@ const isInstallationMember = (name: string, value: Json): boolean =>
   headNames.has(name) || isObjectHint(name, value);
 
 /**
- * Reads an installation of an export, with the same checks as a registration (shared/domain). Throws a refusal whose
- * message names the member and quotes no value.
+ * Reads an installation of an export, with the same checks as a registration (shared/domain).
+ * Throws a refusal whose message names the member and quotes no value.
  */
 export function readInstallation(record: JsonObject, now: string): ImportedInstallation {
   const draft = draftOf(membersOf(record, isInstallationMember, neutralName), hasWireName(record));
@@ -52,16 +56,30 @@ export function readInstallation(record: JsonObject, now: string): ImportedInsta
   return { draft, objectId, createdAt, updatedAt, importedAt: now };
 }
 
-/** Members that are not stored as fields of the app. The members of a role are in separate files. */
-const roleMembers = new Set(['objectId', 'createdAt', 'updatedAt', 'name', 'ACL', 'users', 'roles']);
+/**
+ * Members that are not stored as fields of the app. The members of a role are in separate files.
+ */
+const roleMembers = new Set([
+  'objectId',
+  'createdAt',
+  'updatedAt',
+  'name',
+  'ACL',
+  'users',
+  'roles',
+]);
 const isRoleMember = (name: string, value: Json): boolean =>
   roleMembers.has(name) || name.startsWith('_') || (name === 'className' && value === '_Role');
 
 /**
- * Reads a role of an export, with the same checks as a created role. A role without an ACL gets the default of the master
- * key, so that no further users can change it. Throws a refusal whose message quotes no value.
+ * Reads a role of an export, with the same checks as a created role. A role without an ACL gets the
+ * default of the master key, so that no further users can change it. Throws a refusal whose message
+ * quotes no value.
  */
-export function readRole(record: JsonObject, { line, now }: { line: number; now: string }): StagedRole {
+export function readRole(
+  record: JsonObject,
+  { line, now }: { line: number; now: string },
+): StagedRole {
   const head = headOf(record, now);
   const draft = {
     name: readRoleName(record.name),
@@ -72,7 +90,10 @@ export function readRole(record: JsonObject, { line, now }: { line: number; now:
   return { line, draft, ...head };
 }
 
-/** Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`, ids or pointers. Throws 104. */
+/**
+ * Reads a line of `_Join:users:_Role` or `_Join:roles:_Role`: `{"owningId","relatedId"}`, ids or
+ * pointers. Throws 104.
+ */
 export function readMembership(record: JsonObject, { line }: { line: number }): StagedMembership {
   const [role, member] = [idUnder(record, 'owningId'), idUnder(record, 'relatedId')];
   return { line, objectId: `${role} ${member}`, role, member };
@@ -120,9 +141,10 @@ interface UserContext {
 }
 
 /**
- * Reads a user of an export. Names, addresses and numbers have the checks of registration (shared/domain), so that a login
- * finds them. Third-party accounts need no token of the platform, because the public service has checked it. Throws a
- * refusal whose message names the member and quotes no value.
+ * Reads a user of an export. Names, addresses and numbers have the checks of registration
+ * (shared/domain), so that a login finds them. Third-party accounts need no token of the platform,
+ * because the public service has checked it. Throws a refusal whose message names the member and
+ * quotes no value.
  */
 export function readUser(
   record: JsonObject,
@@ -146,7 +168,8 @@ function userDraftOf(record: JsonObject): UserDraft {
     textOrNull(record, name),
   );
   const isPhoneVerified =
-    booleanOrNull(record, 'mobilePhoneVerified') ?? booleanOrNull(record, 'mobilePhoneNumberVerified');
+    booleanOrNull(record, 'mobilePhoneVerified') ??
+    booleanOrNull(record, 'mobilePhoneNumberVerified');
   const number = phone ? phoneOf(phone) : null;
   return {
     // The public service generates a name for a user without one, too.
@@ -177,7 +200,9 @@ function phoneOf(text: string): string | null {
 function authDataOf(value: Json | undefined): AuthData | null {
   if (value === undefined || value === null) return null;
   if (!isJsonObject(value)) throw refuse('incorrectType', say('authData must be a dictionary.'));
-  const entries = Object.entries(value).filter(([name, entry]) => !name.startsWith('_') && entry !== null);
+  const entries = Object.entries(value).filter(
+    ([name, entry]) => !name.startsWith('_') && entry !== null,
+  );
   const found = new Map(Object.entries(value));
   const authData = Object.fromEntries(
     entries.map(([name, entry]) => [name, withMainAccount(entryOf(name, entry), found)]),
@@ -230,7 +255,9 @@ function sessionOf(
 ): SessionSecret {
   const token = textOrNull(record, 'sessionToken');
   const session =
-    token === null ? sessions.create(appId, objectId) : sessions.createFromToken(appId, objectId, token);
+    token === null
+      ? sessions.create(appId, objectId)
+      : sessions.createFromToken(appId, objectId, token);
   if (session) return session;
   throw refuse(
     'incorrectType',

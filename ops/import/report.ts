@@ -18,7 +18,9 @@ interface ClassTally {
   /** Records that were read, without blank lines and headings. */
   read: number;
   imported: number;
-  /** Records whose object id existed, from an earlier run or an earlier line; they stay unchanged. */
+  /**
+   * Records whose object id existed, from an earlier run or an earlier line; they stay unchanged.
+   */
   alreadyThere: number;
   /** Those of them with a later `updatedAt` in the file. */
   newerInFile: number;
@@ -194,7 +196,10 @@ interface ProgressOptions {
   clock: Clock;
 }
 
-/** Shows a bar on standard error if that is a terminal. It counts bytes, because the number of records is unknown. */
+/**
+ * Shows a bar on standard error if that is a terminal. It counts bytes, because the number of
+ * records is unknown.
+ */
 export function showProgress({ files, tally, isShown, clock }: ProgressOptions): Progress {
   if (!isShown) return { show: () => undefined, stop: () => undefined };
   const startedAtMs = clock.monotonicMs();

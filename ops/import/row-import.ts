@@ -9,7 +9,10 @@ export interface RowImport<R> {
   /** Whether batches without a common key may be written at the same time. */
   isConcurrent?: boolean;
   read(record: JsonObject, line: number): R;
-  /** Writes a batch of new rows by one statement outside a transaction. Resolves false if it wrote nothing. */
+  /**
+   * Writes a batch of new rows by one statement outside a transaction. Resolves false if it wrote
+   * nothing.
+   */
   writeNew?: (connection: Handle, rows: R[]) => Promise<boolean>;
   /** Writes the rows of a batch that are new, in a transaction. */
   merge(tx: Handle, rows: R[]): Promise<Merged>;
@@ -19,7 +22,10 @@ type Writer<R> = Pick<RowImport<R>, 'writeNew' | 'merge'>;
 
 const maxAttempts = 3;
 
-/** Writes a batch, all of it or nothing. Repeats it after a deadlock with a concurrent call of a client. */
+/**
+ * Writes a batch, all of it or nothing. Repeats it after a deadlock with a concurrent call of a
+ * client.
+ */
 export async function writeRows<R>(
   connection: Handle,
   rows: R[],
@@ -48,8 +54,9 @@ async function inTransaction<T>(connection: Handle, work: (tx: Handle) => Promis
 }
 
 /**
- * Writes batches at the same time, each over a connection of its own. Batches with a common key are written one after the
- * other, in file order, so that the first of two conflicting records counts, and no batch waits for a lock of another one.
+ * Writes batches at the same time, each over a connection of its own. Batches with a common key are
+ * written one after the other, in file order, so that the first of two conflicting records counts,
+ * and no batch waits for a lock of another one.
  */
 export class BatchWriters<R extends Row> {
   readonly #free: Handle[];
@@ -58,12 +65,18 @@ export class BatchWriters<R extends Row> {
   readonly #inWork = new Map<Promise<void>, Set<number>>();
   #failures: unknown[] = [];
 
-  constructor(connections: readonly Handle[], write: (connection: Handle, rows: R[]) => Promise<void>) {
+  constructor(
+    connections: readonly Handle[],
+    write: (connection: Handle, rows: R[]) => Promise<void>,
+  ) {
     this.#free = [...connections];
     this.#write = write;
   }
 
-  /** Resolves when the batch is being written, which may take until others are. Throws the failure of an earlier batch. */
+  /**
+   * Resolves when the batch is being written, which may take until others are. Throws the failure
+   * of an earlier batch.
+   */
   async add(rows: R[]): Promise<void> {
     const hashes = new Set<number>();
     for (const { keyHashes = [] } of rows) for (const hash of keyHashes) hashes.add(hash);

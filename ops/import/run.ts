@@ -17,7 +17,13 @@ import { say } from '../cli/language.ts';
 import { CommandFailure, type Report, UsageError } from '../cli/report.ts';
 import { readRunInfo } from '../local/run-info.ts';
 import { readSecrets } from '../local/secrets.ts';
-import { type FoundFiles, findFiles, type ImportedClass, importedClasses, isImportedClass } from './files.ts';
+import {
+  type FoundFiles,
+  findFiles,
+  type ImportedClass,
+  importedClasses,
+  isImportedClass,
+} from './files.ts';
 import { connections, importFiles } from './import.ts';
 import { type Outcome, openRefusalLog, reportOf, showProgress, Tally } from './report.ts';
 
@@ -31,7 +37,10 @@ export interface ImportOptions {
 export interface ImportContext {
   isJson: boolean;
   env?: Environment;
-  /** Whether the app will be created after this dry run. The records are checked with default options. */
+  /**
+   * Whether the app will be created after this dry run. The records are checked with default
+   * options.
+   */
   willCreateApp?: boolean;
 }
 
@@ -52,8 +61,8 @@ interface ImportSources {
 }
 
 /**
- * Finds the files, the database and, for users, CARILLON_SECRET; writes nothing. Throws `UsageError` for invalid arguments,
- * `CommandFailure` when something is missing.
+ * Finds the files, the database and, for users, CARILLON_SECRET; writes nothing. Throws
+ * `UsageError` for invalid arguments, `CommandFailure` when something is missing.
  */
 export async function prepareImport(
   paths: string[],
@@ -72,7 +81,9 @@ export async function prepareImport(
   const databaseUrl = config.databaseDirectUrl ?? (await readRunInfo(config.dataDir)).databaseUrl;
   if (databaseUrl === undefined)
     throw new CommandFailure(
-      say('There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.'),
+      say(
+        'There is no database: set DATABASE_URL, or run this in the folder where `npm start` runs.',
+      ),
     );
   const { secret } = await readSecrets(config.dataDir, { secret: config.secret });
   if (secret === undefined && hasUsers(found))
@@ -83,11 +94,12 @@ export async function prepareImport(
   return { found, databaseUrl, vault };
 }
 
-const hasUsers = ({ files }: FoundFiles): boolean => files.some(({ className }) => className === '_User');
+const hasUsers = ({ files }: FoundFiles): boolean =>
+  files.some(({ className }) => className === '_User');
 
 /**
- * Imports files. Needs only the database, as `migrate` does, and CARILLON_SECRET for users. Throws as `prepareImport`
- * does; a later failure is the `failure` of the outcome.
+ * Imports files. Needs only the database, as `migrate` does, and CARILLON_SECRET for users. Throws
+ * as `prepareImport` does; a later failure is the `failure` of the outcome.
  */
 export async function importPaths(
   paths: string[],
@@ -104,7 +116,8 @@ export async function importPaths(
   try {
     return await importInto(db, { found, options, vault, isJson, willCreateApp });
   } catch (error) {
-    if (isConnectionFailure(error)) throw new CommandFailure(say('The database cannot be reached.'));
+    if (isConnectionFailure(error))
+      throw new CommandFailure(say('The database cannot be reached.'));
     throw error;
   } finally {
     await db.close();
@@ -141,7 +154,12 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
   const log = options.refused === undefined ? undefined : await openLog(options.refused);
   const tally = new Tally(log);
   const startedAtMs = systemClock.monotonicMs();
-  const progress = showProgress({ files: found.files, tally, isShown: !isJson, clock: systemClock });
+  const progress = showProgress({
+    files: found.files,
+    tally,
+    isShown: !isJson,
+    clock: systemClock,
+  });
   const isDry = options.dryRun === true;
   const { stop, removeListeners } = stopOnSignals();
   let failure: string | undefined;
@@ -160,7 +178,11 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
     await log?.close();
   }
   const seconds = (systemClock.monotonicMs() - startedAtMs) / 1000;
-  const report = { classes: Object.fromEntries(tally.classes), refused: tally.total('refused'), seconds };
+  const report = {
+    classes: Object.fromEntries(tally.classes),
+    refused: tally.total('refused'),
+    seconds,
+  };
   const isFinished = failure === undefined;
   const hasImportedUsers = (tally.classes.get('_User')?.imported ?? 0) > 0;
   const record = async () => {
@@ -180,7 +202,10 @@ async function importInto(db: Database, context: PreparedImport): Promise<Outcom
 /** Ctrl-C in a terminal sends two signals, one from the terminal and one from the launcher. */
 const duplicateSignalMs = 1000;
 
-/** Handles signals: the first one ends the import after the current batch, with a report; a later one at once. */
+/**
+ * Handles signals: the first one ends the import after the current batch, with a report; a later
+ * one at once.
+ */
 function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
   const controller = new AbortController();
   let firstAtMs: number | undefined;
@@ -199,7 +224,8 @@ function stopOnSignals(): { stop: AbortSignal; removeListeners(): void } {
     const removeStop = () => {
       for (const signal of signals) process.off(signal, stop);
     };
-    // The launcher forwards a signal that the terminal sent to both: it may arrive after the report, and must not end the process then.
+    // The launcher forwards a signal that the terminal sent to both: it may arrive after the
+    // report, and must not end the process then.
     if (firstAtMs === undefined) removeStop();
     else setTimeout(removeStop, duplicateSignalMs).unref();
   };
@@ -216,7 +242,10 @@ async function chooseAppId(db: Database, asked: string | undefined): Promise<str
   return only;
 }
 
-/** Checks that the keys are those of the service: sessions with other keys would end with the next login. */
+/**
+ * Checks that the keys are those of the service: sessions with other keys would end with the next
+ * login.
+ */
 async function checkVault(db: Database, vault: Vault, appId: string): Promise<void> {
   try {
     await findApp(db, vault, appId);

@@ -22,7 +22,8 @@ const tooLong = () =>
   say('This record is longer than {megabytes} MB.', { megabytes: maxRecordBytes / 1024 / 1024 });
 
 const newline = 10;
-const isBlank = (byte: number): boolean => byte === 32 || byte === 9 || byte === newline || byte === 13;
+const isBlank = (byte: number): boolean =>
+  byte === 32 || byte === 9 || byte === newline || byte === 13;
 
 /** Buffer of a record that may arrive in several chunks, up to the limit. */
 class RecordBuffer {
@@ -46,7 +47,10 @@ class RecordBuffer {
   }
 }
 
-/** Splitter of JSON lines. Ignores blank lines and the export's heading (`#filetype:…`) in the first line. */
+/**
+ * Splitter of JSON lines. Ignores blank lines and the export's heading (`#filetype:…`) in the first
+ * line.
+ */
 export class LineSplitter implements Splitter {
   readonly #part = new RecordBuffer();
   #line = 1;
@@ -79,7 +83,10 @@ export class LineSplitter implements Splitter {
 const [quote, backslash, comma] = [34, 92, 44];
 const [openBracket, closeBracket, openBrace, closeBrace] = [91, 93, 123, 125];
 
-/** Splitter of a JSON array, which may be the `results` of an object. Ignores what follows the array. */
+/**
+ * Splitter of a JSON array, which may be the `results` of an object. Ignores what follows the
+ * array.
+ */
 export class ElementSplitter implements Splitter {
   readonly #part = new RecordBuffer();
   #line = 1;
@@ -114,7 +121,10 @@ export class ElementSplitter implements Splitter {
     if (this.#state === 'after') return [];
     const line = this.#startLine || this.#line;
     return [
-      { line, message: say('The file ends before its list does; what follows this line was not read.') },
+      {
+        line,
+        message: say('The file ends before its list does; what follows this line was not read.'),
+      },
     ];
   }
 
@@ -143,7 +153,8 @@ export class ElementSplitter implements Splitter {
     if (this.#depth === 0 && (byte === comma || byte === closeBracket)) return true;
     if (byte === quote) this.#isInString = true;
     else if (byte === openBrace || byte === openBracket) this.#depth += 1;
-    else if (byte === closeBrace || byte === closeBracket) this.#depth = Math.max(0, this.#depth - 1);
+    else if (byte === closeBrace || byte === closeBracket)
+      this.#depth = Math.max(0, this.#depth - 1);
     return false;
   }
 }
@@ -151,7 +162,10 @@ export class ElementSplitter implements Splitter {
 /** Bytes at the start of a file that are enough to recognize its format. */
 const headBytes = 1024;
 
-/** Returns the splitter for a file with this start: an array, an object with `results`, else JSON lines. */
+/**
+ * Returns the splitter for a file with this start: an array, an object with `results`, else JSON
+ * lines.
+ */
 export function splitterFor(head: Buffer): Splitter {
   const text = head
     .subarray(0, headBytes)

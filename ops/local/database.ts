@@ -19,11 +19,16 @@ export interface SupervisedDatabaseOptions {
   log: (line: string) => void;
 }
 
-/** Longest wait for a clean stop. After it the server stops at once and leaves recovery to the next start. */
+/**
+ * Longest wait for a clean stop. After it the server stops at once and leaves recovery to the next
+ * start.
+ */
 const cleanStopMs = 3000;
 
 /** Starts the embedded PostgreSQL, and restarts it at the same address when it exits. */
-export async function superviseDatabase(options: SupervisedDatabaseOptions): Promise<SupervisedDatabase> {
+export async function superviseDatabase(
+  options: SupervisedDatabaseOptions,
+): Promise<SupervisedDatabase> {
   const lines = onlyProblems(options.log);
   let isStopping = false;
   let server = await startEmbeddedPostgres({ ...options, log: lines });
@@ -32,7 +37,9 @@ export async function superviseDatabase(options: SupervisedDatabaseOptions): Pro
     const { code, signal } = await watched.exited;
     if (isStopping) return;
     const reason = signal ?? say('exit code {code}', { code });
-    options.log(say('{name} ended ({reason}); starting it again', { name: say('the database'), reason }));
+    options.log(
+      say('{name} ended ({reason}); starting it again', { name: say('the database'), reason }),
+    );
     while (!isStopping) {
       try {
         server = await startEmbeddedPostgres({ ...options, log: lines, socketDir });

@@ -24,11 +24,14 @@ const channelDevices = 300;
 /** Per vendor channel, and per label of FCM. */
 const vendorDevices = 25;
 /** Total: 1,000. */
-export const demoDevices = iosDevices + channelDevices + vendorDevices * (sandboxConnectors.length - 1);
+export const demoDevices =
+  iosDevices + channelDevices + vendorDevices * (sandboxConnectors.length - 1);
 /** Concurrent registrations. Few, so that a start does not overload the api. */
 const registeringAtOnce = 16;
 
-/** With the pause below: one minute of attempts to restore the demo after a restart of the sandbox. */
+/**
+ * With the pause below: one minute of attempts to restore the demo after a restart of the sandbox.
+ */
 const resumeAttempts = 120;
 const resumePauseMs = 500;
 
@@ -66,7 +69,12 @@ const asMaster = (app: Pick<Demo, 'appId' | 'masterKey'>) => ({
 
 /** Returns a link to the console that logs in once, within 15 minutes. */
 export async function createLoginLink(api: DemoApi): Promise<string> {
-  const request = { method: 'POST', path: '/console/api/login-links', body: {}, headers: asOperator(api) };
+  const request = {
+    method: 'POST',
+    path: '/console/api/login-links',
+    body: {},
+    headers: asOperator(api),
+  };
   return (await call(api, request, z.object({ url: z.string() }))).url;
 }
 
@@ -76,8 +84,15 @@ export async function readDemo(dataDir: string): Promise<Demo | undefined> {
   return text === undefined ? undefined : demoShape.parse(JSON.parse(text));
 }
 
-/** Creates the demo app with profiles for all sandbox gateways and 1,000 devices, through the public API. */
-export async function createDemo(dataDir: string, api: DemoApi, sandbox: SandboxInfo): Promise<Demo> {
+/**
+ * Creates the demo app with profiles for all sandbox gateways and 1,000 devices, through the public
+ * API.
+ */
+export async function createDemo(
+  dataDir: string,
+  api: DemoApi,
+  sandbox: SandboxInfo,
+): Promise<Demo> {
   const app = await call(
     api,
     {
@@ -124,8 +139,14 @@ const androidDevices = (): object[] =>
     }));
   });
 
-/** Updates the profiles with the gateways' current addresses: their ports change with every start. */
-export async function pointAtSandbox(api: DemoApi, appId: string, { profiles }: SandboxInfo): Promise<void> {
+/**
+ * Updates the profiles with the gateways' current addresses: their ports change with every start.
+ */
+export async function pointAtSandbox(
+  api: DemoApi,
+  appId: string,
+  { profiles }: SandboxInfo,
+): Promise<void> {
   for (const { connector, credentials } of profiles)
     await call(
       api,
@@ -197,7 +218,11 @@ const recordShape = z.object({
 });
 
 /** Reads the push record. Its `lcSuccesses` counts acknowledgements on the device channel. */
-export function demoRecord(api: DemoApi, demo: Demo, objectId: string): Promise<z.infer<typeof recordShape>> {
+export function demoRecord(
+  api: DemoApi,
+  demo: Demo,
+  objectId: string,
+): Promise<z.infer<typeof recordShape>> {
   const path = `/1.1/tables/Notifications/${objectId}`;
   return call(api, { method: 'GET', path, headers: asMaster(demo) }, recordShape);
 }

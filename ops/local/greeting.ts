@@ -40,7 +40,10 @@ function tokenPlace({ tokenSource, adminToken, dataDir }: GreetingDetails): stri
 
 const labelled = (label: string, value: string): string => padded(label, 16) + value;
 
-/** Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three calls to paste. */
+/**
+ * Returns the text that `npm start` prints when it is ready: addresses, the demo's keys, three
+ * calls to paste.
+ */
 export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: string): string {
   const { publicUrl: url } = details;
   const keys = `-H 'X-LC-Id: ${demo.appId}' -H 'X-LC-Key: ${demo.masterKey},master'`;
@@ -53,12 +56,16 @@ export function greeting(details: GreetingDetails, demo: Demo, sandboxPage: stri
   });
   return [
     labelled(say('console'), `${url}/console`),
-    ...(details.loginLink === undefined ? [] : [labelled(`  ${say('log in once')}`, details.loginLink)]),
+    ...(details.loginLink === undefined
+      ? []
+      : [labelled(`  ${say('log in once')}`, details.loginLink)]),
     labelled('API', `${url}/1.1`),
     labelled(say('admin API'), `${url}/console/api`),
     labelled(
       say('metrics'),
-      [`${url}/metrics`, `${urlAt(details.metricsHost, details.metricsPort)}/metrics`].join(say(' and ')),
+      [`${url}/metrics`, `${urlAt(details.metricsHost, details.metricsPort)}/metrics`].join(
+        say(' and '),
+      ),
     ),
     labelled(say('sandbox'), `${sandboxPage}/   ${say('(what each gateway received)')}`),
     labelled(say('data'), details.dataDir),
@@ -83,8 +90,14 @@ const timeoutMs = 60_000;
 /** Longest wait for acknowledgements: devices that are not connected send theirs later. */
 const acknowledgeMs = 5000;
 
-/** Sends the demo's first push. Shows a progress bar until it is done, then a table of the result. */
-export async function showFirstPush(api: DemoApi, demo: Demo, print: (line: string) => void): Promise<void> {
+/**
+ * Sends the demo's first push. Shows a progress bar until it is done, then a table of the result.
+ */
+export async function showFirstPush(
+  api: DemoApi,
+  demo: Demo,
+  print: (line: string) => void,
+): Promise<void> {
   const objectId = await pushDemo(api, demo);
   const progress = await watch(api, demo, objectId);
   const record = await untilAcknowledged(api, demo, { objectId, progress });
@@ -99,7 +112,8 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
   const bar = new ProgressBar({
     stream: process.stdout,
     marks: ['=', '-'],
-    line: (shown) => say('first push [{bar}] {settled}/{devices} devices', { bar: shown, settled, devices }),
+    line: (shown) =>
+      say('first push [{bar}] {settled}/{devices} devices', { bar: shown, settled, devices }),
     writesLines: true,
   });
   bar.show(settled, devices);
@@ -120,7 +134,10 @@ async function watch(api: DemoApi, demo: Demo, objectId: string): Promise<DemoPr
   }
 }
 
-/** Waits until all messages on the device channel are acknowledged, which happens shortly after they are stored. */
+/**
+ * Waits until all messages on the device channel are acknowledged, which happens shortly after they
+ * are stored.
+ */
 async function untilAcknowledged(
   api: DemoApi,
   demo: Demo,
@@ -137,7 +154,9 @@ async function untilAcknowledged(
 
 function resultTable(progress: DemoProgress, acknowledged: number): string {
   const titles = [
-    ...sandboxConnectors.map((id) => [id, say('{gateway} (sandbox)', { gateway: gatewayName(id) })] as const),
+    ...sandboxConnectors.map(
+      (id) => [id, say('{gateway} (sandbox)', { gateway: gatewayName(id) })] as const,
+    ),
     ['channel', say('device channel')] as const,
   ];
   const rows = titles.flatMap(([connector, title]) => {

@@ -20,8 +20,9 @@ export const isPortFree = (port: number, host: string): Promise<boolean> =>
   );
 
 /**
- * Chooses a port: the requested one, else the default one, else any free one when the default is taken (a second clone
- * on the same machine). Throws an error for the operator when the requested port is taken.
+ * Chooses a port: the requested one, else the default one, else any free one when the default is
+ * taken (a second clone on the same machine). Throws an error for the operator when the requested
+ * port is taken.
  */
 export async function choosePort(choice: {
   asked: number | undefined;

@@ -19,8 +19,8 @@ const fileNames: Record<keyof RunInfo, string> = {
 };
 
 /**
- * Writes the addresses into the data directory, so that a command in the same folder finds a service on another port.
- * One file per address, mode 600.
+ * Writes the addresses into the data directory, so that a command in the same folder finds a
+ * service on another port. One file per address, mode 600.
  */
 export async function writeRunInfo(dataDir: string, info: RunInfo): Promise<void> {
   for (const key of keys) {

@@ -22,8 +22,9 @@ const files: Record<keyof Secrets, { name: string; make: () => string }> = {
 const fileMode = 0o600;
 
 /**
- * Reads the secrets of a data directory and creates the missing ones: files `admin-token` and `secret` with mode 600.
- * Two concurrent starts use the same secrets. `made` names those that this call created.
+ * Reads the secrets of a data directory and creates the missing ones: files `admin-token` and
+ * `secret` with mode 600. Two concurrent starts use the same secrets. `made` names those that this
+ * call created.
  */
 export async function ensureSecrets(
   dataDir: string,
@@ -37,7 +38,10 @@ export async function ensureSecrets(
 }
 
 /** Reads the secrets that exist; a missing file leaves its member out. */
-export async function readSecrets(dataDir: string, given: GivenSecrets = {}): Promise<Partial<Secrets>> {
+export async function readSecrets(
+  dataDir: string,
+  given: GivenSecrets = {},
+): Promise<Partial<Secrets>> {
   const adminToken = given.adminToken || (await readSecret(join(dataDir, files.adminToken.name)));
   const secret = given.secret || (await readSecret(join(dataDir, files.secret.name)));
   return { ...(adminToken ? { adminToken } : {}), ...(secret ? { secret } : {}) };
@@ -51,7 +55,8 @@ async function ensure(
   const fromEnvironment = given[key];
   if (fromEnvironment) return { key, value: fromEnvironment, isCreated: false };
   const path = join(dataDir, files[key].name);
-  const isCreated = (await readSecret(path)) === undefined && (await createOnce(path, files[key].make()));
+  const isCreated =
+    (await readSecret(path)) === undefined && (await createOnce(path, files[key].make()));
   const value = await readSecret(path);
   if (value === undefined)
     throw new Error(say('{path} was removed while the service was starting', { path }));
@@ -59,8 +64,9 @@ async function ensure(
 }
 
 /**
- * Creates a file with its whole content in one step. Returns false when the file exists: the link fails then. A reader
- * never sees a part of the content, and a power failure leaves all of it or no file.
+ * Creates a file with its whole content in one step. Returns false when the file exists: the link
+ * fails then. A reader never sees a part of the content, and a power failure leaves all of it or no
+ * file.
  */
 async function createOnce(path: string, content: string): Promise<boolean> {
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
@@ -82,7 +88,10 @@ async function createOnce(path: string, content: string): Promise<boolean> {
   }
 }
 
-/** Reads a file of one line; undefined when it is missing. Sets mode 600 on a file that others could read. */
+/**
+ * Reads a file of one line; undefined when it is missing. Sets mode 600 on a file that others could
+ * read.
+ */
 async function readSecret(path: string): Promise<string | undefined> {
   let content: string;
   try {
@@ -93,7 +102,9 @@ async function readSecret(path: string): Promise<string | undefined> {
     if (codeOf(error) === 'ENOENT') return undefined;
     if (codeOf(error) === 'EACCES')
       throw new Error(
-        say('{path} belongs to another user: run this as the one who started the service', { path }),
+        say('{path} belongs to another user: run this as the one who started the service', {
+          path,
+        }),
       );
     throw error;
   }

@@ -11,10 +11,15 @@ import { freePort } from './ports.ts';
 import { migrateInThread } from './postgres/migration.ts';
 import { Supervised } from './supervised.ts';
 
-/** First message of the sandbox process: credentials that its gateways accept, and the address of its page. */
+/**
+ * First message of the sandbox process: credentials that its gateways accept, and the address of
+ * its page.
+ */
 const sandboxInfo = z.object({
   page: z.string(),
-  profiles: z.array(z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) })),
+  profiles: z.array(
+    z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) }),
+  ),
 });
 export type SandboxInfo = z.infer<typeof sandboxInfo>;
 
@@ -41,7 +46,10 @@ export interface ServiceAccess {
   secret: string;
 }
 
-/** Returns free ports of loopback and new secrets, for a benchmark, a check or a test with a service of its own. */
+/**
+ * Returns free ports of loopback and new secrets, for a benchmark, a check or a test with a service
+ * of its own.
+ */
 export async function createAccess(): Promise<ServiceAccess> {
   const host = '127.0.0.1';
   const [port, metricsPort] = [await freePort(), await freePort()];
@@ -68,14 +76,23 @@ export interface ServiceOptions extends ServiceAccess {
   onSandbox?: (sandbox: Sandbox) => Promise<void> | void;
   /** false only for benchmarks: commits may be lost. */
   durable?: boolean;
-  /** Folder of the bundle that the processes are started from, or undefined to start them from their sources. */
+  /**
+   * Folder of the bundle that the processes are started from, or undefined to start them from their
+   * sources.
+   */
   bundle?: Promise<URL | undefined>;
 }
 
-/** Time for the processes to stop, out of 10 s (protocol/operation.md#two-commands); the database has the rest. */
+/**
+ * Time for the processes to stop, out of 10 s (protocol/operation.md#two-commands); the database
+ * has the rest.
+ */
 const stopProcessesMs = 6000;
 
-/** Whole service on this machine: database, sandbox gateways, api and dispatcher as separate processes. */
+/**
+ * Whole service on this machine: database, sandbox gateways, api and dispatcher as separate
+ * processes.
+ */
 export class LocalService {
   readonly #options: ServiceOptions;
   #database: SupervisedDatabase | undefined;
@@ -142,14 +159,20 @@ export class LocalService {
     await Promise.all(this.#dispatchers.splice(0).map((one) => one.stop(stopProcessesMs)));
   }
 
-  /** Stops the processes together, then the database. A start that is under way fails at its next process. */
+  /**
+   * Stops the processes together, then the database. A start that is under way fails at its next
+   * process.
+   */
   async stop(): Promise<void> {
     this.#isStopping = true;
     await Promise.all(this.#processes.map((one) => one.stop(stopProcessesMs)));
     await this.#database?.stop();
   }
 
-  /** Starts a dispatcher with additional variables. It stops with the service, unless it is stopped before. */
+  /**
+   * Starts a dispatcher with additional variables. It stops with the service, unless it is stopped
+   * before.
+   */
   async startDispatcher(variables: Environment = {}): Promise<Supervised> {
     const number = this.#dispatchers.length + 1;
     const dispatcher = new Supervised({
@@ -191,7 +214,10 @@ export class LocalService {
     if (ran.length > 0) log(say('database migrated: {n} steps', { n: ran.length }));
   }
 
-  /** Starts the function host on a port that stays the same over restarts, and notes the variables for it. */
+  /**
+   * Starts the function host on a port that stays the same over restarts, and notes the variables
+   * for it.
+   */
   async #startFunctions(): Promise<void> {
     const { functionsDir, env, port, host, log } = this.#options;
     if (functionsDir === undefined) return;
@@ -236,7 +262,9 @@ export class LocalService {
       log,
       onMessage: (message) => {
         if ('connected' in message) return onConnected?.();
-        isConfigured = Promise.resolve(onSandbox({ ...sandboxInfo.parse(message), connectDevices }));
+        isConfigured = Promise.resolve(
+          onSandbox({ ...sandboxInfo.parse(message), connectDevices }),
+        );
         return isConfigured;
       },
     });

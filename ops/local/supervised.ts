@@ -25,9 +25,9 @@ interface SupervisedOptions {
 }
 
 /**
- * Child process that is restarted when it exits. It stops by itself when this process is killed, because its IPC channel
- * closes (shared/process/lifecycle.ts). It has its own process group, so that Ctrl-C reaches this process only, which decides
- * the order of stopping.
+ * Child process that is restarted when it exits. It stops by itself when this process is killed,
+ * because its IPC channel closes (shared/process/lifecycle.ts). It has its own process group, so
+ * that Ctrl-C reaches this process only, which decides the order of stopping.
  */
 export class Supervised {
   readonly #options: SupervisedOptions;
@@ -130,7 +130,10 @@ export class Supervised {
 const ending = (code: number | null, signal: string | null): string =>
   signal ?? say('exit code {code}', { code: code ?? '-' });
 
-/** Kills the processes that a child started: a function in an endless loop does not notice that its host has exited. */
+/**
+ * Kills the processes that a child started: a function in an endless loop does not notice that its
+ * host has exited.
+ */
 function endGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, 'SIGKILL');
@@ -143,13 +146,15 @@ function endGroup({ pid }: ChildProcess): void {
 const parentCheckMs = 1000;
 
 /**
- * Resolves on a signal to stop, when the npm process that started us exits, or when the terminal or the reader of our output
- * is gone.
+ * Resolves on a signal to stop, when the npm process that started us exits, or when the terminal or
+ * the reader of our output is gone.
  */
 export function stopOnSignals(): Promise<void> {
   return new Promise((resolveStop) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => resolveStop());
-    // In place of the listener of other commands, which exits at once: the stop takes some seconds, and prints lines.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+      process.on(signal, () => resolveStop());
+    // In place of the listener of other commands, which exits at once: the stop takes some seconds,
+    // and prints lines.
     for (const output of [process.stdout, process.stderr])
       output.removeAllListeners('error').on('error', () => resolveStop());
     if (currentEnvironment().npm_lifecycle_event === undefined) return;

@@ -54,13 +54,15 @@ interface Binding extends StartOptions {
 }
 
 /**
- * Runs the whole service on this machine until SIGINT or SIGTERM (protocol/operation.md#two-commands): embedded
- * PostgreSQL, api, dispatcher, sandbox gateways; on a new data directory the demo and its first push.
+ * Runs the whole service on this machine until SIGINT or SIGTERM
+ * (protocol/operation.md#two-commands): embedded PostgreSQL, api, dispatcher, sandbox gateways; on
+ * a new data directory the demo and its first push.
  */
 export async function up({ isJson }: { isJson: boolean }): Promise<void> {
   process.title = 'carillon up';
   const options = await readStartOptions();
-  const print = (line: string) => void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
+  const print = (line: string) =>
+    void (isJson ? process.stderr : process.stdout).write(`${line}\n`);
   const log = (line: string) => void process.stderr.write(`carillon: ${line}\n`);
   const stop = stopOnSignals();
   const builds = startBuilds(options.dataDir, log);
@@ -87,10 +89,13 @@ export async function up({ isJson }: { isJson: boolean }): Promise<void> {
     await writeRunInfo(binding.dataDir, runInfoOf(binding, service));
     demo = await openDemo(binding, sandbox, print);
     // Only a terminal gets the link: a log would keep it.
-    const link = process.stdout.isTTY && !isJson ? await createLoginLink(demoApi(binding)) : undefined;
+    const link =
+      process.stdout.isTTY && !isJson ? await createLoginLink(demoApi(binding)) : undefined;
     print(greeting({ ...binding, loginLink: link }, demo, sandbox.page));
     if (isJson)
-      process.stdout.write(`${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`);
+      process.stdout.write(
+        `${JSON.stringify({ publicUrl: binding.publicUrl, appId: demo.appId })}\n`,
+      );
     print(`carillon ready ${binding.publicUrl}`);
   })();
   const failed = starting.then(() => stop, toFailure);
@@ -123,11 +128,18 @@ async function readStartOptions(): Promise<StartOptions> {
     secret,
   };
   checkEnvironment(options);
-  const tokenSource = local.adminToken ? 'environment' : made.includes('adminToken') ? 'made' : 'file';
+  const tokenSource = local.adminToken
+    ? 'environment'
+    : made.includes('adminToken')
+      ? 'made'
+      : 'file';
   return { ...options, tokenSource };
 }
 
-/** Refuses a functions folder that contains the data directory: functions can read all of their folder. */
+/**
+ * Refuses a functions folder that contains the data directory: functions can read all of their
+ * folder.
+ */
 async function refuseSecretsInside(functionsDir: string, dataDir: string): Promise<void> {
   const folder = await realpath(functionsDir).catch(() => undefined);
   if (folder === undefined)
@@ -144,7 +156,10 @@ async function refuseSecretsInside(functionsDir: string, dataDir: string): Promi
     );
 }
 
-/** Refuses existing data without its secret: data that was encrypted with another secret cannot be read. */
+/**
+ * Refuses existing data without its secret: data that was encrypted with another secret cannot be
+ * read.
+ */
 async function refuseNewSecretForOldData(dataDir: string): Promise<void> {
   const hasData = await access(join(dataDir, 'postgres')).then(
     () => true,
@@ -175,8 +190,8 @@ async function chooseBinding(options: StartOptions): Promise<Binding> {
 }
 
 /**
- * Starts the service. Chooses other ports and tries again when a chosen port was taken before the service could bind it:
- * two clones may start at the same time.
+ * Starts the service. Chooses other ports and tries again when a chosen port was taken before the
+ * service could bind it: two clones may start at the same time.
  */
 async function startOnFreePorts(
   options: StartOptions,
@@ -196,7 +211,13 @@ async function startOnFreePorts(
 }
 
 /** Checks that the ports that we chose, and have released by now, are still free. */
-async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Binding): Promise<boolean> {
+async function areStillFree({
+  port,
+  metricsPort,
+  host,
+  metricsHost,
+  asked,
+}: Binding): Promise<boolean> {
   const chosen = [
     ...(asked.port === undefined ? [{ port, host }] : []),
     ...(asked.metricsPort === undefined ? [{ port: metricsPort, host: metricsHost }] : []),
@@ -206,7 +227,9 @@ async function areStillFree({ port, metricsPort, host, metricsHost, asked }: Bin
 }
 
 /** Checks the environment here, so that an error appears once and not from three processes. */
-function checkEnvironment(options: Pick<StartOptions, 'databaseUrl' | 'adminToken' | 'secret'>): Config {
+function checkEnvironment(
+  options: Pick<StartOptions, 'databaseUrl' | 'adminToken' | 'secret'>,
+): Config {
   return readConfig({
     ...currentEnvironment(),
     DATABASE_URL: options.databaseUrl ?? 'postgresql://embedded',
@@ -229,7 +252,11 @@ const demoApi = (binding: Binding): DemoApi => ({
 });
 
 /** Opens the demo app of the first start, or creates one and sends its first push. */
-async function openDemo(binding: Binding, sandbox: Sandbox, print: (line: string) => void): Promise<Demo> {
+async function openDemo(
+  binding: Binding,
+  sandbox: Sandbox,
+  print: (line: string) => void,
+): Promise<Demo> {
   const known = await readDemo(binding.dataDir);
   if (known) {
     await resumeDemo(binding, known, sandbox);

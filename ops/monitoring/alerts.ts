@@ -4,7 +4,10 @@ export interface Alert {
   /** `page` wakes somebody, `ticket` waits for the morning. */
   severity: 'page' | 'ticket';
   expr: string;
-  /** Threshold in `expr` that is a time for which the fault must last, unless a scene makes it look old. */
+  /**
+   * Threshold in `expr` that is a time for which the fault must last, unless a scene makes it look
+   * old.
+   */
   lastsSeconds?: number;
   /** Time that the expression must hold. */
   for: string;
@@ -92,7 +95,8 @@ const callers: Alert[] = [
     severity: 'page',
     expr: 'max by (app, prefix) (carillon_sms_breaker_open) == 1',
     for: '1m',
-    summary: 'Messages of {{ $labels.app }} to {{ $labels.prefix }} are refused: hardly any code is used',
+    summary:
+      'Messages of {{ $labels.app }} to {{ $labels.prefix }} are refused: hardly any code is used',
   },
   {
     name: 'CarillonMessagesFail',

@@ -1,8 +1,12 @@
 import { type Alert, alertGroups, recordings } from './alerts.ts';
 import { dashboards } from './dashboards.ts';
 
-const head = '# Written by `npm run docs` from ops/monitoring/alerts.ts: change that file, not this one.\n';
-/** Base of the links to the runbooks; relative, since every installation has its own copy of the documents. */
+const head =
+  '# Written by `npm run docs` from ops/monitoring/alerts.ts: change that file, not this one.\n';
+/**
+ * Base of the links to the runbooks; relative, since every installation has its own copy of the
+ * documents.
+ */
 const runbooks = 'docs/operate/alerts.md';
 
 /** Writes a string as YAML reads it. */
@@ -41,6 +45,9 @@ export const monitoringFiles = (): Record<string, string> => ({
   'rules/alerts.yml': alertRules(),
   'rules/recordings.yml': recordingRules(),
   ...Object.fromEntries(
-    dashboards.map((one) => [`dashboards/${one.uid}.json`, `${JSON.stringify(one, undefined, 2)}\n`]),
+    dashboards.map((one) => [
+      `dashboards/${one.uid}.json`,
+      `${JSON.stringify(one, undefined, 2)}\n`,
+    ]),
   ),
 });

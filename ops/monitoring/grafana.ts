@@ -60,7 +60,12 @@ const asGrafana = ({ title, unit, queries }: Panel, place: number): GrafanaPanel
   type: 'timeseries',
   title,
   datasource,
-  gridPos: { x: (place % columns) * width, y: Math.floor(place / columns) * height, w: width, h: height },
+  gridPos: {
+    x: (place % columns) * width,
+    y: Math.floor(place / columns) * height,
+    w: width,
+    h: height,
+  },
   fieldConfig: { defaults: { unit, min: 0 }, overrides: [] },
   options: { legend: { displayMode: 'table', placement: 'bottom', calcs: ['lastNotNull', 'max'] } },
   targets: queries.map(({ expr, legend }, i) => ({

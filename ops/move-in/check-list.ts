@@ -64,10 +64,15 @@ function importItems({ outcome }: MoveInState): Item[] {
       : [
           check(
             'newer',
-            say('{objects} changed in the export after an earlier import, and stayed as they are here.', {
-              objects: count(newer, 'object'),
-            }),
-            say('To take them over, delete the app and import the whole export once: docs/moving-in.md.'),
+            say(
+              '{objects} changed in the export after an earlier import, and stayed as they are here.',
+              {
+                objects: count(newer, 'object'),
+              },
+            ),
+            say(
+              'To take them over, delete the app and import the whole export once: docs/moving-in.md.',
+            ),
           ),
         ]),
     ...(skipped === 0
@@ -112,7 +117,9 @@ function gatewayItem(
   { connector, profile, installations }: GatewayNeed,
   { appId, profiles, topics }: { appId: string; profiles: ProfileName[]; topics: string[] },
 ): Item {
-  const ofGateway = profiles.filter((one) => labelsOf(connector).some((label) => label === one.connector));
+  const ofGateway = profiles.filter((one) =>
+    labelsOf(connector).some((label) => label === one.connector),
+  );
   const isApple = connector === 'apns';
   const isThere = ofGateway.some(
     ({ name }) => name === (profile ?? '_default') || (isApple && profile === null),
@@ -128,12 +135,16 @@ function gatewayItem(
   const bundles = isApple && topics.length > 0 ? ` --topic ${topics.slice(0, 5).join(' ')}` : '';
   const option = profile === null ? '' : ` --name ${profile}`;
   const advice = `carillon profile put ${appId} ${commandName(connector)} <file>${bundles}${option}; carillon profile help ${commandName(connector)}`;
-  // A token profile serves devices under any profile name, and the admin API does not return the kind of a profile.
+  // A token profile serves devices under any profile name, and the admin API does not return the
+  // kind of a profile.
   const state = isApple && ofGateway.length > 0 ? 'check' : 'todo';
   return { id, state, text, advice };
 }
 
-/** Returns the connector's name on the command line; a profile of the name fcm serves both of its labels. */
+/**
+ * Returns the connector's name on the command line; a profile of the name fcm serves both of its
+ * labels.
+ */
 const commandName = (connector: ConnectorId): string =>
   connector === 'vendor_g' ? 'fcm' : displayName(connector).toLowerCase();
 
@@ -153,7 +164,9 @@ function serviceItems({ url, appId }: MoveInState): Item[] {
       say(
         'Versions of the app that name no server of their own ask the public service, and cannot be moved.',
       ),
-      say('Bind a DNS name of your own there first, and let these users update: docs/moving-in.md.'),
+      say(
+        'Bind a DNS name of your own there first, and let these users update: docs/moving-in.md.',
+      ),
     ),
     check(
       'trial',

@@ -18,9 +18,10 @@ export interface MoveInOptions {
 }
 
 /**
- * Runs `carillon move-in`: creates an app with its old id and keys, or uses the existing one, imports its users,
- * installations and roles, and lists the remaining steps. It may be repeated: existing data stays unchanged. Throws
- * `UsageError` and `CommandFailure`. Checks id, keys, files, database and secret before it creates the app.
+ * Runs `carillon move-in`: creates an app with its old id and keys, or uses the existing one,
+ * imports its users, installations and roles, and lists the remaining steps. It may be repeated:
+ * existing data stays unchanged. Throws `UsageError` and `CommandFailure`. Checks id, keys, files,
+ * database and secret before it creates the app.
  */
 export async function moveIn(
   path: string,
@@ -38,7 +39,10 @@ export async function moveIn(
   const app = existing ?? (isDry ? undefined : await createApp(service, appId, { keys, options }));
   const refused = options.refused ?? `${appId}.refused.jsonl`;
   const importOptions = { app: appId, dryRun: isDry, refused };
-  const outcome = await importPaths([path], importOptions, { isJson, willCreateApp: isDry && !app });
+  const outcome = await importPaths([path], importOptions, {
+    isJson,
+    willCreateApp: isDry && !app,
+  });
   if (options.refused === undefined && outcome.tally.total('refused') === 0)
     await rm(refused, { force: true });
   const profiles = app ? await profilesOf(service, appId) : [];
@@ -78,7 +82,10 @@ async function createApp(
   return service.call('createApp', { body: { name, edition, appId, ...keys } });
 }
 
-/** Returns the origin of the keys. Ignores the hook key: only the function host has it, not the app's clients and servers. */
+/**
+ * Returns the origin of the keys. Ignores the hook key: only the function host has it, not the
+ * app's clients and servers.
+ */
 function keyState(existing: ShownApp | undefined, keys: ProvidedKeys): MoveInState['keys'] {
   if (keys.appKey !== undefined && keys.masterKey !== undefined) return 'given';
   return existing ? 'existing' : 'created';

@@ -12,8 +12,8 @@ export interface Result extends MoveInState {
 const marks: Record<ItemState, string> = { done: 'x', todo: ' ', check: '?' };
 
 /**
- * Creates the report: a document without keys, and a check list. Remaining steps are not a bad outcome; refused records and
- * an unfinished import are.
+ * Creates the report: a document without keys, and a check list. Remaining steps are not a bad
+ * outcome; refused records and an unfinished import are.
  */
 export function reportOf(result: Result): Report {
   const { appId, app, isNew, outcome, items } = result;
@@ -39,7 +39,11 @@ export function reportOf(result: Result): Report {
     '',
     ...(isDry
       ? []
-      : [say('Run the same command again whenever the export has more: nothing is imported twice.')]),
+      : [
+          say(
+            'Run the same command again whenever the export has more: nothing is imported twice.',
+          ),
+        ]),
   ].join('\n');
   return { document, text: text.trimEnd(), ...(imported.isBad ? { isBad: true } : {}) };
 }

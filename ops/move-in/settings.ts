@@ -22,7 +22,9 @@ export interface MoveInState {
   url: string;
 }
 
-/** State of a step; `check` is for a person who knows the app, because the service cannot decide it. */
+/**
+ * State of a step; `check` is for a person who knows the app, because the service cannot decide it.
+ */
 export type ItemState = 'done' | 'todo' | 'check';
 
 /** Step of moving an app. */
@@ -38,7 +40,12 @@ export interface Item {
 
 export const done = (id: string, text: string): Item => ({ id, state: 'done', text });
 
-export const todo = (id: string, text: string, advice: string): Item => ({ id, state: 'todo', text, advice });
+export const todo = (id: string, text: string, advice: string): Item => ({
+  id,
+  state: 'todo',
+  text,
+  advice,
+});
 
 export const check = (id: string, text: string, advice: string): Item => ({
   id,
@@ -49,12 +56,17 @@ export const check = (id: string, text: string, advice: string): Item => ({
 
 /** Formats a number with its noun; a Chinese sentence has the noun itself. */
 export const count = (n: number, noun: string): string =>
-  language() === 'zh' ? n.toLocaleString('en') : `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
+  language() === 'zh'
+    ? n.toLocaleString('en')
+    : `${n.toLocaleString('en')} ${noun}${n === 1 ? '' : 's'}`;
 
 /** Names in one line of the list. */
 const maxNames = 5;
 
-/** Returns the options of the app and the providers of the service that the users of an export require. */
+/**
+ * Returns the options of the app and the providers of the service that the users of an export
+ * require.
+ */
 export function settingItems(state: MoveInState): Item[] {
   return [
     ...platformItems(state),
@@ -84,7 +96,9 @@ function platformItems({ app, appId, outcome }: MoveInState): Item[] {
       .join(', ') + (of.length > maxNames ? ', …' : '');
   const advice = `carillon app set ${appId} 'authPlatforms={"<platform>":{…}}'`;
   if (platforms.length > 0 && missing.length === 0)
-    return [done('platforms', say('Tokens of all third-party platforms of its users are checked.'))];
+    return [
+      done('platforms', say('Tokens of all third-party platforms of its users are checked.')),
+    ];
   return [
     ...(refused?.length
       ? [
@@ -123,11 +137,14 @@ function messageItems({ app, appId, outcome }: MoveInState): Item[] {
       : [
           check(
             'mail',
-            say('Mail addresses: {users}, {verified} of them verified; emailVerification is {state}.', {
-              users: count(withEmail, 'user'),
-              verified: emailVerified.toLocaleString('en'),
-              state: say(isVerifying ? 'on' : 'off'),
-            }),
+            say(
+              'Mail addresses: {users}, {verified} of them verified; emailVerification is {state}.',
+              {
+                users: count(withEmail, 'user'),
+                verified: emailVerified.toLocaleString('en'),
+                state: say(isVerifying ? 'on' : 'off'),
+              },
+            ),
             say(
               'Where the app sends mails: carillon app set {appId} emailVerification=true; mailTemplates; SMTP_URL of the dispatcher.',
               { appId },
@@ -155,6 +172,8 @@ function functionsItem({ app, appId }: MoveInState): Item {
   return check(
     'functions',
     say('The app has no functionsUrl.'),
-    say('Where it has cloud functions or hooks: carillon app set {appId} functionsUrl=https://…', { appId }),
+    say('Where it has cloud functions or hooks: carillon app set {appId} functionsUrl=https://…', {
+      appId,
+    }),
   );
 }

@@ -1,6 +1,7 @@
-// Compiles what an operator runs into `dist` for `npm pack` and `npm publish` (`prepack`), because Node strips no types
-// from files below `node_modules`. `tsconfig.build.json` lists the folders. The processes start from a bundle of them. A
-// checkout needs no build. `node ops/package/build.mjs clean` removes `dist`; with the path of a folder it builds there.
+// Compiles what an operator runs into `dist` for `npm pack` and `npm publish` (`prepack`), because
+// Node strips no types from files below `node_modules`. `tsconfig.build.json` lists the folders.
+// The processes start from a bundle of them. A checkout needs no build. `node ops/package/build.mjs
+// clean` removes `dist`; with the path of a folder it builds there.
 import { execFileSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -19,13 +20,20 @@ async function build() {
   run([compiler, '-p', 'tsconfig.build.json', '--outDir', target]);
   // The installed package has neither the sources of the console nor its packages.
   const cli = [join(root, 'ops', 'cli', 'carillon.mjs'), 'console', 'build', '--json'];
-  const { digest } = JSON.parse(execFileSync(process.execPath, cli, { cwd: root, encoding: 'utf8' }));
-  // Files that the service reads besides its modules; a checkout may hold older builds of the console.
+  const { digest } = JSON.parse(
+    execFileSync(process.execPath, cli, { cwd: root, encoding: 'utf8' }),
+  );
+  // Files that the service reads besides its modules; a checkout may hold older builds of the
+  // console.
   const built = ['current.json', digest].map((name) => join('ops', 'console', 'dist', name));
   const assets = [join('shared', 'db', 'migrations'), ...built];
-  for (const folder of assets) cpSync(join(root, folder), join(target, folder), { recursive: true });
+  for (const folder of assets)
+    cpSync(join(root, folder), join(target, folder), { recursive: true });
   const { name, version, type } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  writeFileSync(join(target, 'package.json'), `${JSON.stringify({ name, version, type }, null, 2)}\n`);
+  writeFileSync(
+    join(target, 'package.json'),
+    `${JSON.stringify({ name, version, type }, null, 2)}\n`,
+  );
   await bundle(target, join(target, 'bundle'));
 }
 

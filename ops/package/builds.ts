@@ -10,8 +10,8 @@ export interface Builds {
 }
 
 /**
- * Bundles the sources, then builds the console, if their sources changed. The api and the dispatcher wait for the bundle;
- * nothing waits for the console.
+ * Bundles the sources, then builds the console, if their sources changed. The api and the
+ * dispatcher wait for the bundle; nothing waits for the console.
  */
 export function startBuilds(dataDir: string, log: (line: string) => void): Builds {
   const bundling = bundleInBackground(log);

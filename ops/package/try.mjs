@@ -1,5 +1,6 @@
-// Tests the package: packs it, installs it in an empty folder, runs `npx carillon up` there and stops it with Ctrl-C.
-// `.ci/run` runs it as `npm run try-package`; it takes about a minute. Exits with 1 on a failure.
+// Tests the package: packs it, installs it in an empty folder, runs `npx carillon up` there and
+// stops it with Ctrl-C. `.ci/run` runs it as `npm run try-package`; it takes about a minute. Exits
+// with 1 on a failure.
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -46,7 +47,8 @@ async function tryPackage() {
     const code = await withTimeout(exitOf(service), stopTimeoutMs, 'the service does not stop');
     if (code !== 0) throw new Error(`the service ends with ${code}`);
   } finally {
-    if (service.exitCode === null && service.signalCode === null) process.kill(-service.pid, 'SIGKILL');
+    if (service.exitCode === null && service.signalCode === null)
+      process.kill(-service.pid, 'SIGKILL');
   }
 }
 

@@ -1,6 +1,7 @@
 /**
- * Process of the sandbox of `npm start` and of benchmarks: gateways on loopback and simulated devices. Only a supervisor starts
- * it; the data directory holds its state, the keys that the gateways accept.
+ * Process of the sandbox of `npm start` and of benchmarks: gateways on loopback and simulated
+ * devices. Only a supervisor starts it; the data directory holds its state, the keys that the
+ * gateways accept.
  */
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -23,7 +24,11 @@ const environment = z.object({
 });
 
 const devicesCommand = z.object({
-  devices: z.object({ apiUrl: z.string(), appId: z.string(), installationIds: z.array(z.string()) }),
+  devices: z.object({
+    apiUrl: z.string(),
+    appId: z.string(),
+    installationIds: z.array(z.string()),
+  }),
 });
 
 const env = environment.parse(currentEnvironment());

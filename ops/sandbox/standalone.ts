@@ -14,7 +14,10 @@ export interface StandaloneOptions {
   keep?: string;
 }
 
-/** Starts gateways and page; they run until SIGINT or SIGTERM. Throws `CommandFailure` if the start fails. */
+/**
+ * Starts gateways and page; they run until SIGINT or SIGTERM. Throws `CommandFailure` if the start
+ * fails.
+ */
 export async function startStandalone({ keep, port }: StandaloneOptions): Promise<Report> {
   process.title = 'carillon sandbox';
   const log = createLogger({
@@ -36,12 +39,19 @@ export async function startStandalone({ keep, port }: StandaloneOptions): Promis
     return reportOf(sandbox, page);
   } catch (error) {
     await stack.close();
-    throw new CommandFailure(`The sandbox cannot start: ${error instanceof Error ? error.message : error}`);
+    throw new CommandFailure(
+      `The sandbox cannot start: ${error instanceof Error ? error.message : error}`,
+    );
   }
 }
 
 function reportOf({ instances }: Sandbox, page: SandboxPage): Report {
-  const rows = instances.map(({ connector, title, url, vendor }) => [title, connector, vendor ?? '-', url]);
+  const rows = instances.map(({ connector, title, url, vendor }) => [
+    title,
+    connector,
+    vendor ?? '-',
+    url,
+  ]);
   const example = (connector: string) =>
     `curl -s ${page.url}/${connector}/profile.json | npx carillon profile put <app id> ${connector} -`;
   return {

@@ -1,6 +1,11 @@
 import { z } from 'zod';
 import { issueText } from '../domain/errors/issue-text.ts';
-import { functionHostVariables, localVariables, processVariables, secretList } from './environment.ts';
+import {
+  functionHostVariables,
+  localVariables,
+  processVariables,
+  secretList,
+} from './environment.ts';
 import { unknownVariables } from './unknown-variables.ts';
 
 /**
@@ -54,7 +59,9 @@ export class ConfigError extends Error {
   readonly messages: string[];
 
   constructor(messages: string[]) {
-    super(`The environment is not fit to start:\n${messages.map((line) => `  ${line}`).join('\n')}`);
+    super(
+      `The environment is not fit to start:\n${messages.map((line) => `  ${line}`).join('\n')}`,
+    );
     this.name = 'ConfigError';
     this.messages = messages;
   }
@@ -63,7 +70,8 @@ export class ConfigError extends Error {
 const missing: Record<string, string> = {
   DATABASE_URL:
     'is missing; expected a PostgreSQL URL such as postgresql://user@host/carillon (`npm start` brings a database of its own)',
-  CARILLON_ADMIN_TOKEN: 'is missing; expected the bearer token of the admin API, at least 16 characters',
+  CARILLON_ADMIN_TOKEN:
+    'is missing; expected the bearer token of the admin API, at least 16 characters',
   CARILLON_SECRET: 'is missing; expected 32 bytes in base64 (`openssl rand -base64 32`)',
 };
 
@@ -76,8 +84,8 @@ export const currentEnvironment = (): Environment => ({ ...process.env });
 /**
  * Reads and checks the environment.
  *
- * An empty variable counts as absent. Throws a `ConfigError` that names each invalid variable, its error and the expected
- * form. Never quotes values, since they may be secrets.
+ * An empty variable counts as absent. Throws a `ConfigError` that names each invalid variable, its
+ * error and the expected form. Never quotes values, since they may be secrets.
  */
 export function readConfig(env: Environment = process.env): Config {
   return check(schema, env);
@@ -91,7 +99,9 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
     result.error.issues.map((issue) => {
       const name = String(issue.path[0]);
       const text =
-        present[name] === undefined ? (missing[name] ?? 'is missing') : `is wrong: ${issue.message}`;
+        present[name] === undefined
+          ? (missing[name] ?? 'is missing')
+          : `is wrong: ${issue.message}`;
       return `${name} ${text}`;
     }),
   );
@@ -99,7 +109,8 @@ function check<T extends z.ZodType>(shape: T, env: Environment): z.infer<T> {
 
 /** Parses the keys of a `CARILLON_SECRET`. Throws `ConfigError` as `readConfig` does. */
 export function readSecretKeys(text: string): Buffer[] {
-  return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text }).CARILLON_SECRET;
+  return check(z.object({ CARILLON_SECRET: secretList }), { CARILLON_SECRET: text })
+    .CARILLON_SECRET;
 }
 
 const functionsSchema = functionHostVariables.transform((env) => ({
@@ -110,8 +121,12 @@ const functionsSchema = functionHostVariables.transform((env) => ({
   logLevel: env.LOG_LEVEL,
 }));
 
-/** Reads the configuration of the embedded function host. Throws `ConfigError` as `readConfig` does. */
-export function readFunctionsConfig(env: Environment = process.env): z.infer<typeof functionsSchema> {
+/**
+ * Reads the configuration of the embedded function host. Throws `ConfigError` as `readConfig` does.
+ */
+export function readFunctionsConfig(
+  env: Environment = process.env,
+): z.infer<typeof functionsSchema> {
   return check(functionsSchema, env);
 }
 
@@ -129,9 +144,11 @@ const localSchema = localVariables.transform((env) => ({
   host: env.HOST,
   /** PUBLIC_URL as set; `publicUrl` also has a default, for finding the service. */
   askedPublicUrl: env.PUBLIC_URL,
-  publicUrl: env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
+  publicUrl:
+    env.PUBLIC_URL ?? (env.PORT === undefined ? undefined : `http://127.0.0.1:${env.PORT}`),
   metricsHost: env.METRICS_HOST ?? env.HOST,
-  metricsUrl: env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
+  metricsUrl:
+    env.METRICS_PORT === undefined ? undefined : urlAt(env.METRICS_HOST, env.METRICS_PORT),
   databaseUrl: env.DATABASE_URL,
   databaseDirectUrl: env.DATABASE_DIRECT_URL ?? env.DATABASE_URL,
   dataDir: env.CARILLON_DATA_DIR,
@@ -152,8 +169,8 @@ export function readLocalConfig(env: Environment = process.env): LocalConfig {
 }
 
 /**
- * Returns warnings about variables that begin with `CARILLON_` and are unknown: a misspelled name would otherwise be
- * ignored silently.
+ * Returns warnings about variables that begin with `CARILLON_` and are unknown: a misspelled name
+ * would otherwise be ignored silently.
  */
 export function environmentWarnings(env: Environment = process.env): string[] {
   const shapes = [schema.in.shape, functionsSchema.in.shape, localSchema.in.shape];

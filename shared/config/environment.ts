@@ -5,7 +5,15 @@ import { isBaseUrl } from '../domain/urls.ts';
 import { PrivateHosts } from './private-hosts.ts';
 
 /** Modes of libpq, and one that `pg` adds; `connectionUrl` documents their meaning. */
-const sslModes = ['disable', 'allow', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'] as const;
+const sslModes = [
+  'disable',
+  'allow',
+  'prefer',
+  'require',
+  'verify-ca',
+  'verify-full',
+  'no-verify',
+] as const;
 
 /** Modes that `pg` gets under another name. */
 const pgModes: Readonly<Record<string, string>> = {
@@ -15,13 +23,14 @@ const pgModes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Converts a database URL for `pg`, so that `sslmode` has the meaning of libpq (PostgreSQL documentation, "SSL
- * Support"): `require` encrypts, and verifies the certificate only with `sslrootcert`; `verify-ca` verifies the
- * certificate, `verify-full` the host name too. `pg` itself treats `prefer`, `require` and `verify-ca` as
- * `verify-full`, and fails for `allow`.
+ * Converts a database URL for `pg`, so that `sslmode` has the meaning of libpq (PostgreSQL
+ * documentation, "SSL Support"): `require` encrypts, and verifies the certificate only with
+ * `sslrootcert`; `verify-ca` verifies the certificate, `verify-full` the host name too. `pg` itself
+ * treats `prefer`, `require` and `verify-ca` as `verify-full`, and fails for `allow`.
  *
- * `pg` does not fall back from one mode to another: `prefer` becomes `require`, and `allow` becomes `disable`. Without
- * `sslmode` the connection is not encrypted. `sslrootcert=system` means the authorities that Node trusts.
+ * `pg` does not fall back from one mode to another: `prefer` becomes `require`, and `allow` becomes
+ * `disable`. Without `sslmode` the connection is not encrypted. `sslrootcert=system` means the
+ * authorities that Node trusts.
  */
 export function connectionUrl(url: string): string {
   const mark = url.indexOf('?');
@@ -30,7 +39,8 @@ export function connectionUrl(url: string): string {
   const mode = params.get('sslmode');
   const isSystem = params.get('sslrootcert') === 'system';
   if (mode === null && !isSystem) return url;
-  // As in libpq: with the system's authorities, a certificate without a check of the host name proves nothing.
+  // As in libpq: with the system's authorities, a certificate without a check of the host name
+  // proves nothing.
   params.set('sslmode', isSystem ? 'verify-full' : (pgModes[mode ?? ''] ?? mode ?? ''));
   if (isSystem) params.delete('sslrootcert');
   params.set('uselibpqcompat', 'true');
@@ -59,12 +69,16 @@ function databaseUrlError(url: string): string | undefined {
 }
 
 /**
- * Variables of the environment with their shapes, meanings and defaults (protocol/operation.md#environment).
- * `shared/config/config.ts` reads them; docs/reference/configuration.md is generated from them.
+ * Variables of the environment with their shapes, meanings and defaults
+ * (protocol/operation.md#environment). `shared/config/config.ts` reads them;
+ * docs/reference/configuration.md is generated from them.
  */
 const databaseUrl = z
   .string()
-  .refine((text) => /^postgres(ql)?:\/\//.test(text), 'expected a URL that begins with postgresql://')
+  .refine(
+    (text) => /^postgres(ql)?:\/\//.test(text),
+    'expected a URL that begins with postgresql://',
+  )
   .superRefine((text, context) => {
     const message = databaseUrlError(text);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
@@ -89,7 +103,8 @@ export const secretList = z.string().transform((text, context) => {
   if (keys.some((key) => key.length !== 32))
     context.addIssue({
       code: 'custom',
-      message: 'expected 32 bytes in base64 (`openssl rand -base64 32`), or several, separated by commas',
+      message:
+        'expected 32 bytes in base64 (`openssl rand -base64 32`), or several, separated by commas',
     });
   return keys;
 });
@@ -98,11 +113,18 @@ const privateHosts = z.string().superRefine((text, context) => {
   try {
     new PrivateHosts(text);
   } catch (error) {
-    context.addIssue({ code: 'custom', message: error instanceof Error ? error.message : 'is wrong' });
+    context.addIssue({
+      code: 'custom',
+      message: error instanceof Error ? error.message : 'is wrong',
+    });
   }
 });
 
-const httpUrl = z.url({ protocol: /^https?$/, error: 'expected an http:// or https:// URL', abort: true });
+const httpUrl = z.url({
+  protocol: /^https?$/,
+  error: 'expected an http:// or https:// URL',
+  abort: true,
+});
 const publicUrl = httpUrl
   .refine(isBaseUrl, 'expected an address without user, query and fragment')
   .transform((text) => text.replace(/\/+$/, ''));
@@ -142,11 +164,15 @@ const poolerVariables = {
 
 /** Variables of an api or dispatcher. */
 export const processVariables = z.object({
-  PORT: port.default(8080).describe('HTTP port of the api: public API, device channel, metrics of the api.'),
+  PORT: port
+    .default(8080)
+    .describe('HTTP port of the api: public API, device channel, metrics of the api.'),
   HOST: address.default('0.0.0.0').describe('Address that the api listens on.'),
   PUBLIC_URL: publicUrl
     .optional()
-    .meta(meaning('Base URL of every link that the service hands out.', '`http://127.0.0.1:$PORT`')),
+    .meta(
+      meaning('Base URL of every link that the service hands out.', '`http://127.0.0.1:$PORT`'),
+    ),
   DATABASE_URL: databaseUrl.describe(
     'PostgreSQL, 15 or newer. `sslmode` means what it means to libpq; without it nothing is encrypted.',
   ),
@@ -155,7 +181,11 @@ export const processVariables = z.object({
     .meta(meaning('Hot standby that scans for pushes and queries read.', '`DATABASE_URL`')),
   ...poolerVariables,
   DATABASE_CONNECTIONS_CALLS: connections(2, 10, 'saves, logins and reads by id'),
-  DATABASE_CONNECTIONS_ADMISSION: connections(2, 5, 'accepting pushes, apps and profiles, `/readyz`'),
+  DATABASE_CONNECTIONS_ADMISSION: connections(
+    2,
+    5,
+    'accepting pushes, apps and profiles, `/readyz`',
+  ),
   DATABASE_CONNECTIONS_SAVES: connections(1, 2, 'saves of installations in groups'),
   DATABASE_CONNECTIONS_QUERIES: connections(2, 8, 'conditions, lists and scans'),
   DATABASE_CONNECTIONS_DISPATCHER: connections(4, 10, 'recording of a dispatcher'),
@@ -193,11 +223,16 @@ export const processVariables = z.object({
     .email('expected a mail address')
     .optional()
     .meta(
-      meaning('Mail address that is told of credentials that end within 30 days (dispatcher).', 'no mail'),
+      meaning(
+        'Mail address that is told of credentials that end within 30 days (dispatcher).',
+        'no mail',
+      ),
     ),
   SMS_WEBHOOK_URL: httpUrl
     .optional()
-    .meta(meaning('URL that sends SMS and voice messages (dispatcher).', 'messages stay in the outbox')),
+    .meta(
+      meaning('URL that sends SMS and voice messages (dispatcher).', 'messages stay in the outbox'),
+    ),
   CARILLON_PRIVATE_HOSTS: privateHosts
     .default('')
     .meta(
@@ -230,16 +265,23 @@ export const functionHostVariables = z.object({
 
 /** Variables of `npm start` and the command line, all of them optional. */
 export const localVariables = z.object({
-  PORT: port.optional().meta(meaning('HTTP port of the api.', '8080, or a free one where that is taken')),
+  PORT: port
+    .optional()
+    .meta(meaning('HTTP port of the api.', '8080, or a free one where that is taken')),
   HOST: address.default('127.0.0.1').describe('Address that everything listens on.'),
   PUBLIC_URL: publicUrl
     .optional()
     .meta(
-      meaning('Base URL of every link; where the command line finds the api.', '`http://127.0.0.1:$PORT`'),
+      meaning(
+        'Base URL of every link; where the command line finds the api.',
+        '`http://127.0.0.1:$PORT`',
+      ),
     ),
   METRICS_PORT: port
     .optional()
-    .meta(meaning('Port of the metrics of the dispatcher.', '9464, or a free one where that is taken')),
+    .meta(
+      meaning('Port of the metrics of the dispatcher.', '9464, or a free one where that is taken'),
+    ),
   METRICS_HOST: address
     .optional()
     .meta(meaning('Address that the metrics of the dispatcher listen on.', '`HOST`')),
@@ -247,7 +289,10 @@ export const localVariables = z.object({
     .optional()
     .meta(meaning('PostgreSQL, 15 or newer.', 'an embedded one under `CARILLON_DATA_DIR`')),
   DATABASE_DIRECT_URL: poolerVariables.DATABASE_DIRECT_URL,
-  CARILLON_DATA_DIR: z.string().default('.carillon').describe('Folder of the embedded database and keys.'),
+  CARILLON_DATA_DIR: z
+    .string()
+    .default('.carillon')
+    .describe('Folder of the embedded database and keys.'),
   CARILLON_FUNCTIONS_DIR: z
     .string()
     .optional()
@@ -255,9 +300,16 @@ export const localVariables = z.object({
   CARILLON_ADMIN_TOKEN: z
     .string()
     .optional()
-    .meta(meaning('Bearer token of the admin API.', 'made on the first start, kept in `CARILLON_DATA_DIR`')),
+    .meta(
+      meaning(
+        'Bearer token of the admin API.',
+        'made on the first start, kept in `CARILLON_DATA_DIR`',
+      ),
+    ),
   CARILLON_SECRET: z
     .string()
     .optional()
-    .meta(meaning('Keys that encrypt at rest.', 'made on the first start, kept in `CARILLON_DATA_DIR`')),
+    .meta(
+      meaning('Keys that encrypt at rest.', 'made on the first start, kept in `CARILLON_DATA_DIR`'),
+    ),
 });

@@ -48,7 +48,8 @@ const metadata: readonly (readonly [string, number])[] = [
 
 const blockListOf = (subnets: readonly (readonly [string, number])[]): BlockList => {
   const list = new BlockList();
-  for (const [address, bits] of subnets) list.addSubnet(address, bits, isIPv4(address) ? 'ipv4' : 'ipv6');
+  for (const [address, bits] of subnets)
+    list.addSubnet(address, bits, isIPv4(address) ? 'ipv4' : 'ipv6');
   return list;
 };
 

@@ -2,8 +2,8 @@
 const maxEdits = 4;
 
 /**
- * Returns warnings about variables that begin with `CARILLON_` and are unknown to this version, each with the most similar
- * known name. Never quotes values.
+ * Returns warnings about variables that begin with `CARILLON_` and are unknown to this version,
+ * each with the most similar known name. Never quotes values.
  */
 export function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
   return Object.keys(env)
@@ -25,7 +25,10 @@ function nearestOf(name: string, known: readonly string[]): string | undefined {
   return nearest;
 }
 
-/** Returns the number of insertions, deletions and replacements between two texts (Levenshtein distance). */
+/**
+ * Returns the number of insertions, deletions and replacements between two texts (Levenshtein
+ * distance).
+ */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (const [i, letter] of [...a].entries()) {

@@ -17,8 +17,9 @@ interface CopyTarget {
 const chunkBytes = 256 * 1024;
 
 /**
- * Row in the text format of COPY, with its newline: bytes of a buffer that it shares with its neighbours. Garbage collection
- * would copy the texts of thousands of rows that wait to be written; these bytes it does not.
+ * Row in the text format of COPY, with its newline: bytes of a buffer that it shares with its
+ * neighbours. Garbage collection would copy the texts of thousands of rows that wait to be written;
+ * these bytes it does not.
  */
 export interface CopyRow {
   readonly buffer: Buffer;
@@ -37,7 +38,8 @@ export class RowEncoder {
 
   encode(values: readonly CopyValue[]): CopyRow {
     let text = '';
-    for (let i = 0; i < values.length; i += 1) text += `${i === 0 ? '' : '\t'}${encoded(values[i] ?? null)}`;
+    for (let i = 0; i < values.length; i += 1)
+      text += `${i === 0 ? '' : '\t'}${encoded(values[i] ?? null)}`;
     text += '\n';
     const from = this.#reserve(text.length * bytesPerUnit);
     this.#end += this.#buffer.write(text, from);
@@ -108,7 +110,9 @@ function encoded(value: CopyValue): string {
 }
 
 /** Returns a list as the text of an array, several times as fast as `pg`. */
-export function arrayText(items: readonly (string | number | boolean | null | undefined)[]): string {
+export function arrayText(
+  items: readonly (string | number | boolean | null | undefined)[],
+): string {
   let text = '{';
   for (let i = 0; i < items.length; i += 1) {
     const item = items[i];

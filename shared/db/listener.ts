@@ -10,8 +10,8 @@ export const listenerName = (process?: string): string =>
 type Handler = (payload: string) => void;
 
 /**
- * A LISTEN connection. It reconnects after a loss and then calls every handler once with an empty payload, because
- * PostgreSQL does not repeat notifications.
+ * A LISTEN connection. It reconnects after a loss and then calls every handler once with an empty
+ * payload, because PostgreSQL does not repeat notifications.
  */
 export class Listener {
   readonly #url: string;
@@ -60,7 +60,8 @@ export class Listener {
     client.on('end', () => this.#lost(client, new Error('connection ended')));
     client.on('notification', ({ channel, payload }) => this.#deliver(channel, payload ?? ''));
     await client.connect();
-    for (const channel of this.#handlers.keys()) await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+    for (const channel of this.#handlers.keys())
+      await client.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
     this.#client = client;
     this.#delayMs = 100;
   }

@@ -15,10 +15,13 @@ interface OutageOptions {
 }
 
 /**
- * Retries `work` while the database is unreachable (down, restarting, out of connections), for up to `patienceMs`.
- * Throws every other failure at once.
+ * Retries `work` while the database is unreachable (down, restarting, out of connections), for up
+ * to `patienceMs`. Throws every other failure at once.
  */
-export async function retryDuringOutage<T>(options: OutageOptions, work: () => Promise<T>): Promise<T> {
+export async function retryDuringOutage<T>(
+  options: OutageOptions,
+  work: () => Promise<T>,
+): Promise<T> {
   const endsAtMs = performance.now() + options.patienceMs;
   for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, maxPauseMs)) {
     try {
@@ -35,8 +38,9 @@ export async function retryDuringOutage<T>(options: OutageOptions, work: () => P
 const startPatienceMs = 30_000;
 
 /**
- * Resolves when the database responds. A process that starts while PostgreSQL recovers waits, instead of exiting and
- * being restarted with growing delays. Wrong credentials or a wrong name fail at once.
+ * Resolves when the database responds. A process that starts while PostgreSQL recovers waits,
+ * instead of exiting and being restarted with growing delays. Wrong credentials or a wrong name
+ * fail at once.
  */
 export async function waitForDatabase(db: Database, log: Logger): Promise<void> {
   const options = { log, message: 'waiting for the database', patienceMs: startPatienceMs };

@@ -17,8 +17,8 @@ import { beginText, limitStatements, type TransactionOptions } from './limits/tr
 import type { PreparedStatement } from './prepared.ts';
 
 /**
- * Executor of statements: the pool, or the connection of a transaction. Every function in `tables/` takes one as its
- * first argument, so that the caller chooses the transaction.
+ * Executor of statements: the pool, or the connection of a transaction. Every function in `tables/`
+ * takes one as its first argument, so that the caller chooses the transaction.
  */
 export interface Handle {
   query<R extends pg.QueryResultRow>(
@@ -53,7 +53,10 @@ export interface DatabaseOptions {
   minConnections?: number;
   /** Time limit of a statement; 0 for none. */
   statementTimeoutMs?: number;
-  /** Shares the connections fairly between apps (`runInLane`); without it they are first come, first served. */
+  /**
+   * Shares the connections fairly between apps (`runInLane`); without it they are first come, first
+   * served.
+   */
   turns?: Semaphore;
   /** Settings of the server for these connections, by name. */
   settings?: ServerSettings;
@@ -84,7 +87,9 @@ export class Database implements Handle {
     this.url = options.url;
     this.#name = options.applicationName;
     this.#turns = options.turns;
-    this.#localSettings = isPooled ? { statement_timeout: statementTimeoutMs, ...settings } : undefined;
+    this.#localSettings = isPooled
+      ? { statement_timeout: statementTimeoutMs, ...settings }
+      : undefined;
     this.#pool = new TimedPool({
       connectionString: connectionUrl(options.url),
       application_name: options.applicationName,
@@ -118,8 +123,8 @@ export class Database implements Handle {
   }
 
   /**
-   * Runs one statement that may take so long: alone where that is the limit of all statements of the pool, otherwise in a
-   * transaction.
+   * Runs one statement that may take so long: alone where that is the limit of all statements of
+   * the pool, otherwise in a transaction.
    */
   queryWithin<R extends pg.QueryResultRow>(
     statementTimeoutMs: number,
@@ -138,12 +143,18 @@ export class Database implements Handle {
     return taken;
   }
 
-  /** Returns how long calls waited for a connection, with the turn of their app, since the last call. */
+  /**
+   * Returns how long calls waited for a connection, with the turn of their app, since the last
+   * call.
+   */
   takeWaits(): DurationCounts {
     return this.#pool.takeWaits();
   }
 
-  /** Returns how many connections are in use, and how many calls wait for one or for their app's turn. */
+  /**
+   * Returns how many connections are in use, and how many calls wait for one or for their app's
+   * turn.
+   */
   get use(): PoolUse {
     const { totalCount, idleCount, waitingCount, options } = this.#pool;
     return {
@@ -156,8 +167,9 @@ export class Database implements Handle {
   }
 
   /**
-   * Runs `work` in a transaction: commits when it resolves, rolls back when it throws. Throws `QueueFull` if the app's
-   * share of the connections is used up, and `ResultTooLarge` over `maxBytes`.
+   * Runs `work` in a transaction: commits when it resolves, rolls back when it throws. Throws
+   * `QueueFull` if the app's share of the connections is used up, and `ResultTooLarge` over
+   * `maxBytes`.
    */
   transaction<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions = {}): Promise<T> {
     return this.#inTurn(() => this.#transact(work, terms));
@@ -208,12 +220,17 @@ export class Database implements Handle {
     }
   }
 
-  /** Opens connections, all by default, and runs `work` on each. Rejects with the first failure, after all have ended. */
+  /**
+   * Opens connections, all by default, and runs `work` on each. Rejects with the first failure,
+   * after all have ended.
+   */
   async warmUp(
     work: (connection: Handle) => Promise<unknown>,
     connections = this.#pool.options.max,
   ): Promise<void> {
-    const opened = await Promise.allSettled(Array.from({ length: connections }, () => this.#pool.connect()));
+    const opened = await Promise.allSettled(
+      Array.from({ length: connections }, () => this.#pool.connect()),
+    );
     const done = await Promise.allSettled(
       opened.map(async (connection) => {
         if (connection.status === 'rejected') throw connection.reason;

@@ -98,7 +98,9 @@ export const reasonTextSql = (column = 'reason'): string => `split_part(${column
 
 /** Returns the database's time in epoch milliseconds: the one clock that all processes share. */
 export async function databaseNow(db: Handle): Promise<number> {
-  const { now } = await query(db).one<{ now: Date }>('SELECT clock_timestamp()::timestamptz(3) AS now');
+  const { now } = await query(db).one<{ now: Date }>(
+    'SELECT clock_timestamp()::timestamptz(3) AS now',
+  );
   return now.getTime();
 }
 

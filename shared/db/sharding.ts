@@ -26,7 +26,9 @@ export function isSharded(db: Handle): Promise<boolean> {
 
 async function readIsSharded(db: Handle): Promise<boolean> {
   if ((await citusVersion(db)) === undefined) return false;
-  return query(db).hasRows(`SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`);
+  return query(db).hasRows(
+    `SELECT FROM pg_dist_partition WHERE logicalrelid = to_regclass('notification')`,
+  );
 }
 
 /**
@@ -34,7 +36,9 @@ async function readIsSharded(db: Handle): Promise<boolean> {
  */
 export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[]): Promise<T[][]> {
   if (rows.length === 0) return [];
-  return (await isSharded(db)) ? [...Map.groupBy(rows, ({ appId }) => appId).values()] : [[...rows]];
+  return (await isSharded(db))
+    ? [...Map.groupBy(rows, ({ appId }) => appId).values()]
+    : [[...rows]];
 }
 
 const skipsLocked = / FOR (NO KEY )?UPDATE( OF \w+)? SKIP LOCKED/;
@@ -147,7 +151,9 @@ export const countShardServers = (db: Handle) =>
  */
 export async function readDistribution(db: Handle): Promise<Distribution> {
   const hasCitus = (await citusVersion(db)) !== undefined;
-  const placed = hasCitus ? 'EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid = c.oid)' : 'false';
+  const placed = hasCitus
+    ? 'EXISTS (SELECT FROM pg_dist_partition p WHERE p.logicalrelid = c.oid)'
+    : 'false';
   const tables = await query(db).rows<PlacedTable>(
     `SELECT c.relname::text AS name, ${placed} AS "isPlaced", greatest(c.reltuples, 0)::float8 AS rows,
             pg_total_relation_size(c.oid) AS bytes,
@@ -174,7 +180,9 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
  */
 export function placingStatements({ tables, keys }: Distribution): string[] {
   const placements = new Map(tables.map(({ name, placement }) => [name, placement]));
-  const moving = tables.filter(({ placement, isPlaced }) => placement !== 'coordinator' && !isPlaced);
+  const moving = tables.filter(
+    ({ placement, isPlaced }) => placement !== 'coordinator' && !isPlaced,
+  );
   const names = new Set(moving.map(({ name }) => name));
   const touched = keys.filter(({ table, referenced }) => names.has(table) || names.has(referenced));
   const kept = touched.filter(({ table }) => placements.get(table) !== 'coordinator');
@@ -183,7 +191,9 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
     ...touched.map(({ table, name }) => `ALTER TABLE ${table} DROP CONSTRAINT ${name}`),
     ...moving.filter(isEverywhere).map(({ name }) => `SELECT create_reference_table('${name}')`),
     ...moving.filter((table) => !isEverywhere(table)).map(({ name }) => shardStatement(name)),
-    ...kept.map(({ table, name, definition }) => `ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`),
+    ...kept.map(
+      ({ table, name, definition }) => `ALTER TABLE ${table} ADD CONSTRAINT ${name} ${definition}`,
+    ),
   ];
 }
 
@@ -191,7 +201,9 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
 const shardStatement = (name: string) =>
   `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
 
-/** Places the tables. Returns the statements that it ran. Needs a transaction without a time limit. */
+/**
+ * Places the tables. Returns the statements that it ran. Needs a transaction without a time limit.
+ */
 export async function placeTables(tx: Handle): Promise<string[]> {
   await tx.query(`SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)`);
   const statements = placingStatements(await readDistribution(tx));

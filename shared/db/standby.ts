@@ -7,9 +7,9 @@ const patienceMs = 1000;
 const pollMs = 5;
 
 /**
- * Chooses the database of a scan: the standby once it has replayed the primary's current position, so that devices
- * registered before the push are found; the primary if the standby lags or is unreachable
- * (develop/architecture.md#processes).
+ * Chooses the database of a scan: the standby once it has replayed the primary's current position,
+ * so that devices registered before the push are found; the primary if the standby lags or is
+ * unreachable (develop/architecture.md#processes).
  */
 export async function chooseScanDatabase(primary: Database, standby: Database): Promise<Database> {
   if (primary.url === standby.url) return standby;
@@ -28,9 +28,9 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
 }
 
 /**
- * Returns by how many seconds a standby is behind; 0 when it has replayed all that it received and receives more, or is a
- * primary. Without a stream from the primary it is the time since its last change. Roles that may not read the state of the
- * stream see only whether its process runs.
+ * Returns by how many seconds a standby is behind; 0 when it has replayed all that it received and
+ * receives more, or is a primary. Without a stream from the primary it is the time since its last
+ * change. Roles that may not read the state of the stream see only whether its process runs.
  */
 export async function readStandbyLag(standby: Database): Promise<number> {
   const lag = await query(standby).value<

@@ -1,7 +1,10 @@
 import { type ConnectorId, displayName, isConnectorId } from './labels.ts';
 import { readReason, reasonText } from './reasons.ts';
 
-/** States of a breaker: closed sends, open does not, half-open sends one probe (protocol/admin-api.md#breakers). */
+/**
+ * States of a breaker: closed sends, open does not, half-open sends one probe
+ * (protocol/admin-api.md#breakers).
+ */
 export const breakerStates = ['closed', 'half-open', 'open'] as const;
 
 export type BreakerState = (typeof breakerStates)[number];
@@ -29,9 +32,13 @@ export interface GatewayFailure {
  * Returns whether the gateway answered with a status: then the stored reason of its failure has
  * one.
  */
-export const hasAnswered = (reason: string): boolean => readReason(reason).params.status !== undefined;
+export const hasAnswered = (reason: string): boolean =>
+  readReason(reason).params.status !== undefined;
 
-/** Returns the failure of a gateway as text: `APNs does not answer: ENOTFOUND`, `FCM takes nothing: 503 UNAVAILABLE`. */
+/**
+ * Returns the failure of a gateway as text: `APNs does not answer: ENOTFOUND`, `FCM takes nothing:
+ * 503 UNAVAILABLE`.
+ */
 export function gatewayFailureText(connector: string, reason: string): string {
   return `${displayName(connector)} ${hasAnswered(reason) ? 'takes nothing' : 'does not answer'}: ${reasonText(reason)}`;
 }
@@ -48,7 +55,10 @@ export interface BreakerView extends BreakerKey {
   lastFailure: GatewayFailure | null;
 }
 
-/** Returns the public id `<connector>:<appId>:<profile>`, which exists before the breaker ever opens. */
+/**
+ * Returns the public id `<connector>:<appId>:<profile>`, which exists before the breaker ever
+ * opens.
+ */
 export function breakerIdOf({ connector, appId, profile }: BreakerKey): string {
   return `${connector}:${appId}:${profile}`;
 }
@@ -56,6 +66,7 @@ export function breakerIdOf({ connector, appId, profile }: BreakerKey): string {
 /** Parses a public id; undefined if it is malformed. */
 export function parseBreakerId(id: string): BreakerKey | undefined {
   const [connector = '', appId = '', profile = '', ...rest] = id.split(':');
-  if (!isConnectorId(connector) || appId === '' || profile === '' || rest.length > 0) return undefined;
+  if (!isConnectorId(connector) || appId === '' || profile === '' || rest.length > 0)
+    return undefined;
   return { connector, appId, profile };
 }

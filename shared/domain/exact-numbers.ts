@@ -24,7 +24,9 @@ export class InexactNumber extends Error {
   readonly path: string | null;
 
   constructor(path: string | null) {
-    super(`${path === null ? '' : `${path}: `}this number cannot be kept exactly; send it as a text.`);
+    super(
+      `${path === null ? '' : `${path}: `}this number cannot be kept exactly; send it as a text.`,
+    );
     this.path = path;
   }
 }

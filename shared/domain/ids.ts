@@ -13,7 +13,10 @@ const objectIdBytes = 12;
 const randomness = Buffer.alloc(objectIdBytes * 256);
 let usedBytes = randomness.length;
 
-/** Returns a public id of an installation or user: 24 hex characters (protocol/users.md#user-fields). */
+/**
+ * Returns a public id of an installation or user: 24 hex characters
+ * (protocol/users.md#user-fields).
+ */
 export function newObjectId(): string {
   if (usedBytes === randomness.length) {
     randomFillSync(randomness);
@@ -23,16 +26,22 @@ export function newObjectId(): string {
   return randomness.toString('hex', usedBytes - objectIdBytes, usedBytes);
 }
 
-/** Returns a public id of a push and default `notification_id`: 16 alphanumerics (protocol/push.md#push-call). */
+/**
+ * Returns a public id of a push and default `notification_id`: 16 alphanumerics
+ * (protocol/push.md#push-call).
+ */
 export const newPushObjectId = (): string => randomFrom(alphanumeric, 16);
 
 /**
- * Returns an application id of 24 characters. It never ends in a region suffix such as `-MdYXbMMI`, which would send
- * SDKs to another host than the one configured (protocol/clients.md#app-ids).
+ * Returns an application id of 24 characters. It never ends in a region suffix such as `-MdYXbMMI`,
+ * which would send SDKs to another host than the one configured (protocol/clients.md#app-ids).
  */
 export const newAppId = (): string => randomFrom(alphanumeric, 24);
 
-/** Returns a name for a user without one: 25 lower-case alphanumerics (protocol/users.md#user-fields). */
+/**
+ * Returns a name for a user without one: 25 lower-case alphanumerics
+ * (protocol/users.md#user-fields).
+ */
 export const newUsername = (): string => randomFrom(alphanumeric.slice(26), 25);
 
 /** Returns an application, master or hook key of 24 characters. */

@@ -19,7 +19,8 @@ export function ipAddressIn(text: string): string | undefined {
  * Returns the form of the URL standard: hexadecimal groups without leading zeros, the longest row
  * of zeros as `::`.
  */
-const canonicalIpv6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
+const canonicalIpv6 = (address: string): string =>
+  new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 /**
  * Returns the IPv4 address inside an IPv4-mapped (RFC 4291) or NAT64 (RFC 6052) address, which is
@@ -35,7 +36,8 @@ export function embeddedIpv4(address: string): string | undefined {
 }
 
 /** Tells whether an address, in any form, is of this machine. */
-export const isLoopback = (address: string): boolean => /^(127\.|::1$)/.test(ipAddressIn(address) ?? '');
+export const isLoopback = (address: string): boolean =>
+  /^(127\.|::1$)/.test(ipAddressIn(address) ?? '');
 
 /**
  * Returns the key under which callers of an address are counted: an IPv4 address itself, and of an

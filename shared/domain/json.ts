@@ -18,8 +18,8 @@ export function isJsonObject(value: unknown): value is JsonObject {
 const maxScalarBytes = 32;
 
 /**
- * Returns a number of bytes that the value does not exceed as JSON in UTF-8, at a tenth of the cost of writing it: a
- * character of a text is at most six bytes.
+ * Returns a number of bytes that the value does not exceed as JSON in UTF-8, at a tenth of the cost
+ * of writing it: a character of a text is at most six bytes.
  */
 export function jsonBytesAtMost(value: Json): number {
   if (typeof value === 'string') return 6 * value.length + 3;
@@ -34,21 +34,27 @@ export function jsonBytesAtMost(value: Json): number {
 }
 
 interface JsonBounds {
-  /** Nesting of arrays and objects. Recursive code (schemas, `JSON.stringify`) overflows at some thousands. */
+  /**
+   * Nesting of arrays and objects. Recursive code (schemas, `JSON.stringify`) overflows at some
+   * thousands.
+   */
   depth: number;
   /** Members, elements, arrays and objects. Parsing a million blocks the process for a second. */
   values: number;
 }
 
-/** Bounds of all JSON text from outside; a batch of a thousand objects with 250 members each is just within them. */
+/**
+ * Bounds of all JSON text from outside; a batch of a thousand objects with 250 members each is just
+ * within them.
+ */
 export const jsonBounds: JsonBounds = { depth: 100, values: 250_000 };
 
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
 const [openArray, closeArray, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
- * Counts the values of JSON text without building them; undefined over `bounds`. Takes one linear pass, for invalid text
- * too: up to its first error it is read as `JSON.parse` reads it.
+ * Counts the values of JSON text without building them; undefined over `bounds`. Takes one linear
+ * pass, for invalid text too: up to its first error it is read as `JSON.parse` reads it.
  */
 export function measureJson(text: string, bounds: JsonBounds = jsonBounds): number | undefined {
   let depth = 0;
@@ -67,7 +73,9 @@ export function measureJson(text: string, bounds: JsonBounds = jsonBounds): numb
   return values;
 }
 
-/** Returns the index of the quote that ends the string at `start`; the end of the text without one. */
+/**
+ * Returns the index of the quote that ends the string at `start`; the end of the text without one.
+ */
 function endOfString(text: string, start: number): number {
   for (let end = text.indexOf('"', start + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let slashes = 0;
@@ -83,7 +91,8 @@ function endOfString(text: string, start: number): number {
  * of a number that would become another one.
  */
 export function parseJson(text: string, bounds: JsonBounds = jsonBounds): Json {
-  if (measureJson(text, bounds) === undefined) throw new SyntaxError('nested too deeply, or too many values');
+  if (measureJson(text, bounds) === undefined)
+    throw new SyntaxError('nested too deeply, or too many values');
   return parseExactly(text);
 }
 

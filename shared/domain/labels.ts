@@ -10,13 +10,19 @@ interface ConnectorFacts {
   wireNames: readonly string[];
   /** Other names that people use for the gateway. */
   aliases: readonly string[];
-  /** Keys of push `data`, beside the id of a vendor, whose object applies to this connector's devices only. */
+  /**
+   * Keys of push `data`, beside the id of a vendor, whose object applies to this connector's
+   * devices only.
+   */
   dataKeys: readonly string[];
   /** Member of the push record that counts successes (protocol/push-records.md#successes). */
   successField: string;
 }
 
-/** All connectors, in the order of protocol/admin-api.md#credentials-of-a-push-profile. A new vendor adds one row. */
+/**
+ * All connectors, in the order of protocol/admin-api.md#credentials-of-a-push-profile. A new vendor
+ * adds one row.
+ */
 const facts = [
   {
     id: 'apns',
@@ -132,31 +138,42 @@ export function isConnectorId(value: string): value is ConnectorId {
 /** An installation's `vendor` in lower case → its connector (protocol/labels.md#vendors). */
 const connectorByVendor = new Map<string, ConnectorId>(
   facts.flatMap(({ id, wireNames }) =>
-    [...(isVendorId(id) ? [id] : []), ...wireNames].map((name) => [name.toLowerCase(), id] as const),
+    [...(isVendorId(id) ? [id] : []), ...wireNames].map(
+      (name) => [name.toLowerCase(), id] as const,
+    ),
   ),
 );
 
-/** Returns the canonical connector of an installation's `vendor`, in any spelling; undefined when unknown. */
+/**
+ * Returns the canonical connector of an installation's `vendor`, in any spelling; undefined when
+ * unknown.
+ */
 export function vendorConnector(name: string): ConnectorId | undefined {
   return connectorByVendor.get(name.toLowerCase());
 }
 
 /**
- * Returns the connector that a vendor's name asks for. FCM has two labels with profiles of their own: `fcm` means the
- * profile under `fcm`, if there is one (`labelsOf`).
+ * Returns the connector that a vendor's name asks for. FCM has two labels with profiles of their
+ * own: `fcm` means the profile under `fcm`, if there is one (`labelsOf`).
  */
 export function requestedConnector(name: string): ConnectorId | undefined {
   return name.toLowerCase() === 'fcm' ? 'fcm' : vendorConnector(name);
 }
 
-/** Returns the `vendor` of an installation that the connector serves; null where the device type decides. */
+/**
+ * Returns the `vendor` of an installation that the connector serves; null where the device type
+ * decides.
+ */
 export function installationVendor(id: ConnectorId): string | null {
   if (id === 'apns') return null;
   const [wireName = id] = factsOf(id).wireNames;
   return requestedConnector(wireName) === id ? wireName : id;
 }
 
-/** Returns the value stored in the vendor column: the canonical id, or an unknown name in lower case. */
+/**
+ * Returns the value stored in the vendor column: the canonical id, or an unknown name in lower
+ * case.
+ */
 export function canonicalVendor(name: string): string {
   return vendorConnector(name) ?? name.toLowerCase();
 }
@@ -215,7 +232,10 @@ export const dataKeyOwners = new Map<string, ConnectorId | 'ios' | 'android'>([
 /** Returns the member of the push record that counts the connector's successes. */
 export const successField = (id: ConnectorId): string => factsOf(id).successField;
 
-/** Device types whose tokens belong to APNs (protocol/installations.md#device-types: SDKs store more than `ios`). */
+/**
+ * Device types whose tokens belong to APNs (protocol/installations.md#device-types: SDKs store more
+ * than `ios`).
+ */
 export const appleDeviceTypes = ['ios', 'macos', 'tvos', 'watchos', 'visionos'] as const;
 
 export function isAppleDeviceType(deviceType: string): boolean {

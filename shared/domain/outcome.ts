@@ -1,8 +1,15 @@
 /**
- * Outcomes of a recipient of a push. Each recipient that planning matches ends in exactly one of them
- * (protocol/operation.md#metrics, protocol/delivery.md#promise-2).
+ * Outcomes of a recipient of a push. Each recipient that planning matches ends in exactly one of
+ * them (protocol/operation.md#metrics, protocol/delivery.md#promise-2).
  */
-export const outcomes = ['sent', 'invalid_token', 'failed', 'expired', 'capped', 'dropped'] as const;
+export const outcomes = [
+  'sent',
+  'invalid_token',
+  'failed',
+  'expired',
+  'capped',
+  'dropped',
+] as const;
 
 export type Outcome = (typeof outcomes)[number];
 
@@ -10,8 +17,8 @@ export type Outcome = (typeof outcomes)[number];
 export type OutcomeTotals = Partial<Record<Outcome, number>>;
 
 /**
- * Codes of the bytes in `push_batch.settled`, one per recipient: 0 is open, 1–6 the outcome at that position of
- * `outcomes`, 7 moved to a retry batch, which counts the recipient.
+ * Codes of the bytes in `push_batch.settled`, one per recipient: 0 is open, 1–6 the outcome at that
+ * position of `outcomes`, 7 moved to a retry batch, which counts the recipient.
  */
 export const openCode = 0;
 export const retriedCode = outcomes.length + 1;

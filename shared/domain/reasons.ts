@@ -87,7 +87,9 @@ const separator = '\t';
  */
 export function reason<C extends keyof Templates>(
   code: C,
-  ...[values]: NamesIn<Templates[C]> extends never ? [] : [Record<NamesIn<Templates[C]>, string | number>]
+  ...[values]: NamesIn<Templates[C]> extends never
+    ? []
+    : [Record<NamesIn<Templates[C]>, string | number>]
 ): string {
   const known: Values = values ?? {};
   const text = reasonTemplates[code].replaceAll(/\{(\w+)\}/g, (_all, name: string) => {
@@ -150,7 +152,10 @@ const storedValues: readonly string[] = ['why', 'hint'];
 /** Returns the values of a text as replies show them, with reasons and sentences among them. */
 export const shownValues = (values: Readonly<ShownValues>): ShownValues =>
   Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, shownValue(value, storedValues.includes(name))]),
+    Object.entries(values).map(([name, value]) => [
+      name,
+      shownValue(value, storedValues.includes(name)),
+    ]),
   );
 
 function shownValue(value: ShownValues[string], isStored: boolean): ShownValues[string] {
@@ -183,7 +188,8 @@ const httpReasons = new Map<number, string>();
 
 /** Returns the reason of an HTTP status that has no code of the gateway. */
 export function httpReason(status: number): string {
-  const known = httpReasons.get(status) ?? reason(status >= 500 ? 'httpFailure' : 'httpRefusal', { status });
+  const known =
+    httpReasons.get(status) ?? reason(status >= 500 ? 'httpFailure' : 'httpRefusal', { status });
   httpReasons.set(status, known);
   return known;
 }
@@ -194,7 +200,10 @@ export function withStatus(status: number, stored: string): string {
   return reasonAs(`${status} ${text}`, code, { ...params, status });
 }
 
-/** What the operator has to check after a reason: a code of the catalogue, with the values of its text. */
+/**
+ * What the operator has to check after a reason: a code of the catalogue, with the values of its
+ * text.
+ */
 export type Hint = HintCode | { code: HintCode; params: Values };
 export type HintCode = Code<'hints'>;
 
@@ -235,7 +244,14 @@ export function withCause(stored: string, cause: string): string {
 
 /** Codes of Node.js with a meaning of their own. */
 const nodeCodes: ReadonlySet<string> = new Set<ReasonCode>([
-  ...(['EAI_AGAIN', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND'] as const),
+  ...([
+    'EAI_AGAIN',
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EHOSTUNREACH',
+    'ENETUNREACH',
+    'ENOTFOUND',
+  ] as const),
   ...(['EPIPE', 'ETIMEDOUT'] as const),
 ]);
 

@@ -1,6 +1,16 @@
-import { type Outcome, type OutcomeTotals, openCode, outcomeCode, retriedCode, totalsOf } from './outcome.ts';
+import {
+  type Outcome,
+  type OutcomeTotals,
+  openCode,
+  outcomeCode,
+  retriedCode,
+  totalsOf,
+} from './outcome.ts';
 
-/** State of each recipient of one batch: one byte each, as `push_batch.settled` stores them (`outcome.ts`). */
+/**
+ * State of each recipient of one batch: one byte each, as `push_batch.settled` stores them
+ * (`outcome.ts`).
+ */
 export class RecipientStates {
   /** The bytes themselves, for the database and for messages between threads. */
   readonly bytes: Uint8Array<ArrayBuffer>;
@@ -16,10 +26,13 @@ export class RecipientStates {
   }
 
   /**
-   * Returns the states that a row stores. Recipients at the places `moved` are in retry batches, even if a checkpoint of
-   * a process without that knowledge has overwritten their bytes.
+   * Returns the states that a row stores. Recipients at the places `moved` are in retry batches,
+   * even if a checkpoint of a process without that knowledge has overwritten their bytes.
    */
-  static ofRow(row: { settled: Uint8Array | null; moved: number[] | null }, size: number): RecipientStates {
+  static ofRow(
+    row: { settled: Uint8Array | null; moved: number[] | null },
+    size: number,
+  ): RecipientStates {
     const states = row.settled
       ? new RecipientStates(Uint8Array.from(row.settled))
       : RecipientStates.allOpen(size);

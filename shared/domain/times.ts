@@ -45,7 +45,8 @@ export const canonicalTime = (text: string): string | undefined =>
 
 /** Returns the canonical time of a `{"__type":"Date","iso"}`; undefined for any other value. */
 export function timeOfDate(value: unknown): string | undefined {
-  if (!isJsonObject(value) || value.__type !== 'Date' || typeof value.iso !== 'string') return undefined;
+  if (!isJsonObject(value) || value.__type !== 'Date' || typeof value.iso !== 'string')
+    return undefined;
   return canonicalTime(value.iso);
 }
 

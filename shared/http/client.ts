@@ -22,7 +22,11 @@ export interface HttpTiming {
   drainMs: number;
 }
 
-export const defaultHttpTiming: HttpTiming = { connectMs: 10_000, requestMs: 15_000, drainMs: 5_000 };
+export const defaultHttpTiming: HttpTiming = {
+  connectMs: 10_000,
+  requestMs: 15_000,
+  drainMs: 5_000,
+};
 
 export interface HttpClientOptions {
   /** Base URL; its path is a prefix of every request's path. */
@@ -57,7 +61,10 @@ export interface HttpRequest {
 /** A long-lived pool of connections to one gateway. */
 export interface HttpClient {
   request(request: HttpRequest): Promise<HttpResult>;
-  /** Waits `drainMs` for requests in flight, then closes every connection. Later requests end `not_sent`, `closed`. */
+  /**
+   * Waits `drainMs` for requests in flight, then closes every connection. Later requests end
+   * `not_sent`, `closed`.
+   */
   close(): Promise<void>;
 }
 
@@ -69,7 +76,8 @@ export interface HttpClient {
 const keepAlive = { keepAliveTimeout: 4_000, keepAliveMaxTimeout: 4_000 };
 
 /**
- * Loads undici with the first request: it takes 16 MB per thread, and most threads of most dispatchers use HTTP/2 only.
+ * Loads undici with the first request: it takes 16 MB per thread, and most threads of most
+ * dispatchers use HTTP/2 only.
  */
 const loadUndici = (): typeof import('undici') => createRequire(import.meta.url)('undici');
 
@@ -112,7 +120,10 @@ function connectorOf(
 const portOf = ({ port, protocol }: Pick<buildConnector.Options, 'port' | 'protocol'>): number =>
   Number(port || (protocol === 'https:' ? 443 : 80));
 
-/** Creates a client; connects with the first request. Throws for an invalid URL or PEM: check them before. */
+/**
+ * Creates a client; connects with the first request. Throws for an invalid URL or PEM: check them
+ * before.
+ */
 export function createHttpClient(options: HttpClientOptions): HttpClient {
   return new UndiciHttpClient(options);
 }
@@ -211,7 +222,10 @@ class ConnectionPool {
   async #drain(): Promise<void> {
     const pool = this.#pool;
     if (pool === null) return;
-    const late = setTimeout(() => void pool.destroy().catch(() => undefined), this.#options.drainMs);
+    const late = setTimeout(
+      () => void pool.destroy().catch(() => undefined),
+      this.#options.drainMs,
+    );
     await pool.close().catch(() => undefined);
     clearTimeout(late);
   }
@@ -241,14 +255,27 @@ class UndiciHttpClient implements HttpClient {
       idleMs: 0,
       drainMs: timing.drainMs,
       connect: (undici) => {
-        const connect = connectorOf(undici, { connectMs: timing.connectMs, secureContext, isOwnAddress });
-        return proxyUrl === null ? connect : throughProxy(proxyUrl, { timing, secureContext, connect });
+        const connect = connectorOf(undici, {
+          connectMs: timing.connectMs,
+          secureContext,
+          isOwnAddress,
+        });
+        return proxyUrl === null
+          ? connect
+          : throughProxy(proxyUrl, { timing, secureContext, connect });
       },
     });
   }
 
   request(request: HttpRequest): Promise<HttpResult> {
-    const { method, path, headers = {}, body = null, signal, timeoutMs = this.#timing.requestMs } = request;
+    const {
+      method,
+      path,
+      headers = {},
+      body = null,
+      signal,
+      timeoutMs = this.#timing.requestMs,
+    } = request;
     return new Promise((resolve) => {
       const exchange = new HttpExchange(resolve, this.#clock, timeoutMs, signal);
       if (signal?.aborted && !this.#pool.isClosed) exchange.fail('aborted');
@@ -346,7 +373,10 @@ interface TunnelDeps {
 }
 
 /** Connects through a tunnel, with TLS inside it for an https gateway. */
-function throughProxy(proxy: URL, { timing, secureContext, connect }: TunnelDeps): buildConnector.connector {
+function throughProxy(
+  proxy: URL,
+  { timing, secureContext, connect }: TunnelDeps,
+): buildConnector.connector {
   return (target, callback) => {
     const isSecure = target.protocol === 'https:';
     const host = target.hostname.replace(/^\[|\]$/g, '');

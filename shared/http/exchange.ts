@@ -10,7 +10,10 @@ import {
   retryAfterMs,
 } from './result.ts';
 
-/** Limit of a response body. A multicast response names each target: 1000 with their ids are some 150 KB. */
+/**
+ * Limit of a response body. A multicast response names each target: 1000 with their ids are some
+ * 150 KB.
+ */
 const maxReplyBytes = 1_048_576;
 
 /** A request without a usable response. `cause`: the code of a connection failure. */
@@ -35,7 +38,10 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   constructor(requestMs: number, signal?: AbortSignal) {
     this.#signal = signal;
     signal?.addEventListener('abort', this.#onAbort, { once: true });
-    this.#deadline = setTimeout(() => this.fail(this.#isWritten ? 'timeout' : 'queue_timeout'), requestMs);
+    this.#deadline = setTimeout(
+      () => this.fail(this.#isWritten ? 'timeout' : 'queue_timeout'),
+      requestMs,
+    );
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -62,7 +68,11 @@ export abstract class Exchange implements Dispatcher.DispatchHandler {
   /** Ends it without a response; the server may have processed it if it was written. */
   fail(reason: HttpFailureReason, cause?: string): void {
     if (!this.end()) return;
-    this.onFailure({ isWritten: this.#isWritten, reason, ...(cause === undefined ? {} : { cause }) });
+    this.onFailure({
+      isWritten: this.#isWritten,
+      reason,
+      ...(cause === undefined ? {} : { cause }),
+    });
     this.#controller?.abort(new Error(reason));
   }
 
@@ -101,7 +111,11 @@ export class HttpExchange extends Exchange {
     this.#startedAtMs = clock.monotonicMs();
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+  ): void {
     this.#status = status;
     this.#headers = headers;
   }
@@ -127,7 +141,11 @@ export class HttpExchange extends Exchange {
   }
 
   protected onFailure({ isWritten, ...failure }: ExchangeFailure): void {
-    this.#resolve({ kind: isWritten ? 'unknown' : 'not_sent', ...failure, seconds: this.#seconds() });
+    this.#resolve({
+      kind: isWritten ? 'unknown' : 'not_sent',
+      ...failure,
+      seconds: this.#seconds(),
+    });
   }
 
   #seconds(): number {

@@ -43,7 +43,8 @@ export function requireAllowedAddress(host: string): void {
  * Returns the longest time for one address of a host that has several (Node's `autoSelectFamily`),
  * in ms. Node's own 250 ms cut off addresses that are far away.
  */
-export const addressAttemptMs = (connectMs: number): number => Math.max(1000, Math.floor(connectMs / 3));
+export const addressAttemptMs = (connectMs: number): number =>
+  Math.max(1000, Math.floor(connectMs / 3));
 
 /**
  * Resolves a name to the addresses that a connection may go to; fails with `AddressRefused` when
@@ -75,7 +76,9 @@ export function isRefusedUrl(url: string): boolean {
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0) return !allowed.allows(host);
   return (
-    /(^|\.)localhost\.?$/i.test(host) && !allowed.allows('127.0.0.1', host) && !allowed.allows('::1', host)
+    /(^|\.)localhost\.?$/i.test(host) &&
+    !allowed.allows('127.0.0.1', host) &&
+    !allowed.allows('::1', host)
   );
 }
 
@@ -108,7 +111,11 @@ export const callbackSecret = (vault: Vault, owner: CallbackOwner, generation: n
  * Returns the generation of a receipt's secret; undefined if it does not belong to this owner. The
  * app decides whether this generation still counts. Accepts secrets of older keys.
  */
-export function generationOfSecret(vault: Vault, owner: CallbackOwner, given: string): number | undefined {
+export function generationOfSecret(
+  vault: Vault,
+  owner: CallbackOwner,
+  given: string,
+): number | undefined {
   const generation = generationIn(given);
   const isRight = vault
     .derivedBy(contextOf(owner, generation))
@@ -117,7 +124,10 @@ export function generationOfSecret(vault: Vault, owner: CallbackOwner, given: st
   return isRight ? generation : undefined;
 }
 
-/** Returns `PUBLIC_URL/callbacks/:connector/:appId/:secret`, to which a gateway sends the receipts of an app. */
+/**
+ * Returns `PUBLIC_URL/callbacks/:connector/:appId/:secret`, to which a gateway sends the receipts
+ * of an app.
+ */
 export const callbackUrl = (
   publicUrl: string,
   vault: Vault,

@@ -26,7 +26,10 @@ export interface HttpResponse {
   seconds: number;
 }
 
-/** Result of one request; failures are values too. `cause`: the code of a connection failure (`failureCode`). */
+/**
+ * Result of one request; failures are values too. `cause`: the code of a connection failure
+ * (`failureCode`).
+ */
 export type HttpResult =
   | HttpResponse
   /** The server has not processed it: a retry repeats nothing. */
@@ -60,7 +63,8 @@ const temporaryRefusals = new Set([408, 423, 425, 429]);
  * Returns whether an HTTP status is temporary: the same request may succeed later. All callers of
  * other servers decide by this function (protocol/gateways.md#temporary-answers).
  */
-export const isTemporaryStatus = (status: number): boolean => status >= 500 || temporaryRefusals.has(status);
+export const isTemporaryStatus = (status: number): boolean =>
+  status >= 500 || temporaryRefusals.has(status);
 
 const days = '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)';
 const months = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
@@ -85,7 +89,10 @@ export function retryAfterMs(value: string, epochMs: number): number | null {
   return Number.isNaN(at) ? null : Math.min(Math.max(0, at - epochMs), dayMs);
 }
 
-/** Form of the codes of Node, OpenSSL and this service (`PROXY_407`): never matches an address or a secret. */
+/**
+ * Form of the codes of Node, OpenSSL and this service (`PROXY_407`): never matches an address or a
+ * secret.
+ */
 const codePattern = /^[A-Z][A-Z0-9_]{2,59}$/;
 
 /** Codes of other libraries, with their equivalents of Node. */
@@ -98,12 +105,12 @@ const equivalents: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the code of a failed connection for the operator: `ENOTFOUND`, `ECONNREFUSED`, `ETIMEDOUT`, `CERT_HAS_EXPIRED`,
- * `ERR_TLS_CERT_ALTNAME_INVALID`. Undefined for any other text.
+ * Returns the code of a failed connection for the operator: `ENOTFOUND`, `ECONNREFUSED`,
+ * `ETIMEDOUT`, `CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`. Undefined for any other text.
  */
 export function failureCode(text: string): string | undefined {
-  // Alerts of OpenSSL contain spaces and slashes: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`, `ERR_SSL_SSLV3_ALERT_BAD
-  // CERTIFICATE`.
+  // Alerts of OpenSSL contain spaces and slashes: `ERR_SSL_SSL/TLS_ALERT_BAD_CERTIFICATE`,
+  // `ERR_SSL_SSLV3_ALERT_BAD CERTIFICATE`.
   const code = (text.startsWith('ERR_') ? text.replace(/[ /]/g, '_') : text).toUpperCase();
   const known = equivalents[code] ?? code;
   return codePattern.test(known) ? known : undefined;
@@ -139,6 +146,10 @@ export function peerErrorOf(
   url: string,
   result: HttpResult | { kind: 'failed'; reason: string; cause?: string | undefined },
 ): PeerError {
-  if (result.kind === 'response') return new PeerError(url, `unusable answer with status ${result.status}`);
-  return new PeerError(url, `${result.reason}${result.cause === undefined ? '' : ` (${result.cause})`}`);
+  if (result.kind === 'response')
+    return new PeerError(url, `unusable answer with status ${result.status}`);
+  return new PeerError(
+    url,
+    `${result.reason}${result.cause === undefined ? '' : ` (${result.cause})`}`,
+  );
 }

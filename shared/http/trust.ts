@@ -4,9 +4,10 @@ import { createSecureContext, type SecureContext, type SecureContextOptions } fr
 const contexts = new Map<string, WeakRef<SecureContext>>();
 
 /**
- * Creates the secure context of a client that trusts the system's authorities and an additional one (PEM, optional;
- * protocol/admin-api.md#credentials-of-a-push-profile). Adds to the list that the process has parsed: the option `ca` would
- * replace it, and parsing all of the list again takes 10 to 15 ms and a megabyte. Throws for an invalid PEM.
+ * Creates the secure context of a client that trusts the system's authorities and an additional one
+ * (PEM, optional; protocol/admin-api.md#credentials-of-a-push-profile). Adds to the list that the
+ * process has parsed: the option `ca` would replace it, and parsing all of the list again takes 10
+ * to 15 ms and a megabyte. Throws for an invalid PEM.
  */
 export function secureContextTrusting(
   ca: string | undefined,
@@ -18,8 +19,8 @@ export function secureContextTrusting(
 }
 
 /**
- * Returns the secure context of clients that trust an additional authority (PEM) and have no client certificate; clients with
- * the same authority share it. Throws for an invalid PEM.
+ * Returns the secure context of clients that trust an additional authority (PEM) and have no client
+ * certificate; clients with the same authority share it. Throws for an invalid PEM.
  */
 export function sharedSecureContext(ca: string): SecureContext {
   const found = contexts.get(ca)?.deref();

@@ -70,7 +70,10 @@ export async function openTunnel(
   }
 }
 
-/** Reads the head of the response; returns 0 when more bytes follow: the client speaks first in the tunnel. */
+/**
+ * Reads the head of the response; returns 0 when more bytes follow: the client speaks first in the
+ * tunnel.
+ */
 async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
   let head = Buffer.alloc(0);
   const closed = once(socket, 'close', { signal }).then((): never => {
@@ -80,7 +83,9 @@ async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
   for (;;) {
     const end = head.indexOf('\r\n\r\n');
     if (end >= 0) {
-      const status = Number(/^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1', 0, 64))?.[1] ?? 0);
+      const status = Number(
+        /^HTTP\/1\.[01] (\d{3})/.exec(head.toString('latin1', 0, 64))?.[1] ?? 0,
+      );
       const rest = head.subarray(end + 4);
       // Informational responses come first (RFC 9110 15.2).
       if (status < 100 || status > 199) return rest.length === 0 ? status : 0;
@@ -90,7 +95,11 @@ async function statusOf(socket: Socket, signal: AbortSignal): Promise<number> {
   }
 }
 
-async function nextChunk(socket: Socket, closed: Promise<never>, signal: AbortSignal): Promise<Buffer> {
+async function nextChunk(
+  socket: Socket,
+  closed: Promise<never>,
+  signal: AbortSignal,
+): Promise<Buffer> {
   for (;;) {
     const chunk: Buffer | null = socket.read();
     if (chunk !== null) return chunk;

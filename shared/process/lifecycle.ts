@@ -6,7 +6,8 @@ type Closer = { name: string; close: () => Promise<unknown> | unknown };
 const lateTimeoutMs = 1000;
 
 /**
- * Stack of open resources, closed last in, first out. Register a closer immediately after opening a resource.
+ * Stack of open resources, closed last in, first out. Register a closer immediately after opening a
+ * resource.
  */
 export class ClosingStack {
   readonly #closers: Closer[] = [];
@@ -18,7 +19,9 @@ export class ClosingStack {
     this.#log = log;
   }
 
-  /** Registers a closer; closes the resource at once if the stack has closed (an interrupted start). */
+  /**
+   * Registers a closer; closes the resource at once if the stack has closed (an interrupted start).
+   */
   add(name: string, close: () => Promise<unknown> | unknown): void {
     if (this.#isClosed) void this.#closeOne({ name, close }, lateTimeoutMs);
     else this.#closers.push({ name, close });
@@ -30,8 +33,8 @@ export class ClosingStack {
   }
 
   /**
-   * Closes every resource within the rest of `timeoutMs`, but at least a tenth of it each. Logs one that fails or
-   * hangs, and closes the others. Further calls return the same promise.
+   * Closes every resource within the rest of `timeoutMs`, but at least a tenth of it each. Logs one
+   * that fails or hangs, and closes the others. Further calls return the same promise.
    */
   close(timeoutMs = 9000): Promise<void> {
     this.#closing ??= this.#closeAll(timeoutMs);
@@ -50,7 +53,10 @@ export class ClosingStack {
   async #closeOne(closer: Closer, timeoutMs: number): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const expiry = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`not closed within ${Math.round(timeoutMs)} ms`)), timeoutMs);
+      timer = setTimeout(
+        () => reject(new Error(`not closed within ${Math.round(timeoutMs)} ms`)),
+        timeoutMs,
+      );
     });
     try {
       await Promise.race([Promise.resolve().then(closer.close), expiry]);
@@ -70,10 +76,14 @@ export interface ProcessHooks {
 }
 
 /**
- * Closes the stack and exits 0 on SIGINT, SIGTERM and the loss of a supervising parent; on an uncaught error, logs it,
- * closes the stack and exits 1.
+ * Closes the stack and exits 0 on SIGINT, SIGTERM and the loss of a supervising parent; on an
+ * uncaught error, logs it, closes the stack and exits 1.
  */
-export function closeOnSignals({ log, stack, exit = (code) => void leave(log, code) }: ProcessHooks): void {
+export function closeOnSignals({
+  log,
+  stack,
+  exit = (code) => void leave(log, code),
+}: ProcessHooks): void {
   let isStopping = false;
   const stop = (reason: string, code: number) => {
     if (isStopping) return;

@@ -29,8 +29,8 @@ const redacted = [
 ];
 
 /**
- * Members of an error that are logged beside name, message and stack. All others stay out: database errors
- * carry SQL, row values and the whole client with its password.
+ * Members of an error that are logged beside name, message and stack. All others stay out: database
+ * errors carry SQL, row values and the whole client with its password.
  */
 const errorMembers = [
   'code',
@@ -52,8 +52,13 @@ const maxErrors = 5;
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))
     return typeof error === 'object' && error !== null ? '(thrown, but no error)' : error;
-  const plain: Record<string, unknown> = { type: error.name, message: error.message, stack: error.stack };
-  for (const [key, value] of Object.entries(error)) if (errorMembers.includes(key)) plain[key] = value;
+  const plain: Record<string, unknown> = {
+    type: error.name,
+    message: error.message,
+    stack: error.stack,
+  };
+  for (const [key, value] of Object.entries(error))
+    if (errorMembers.includes(key)) plain[key] = value;
   if (depth === maxDepth) return plain;
   if (error.cause !== undefined) plain.cause = describeError(error.cause, depth + 1);
   // Node reports a refused connection as one error per address.
@@ -75,15 +80,17 @@ export interface LoggerOptions {
 const maxWaitingBytes = 4 * 1024 * 1024;
 
 /**
- * Opens standard output for asynchronous writes. A pipe without a reader (a pager, a hanging collector) would otherwise
- * block the process, and not even a signal would end it. A line that cannot be written (a terminal that was closed, a full
- * disk) is tried again with the next one, and stops nothing.
+ * Opens standard output for asynchronous writes. A pipe without a reader (a pager, a hanging
+ * collector) would otherwise block the process, and not even a signal would end it. A line that
+ * cannot be written (a terminal that was closed, a full disk) is tried again with the next one, and
+ * stops nothing.
  */
 function standardOutput(): DestinationStream {
   // `flush` needs a minimum length.
   const output = pino.destination({ fd: 1, sync: false, minLength: 1, maxLength: maxWaitingBytes });
   output.on('error', () => undefined);
-  // pino calls it for `fatal` and at the exit. It repeats a failing write without end, and blocks on a pipe without a reader.
+  // pino calls it for `fatal` and at the exit. It repeats a failing write without end, and blocks
+  // on a pipe without a reader.
   output.flushSync = () => undefined;
   return output;
 }
@@ -98,8 +105,8 @@ export function isWritten(log: Logger): Promise<boolean> {
 }
 
 /**
- * Creates a logger that writes one JSON line per event to standard output. It redacts secrets itself, so that no caller
- * has to.
+ * Creates a logger that writes one JSON line per event to standard output. It redacts secrets
+ * itself, so that no caller has to.
  */
 export function createLogger(options: LoggerOptions): Logger {
   const settings = {

@@ -42,8 +42,8 @@ function addDurations(durations: DurationCounts, more: DurationCounts): void {
 type Values = MetricObjectWithValues<MetricValueWithName<string>>;
 
 /**
- * Histogram of durations that were counted by bucket elsewhere, such as in threads: one sum for each batch, in place of an
- * observation for each request.
+ * Histogram of durations that were counted by bucket elsewhere, such as in threads: one sum for
+ * each batch, in place of an observation for each request.
  */
 export class DurationHistogram<Label extends string = string> extends Histogram<Label> {
   readonly #name: string;
@@ -76,7 +76,9 @@ export class DurationHistogram<Label extends string = string> extends Histogram<
   }
 
   override async get(): Promise<Values> {
-    const values = [...this.#byLabel].flatMap(([value, durations]) => this.#values(value, durations));
+    const values = [...this.#byLabel].flatMap(([value, durations]) =>
+      this.#values(value, durations),
+    );
     return { ...(await this.#empty.get()), values };
   }
 
@@ -131,7 +133,10 @@ const planningBuckets = [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900];
 /** Metrics of how processes, their database and their duties fare. */
 export type OperationMetrics = ReturnType<typeof operationMetricsIn>;
 
-/** Creates these metrics; their labels have small sets of values, and counters by app those of `appCounter`. */
+/**
+ * Creates these metrics; their labels have small sets of values, and counters by app those of
+ * `appCounter`.
+ */
 export function operationMetricsIn(registers: Registry[]) {
   const gauge = <L extends string = never>(name: string, help: string, labelNames: L[] = []) =>
     new Gauge<L>({ name: `carillon_${name}`, help, labelNames, registers });
@@ -151,9 +156,11 @@ export function operationMetricsIn(registers: Registry[]) {
       'Messages on the device channel: sent (as often as they were), acknowledged, displaced (dropped for newer ones), expired (deleted without an acknowledgement)',
       ['event'],
     ),
-    scans: counter('scans_total', 'Scans for the devices of pushes, by the database that served them', [
-      'database',
-    ]),
+    scans: counter(
+      'scans_total',
+      'Scans for the devices of pushes, by the database that served them',
+      ['database'],
+    ),
     plannedRecipients: counter('planned_recipients_total', 'Recipients written into batches'),
     planningSeconds: new Histogram({
       name: 'carillon_planning_seconds',
@@ -176,8 +183,16 @@ const makeCounterIn =
     return labelNames.some((label) => label === 'app') ? appCounter(options) : new Counter(options);
   };
 
-type MakeGauge = <L extends string = never>(name: string, help: string, labelNames?: L[]) => Gauge<L>;
-type MakeCounter = <L extends string = never>(name: string, help: string, labelNames?: L[]) => Counter<L>;
+type MakeGauge = <L extends string = never>(
+  name: string,
+  help: string,
+  labelNames?: L[],
+) => Gauge<L>;
+type MakeCounter = <L extends string = never>(
+  name: string,
+  help: string,
+  labelNames?: L[],
+) => Counter<L>;
 
 function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
   return {
@@ -186,7 +201,10 @@ function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
       'version',
       'node',
     ]),
-    schemaPending: gauge('schema_pending', 'Migrations that this process needs and the database lacks'),
+    schemaPending: gauge(
+      'schema_pending',
+      'Migrations that this process needs and the database lacks',
+    ),
     schemaNewer: gauge('schema_newer', 'Migrations of a newer version that the database has'),
     poolConnections: gauge(
       'db_pool_connections',
@@ -200,7 +218,9 @@ function processMetrics(gauge: MakeGauge, counter: MakeCounter) {
   };
 }
 
-/** Gauges of the 100 apps or profiles each that an operator has to look at first; shared state too. */
+/**
+ * Gauges of the 100 apps or profiles each that an operator has to look at first; shared state too.
+ */
 function accountGauges(gauge: MakeGauge) {
   const profile = ['connector', 'app', 'profile'] as const;
   return {
@@ -258,12 +278,17 @@ function peopleGauges(gauge: MakeGauge) {
   };
 }
 
-/** Gauges of state that all processes share: each shows the same reading, so `max` is right and `sum` is not. */
+/**
+ * Gauges of state that all processes share: each shows the same reading, so `max` is right and
+ * `sum` is not.
+ */
 function sharedStateGauges(gauge: MakeGauge) {
   return {
-    freezes: gauge('freezes', 'Freezes that hold pushes, by scope: of the whole service, and of apps', [
-      'scope',
-    ]),
+    freezes: gauge(
+      'freezes',
+      'Freezes that hold pushes, by scope: of the whole service, and of apps',
+      ['scope'],
+    ),
     queueJobs: gauge('queue_jobs', 'Jobs of a queue: ready, delayed (not yet due), active', [
       'queue',
       'state',

@@ -1,6 +1,6 @@
 /**
- * Traces (operate/tracing.md). Only this file imports OpenTelemetry's API. The operator brings the SDK; without one no
- * span is made, and nothing is read or written for one.
+ * Traces (operate/tracing.md). Only this file imports OpenTelemetry's API. The operator brings the
+ * SDK; without one no span is made, and nothing is read or written for one.
  */
 import {
   type Attributes,
@@ -20,7 +20,10 @@ const scope = 'carillon';
 /** Form of the header `traceparent` (W3C Trace Context), version 00. */
 const traceParentForm = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** Description of a span. Attributes hold ids, names of connectors and counts: no token, key, address or text of a message. */
+/**
+ * Description of a span. Attributes hold ids, names of connectors and counts: no token, key,
+ * address or text of a message.
+ */
 export interface SpanDetails {
   kind?: 'server' | 'client' | 'producer' | 'consumer';
   attributes?: Attributes;
@@ -38,12 +41,14 @@ const kinds = {
 /** Tells whether an SDK is registered. */
 export function isTracing(): boolean {
   const provider = trace.getTracerProvider();
-  return !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(scope) !== undefined;
+  return (
+    !(provider instanceof ProxyTracerProvider) || provider.getDelegateTracer(scope) !== undefined
+  );
 }
 
 /**
- * Runs work inside a span, which `work` gets; without an SDK only the work. An exception marks the span as failed, by the
- * error's name alone: its text may quote a value of the caller.
+ * Runs work inside a span, which `work` gets; without an SDK only the work. An exception marks the
+ * span as failed, by the error's name alone: its text may quote a value of the caller.
  */
 export async function inSpan<T>(
   name: string,
@@ -67,10 +72,16 @@ export async function inSpan<T>(
 /** Marks a span as failed. */
 export const markFailed = (span: Span): void => void span.setStatus({ code: SpanStatusCode.ERROR });
 
-/** Returns the context of a caller's headers; the SDK decides which ones it reads, `traceparent` by default. */
-export const contextOfHeaders = (headers: object): Context => propagation.extract(ROOT_CONTEXT, headers);
+/**
+ * Returns the context of a caller's headers; the SDK decides which ones it reads, `traceparent` by
+ * default.
+ */
+export const contextOfHeaders = (headers: object): Context =>
+  propagation.extract(ROOT_CONTEXT, headers);
 
-/** Returns a span as `traceparent`, for work that another process continues; undefined without one. */
+/**
+ * Returns a span as `traceparent`, for work that another process continues; undefined without one.
+ */
 export function traceParentOf(span: Span | undefined): string | undefined {
   const current = span?.spanContext();
   if (!current || !isSpanContextValid(current)) return undefined;
@@ -79,8 +90,8 @@ export function traceParentOf(span: Span | undefined): string | undefined {
 }
 
 /**
- * Returns the context in which to continue: that of the work under way, else of the `traceparent`, which is read only when
- * it is needed.
+ * Returns the context in which to continue: that of the work under way, else of the `traceparent`,
+ * which is read only when it is needed.
  */
 export async function contextToContinue(read: () => Promise<string | null>): Promise<Context> {
   if (trace.getSpan(context.active())) return context.active();

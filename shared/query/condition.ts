@@ -21,7 +21,10 @@ export interface MembersCondition {
   appId: string;
 }
 
-/** `$relatedTo`: the members of one object's relation; matches no row if the viewer may not see that object. */
+/**
+ * `$relatedTo`: the members of one object's relation; matches no row if the viewer may not see that
+ * object.
+ */
 export interface RelatedCondition extends RelatedOperand {
   kind: 'related';
   viewer: Viewer;
@@ -54,7 +57,9 @@ export interface NearTest {
   maxDistance: number | undefined;
 }
 
-/** `$inQuery`: a pointer to one of the rows; `$select`: equal to the value of `key` in one of them. */
+/**
+ * `$inQuery`: a pointer to one of the rows; `$select`: equal to the value of `key` in one of them.
+ */
 export interface SubqueryTest {
   op: 'subquery';
   query: Subquery;

@@ -6,7 +6,8 @@ import type { MemberUse } from './viewer.ts';
  * Returns every place of a checked condition that names a member: tests, and keys and orders of
  * queries within it.
  */
-export const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] => usesIn(condition, cls, false);
+export const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] =>
+  usesIn(condition, cls, false);
 
 function usesIn(condition: Condition, cls: ClassSchema, isInner: boolean): MemberUse[] {
   switch (condition.kind) {
@@ -42,7 +43,8 @@ function usesInQuery({ query, key }: SubqueryTest): MemberUse[] {
 }
 
 function useOf(test: Test): Pick<MemberUse, 'use' | 'value'> {
-  if (test.op === 'equal' && typeof test.value === 'string') return { use: 'whole', value: test.value };
+  if (test.op === 'equal' && typeof test.value === 'string')
+    return { use: 'whole', value: test.value };
   const isSpelling = test.op === 'regex' || (test.op === 'compare' && test.value.type === 'string');
   return { use: isSpelling ? 'spelling' : 'other' };
 }

@@ -27,7 +27,9 @@ interface TextArrayColumn {
   sql: string;
 }
 
-/** A relation of a role: pairs in a separate table. All names are constants, never a client's text. */
+/**
+ * A relation of a role: pairs in a separate table. All names are constants, never a client's text.
+ */
 export interface RelationColumn {
   type: 'relation';
   /** Class of the members. */
@@ -54,7 +56,9 @@ export interface ClassSchema {
   jsonColumn: string;
   /** Public member names, aliases included, and their columns. */
   columns: ReadonlyMap<string, Column>;
-  /** Members that conditions and sort orders may not name, so that no caller can guess their values. */
+  /**
+   * Members that conditions and sort orders may not name, so that no caller can guess their values.
+   */
   hidden?: ReadonlySet<string>;
 }
 
@@ -73,8 +77,8 @@ const maxNameLength = 256;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 
 /**
- * Splits `a.b.c` and checks each part. Throws 105 for a malformed or private name: private members begin with `_`
- * and cannot be filtered, sorted or projected (develop/architecture.md#queries).
+ * Splits `a.b.c` and checks each part. Throws 105 for a malformed or private name: private members
+ * begin with `_` and cannot be filtered, sorted or projected (develop/architecture.md#queries).
  */
 export function parsePath(name: string): string[] {
   const [first = '', ...inner] = name.split('.');
@@ -87,10 +91,14 @@ export function parsePath(name: string): string[] {
   return [first, ...inner];
 }
 
-/** Returns the field of a name. Throws 105 as `parsePath`, for a hidden member, and for a path into a column. */
+/**
+ * Returns the field of a name. Throws 105 as `parsePath`, for a hidden member, and for a path into
+ * a column.
+ */
 export function resolveField(name: string, cls: ClassSchema): Field {
   const path = parsePath(name);
-  if (cls.hidden?.has(path[0] ?? '')) throw refuse('invalidKeyName', `${path[0]} cannot be queried.`);
+  if (cls.hidden?.has(path[0] ?? ''))
+    throw refuse('invalidKeyName', `${path[0]} cannot be queried.`);
   const column = cls.columns.get(path[0] ?? '');
   if (!column) return { name, path };
   if (path.length > 1) throw refuse('invalidKeyName', `${path[0]} has no members.`);
@@ -109,7 +117,10 @@ const commonColumns: readonly (readonly [string, Column])[] = [
   ['updatedAt', { type: 'time', sql: 'updated_at' }],
 ];
 
-/** `_Installation`: columns of the table `installation` (develop/architecture.md#data), neutral and wire names alike. */
+/**
+ * `_Installation`: columns of the table `installation` (develop/architecture.md#data), neutral and
+ * wire names alike.
+ */
 export const installationClass: ClassSchema = {
   name: '_Installation',
   table: 'installation',
@@ -119,10 +130,16 @@ export const installationClass: ClassSchema = {
   columns: new Map<string, Column>([
     ...commonColumns,
     ['deviceType', { type: 'text', sql: 'device_type', namesOf: namesOfDeviceType }],
-    ['deviceToken', { type: 'text', sql: 'device_token', spelling: sentToken, namesOf: namesOfToken }],
+    [
+      'deviceToken',
+      { type: 'text', sql: 'device_token', spelling: sentToken, namesOf: namesOfToken },
+    ],
     ['installationId', { type: 'text', sql: 'installation_id' }],
     ['registrationId', { type: 'text', sql: 'registration_id' }],
-    ['vendor', { type: 'text', sql: 'vendor', spelling: 'vendor_name', canonical: canonicalVendor }],
+    [
+      'vendor',
+      { type: 'text', sql: 'vendor', spelling: 'vendor_name', canonical: canonicalVendor },
+    ],
     ['deviceProfile', { type: 'text', sql: 'device_profile', isEqualityOnly: true }],
     ['timeZone', { type: 'text', sql: 'time_zone' }],
     ['pgwTopic', topic],
@@ -136,7 +153,10 @@ export const installationClass: ClassSchema = {
   hidden: new Set(['ACL']),
 };
 
-/** `_User`: columns of the table `app_user`. Hidden members cannot be filtered, sorted or projected by name. */
+/**
+ * `_User`: columns of the table `app_user`. Hidden members cannot be filtered, sorted or projected
+ * by name.
+ */
 export const userClass: ClassSchema = {
   name: '_User',
   table: 'app_user',
@@ -176,8 +196,9 @@ export const roleClass: ClassSchema = {
 };
 
 /**
- * Records of pushes, for `where` of their list only: not among the classes, so no subquery names it. `status` is what clients
- * see (domain/pushes/record.ts). A member without a column is in no record.
+ * Records of pushes, for `where` of their list only: not among the classes, so no subquery names
+ * it. `status` is what clients see (domain/pushes/record.ts). A member without a column is in no
+ * record.
  */
 export const pushRecordClass: ClassSchema = {
   name: '_Notification',

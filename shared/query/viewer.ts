@@ -22,8 +22,9 @@ export interface MemberUse {
 }
 
 /**
- * Caller of a query, with its read access. A subquery reads no more than a list call of its class; otherwise a
- * condition on one class could reveal another (protocol/known-problems.md#field-oracles).
+ * Caller of a query, with its read access. A subquery reads no more than a list call of its class;
+ * otherwise a condition on one class could reveal another
+ * (protocol/known-problems.md#field-oracles).
  */
 export interface Viewer {
   appId: string;
@@ -40,11 +41,24 @@ export interface Viewer {
 
 const allClasses = new Set(['_User', '_Installation', '_Role']);
 
-/** Returns the viewer without restrictions: for the master key, and for conditions that were checked before. */
-export const masterViewer = (appId: string): Viewer => ({ appId, classes: allClasses, subjects: undefined });
+/**
+ * Returns the viewer without restrictions: for the master key, and for conditions that were checked
+ * before.
+ */
+export const masterViewer = (appId: string): Viewer => ({
+  appId,
+  classes: allClasses,
+  subjects: undefined,
+});
 
-/** Returns the viewer of a call. An app key lists the classes that the app's options allow, and roles by their ACLs. */
-export function viewerOf(app: App, caller: { isMaster: boolean; user?: AclUser | undefined }): Viewer {
+/**
+ * Returns the viewer of a call. An app key lists the classes that the app's options allow, and
+ * roles by their ACLs.
+ */
+export function viewerOf(
+  app: App,
+  caller: { isMaster: boolean; user?: AclUser | undefined },
+): Viewer {
   if (caller.isMaster) return masterViewer(app.appId);
   const classes = new Set([
     ...(app.options.allowUserQuery ? ['_User'] : []),
@@ -67,7 +81,8 @@ export function visibleTo({ subjects }: Viewer, cls: ClassSchema, params: Params
   const own = subjects.filter((name) => !isRole(name));
   const may = own.map((name) => `${acl} -> ${params.add(name)}::text -> 'read' = 'true'`);
   const roles = subjects.filter(isRole);
-  // A user may have a thousand roles and an ACL has few entries, so look up each entry among the roles.
+  // A user may have a thousand roles and an ACL has few entries, so look up each entry among the
+  // roles.
   if (roles.length > 0)
     may.push(`EXISTS (SELECT FROM jsonb_each(${acl}) AS entries (subject, permissions)
       WHERE subject = ANY(${params.add(roles)}::text[]) AND permissions -> 'read' = 'true')`);

@@ -15,7 +15,9 @@ export interface ConsumerOptions<T extends object> extends Waking {
   queue: JobQueue;
   log: Logger;
   kind: JobKind<T>;
-  /** Job permits: jobs in work at the same time, not counting those that have released their permit. */
+  /**
+   * Job permits: jobs in work at the same time, not counting those that have released their permit.
+   */
   capacity: number;
   /** Bound of the jobs that have released their permit; absent: they keep it. */
   parkedJobs?: ParkedJobs;
@@ -45,13 +47,17 @@ export interface JobContext {
 /** Right of one job to be in work: a concurrency slot of its consumer. */
 export interface Permit {
   /**
-   * Lets another job be taken while this one only waits, and counts it among `held`; by default among the jobs that wait of
-   * all consumers. Does nothing when these are too many already. A job may move on from there in the same way.
+   * Lets another job be taken while this one only waits, and counts it among `held`; by default
+   * among the jobs that wait of all consumers. Does nothing when these are too many already. A job
+   * may move on from there in the same way.
    */
   release(held?: ParkedJobs): void;
 }
 
-/** Bound of the jobs in work without a permit, over all consumers that share it; this bounds the memory. */
+/**
+ * Bound of the jobs in work without a permit, over all consumers that share it; this bounds the
+ * memory.
+ */
 export class ParkedJobs {
   #free: number;
 
@@ -81,7 +87,10 @@ interface Entry<T> {
 /** Poll interval of a consumer that nothing wakes. */
 const pollMs = 60_000;
 const heartbeatMs = 3000;
-/** Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before the second. */
+/**
+ * Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before
+ * the second.
+ */
 const freshMs = 1500;
 
 /**
@@ -147,7 +156,10 @@ export class Consumer<T extends object> {
     this.#loop = this.#run();
   }
 
-  /** Takes no more jobs, waits up to `graceMs` for those in work, then tells them to stop and waits for that. */
+  /**
+   * Takes no more jobs, waits up to `graceMs` for those in work, then tells them to stop and waits
+   * for that.
+   */
   async stop(graceMs: number): Promise<void> {
     for (const unlisten of this.#unlisten) unlisten();
     this.#stop.abort();
@@ -185,7 +197,10 @@ export class Consumer<T extends object> {
       if (ignoreGroups) await this.#turns.measure(() => this.#take({ ignoreGroups }));
       this.#isDrained = await this.#take({});
     } catch (error) {
-      this.#options.log.warn({ err: error, queue: this.#options.kind.queue }, 'could not fetch jobs');
+      this.#options.log.warn(
+        { err: error, queue: this.#options.kind.queue },
+        'could not fetch jobs',
+      );
     }
     return this.#taken - takenBefore;
   }
@@ -241,7 +256,10 @@ export class Consumer<T extends object> {
       const end = await handle(job, { signal: this.#interrupt.signal, permit });
       if (end === 'again') await queue.putBack(kind, job, 'stopped');
     } catch (error) {
-      log.error({ err: error, queue: kind.queue, job: job.data }, 'job failed, will be tried again');
+      log.error(
+        { err: error, queue: kind.queue, job: job.data },
+        'job failed, will be tried again',
+      );
       await queue.putBack(kind, job, 'error').catch(() => undefined);
     }
   }

@@ -57,7 +57,11 @@ export interface JobKind<T> {
 }
 
 /** Resolves the targets of one push into batches. */
-export const planJob: JobKind<PlanJob> = { queue: 'plan', data: planData, groupOf: ({ appId }) => appId };
+export const planJob: JobKind<PlanJob> = {
+  queue: 'plan',
+  data: planData,
+  groupOf: ({ appId }) => appId,
+};
 
 /** Sends one batch. One queue per connector: a bulkhead (develop/architecture.md#bulkheads). */
 export function deliverJob(connector: ConnectorId): JobKind<DeliverJob> {

@@ -17,7 +17,10 @@ import { queueNames, queueSchemaVersion, queueSettings } from './jobs.ts';
  * ran; an empty list when all was there. Several processes may run it at once. Waits for locks as
  * `migrateTables` does.
  */
-export async function migrate(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+export async function migrate(
+  databaseUrl: string,
+  options: MigrateOptions = {},
+): Promise<string[]> {
   const ran = await migrateTables(databaseUrl, options);
   const queues = await aloneInMigrating(databaseUrl, options, () =>
     retryLocks(options, () => migrateQueues(databaseUrl, options)),
@@ -90,7 +93,9 @@ export async function pendingQueues(databaseUrl: string): Promise<string[]> {
   const client = await connect(databaseUrl);
   try {
     const { version, names } = (await readQueueSchema(client)) ?? { version: 0, names: [] };
-    const missing = queueNames.filter((name) => !names.includes(name)).map((name) => `queue ${name}`);
+    const missing = queueNames
+      .filter((name) => !names.includes(name))
+      .map((name) => `queue ${name}`);
     return version < queueSchemaVersion ? [queueSchema, ...missing] : missing;
   } finally {
     await client.end();

@@ -41,7 +41,11 @@ export class FairPriorities {
   }
 
   /** Returns the priorities of `count` further batches on a queue, by their index. */
-  async next(tx: Handle, kind: JobKind<DeliverJob>, count: number): Promise<(index: number) => number> {
+  async next(
+    tx: Handle,
+    kind: JobKind<DeliverJob>,
+    count: number,
+  ): Promise<(index: number) => number> {
     const front = await highestPriority(tx, kind);
     const step = Math.max(1, await countOpenPushes(tx, this.#appId));
     const last = this.#last.get(kind.queue);
@@ -69,7 +73,12 @@ export async function sendBatches(
   const priorities = new FairPriorities(appId);
   for (const [connector, ofConnector] of Map.groupBy(batches, (batch) => batch.connector)) {
     const kind = deliverJob(connector);
-    const jobs = ofConnector.map(({ id, pushId }) => ({ appId, pushId, batchId: id, waitedUntilMs }));
+    const jobs = ofConnector.map(({ id, pushId }) => ({
+      appId,
+      pushId,
+      batchId: id,
+      waitedUntilMs,
+    }));
     await queue.send(kind, jobs, { tx, priority: await priorities.next(tx, kind, jobs.length) });
   }
 }
@@ -115,7 +124,11 @@ export async function continuePushes(
  * Makes batches of an app due now that wait for a later time, and wakes their consumers when `tx`
  * commits.
  */
-async function startBatchesNow(tx: Handle, appId: string, batchIds: readonly number[]): Promise<void> {
+async function startBatchesNow(
+  tx: Handle,
+  appId: string,
+  batchIds: readonly number[],
+): Promise<void> {
   await wakeConsumers(tx, await startNow(tx, appId, batchIds));
 }
 
@@ -123,7 +136,11 @@ async function startBatchesNow(tx: Handle, appId: string, batchIds: readonly num
  * Makes the waiting batches of a push due now, whatever they wait for: those of a cancelled push
  * end unsent.
  */
-export async function startWaitingBatches(tx: Handle, appId: string, pushId: number): Promise<void> {
+export async function startWaitingBatches(
+  tx: Handle,
+  appId: string,
+  pushId: number,
+): Promise<void> {
   await startBatchesNow(tx, appId, await listOpenBatches(tx, appId, pushId));
 }
 

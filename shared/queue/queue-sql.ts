@@ -29,7 +29,11 @@ const heartbeat = prepare(
  * ends them. `touch` of pg-boss waits for these locks, which deadlocks with transactions that end
  * several jobs.
  */
-export async function touchJobs(db: Handle, queue: string, jobs: readonly Attempt[]): Promise<void> {
+export async function touchJobs(
+  db: Handle,
+  queue: string,
+  jobs: readonly Attempt[],
+): Promise<void> {
   if (jobs.length === 0) return;
   const ids = jobs.map(({ id }) => id);
   await db.query(heartbeat, [queue, ids, jobs.map(({ retryCount }) => retryCount)]);
@@ -39,7 +43,11 @@ export async function touchJobs(db: Handle, queue: string, jobs: readonly Attemp
  * Makes those batches of an app due now that wait for a later time. Returns the queues that have
  * some. `update` of pg-boss takes no list of ids.
  */
-export async function startNow(db: Handle, appId: string, batchIds: readonly number[]): Promise<string[]> {
+export async function startNow(
+  db: Handle,
+  appId: string,
+  batchIds: readonly number[],
+): Promise<string[]> {
   if (batchIds.length === 0) return [];
   const { rows } = await db.query<{ name: string }>(
     `WITH due AS (
@@ -64,7 +72,9 @@ const highestStatements = new PreparedStatements();
  * Returns the highest priority of the jobs that could be taken now; 0 without jobs. Not in the API.
  */
 export async function highestPriority(db: Handle, { queue }: { queue: string }): Promise<number> {
-  const { rows } = await db.query<{ highest: number | null }>(highestStatements.of(highestText(queue)));
+  const { rows } = await db.query<{ highest: number | null }>(
+    highestStatements.of(highestText(queue)),
+  );
   return rows[0]?.highest ?? 0;
 }
 
@@ -115,7 +125,11 @@ export async function readQueueStates(db: Handle): Promise<QueueState[]> {
  * Counts the jobs of a queue that could be taken now, at most `most`. The counts of `getQueues` are
  * too old to refuse pushes by (`readQueueStates`).
  */
-export async function countReady(db: Handle, { queue }: { queue: string }, most: number): Promise<number> {
+export async function countReady(
+  db: Handle,
+  { queue }: { queue: string },
+  most: number,
+): Promise<number> {
   const { rows } = await db.query<{ ready: number }>(
     `SELECT count(*) AS ready FROM (
        SELECT FROM pgboss.job WHERE name = $1 AND ${waiting} AND start_after <= now() LIMIT $2) AS jobs`,

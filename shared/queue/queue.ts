@@ -113,7 +113,11 @@ export class JobQueue {
   }
 
   /** Writes jobs as part of `tx` and wakes the consumers when it commits. */
-  async send<T extends object>(kind: JobKind<T>, jobs: readonly T[], options: SendOptions): Promise<void> {
+  async send<T extends object>(
+    kind: JobKind<T>,
+    jobs: readonly T[],
+    options: SendOptions,
+  ): Promise<void> {
     if (jobs.length === 0) return;
     const { tx, priority = 0, startAfter, wakeName = kind.queue } = options;
     const priorityOf = typeof priority === 'function' ? priority : () => priority;
@@ -135,7 +139,11 @@ export class JobQueue {
   ): Promise<Job<T>[]> {
     const db = adapter(this.#db);
     const jobs = await this.#boss.fetch<T>(kind.queue, { batchSize: count, ...filter, db });
-    return jobs.map((job) => ({ id: job.id, retryCount: job.retryCount, data: kind.data.parse(job.data) }));
+    return jobs.map((job) => ({
+      id: job.id,
+      retryCount: job.retryCount,
+      data: kind.data.parse(job.data),
+    }));
   }
 
   /**
@@ -147,10 +155,15 @@ export class JobQueue {
   }
 
   /** Ends jobs as `end` does. Returns how many. */
-  async endAll<T extends object>(kind: JobKind<T>, jobs: readonly Job<T>[], tx: Handle): Promise<number> {
+  async endAll<T extends object>(
+    kind: JobKind<T>,
+    jobs: readonly Job<T>[],
+    tx: Handle,
+  ): Promise<number> {
     if (jobs.length === 0) return 0;
     const attempts = jobs.map(({ id, retryCount }) => ({ id, retryCount }));
-    return ended.parse(await this.#boss.deleteJob(kind.queue, attempts, { db: adapter(tx) })).affected;
+    return ended.parse(await this.#boss.deleteJob(kind.queue, attempts, { db: adapter(tx) }))
+      .affected;
   }
 
   /**
@@ -178,8 +191,8 @@ export class JobQueue {
   }
 
   /**
-   * Wakes the consumers of a queue, and resolves some milliseconds later. Calls until then share the
-   * next NOTIFY. If it fails, the consumers find the jobs by their poll.
+   * Wakes the consumers of a queue, and resolves some milliseconds later. Calls until then share
+   * the next NOTIFY. If it fails, the consumers find the jobs by their poll.
    */
   wake({ queue }: { queue: string }): Promise<void> {
     return this.#wakes.run(queue);

@@ -14,7 +14,10 @@ import { queueNames } from './jobs.ts';
 import type { JobQueue } from './queue.ts';
 import { type AgedReading, readSharedState, refreshReading } from './shared-reading.ts';
 
-/** Rows of each kind in a reading: they become labels of metrics, which must not grow with the number of apps. */
+/**
+ * Rows of each kind in a reading: they become labels of metrics, which must not grow with the
+ * number of apps.
+ */
 const maxRows = 100;
 const accountsReading = {
   column: 'accounts',
@@ -31,7 +34,10 @@ const accountReading = z.object({
   quotas: z.array(z.object({ ...profile, recipients: z.number(), isUsedUp: z.boolean() })),
   /** Credentials that end first. */
   credentials: z.array(z.object({ ...profile, endsAtMs: z.number() })),
-  /** Encrypted values that are not under the first key of CARILLON_SECRET, by column; empty with a single key. */
+  /**
+   * Encrypted values that are not under the first key of CARILLON_SECRET, by column; empty with a
+   * single key.
+   */
   oldSecrets: z.record(z.string(), z.number()).default({}),
   /** Rotations of credentials that are open or ended within a day. */
   rotations: z.array(z.object({ ...profile, state: z.string() })).default([]),
@@ -43,13 +49,19 @@ const accountReading = z.object({
   tokens: z.record(z.string(), z.number()).default({}),
 });
 
-/** Use of caps and quotas, and ends of credentials, of the apps that an operator has to look at first. */
+/**
+ * Use of caps and quotas, and ends of credentials, of the apps that an operator has to look at
+ * first.
+ */
 type AccountReading = z.infer<typeof accountReading>;
 
 /** Profile whose credentials end. */
 export type EndingCredentials = AccountReading['credentials'][number];
 
-/** Reads by `read` if no dispatcher has done so lately, and stores the result for all. Returns whether it read. */
+/**
+ * Reads by `read` if no dispatcher has done so lately, and stores the result for all. Returns
+ * whether it read.
+ */
 export const refreshAccountReading = (
   db: Handle,
   read: () => Promise<Pick<AccountReading, 'credentials' | 'oldSecrets'>>,
@@ -100,7 +112,10 @@ const readQuotas = (db: Handle) =>
 
 /** Time that scrapes wait for a reading; Prometheus gives up after ten seconds. */
 const patienceMs = 5000;
-/** Age from which a reading counts as lost with its connection: the time limit of its statements is 30 s. */
+/**
+ * Age from which a reading counts as lost with its connection: the time limit of its statements is
+ * 30 s.
+ */
 const lostAfterMs = 60_000;
 
 /**
@@ -120,8 +135,9 @@ interface Shown {
 const shownBy = new WeakMap<Metrics, Shown>();
 
 /**
- * Updates the gauges of queues and open pushes for a scrape. Without a database, or while a reading hangs, they keep their
- * values and their age grows. A process has one reading at a time, for which scrapes wait until it is `waitMs` old.
+ * Updates the gauges of queues and open pushes for a scrape. Without a database, or while a reading
+ * hangs, they keep their values and their age grows. A process has one reading at a time, for which
+ * scrapes wait until it is `waitMs` old.
  */
 export async function reportQueues(
   db: Handle,
@@ -156,8 +172,14 @@ async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<v
 
 /** Sets the gauges of apps and profiles; those that are no longer in the reading disappear. */
 function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
-  const { capUsed, quotaUsedUp, gatewayDayRecipients, credentialExpiry, oldSecretValues, profileRotations } =
-    metrics;
+  const {
+    capUsed,
+    quotaUsedUp,
+    gatewayDayRecipients,
+    credentialExpiry,
+    oldSecretValues,
+    profileRotations,
+  } = metrics;
   for (const gauge of [
     capUsed,
     quotaUsedUp,
@@ -180,10 +202,12 @@ function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
     credentialExpiry.set({ connector, app: appId, profile }, endsAtMs / 1000);
   for (const { appId, connector, profile, state } of accounts.rotations)
     profileRotations.set({ connector, app: appId, profile, state }, 1);
-  for (const [column, values] of Object.entries(accounts.oldSecrets)) oldSecretValues.set({ column }, values);
+  for (const [column, values] of Object.entries(accounts.oldSecrets))
+    oldSecretValues.set({ column }, values);
   for (const { appId, connector, profile, tokens } of accounts.keptTokens)
     metrics.keptTokens.set({ connector, app: appId, profile }, tokens);
-  for (const { appId, pushes } of accounts.approvals) metrics.approvalsWaiting.set({ app: appId }, pushes);
+  for (const { appId, pushes } of accounts.approvals)
+    metrics.approvalsWaiting.set({ app: appId }, pushes);
   for (const [state, n] of Object.entries(accounts.tokens)) metrics.consoleTokens.set({ state }, n);
 }
 
@@ -202,7 +226,9 @@ function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReadin
   for (const state of ['queued', 'sending', 'paused'])
     metrics.pushesOpen.set({ state }, counts.get(state) ?? 0);
   const working = reading.pushes.filter(({ state }) => state !== 'paused');
-  metrics.pushOldestOpen.set(Math.max(0, ...working.map(({ oldestSeconds }) => oldestSeconds + ageSeconds)));
+  metrics.pushOldestOpen.set(
+    Math.max(0, ...working.map(({ oldestSeconds }) => oldestSeconds + ageSeconds)),
+  );
   metrics.scheduledPushes.set(reading.scheduled.count);
   const { lateSeconds } = reading.scheduled;
   metrics.scheduledLag.set(lateSeconds > usualLagSeconds ? lateSeconds + ageSeconds : lateSeconds);
@@ -227,7 +253,8 @@ export async function reportDatabases(
     const { name, ...use } = database.use;
     const pool = name.replace(/^carillon /, '');
     metrics.poolWaitSeconds.add(pool, database.takeWaits());
-    for (const [state, value] of Object.entries(use)) metrics.poolConnections.set({ pool, state }, value);
+    for (const [state, value] of Object.entries(use))
+      metrics.poolConnections.set({ pool, state }, value);
     const failures = database.takeFailures();
     for (const kind of failureKinds) metrics.databaseErrors.inc({ kind }, failures[kind] ?? 0);
   }
@@ -236,7 +263,11 @@ export async function reportDatabases(
 }
 
 /** Updates the lag of the standby for a scrape; 0 without a standby. */
-export async function reportStandby(primary: Database, standby: Database, metrics: Metrics): Promise<void> {
+export async function reportStandby(
+  primary: Database,
+  standby: Database,
+  metrics: Metrics,
+): Promise<void> {
   if (primary.url === standby.url) return;
   metrics.standbyLag.set(await readStandbyLag(standby));
 }

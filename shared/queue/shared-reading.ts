@@ -3,7 +3,10 @@ import type { Handle } from '../db/pool.ts';
 import { query } from '../db/query.ts';
 import type { JobQueue } from './queue.ts';
 
-/** Share of the time that reading may take, over all processes: a reading that took 1 s is repeated after 20 s. */
+/**
+ * Share of the time that reading may take, over all processes: a reading that took 1 s is repeated
+ * after 20 s.
+ */
 const restPerReading = 20;
 
 /** A kind of reading: its columns in `shared_reading`, and how often it is made. */
@@ -17,8 +20,8 @@ interface ReadingKind {
 }
 
 /**
- * Makes a reading and stores it for all processes, unless one of them has done so lately. One process
- * at a time reads; the longer it takes, the less often. Returns whether it read.
+ * Makes a reading and stores it for all processes, unless one of them has done so lately. One
+ * process at a time reads; the longer it takes, the less often. Returns whether it read.
  */
 export async function refreshReading(
   db: Handle,
@@ -47,7 +50,13 @@ export async function refreshReading(
 const count = z.number();
 const sharedReading = z.object({
   queues: z.array(
-    z.object({ queue: z.string(), ready: count, waiting: count, active: count, oldestSeconds: count }),
+    z.object({
+      queue: z.string(),
+      ready: count,
+      waiting: count,
+      active: count,
+      oldestSeconds: count,
+    }),
   ),
   pushes: z.array(z.object({ state: z.string(), count, oldestSeconds: count })),
   scheduled: z.object({ count, lateSeconds: count }),
@@ -70,10 +79,13 @@ const stateReading = {
 } as const;
 
 /**
- * Returns the newest reading; undefined before the first one. The larger the queue, the less often it
- * is made: a count of a million jobs takes a second of a core, and every process is scraped.
+ * Returns the newest reading; undefined before the first one. The larger the queue, the less often
+ * it is made: a count of a million jobs takes a second of a core, and every process is scraped.
  */
-export async function readSharedState(db: Handle, queue: JobQueue): Promise<AgedReading | undefined> {
+export async function readSharedState(
+  db: Handle,
+  queue: JobQueue,
+): Promise<AgedReading | undefined> {
   await refreshReading(db, stateReading, async () => ({
     queues: await queue.states(),
     pushes: await readOpenPushes(db),

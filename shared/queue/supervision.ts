@@ -16,8 +16,9 @@ interface Supervised {
 }
 
 /**
- * Passes over the queues every two seconds. After the database was away it waits for as long as a heartbeat lasts: nobody
- * could write one, and another dispatcher must not get the jobs of one that still works, and send them again.
+ * Passes over the queues every two seconds. After the database was away it waits for as long as a
+ * heartbeat lasts: nobody could write one, and another dispatcher must not get the jobs of one that
+ * still works, and send them again.
  */
 export class QueueSupervision {
   readonly #supervised: Supervised;
@@ -47,7 +48,8 @@ export class QueueSupervision {
     try {
       await probe();
       const nowMs = clock.monotonicMs();
-      if (this.#wasAway || nowMs - startedAtMs > heartbeatMs / 2) this.#nextPassAtMs = nowMs + heartbeatMs;
+      if (this.#wasAway || nowMs - startedAtMs > heartbeatMs / 2)
+        this.#nextPassAtMs = nowMs + heartbeatMs;
       this.#wasAway = false;
       if (nowMs >= this.#nextPassAtMs) await pass();
     } catch (error) {

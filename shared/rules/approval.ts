@@ -16,7 +16,8 @@ export const approval: PushRule = {
       async admit({ db, push, pages }) {
         // An expired push is not sent: its devices are counted.
         if (expiresAt.getTime() <= nowMs) return undefined;
-        if ((await findApproval(db, push))?.givenAt || !(await isAbove(above, pages()))) return undefined;
+        if ((await findApproval(db, push))?.givenAt || !(await isAbove(above, pages())))
+          return undefined;
         return { write: (tx) => askForApproval(tx, push, above) };
       },
 

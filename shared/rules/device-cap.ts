@@ -23,7 +23,9 @@ export const deviceCap: PushRule = {
       },
 
       tally({ unsent }) {
-        const batches = unsent.filter(({ outcome }) => outcome === 'capped').map(({ batch }) => batch);
+        const batches = unsent
+          .filter(({ outcome }) => outcome === 'capped')
+          .map(({ batch }) => batch);
         return [{ metric: 'deviceCapped', labels: {}, recipients: recipientsOf(batches) }];
       },
 
@@ -57,7 +59,8 @@ function withoutCapped(
       batch.recipients.filter((id) => granted.has(id) === isGranted),
     );
     if (kept?.length) page.batches.push({ ...batch, recipients: kept });
-    if (beyond?.length) page.unsent.push(endUnsent({ ...batch, recipients: beyond }, 'capped', why));
+    if (beyond?.length)
+      page.unsent.push(endUnsent({ ...batch, recipients: beyond }, 'capped', why));
   }
   return page;
 }

@@ -23,7 +23,9 @@ export const languages: PushRule = {
       },
 
       forecast: async ({ tx, targets }) => ({
-        members: { languages: shownLanguages(countLanguages(chooser, await countLocales(tx, targets))) },
+        members: {
+          languages: shownLanguages(countLanguages(chooser, await countLocales(tx, targets))),
+        },
       }),
 
       /**

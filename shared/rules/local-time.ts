@@ -1,6 +1,10 @@
 import type { Database } from '../db/pool.ts';
 import { countZones, type SqlCondition, type ZoneGroup } from '../db/tables/audience.ts';
-import { advanceLocalPlanning, findPlanned, readLocalProgress } from '../db/tables/scheduled-pushes.ts';
+import {
+  advanceLocalPlanning,
+  findPlanned,
+  readLocalProgress,
+} from '../db/tables/scheduled-pushes.ts';
 import { lateMs, nextStartMs, startsOf, wallMsOf } from '../domain/pushes/local-time.ts';
 import { reason } from '../domain/reasons.ts';
 import { forecast } from '../domain/texts/texts.ts';
@@ -89,7 +93,11 @@ class LocalTimeRule implements Rule {
     const unused = () => Promise.resolve(false);
     if (at.getTime() > nowMs) return { ...rest, waitsUntil: at, advance: unused };
     const starts = this.#startsOf(await zonesOf(scanDb, targets));
-    const window = { afterMs: after?.getTime() ?? Number.NEGATIVE_INFINITY, atMs: at.getTime(), lateUntilMs };
+    const window = {
+      afterMs: after?.getTime() ?? Number.NEGATIVE_INFINITY,
+      atMs: at.getTime(),
+      lateUntilMs,
+    };
     const zones = selectZones(starts, window, new Date(push.createdAt.getTime() - clockShiftMs));
     const nextMs = nextStartMs(wallMsOf(local), {
       afterMs: at.getTime(),
@@ -97,7 +105,8 @@ class LocalTimeRule implements Rule {
       starts: [...starts.values()],
     });
     const next = nextMs === null ? null : new Date(nextMs);
-    const expiresAt = local.lifeSeconds === null ? null : new Date(at.getTime() + local.lifeSeconds * 1000);
+    const expiresAt =
+      local.lifeSeconds === null ? null : new Date(at.getTime() + local.lifeSeconds * 1000);
     this.#start = { after, expiresAt, isLate: storedAt === null };
     return {
       isLater: after !== null,
@@ -141,7 +150,11 @@ class LocalTimeRule implements Rule {
     }
     const shown = [...devices]
       .sort(([one], [other]) => one - other)
-      .map(([ms, n]) => ({ at: new Date(ms).toISOString(), devices: n, isLate: ms <= nowMs - lateMs }));
+      .map(([ms, n]) => ({
+        at: new Date(ms).toISOString(),
+        devices: n,
+        isLate: ms <= nowMs - lateMs,
+      }));
     const late = shown.reduce((sum, start) => sum + (start.isLate ? start.devices : 0), 0);
     return {
       limits: late === 0 ? [] : [forecast('localTimePassed', { devices: late })],
@@ -183,7 +196,9 @@ function selectZones(
   savedSince: Date,
 ): ZoneSelection {
   const between = (fromMs: number, throughMs: number) => {
-    const found = [...starts].filter(([, ms]) => ms > fromMs && ms <= throughMs).map(([name]) => name);
+    const found = [...starts]
+      .filter(([, ms]) => ms > fromMs && ms <= throughMs)
+      .map(([name]) => name);
     return { names: found.filter((name) => name !== null), hasNone: found.includes(null) };
   };
   const known = [...starts.keys()].filter((name) => name !== null);
@@ -196,7 +211,10 @@ const isEmpty = ({ due, earlier }: ZoneSelection): boolean =>
   [due, earlier].every(({ names, hasNone }) => names.length === 0 && !hasNone);
 
 /** Returns the condition over `installation` for a selection that is not empty. */
-function zoneCondition({ due, earlier, known }: ZoneSelection, add: (value: unknown) => string): string {
+function zoneCondition(
+  { due, earlier, known }: ZoneSelection,
+  add: (value: unknown) => string,
+): string {
   const inZones = ({ names, hasNone }: ZoneNames): string[] => [
     ...(names.length > 0 ? [`time_zone = ANY(${add([...names])}::text[])`] : []),
     ...(hasNone ? [`time_zone IS NULL OR NOT time_zone = ANY(${add([...known])}::text[])`] : []),

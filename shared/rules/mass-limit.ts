@@ -25,7 +25,8 @@ export const massLimit: PushRule = {
     if (limits.length === 0) return undefined;
     const beyond = (byProfile: ReadonlyMap<string, number>) =>
       limits.filter(
-        ({ connector, profile, devices }) => (byProfile.get(profileKey(connector, profile)) ?? 0) > devices,
+        ({ connector, profile, devices }) =>
+          (byProfile.get(profileKey(connector, profile)) ?? 0) > devices,
       );
     return {
       aboveDevices: Math.min(...limits.map(({ devices }) => devices)),

@@ -30,7 +30,10 @@ export const quietHours: PushRule = {
     const { app, push, nowMs } = ruled;
     const hours = quietHoursOf(push.pushOrder, app.options);
     if (hours === null) return undefined;
-    const zones = new ZoneGroups(defaultZoneOf(ruled), { fromMs: nowMs, toMs: push.expiresAt.getTime() });
+    const zones = new ZoneGroups(defaultZoneOf(ruled), {
+      fromMs: nowMs,
+      toMs: push.expiresAt.getTime(),
+    });
     return {
       readsZones: true,
       group: (traits) => ({ quiet: quietRule(hours, zones.zoneOf(zoneOfTraits(traits))) }),
@@ -124,7 +127,8 @@ class ZoneGroups {
 
   #find(name: string | null): string {
     const offsetAt = name === null ? undefined : offsetsOf(name);
-    if (name === null || !offsetAt) return name === this.#defaultZone ? name : this.zoneOf(this.#defaultZone);
+    if (name === null || !offsetAt)
+      return name === this.#defaultZone ? name : this.zoneOf(this.#defaultZone);
     const offsets = this.#days.map(offsetAt).join(' ');
     const same = this.#byOffsets.get(offsets) ?? name;
     this.#byOffsets.set(offsets, same);
@@ -162,7 +166,8 @@ async function forecast(ruled: RuledPush, hours: string, { tx, targets, pushTime
   let expired = 0;
   for (const { zone, devices } of await countZones(tx, targets)) {
     const times = timesIn(zone, ruled, pushTime);
-    const endMs = times && quietEndMs(quietRuleOf(hours, zone, defaultZoneOf(ruled)), times.startMs);
+    const endMs =
+      times && quietEndMs(quietRuleOf(hours, zone, defaultZoneOf(ruled)), times.startMs);
     if (times === undefined || endMs === undefined) continue;
     if (times.expiresMs <= endMs) expired += devices;
     else waits.set(endMs, (waits.get(endMs) ?? 0) + devices);

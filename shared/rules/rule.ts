@@ -50,7 +50,10 @@ export interface PushRule {
    * caller that asked for it; undefined for a push that does not use the rule. `targets` writes the
    * condition without the rule.
    */
-  narrow?(pushOrder: PushOrder, targets: () => string): { text: string; condition: string } | undefined;
+  narrow?(
+    pushOrder: PushOrder,
+    targets: () => string,
+  ): { text: string; condition: string } | undefined;
 }
 
 /**
@@ -203,8 +206,10 @@ export function endUnsent(batch: NewBatch, outcome: Outcome, reason: string): Un
 }
 
 /** Counts the recipients of batches that a test holds for. */
-export const recipientsOf = (batches: readonly NewBatch[], test = (_batch: NewBatch) => true): number =>
-  batches.reduce((sum, batch) => sum + (test(batch) ? batch.recipients.length : 0), 0);
+export const recipientsOf = (
+  batches: readonly NewBatch[],
+  test = (_batch: NewBatch) => true,
+): number => batches.reduce((sum, batch) => sum + (test(batch) ? batch.recipients.length : 0), 0);
 
 /** Recipients that a metric of rules counts; its label `app` is added. */
 export interface Tally {

@@ -28,7 +28,8 @@ const pushRules: readonly PushRule[] = [
 ];
 
 /** Returns the rules that a push uses; most pushes use no rule. */
-export const rulesOf = (push: RuledPush): Rule[] => pushRules.flatMap((rule) => rule.of(push) ?? []);
+export const rulesOf = (push: RuledPush): Rule[] =>
+  pushRules.flatMap((rule) => rule.of(push) ?? []);
 
 /** Tells whether a rule changes what is written of a page. */
 export const changesPages = ({ start, group, claim, count, batches }: Rule): boolean =>

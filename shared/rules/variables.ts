@@ -25,7 +25,8 @@ export const variables: PushRule = {
        * Says for each variable whether the device has its field now; the value itself is personal.
        */
       async explain({ db, push: { appId }, device }) {
-        const values = device && (await readFieldValues(db, { appId, ids: [device.id] }, all)).get(device.id);
+        const values =
+          device && (await readFieldValues(db, { appId, ids: [device.id] }, all)).get(device.id);
         if (!values) return { texts: [] };
         const shown = Object.entries(all).map(([name, { field }], i) => ({
           name,

@@ -15,7 +15,11 @@ const upgrade = {
 /** Returns the refusal of an upgrade. Rejects when it is accepted. */
 function refusal(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
-    const request = get(url.replace('ws:', 'http:'), { headers: { ...upgrade, ...headers } }, resolve);
+    const request = get(
+      url.replace('ws:', 'http:'),
+      { headers: { ...upgrade, ...headers } },
+      resolve,
+    );
     request.on('error', reject);
     request.on('upgrade', (_, socket) => {
       socket.destroy();
@@ -26,7 +30,11 @@ function refusal(url: string, headers: Record<string, string> = {}): Promise<Inc
 
 describe('counting by remote address', () => {
   test('upgrades are counted by the minute, connections until they close', () => {
-    const admission = new Admission({ connections: 10, connectionsPerAddress: 2, upgradesPerAddress: 4 });
+    const admission = new Admission({
+      connections: 10,
+      connectionsPerAddress: 2,
+      upgradesPerAddress: 4,
+    });
     admission.tick(0);
     const phone = admission.admit('203.0.113.9', 0);
     admission.onOpened(phone);

@@ -15,7 +15,10 @@ const message = (pushId: number) => ({ pushId, content: '{}', expiresAtMs: 1 });
 
 const authenticating = () => new Authenticating(login, limits, limits.loginWithinMs);
 const authenticated = (own = {}) => new Authenticated(session, login, { ...limits, ...own }, 0);
-const outcomeOf = (step: { next: ConnectionState; actions: unknown[] }) => [step.next.name, ...step.actions];
+const outcomeOf = (step: { next: ConnectionState; actions: unknown[] }) => [
+  step.next.name,
+  ...step.actions,
+];
 const closedWith = (reason: string) => ['closed', { kind: 'close', reason }];
 
 describe('an unauthenticated connection', () => {
@@ -28,18 +31,24 @@ describe('an unauthenticated connection', () => {
   });
 
   test('answers heartbeats and nothing else', () => {
-    expect(unauthenticated().receive({ kind: 'heartbeat' }).actions).toEqual([{ kind: 'heartbeat' }]);
+    expect(unauthenticated().receive({ kind: 'heartbeat' }).actions).toEqual([
+      { kind: 'heartbeat' },
+    ]);
     expect(unauthenticated().receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([]);
     expect(unauthenticated().receive({ kind: 'other' }).actions).toEqual([]);
   });
 
   test('closes for an unparseable frame, an invalid login and a late login', () => {
-    expect(outcomeOf(unauthenticated().receive({ kind: 'unparseable' }))).toEqual(closedWith('unparseable'));
+    expect(outcomeOf(unauthenticated().receive({ kind: 'unparseable' }))).toEqual(
+      closedWith('unparseable'),
+    );
     expect(outcomeOf(unauthenticated().receive({ kind: 'invalidLogin' }))).toEqual(
       closedWith('invalidLogin'),
     );
     expect(unauthenticated().tick(limits.loginWithinMs - 1).next.name).toBe('unauthenticated');
-    expect(outcomeOf(unauthenticated().tick(limits.loginWithinMs))).toEqual(closedWith('loginTimeout'));
+    expect(outcomeOf(unauthenticated().tick(limits.loginWithinMs))).toEqual(
+      closedWith('loginTimeout'),
+    );
   });
 });
 
@@ -66,13 +75,17 @@ describe('an authenticating connection', () => {
   });
 
   test('closes when the login is rejected or the database takes too long', () => {
-    expect(outcomeOf(authenticating().onLoginRejected('invalidLogin'))).toEqual(closedWith('invalidLogin'));
+    expect(outcomeOf(authenticating().onLoginRejected('invalidLogin'))).toEqual(
+      closedWith('invalidLogin'),
+    );
     const lateMs = limits.loginWithinMs + limits.sessionWithinMs;
     expect(authenticating().tick(lateMs - 1).next.name).toBe('authenticating');
     expect(outcomeOf(authenticating().tick(lateMs)), 'a failure of the server').toEqual(
       closedWith('tryAgainLater'),
     );
-    expect(outcomeOf(authenticating().receive({ kind: 'unparseable' }))).toEqual(closedWith('unparseable'));
+    expect(outcomeOf(authenticating().receive({ kind: 'unparseable' }))).toEqual(
+      closedWith('unparseable'),
+    );
   });
 });
 
@@ -91,7 +104,10 @@ describe('a connection that waits for its installation', () => {
   });
 
   test('answers as one with a session, and ignores acknowledgements', () => {
-    expect(outcomeOf(waiting().receive({ kind: 'heartbeat' }))).toEqual(['waiting', { kind: 'heartbeat' }]);
+    expect(outcomeOf(waiting().receive({ kind: 'heartbeat' }))).toEqual([
+      'waiting',
+      { kind: 'heartbeat' },
+    ]);
     expect(outcomeOf(waiting().receive(login))).toEqual(['waiting', { kind: 'loggedIn' }]);
     expect(outcomeOf(waiting().receive({ kind: 'ack', pushIds: [1] }))).toEqual(['waiting']);
     const another = waiting().receive({ ...login, installationId: 'another' });
@@ -175,8 +191,18 @@ test('heartbeats and logins are answered with their serials in every state', () 
 
 test('a closed connection handles acknowledgements only', () => {
   const closed = new Closed();
-  const otherService = { kind: 'otherService', request: { service: 2, peerId: '', serial: 1 } } as const;
-  for (const command of [login, { kind: 'heartbeat' }, otherService, { kind: 'unparseable' }] as const)
+  const otherService = {
+    kind: 'otherService',
+    request: { service: 2, peerId: '', serial: 1 },
+  } as const;
+  for (const command of [
+    login,
+    { kind: 'heartbeat' },
+    otherService,
+    { kind: 'unparseable' },
+  ] as const)
     expect(closed.receive(command)).toEqual({ next: closed, actions: [] });
-  expect(closed.receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([{ kind: 'ack', pushIds: [1] }]);
+  expect(closed.receive({ kind: 'ack', pushIds: [1] }).actions).toEqual([
+    { kind: 'ack', pushIds: [1] },
+  ]);
 });

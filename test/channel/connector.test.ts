@@ -52,11 +52,15 @@ describe('content of the device channel', () => {
     const payloadOf = (more: Partial<PushMessage>) => contentOf({ alert: 'x' }, 'android', more);
     expect(payloadOf({ channels: ['news'] })).toMatchObject({ payload: { _channel: 'news' } });
     expect(payloadOf({ channels: ['a', 'b'] })).not.toHaveProperty('payload._channel');
-    expect(payloadOf({ notificationChannel: 'c' })).toMatchObject({ payload: { _notificationChannel: 'c' } });
+    expect(payloadOf({ notificationChannel: 'c' })).toMatchObject({
+      payload: { _notificationChannel: 'c' },
+    });
   });
 
   test('__proto__ is a member like any other', () => {
-    const data: JsonObject = JSON.parse('{"alert":"x","__proto__":{"polluted":1},"android":{"__proto__":2}}');
+    const data: JsonObject = JSON.parse(
+      '{"alert":"x","__proto__":{"polluted":1},"android":{"__proto__":2}}',
+    );
     const rendering = contentOf(data);
     expect(rendering.ok && JSON.stringify(rendering.payload)).toContain('"__proto__":2');
     expect(rendering).not.toHaveProperty('payload.polluted');
@@ -69,14 +73,26 @@ describe('content of the device channel', () => {
     };
     expect(problemOf({ title: 'x' })).toBe('Android content needs an alert.');
     expect(problemOf({ alert: { body: 'x' } })).toBe('alert of Android content must be a string.');
-    expect(problemOf({ alert: 'x', silent: 'yes' })).toBe('silent of Android content must be true or false.');
+    expect(problemOf({ alert: 'x', silent: 'yes' })).toBe(
+      'silent of Android content must be true or false.',
+    );
     expect(problemOf({ alert: 'x', android: { title: 1 } })).toBe(
       'android.title of Android content must be a string.',
     );
-    expect(problemOf({ alert: 'x', action: 1 })).toBe('action of Android content must be a string.');
-    expect(problemOf({ alert: { body: 'x' }, android: { alert: 'x', silent: true } })).toBe(undefined);
+    expect(problemOf({ alert: 'x', action: 1 })).toBe(
+      'action of Android content must be a string.',
+    );
+    expect(problemOf({ alert: { body: 'x' }, android: { alert: 'x', silent: true } })).toBe(
+      undefined,
+    );
     expect(contentOf({ anything: 1 }, 'web').ok).toBe(true);
-    const empty: JsonObject[] = [{}, { alert: '' }, { alert: ' ' }, { action: '' }, { silent: false }];
+    const empty: JsonObject[] = [
+      {},
+      { alert: '' },
+      { alert: ' ' },
+      { action: '' },
+      { silent: false },
+    ];
     for (const data of empty) expect(problemOf(data)).toBe('Android content needs an alert.');
     // These show no notification (protocol/channel.md#message-members).
     expect(problemOf({ silent: true, k: 1 })).toBe(undefined);
@@ -130,7 +146,9 @@ describe('sending on the device channel', () => {
   test('one call stores a batch, and every recipient is sent', async () => {
     const recipients = Array.from({ length: 1000 }, (_, i) => recipient(i));
     const { stored, attempts, statuses } = await send(recipients, { alert: 'x' });
-    expect(stored).toEqual([{ pushId: 7, content: { alert: 'x', ...added }, expiresAtMs, recipients }]);
+    expect(stored).toEqual([
+      { pushId: 7, content: { alert: 'x', ...added }, expiresAtMs, recipients },
+    ]);
     expect(attempts.size).toBe(1000);
     for (const reported of attempts.values()) expect(reported).toEqual([{ kind: 'sent' }]);
     expect(statuses).toEqual([200]);
@@ -148,8 +166,13 @@ describe('sending on the device channel', () => {
   });
 
   test('a failed store is retried, and never throws', async () => {
-    const { attempts, statuses } = await send([recipient(0), recipient(1)], { alert: 'x' }, { fails: true });
-    for (const index of [0, 1]) expect(attempts.get(index)).toMatchObject([{ kind: 'retry', afterMs: null }]);
+    const { attempts, statuses } = await send(
+      [recipient(0), recipient(1)],
+      { alert: 'x' },
+      { fails: true },
+    );
+    for (const index of [0, 1])
+      expect(attempts.get(index)).toMatchObject([{ kind: 'retry', afterMs: null }]);
     expect(statuses).toEqual([0]);
   });
 
@@ -160,7 +183,11 @@ describe('sending on the device channel', () => {
   });
 
   test('a stop before the store returns the recipients', async () => {
-    const { stored, attempts } = await send([recipient(0)], { alert: 'x' }, { signal: AbortSignal.abort() });
+    const { stored, attempts } = await send(
+      [recipient(0)],
+      { alert: 'x' },
+      { signal: AbortSignal.abort() },
+    );
     expect(stored).toEqual([]);
     expect(attempts.get(0)).toMatchObject([{ kind: 'retry', afterMs: 0 }]);
   });

@@ -67,10 +67,16 @@ describe('delivery of messages', () => {
   test('a repeated acknowledgement counts once, for a finished push too', async () => {
     const [id = 0] = await fixture.install(['twice']);
     const pushId = await fixture.enqueue([id]);
-    await fixture.db.query(`UPDATE notification SET state = 'done', finished_at = now() WHERE id = $1`, [
-      pushId,
-    ]);
-    const ack = { cmd: 'ack', appId: fixture.appId, installationId: 'twice', ids: [String(pushId)] };
+    await fixture.db.query(
+      `UPDATE notification SET state = 'done', finished_at = now() WHERE id = $1`,
+      [pushId],
+    );
+    const ack = {
+      cmd: 'ack',
+      appId: fixture.appId,
+      installationId: 'twice',
+      ids: [String(pushId)],
+    };
     const client = await RawClient.login(api.channelUrl, fixture.appId, 'twice');
     await client.untilFrames(() => client.messageIds.length === 1);
     client.send(ack);
@@ -139,7 +145,11 @@ describe('delivery of messages', () => {
   test('one push to a thousand devices: each gets it once, and the record counts a thousand', async () => {
     const installationIds = Array.from({ length: 1000 }, (_, i) => `crowd-${i}`);
     const ids = await fixture.install(installationIds);
-    const devices = await connectDevices({ apiUrl: api.url, appId: fixture.appId, installationIds });
+    const devices = await connectDevices({
+      apiUrl: api.url,
+      appId: fixture.appId,
+      installationIds,
+    });
     const pushId = await fixture.push();
     await Promise.all(
       [ids.slice(0, 500), ids.slice(500)].map((half) => fixture.enqueue(half, {}, { pushId })),

@@ -17,16 +17,28 @@ describe('messages in the database', () => {
 
   const expiresAt = new Date(Date.now() + 3_600_000);
   const enqueue = (pushId: number, installations: number[], alert = 'x') =>
-    enqueueMessage(fixture.db, { appId: 'app', pushId, content: { alert }, expiresAt, installations });
+    enqueueMessage(fixture.db, {
+      appId: 'app',
+      pushId,
+      content: { alert },
+      expiresAt,
+      installations,
+    });
   const countOf = async (table: string, pushId: number) =>
-    (await fixture.db.query<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE push_id = $1`, [pushId]))
-      .rows[0]?.n;
+    (
+      await fixture.db.query<{ n: number }>(
+        `SELECT count(*) AS n FROM ${table} WHERE push_id = $1`,
+        [pushId],
+      )
+    ).rows[0]?.n;
 
   test('a repeated call adds nothing, before and after the acknowledgement', async () => {
     const pushId = await fixture.push();
     expect(await enqueue(pushId, [1, 2, 3])).toBe(3);
     expect(await enqueue(pushId, [3, 2, 1])).toBe(0);
-    expect(await acknowledgeMessages(fixture.db, [{ appId: 'app', installation: 2, pushId }])).toBe(1);
+    expect(await acknowledgeMessages(fixture.db, [{ appId: 'app', installation: 2, pushId }])).toBe(
+      1,
+    );
     expect(await enqueue(pushId, [1, 2, 3])).toBe(0);
     expect(await countOf('channel_inbox', pushId)).toBe(2);
   });
@@ -49,7 +61,9 @@ describe('messages in the database', () => {
 
   test('concurrent calls for one push share its message and lose no recipient', async () => {
     const pushId = await fixture.push();
-    const parts = Array.from({ length: 20 }, (_, i) => Array.from({ length: 50 }, (_, n) => i * 25 + n + 1));
+    const parts = Array.from({ length: 20 }, (_, i) =>
+      Array.from({ length: 50 }, (_, n) => i * 25 + n + 1),
+    );
     const counts = await Promise.all(parts.map((part) => enqueue(pushId, part)));
     expect(counts.reduce((a, b) => a + b, 0)).toBe(525);
     expect(await countOf('channel_inbox', pushId)).toBe(525);
@@ -80,7 +94,9 @@ describe('messages in the database', () => {
     );
     const minutesLater = (minutes: number) => new Date(expiresAt.getTime() + minutes * 60_000);
     expect(await deleteExpiredMessages(fixture.db, minutesLater(9), 10)).toBe(0);
-    const { rows } = await fixture.db.query<{ n: number }>('SELECT count(*) AS n FROM channel_inbox');
+    const { rows } = await fixture.db.query<{ n: number }>(
+      'SELECT count(*) AS n FROM channel_inbox',
+    );
     let passes = 0;
     let expired = 0;
     const count = (messages: number) => {

@@ -35,7 +35,9 @@ async function readMessages(): Promise<{ [member: string]: unknown }[]> {
   const client = await ProtobufClient.login(url, { appId: app.appId, installationId: 'phone' });
   // A new message is sent after the pending ones.
   await push('last', { expiration_interval: 1 });
-  await client.until(() => client.data.some(({ msg }) => msg.some(({ data }) => data.includes('"last"'))));
+  await client.until(() =>
+    client.data.some(({ msg }) => msg.some(({ data }) => data.includes('"last"'))),
+  );
   client.close();
   await client.closed;
   clock.moveMs(1000);

@@ -77,10 +77,16 @@ describe('a process that stops', () => {
     await fixture.install(['watcher']);
     const api = await fixture.startApi();
     const client = await ProtobufClient.login(api.channelUrl, device('watcher'));
-    expect(await api.request('GET', '/readyz')).toMatchObject({ status: 200, body: { status: 'ready' } });
+    expect(await api.request('GET', '/readyz')).toMatchObject({
+      status: 200,
+      body: { status: 'ready' },
+    });
     const closing = api.close();
     await client.untilCommand('goaway');
-    expect(await api.request('GET', '/readyz')).toMatchObject({ status: 503, body: { status: 'stopping' } });
+    expect(await api.request('GET', '/readyz')).toMatchObject({
+      status: 503,
+      body: { status: 'stopping' },
+    });
     await expect(ProtobufClient.open(api.channelUrl)).rejects.toThrow('503');
     client.close();
     await closing;

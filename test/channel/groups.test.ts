@@ -27,8 +27,12 @@ describe('messages of connected devices', () => {
 
   const logIn = (name: string, url = api.channelUrl) => RawClient.login(url, fixture.appId, name);
   const countOf = async (table: string, pushId: number) =>
-    (await fixture.db.query<{ n: number }>(`SELECT count(*) AS n FROM ${table} WHERE push_id = $1`, [pushId]))
-      .rows[0]?.n;
+    (
+      await fixture.db.query<{ n: number }>(
+        `SELECT count(*) AS n FROM ${table} WHERE push_id = $1`,
+        [pushId],
+      )
+    ).rows[0]?.n;
   const groupOf = async (pushId: number) =>
     (
       await fixture.db.query<{ id: number; pending: number[] }>(
@@ -36,7 +40,8 @@ describe('messages of connected devices', () => {
         [pushId],
       )
     ).rows[0];
-  const ack = (client: RawClient, pushIds: number[]) => client.send({ cmd: 'ack', ids: pushIds.map(String) });
+  const ack = (client: RawClient, pushIds: number[]) =>
+    client.send({ cmd: 'ack', ids: pushIds.map(String) });
 
   test('they share one row, which is deleted with the last acknowledgement; others get inbox rows', async () => {
     const [one = 0, two = 0, away = 0] = await fixture.install(['one', 'two', 'away']);
@@ -103,7 +108,8 @@ describe('messages of connected devices', () => {
     await again.untilFrames(() => again.messageIds.length === 2);
     expect(again.messageIds).toEqual([first, second].map(String));
     ack(again, [second, first]);
-    for (const pushId of [first, second]) await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
+    for (const pushId of [first, second])
+      await eventually(async () => (await fixture.ackedOf(pushId)) === 1);
     again.close();
   });
 
@@ -213,7 +219,8 @@ describe('messages of connected devices', () => {
       [gone],
     );
     expect(await moveToInboxes(fixture.db, 3_600_000)).toBe(1);
-    for (const table of ['channel_group', 'channel_inbox']) expect(await countOf(table, gone)).toBe(0);
+    for (const table of ['channel_group', 'channel_inbox'])
+      expect(await countOf(table, gone)).toBe(0);
     expect(await countOf('channel_group', kept)).toBe(1);
     await deleteExpiredMessages(fixture.db, new Date(Date.now() + 11 * 60_000), 1000);
     expect(await countOf('channel_group', kept)).toBe(0);

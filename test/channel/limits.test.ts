@@ -16,7 +16,10 @@ describe('limits of a connection', () => {
   afterAll(() => fixture.drop());
 
   test('a connection without a login in time is closed with 4108', async () => {
-    const channel = await startBareChannel(fixture.database.url, { loginWithinMs: 100, tickEveryMs: 20 });
+    const channel = await startBareChannel(fixture.database.url, {
+      loginWithinMs: 100,
+      tickEveryMs: 20,
+    });
     const client = await RawClient.open(channel.url);
     client.send({});
     expect(await client.closed).toEqual({ code: 4108, reason: 'LOGIN_TIMEOUT' });
@@ -107,7 +110,8 @@ describe('limits of a connection', () => {
     );
     slow.socket.pause();
     const content = { alert: 'x'.repeat(100_000) };
-    const mostBytes = limits.bufferedBytes + (limits.pageMessages + 1) * JSON.stringify(content).length;
+    const mostBytes =
+      limits.bufferedBytes + (limits.pageMessages + 1) * JSON.stringify(content).length;
     const pushes: number[] = [];
     for (let i = 0; i < 150; i += 1) pushes.push(await fixture.enqueue(ids, content));
     for (const other of others) {
@@ -122,8 +126,12 @@ describe('limits of a connection', () => {
     await slow.untilFrames(() => slow.messageIds.length === pushes.length);
     expect(new Set(slow.messageIds)).toEqual(new Set(pushes.map(String)));
     slow.send({ cmd: 'ack', ids: slow.messageIds });
-    for (const pushId of pushes) await eventually(async () => (await fixture.ackedOf(pushId)) === 3);
-    const { rows } = await fixture.db.query('SELECT FROM channel_inbox WHERE installation = ANY ($1)', [ids]);
+    for (const pushId of pushes)
+      await eventually(async () => (await fixture.ackedOf(pushId)) === 3);
+    const { rows } = await fixture.db.query(
+      'SELECT FROM channel_inbox WHERE installation = ANY ($1)',
+      [ids],
+    );
     expect(rows).toEqual([]);
     await channel.close();
   });

@@ -58,7 +58,8 @@ describe('login', () => {
     const recently = new Date(Date.now() - 30 * 60_000);
     const [idle = 0] = await fixture.install(['idle'], { updatedAt: longAgo });
     const [busy = 0] = await fixture.install(['busy'], { updatedAt: recently });
-    for (const name of ['idle', 'busy']) (await RawClient.login(api.channelUrl, fixture.appId, name)).close();
+    for (const name of ['idle', 'busy'])
+      (await RawClient.login(api.channelUrl, fixture.appId, name)).close();
     const devices = await readDevices(fixture.db, fixture);
     const updatedAt = new Map(devices.map((device) => [device.id, device.updatedAt.getTime()]));
     expect(updatedAt.get(idle)).toBeGreaterThan(Date.now() - 60_000);

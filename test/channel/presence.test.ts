@@ -52,7 +52,8 @@ describe('several api processes on one database', () => {
     const pushId = await fixture.enqueue([id]);
     const [survivor] = open();
     await survivor?.untilFrames(() => survivor.messageIds.includes(String(pushId)));
-    for (const client of clients) if (client !== survivor) expect((await client.closed).code).toBe(4101);
+    for (const client of clients)
+      if (client !== survivor) expect((await client.closed).code).toBe(4101);
     survivor?.close();
   });
 
@@ -116,7 +117,9 @@ describe('several api processes on one database', () => {
     const { rows } = await fixture.db.query<{ id: string }>('SELECT id FROM channel_node');
     const channel = await startBareChannel(fixture.database.url, {});
     const others = rows.map((row) => row.id);
-    const removed = await fixture.db.query('DELETE FROM channel_node WHERE id <> ALL ($1)', [others]);
+    const removed = await fixture.db.query('DELETE FROM channel_node WHERE id <> ALL ($1)', [
+      others,
+    ]);
     expect(removed.rowCount).toBe(1);
     const client = await RawClient.login(channel.url, fixture.appId, 'early');
     const pushId = await fixture.enqueue([id]);
@@ -149,9 +152,10 @@ describe('several api processes on one database', () => {
         [[moved, stranded]],
       );
     const left = (await sessions()).rows.find(({ installation }) => installation === stranded);
-    await fixture.db.query(`UPDATE channel_node SET seen_at = now() - interval '61 s' WHERE id = $1`, [
-      left?.node_id,
-    ]);
+    await fixture.db.query(
+      `UPDATE channel_node SET seen_at = now() - interval '61 s' WHERE id = $1`,
+      [left?.node_id],
+    );
     const channel = await startBareChannel(fixture.database.url, {});
     expect((await sessions()).rows.map(({ installation }) => installation)).toEqual([moved]);
     const found = await RawClient.login(channel.url, fixture.appId, 'stranded');
@@ -164,7 +168,11 @@ describe('several api processes on one database', () => {
     const installationIds = Array.from({ length: 30 }, (_, i) => `leaving-${i}`);
     const ids = await fixture.install(installationIds);
     const stopping = await fixture.startApi();
-    const devices = await connectDevices({ apiUrl: stopping.url, appId: fixture.appId, installationIds });
+    const devices = await connectDevices({
+      apiUrl: stopping.url,
+      appId: fixture.appId,
+      installationIds,
+    });
     const pushId = await fixture.enqueue(ids);
     await devices.acked(30);
     const startedAtMs = performance.now();

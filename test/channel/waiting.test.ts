@@ -149,7 +149,8 @@ describe('a login before the installation is saved', () => {
 
   test('counts for the limit of the app: 1013 beyond, and a closed connection makes room', async () => {
     const app = await api.createApp();
-    const login = (installationId: string) => RawClient.login(api.channelUrl, app.appId, installationId);
+    const login = (installationId: string) =>
+      RawClient.login(api.channelUrl, app.appId, installationId);
     const clients = await Promise.all(Array.from({ length: 20 }, (_, i) => login(`waits-${i}`)));
     const refused = await RawClient.open(api.channelUrl);
     refused.send({ cmd: 'login', appId: app.appId, installationId: 'one-more' });
@@ -189,7 +190,9 @@ describe('devices that wait', () => {
     for (let turn = 0; turn < 10; turn += 1) {
       const lookups = waiting.next(16);
       expect(lookups.length).toBeLessThanOrEqual(8);
-      expect(lookups.flatMap(({ installationIds }) => installationIds).length).toBeLessThanOrEqual(16);
+      expect(lookups.flatMap(({ installationIds }) => installationIds).length).toBeLessThanOrEqual(
+        16,
+      );
       for (const { appId, installationIds } of lookups)
         for (const id of installationIds) seen.add(appId + id);
     }

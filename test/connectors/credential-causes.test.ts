@@ -26,7 +26,10 @@ const p384 = generateKeyPairSync('ec', {
   privateKeyEncoding: pkcs8,
   publicKeyEncoding: spki,
 });
-const ed25519 = generateKeyPairSync('ed25519', { privateKeyEncoding: pkcs8, publicKeyEncoding: spki });
+const ed25519 = generateKeyPairSync('ed25519', {
+  privateKeyEncoding: pkcs8,
+  publicKeyEncoding: spki,
+});
 const { publicKey: _, ...token } = createApnsCredentials();
 const p8 = token.privateKey;
 const sealed = generateKeyPairSync('rsa', {
@@ -34,7 +37,8 @@ const sealed = generateKeyPairSync('rsa', {
   privateKeyEncoding: { ...pkcs8, cipher: 'aes-256-cbc', passphrase: 'x' },
   publicKeyEncoding: spki,
 }).privateKey;
-const certificateRequest = '-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n';
+const certificateRequest =
+  '-----BEGIN CERTIFICATE REQUEST-----\nMIIB\n-----END CERTIFICATE REQUEST-----\n';
 
 const account = {
   type: 'service_account',
@@ -44,12 +48,22 @@ const account = {
   client_email: 'a@example-app.iam.gserviceaccount.com',
   token_uri: 'https://oauth2.googleapis.com/token',
 };
-const huaweiAccount = { project_id: '1', key_id: '2', sub_account: '3', private_key: rsa.privateKey };
-const agconnect = { client: { app_id: '101234567', client_secret: 'sealed' }, configuration_version: '3.0' };
+const huaweiAccount = {
+  project_id: '1',
+  key_id: '2',
+  sub_account: '3',
+  private_key: rsa.privateKey,
+};
+const agconnect = {
+  client: { app_id: '101234567', client_secret: 'sealed' },
+  configuration_version: '3.0',
+};
 const googleServices = { project_info: { project_id: 'x' }, client: [] };
 
 const apns = (privateKey: Json): JsonObject => ({ auth: 'token', ...token, privateKey });
-const fcm = (privateKey: Json): JsonObject => ({ serviceAccount: { ...account, private_key: privateKey } });
+const fcm = (privateKey: Json): JsonObject => ({
+  serviceAccount: { ...account, private_key: privateKey },
+});
 const huawei = (privateKey: Json): JsonObject => ({
   appId: '1',
   appSecret: 's',
@@ -123,7 +137,9 @@ describe.each<[ConnectorId, (key: Json) => JsonObject, string, (stored: JsonObje
     expect(error).toMatch(cause);
     expect(error).toMatch(/^(serviceAccount\.private_key|privateKey) must be /);
     // No part of the text is in the error.
-    for (const line of text.split('\n').filter((one) => one.length > 20 && !one.startsWith('-----')))
+    for (const line of text
+      .split('\n')
+      .filter((one) => one.length > 20 && !one.startsWith('-----')))
       expect(error).not.toContain(line.slice(0, 20));
   });
 
@@ -176,11 +192,23 @@ describe('a file in place of the members', () => {
     ['fcm', googleServices, /^this is google-services\.json/],
     ['fcm', { serviceAccount: { installed: { client_id: 'x' } } }, /a file of an OAuth client/],
     ['fcm', { serviceAccount: { web: { client_id: 'x' } } }, /a file of an OAuth client/],
-    ['fcm', { apiKey: 'k', authDomain: 'd', projectId: 'p' }, /the configuration of Firebase for a web app/],
+    [
+      'fcm',
+      { apiKey: 'k', authDomain: 'd', projectId: 'p' },
+      /the configuration of Firebase for a web app/,
+    ],
     ['fcm', { serviceAccount: huaweiAccount }, /a service account file of Huawei/],
     ['fcm', { serviceAccount: agconnect }, /agconnect-services\.json of Huawei/],
-    ['fcm', { serviceAccount: 'text' }, /^serviceAccount must be the content of a service account file/],
-    ['vendor_a', agconnect, /^appSecret is missing; agconnect-services\.json does not hold the App secret/],
+    [
+      'fcm',
+      { serviceAccount: 'text' },
+      /^serviceAccount must be the content of a service account file/,
+    ],
+    [
+      'vendor_a',
+      agconnect,
+      /^appSecret is missing; agconnect-services\.json does not hold the App secret/,
+    ],
     [
       'vendor_a',
       { appId: '1', appSecret: 's', serviceAccount: agconnect },
@@ -193,27 +221,41 @@ describe('a file in place of the members', () => {
     ],
     ['vendor_a', account, /^this is a service account file of Google/],
     ['vendor_a', googleServices, /^this is google-services\.json/],
-    ...(['apns', 'vendor_b', 'vendor_d', 'vendor_f'] as const).map((id): [ConnectorId, object, RegExp] => [
-      id,
-      account,
-      /^this is a service account file of Google; this gateway takes no such file$/,
-    ]),
+    ...(['apns', 'vendor_b', 'vendor_d', 'vendor_f'] as const).map(
+      (id): [ConnectorId, object, RegExp] => [
+        id,
+        account,
+        /^this is a service account file of Google; this gateway takes no such file$/,
+      ],
+    ),
   ];
 
-  test.each(refused)('%s: the wrong file is refused with the cause (%#)', (connector, sent, error) => {
-    expect(errorOf(connector, sent)).toMatch(error);
-  });
+  test.each(refused)(
+    '%s: the wrong file is refused with the cause (%#)',
+    (connector, sent, error) => {
+      expect(errorOf(connector, sent)).toMatch(error);
+    },
+  );
 
   test('is taken as it was downloaded', () => {
     const stored = { serviceAccount: { ...account, type: undefined } };
     expect(storedOf('fcm', account)).toEqual(JSON.parse(JSON.stringify(stored)));
     const { type: _type, ...untyped } = account;
     expect(storedOf('fcm', untyped)).toEqual({ serviceAccount: untyped });
-    expect(storedOf('fcm', { serviceAccount: JSON.stringify(account) })).toEqual({ serviceAccount: untyped });
+    expect(storedOf('fcm', { serviceAccount: JSON.stringify(account) })).toEqual({
+      serviceAccount: untyped,
+    });
     const added = { appSecret: 's', callbackKey: 'k', callbackUser: 'u', ratePerSecond: 5 };
-    expect(storedOf('vendor_a', { ...agconnect, ...added })).toEqual({ appId: '101234567', ...added });
+    expect(storedOf('vendor_a', { ...agconnect, ...added })).toEqual({
+      appId: '101234567',
+      ...added,
+    });
     expect(
-      storedOf('vendor_a', { appId: '1', appSecret: 's', serviceAccount: JSON.stringify(huaweiAccount) }),
+      storedOf('vendor_a', {
+        appId: '1',
+        appSecret: 's',
+        serviceAccount: JSON.stringify(huaweiAccount),
+      }),
     ).toEqual({
       appId: '1',
       appSecret: 's',
@@ -260,7 +302,11 @@ describe('a member of the wrong type', () => {
     ['apns', { auth: 'token', ...token, teamId: undefined }, 'teamId is missing'],
     ['apns', { auth: 'token', ...token, topics: 'com.a' }, 'topics must be an array'],
     ['apns', { auth: 'token', ...token, topics: [5] }, 'topics.0 must be a string'],
-    ['apns', { auth: 'token', ...token, environment: 'production' }, 'environment must be one of prod, dev'],
+    [
+      'apns',
+      { auth: 'token', ...token, environment: 'production' },
+      'environment must be one of prod, dev',
+    ],
     ['apns', { auth: 'token', ...token, ca: 5 }, 'ca must be a text'],
     [
       'apns',
@@ -268,8 +314,16 @@ describe('a member of the wrong type', () => {
       'certificate must be a string',
     ],
     ['fcm', {}, 'serviceAccount must be the content of a service account file'],
-    ['fcm', { serviceAccount: { ...account, project_id: 5 } }, 'serviceAccount.project_id must be a text'],
-    ['fcm', { serviceAccount: { ...account, token_uri: undefined } }, 'serviceAccount.token_uri must be'],
+    [
+      'fcm',
+      { serviceAccount: { ...account, project_id: 5 } },
+      'serviceAccount.project_id must be a text',
+    ],
+    [
+      'fcm',
+      { serviceAccount: { ...account, token_uri: undefined } },
+      'serviceAccount.token_uri must be',
+    ],
     ['vendor_a', { appId: 5, appSecret: 's' }, 'appId must be a text'],
     ['vendor_b', { appId: '1', appSecret: 's', packageName: 5 }, 'packageName must be a text'],
     [
@@ -356,7 +410,11 @@ describe('a bundle of certificates and keys', () => {
     ]);
   });
 
-  const sentOf = (certificates: KeyPairPem[], keys: KeyPairPem[], more: JsonObject = {}): JsonObject => ({
+  const sentOf = (
+    certificates: KeyPairPem[],
+    keys: KeyPairPem[],
+    more: JsonObject = {},
+  ): JsonObject => ({
     auth: 'certificate',
     certificate: certificates.map(({ certificate }) => certificate).join('\n'),
     privateKey: keys.map(({ privateKey }) => privateKey).join('\n'),
@@ -367,8 +425,12 @@ describe('a bundle of certificates and keys', () => {
     const { certificate, privateKey } = storedOf('apns', sent);
     const pairs = { short, long, expired, other };
     const names = Object.entries(pairs)
-      .filter(([, pair]) => String(certificate).includes(pair.certificate.trim().split('\n')[3] ?? '-'))
-      .filter(([, pair]) => String(privateKey).includes(pair.privateKey.trim().split('\n')[1] ?? '-'))
+      .filter(([, pair]) =>
+        String(certificate).includes(pair.certificate.trim().split('\n')[3] ?? '-'),
+      )
+      .filter(([, pair]) =>
+        String(privateKey).includes(pair.privateKey.trim().split('\n')[1] ?? '-'),
+      )
       .map(([name]) => name);
     return names.join(' ');
   };
@@ -390,13 +452,21 @@ describe('a bundle of certificates and keys', () => {
 
   test('gives the pair of the topic, though another one is valid longer', () => {
     expect(chosen(sentOf([other, short], [other, short]))).toBe('short');
-    expect(chosen(sentOf([other, short], [other, short], { topic: 'com.example.other' }))).toBe('other');
-    expect(chosen(sentOf([other, short], [other, short], { topic: 'com.example.third' }))).toBe('other');
+    expect(chosen(sentOf([other, short], [other, short], { topic: 'com.example.other' }))).toBe(
+      'other',
+    );
+    expect(chosen(sentOf([other, short], [other, short], { topic: 'com.example.third' }))).toBe(
+      'other',
+    );
   });
 
   test('gives the pair of the environment, though another one is valid longer', async () => {
     const client = { commonName: topic, userId: topic };
-    const production = await authority.issueClient({ ...client, environmentMark: 2, validForMs: 90 * dayMs });
+    const production = await authority.issueClient({
+      ...client,
+      environmentMark: 2,
+      validForMs: 90 * dayMs,
+    });
     const development = await authority.issueClient({ ...client, environmentMark: 1 });
     const pairs = [production, development];
     const stored = (environment: Json) =>
@@ -404,7 +474,8 @@ describe('a bundle of certificates and keys', () => {
     expect(stored('prod')).toBe(production.privateKey.trim());
     expect(stored('dev')).toBe(development.privateKey.trim());
     const problems = (pair: KeyPairPem, more?: JsonObject) =>
-      inspectCredentials('apns', storedOf('apns', sentOf([pair], [pair], more)), systemClock.now()).problems;
+      inspectCredentials('apns', storedOf('apns', sentOf([pair], [pair], more)), systemClock.now())
+        .problems;
     const only = reason('certificateEnvironment', { environment: 'dev' });
     expect(problems(development)).toEqual([only]);
     expect(problems(development, { environment: 'prod' })).toEqual([only]);
@@ -422,9 +493,9 @@ describe('a bundle of certificates and keys', () => {
     ].join('');
     expect(chosen({ ...sentOf([], []), certificate: whole, privateKey: whole })).toBe('long');
     for (const [, change] of changedForms)
-      expect(chosen({ ...sentOf([], []), certificate: change(whole), privateKey: change(whole) })).toBe(
-        'long',
-      );
+      expect(
+        chosen({ ...sentOf([], []), certificate: change(whole), privateKey: change(whole) }),
+      ).toBe('long');
   });
 
   test('keeps the certificates of authorities behind the certificate', () => {
@@ -451,9 +522,14 @@ describe('a bundle of certificates and keys', () => {
   });
 
   test('without a pair, or without certificates or keys, is refused with the cause', () => {
-    expect(errorOf('apns', sentOf([long, short], [other]))).toBe('privateKey does not belong to certificate');
+    expect(errorOf('apns', sentOf([long, short], [other]))).toBe(
+      'privateKey does not belong to certificate',
+    );
     const causes: [JsonObject, RegExp][] = [
-      [{ certificate: rsa.privateKey }, /^certificate must be a PEM certificate; it is a private key$/],
+      [
+        { certificate: rsa.privateKey },
+        /^certificate must be a PEM certificate; it is a private key$/,
+      ],
       [{ certificate: certificateRequest }, /^certificate must be .*; it is a certificate request/],
       [{ certificate: '' }, /^certificate must be .*; it is empty$/],
       [{ certificate: 'push.p12' }, /^certificate must be .*; it is the name of a file/],
@@ -461,7 +537,10 @@ describe('a bundle of certificates and keys', () => {
         { privateKey: long.certificate },
         /^privateKey must be an unencrypted private key in PEM; it is a certificate$/,
       ],
-      [{ privateKey: sealed }, /^privateKey must be .*; the key is encrypted: take its password off$/],
+      [
+        { privateKey: sealed },
+        /^privateKey must be .*; the key is encrypted: take its password off$/,
+      ],
       [{ privateKey: rsa.publicKey }, /^privateKey must be .*; it is a public key$/],
     ];
     for (const [more, error] of causes)

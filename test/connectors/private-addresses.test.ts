@@ -47,13 +47,19 @@ function pointedAt(credentials: JsonObject, host: string): JsonObject {
 describe.each(fixtures)(
   '$connector.id',
   ({ connector, shortTimeout, credentials, deviceType, deviceToken }) => {
-    const to = recipients(2, { deviceType }).map((one) => ({ ...one, deviceToken: deviceToken(one.index) }));
+    const to = recipients(2, { deviceType }).map((one) => ({
+      ...one,
+      deviceToken: deviceToken(one.index),
+    }));
     const open = (more: JsonObject = {}) =>
       shortTimeout.open(
         connector.credentials.parse({ ...pointedAt(credentials, base), ...more }),
         aContext(),
       );
-    const hasProxy = connector.credentials.safeParse({ ...credentials, proxy: 'http://127.0.0.1:1' }).success;
+    const hasProxy = connector.credentials.safeParse({
+      ...credentials,
+      proxy: 'http://127.0.0.1:1',
+    }).success;
     const ways: [string, JsonObject][] = [
       ['directly', {}],
       ...(hasProxy
@@ -61,23 +67,31 @@ describe.each(fixtures)(
         : []),
     ];
 
-    test.each(ways)('connects to a private address only where it is allowed: %s', async (_, more) => {
-      const own = more.proxy ? { proxy: `http://${base}` } : more;
-      setPrivateHosts('');
-      const refused = open(own);
-      const { attempts } = await sendAll(refused, to);
-      expect(attempts).toEqual(
-        to.map(() => expect.objectContaining({ kind: 'profile_error', reason: 'address_refused' })),
-      );
-      expect(await refused.check?.()).toMatchObject({ ok: false, attempt: { reason: 'address_refused' } });
-      await refused.close();
-      expect(connections).toBe(0);
-      setPrivateHosts('127.0.0.1/32');
-      const allowed = open(own);
-      await allowed.check?.();
-      await allowed.close();
-      expect(connections).toBeGreaterThan(0);
-    });
+    test.each(ways)(
+      'connects to a private address only where it is allowed: %s',
+      async (_, more) => {
+        const own = more.proxy ? { proxy: `http://${base}` } : more;
+        setPrivateHosts('');
+        const refused = open(own);
+        const { attempts } = await sendAll(refused, to);
+        expect(attempts).toEqual(
+          to.map(() =>
+            expect.objectContaining({ kind: 'profile_error', reason: 'address_refused' }),
+          ),
+        );
+        expect(await refused.check?.()).toMatchObject({
+          ok: false,
+          attempt: { reason: 'address_refused' },
+        });
+        await refused.close();
+        expect(connections).toBe(0);
+        setPrivateHosts('127.0.0.1/32');
+        const allowed = open(own);
+        await allowed.check?.();
+        await allowed.close();
+        expect(connections).toBeGreaterThan(0);
+      },
+    );
 
     test('has no URL that the service would connect to without a check', () => {
       const schema = z.toJSONSchema(connector.credentials, { io: 'input', unrepresentable: 'any' });

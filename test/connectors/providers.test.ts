@@ -42,7 +42,8 @@ const openMail = (url: string): Provider<MailMessage> =>
   );
 
 /** Returns the reason of a mail server's answer. */
-const replied = (code: string, status: number): string => reasonAs(`${code}_${status}`, code, { status });
+const replied = (code: string, status: number): string =>
+  reasonAs(`${code}_${status}`, code, { status });
 
 describe('mail over SMTP', () => {
   test('arrives with both forms, its sender, and an id that stays the same', async () => {
@@ -77,7 +78,10 @@ describe('mail over SMTP', () => {
     '',
   ])('goes to one address only: %j is refused and no mail is sent', async (to) => {
     const server = opened(await startMailServer());
-    expect(await openMail(server.url).send({ ...mail, to })).toEqual({ kind: 'refused', reason: 'address' });
+    expect(await openMail(server.url).send({ ...mail, to })).toEqual({
+      kind: 'refused',
+      reason: 'address',
+    });
     expect(server.mails).toEqual([]);
   });
 
@@ -86,7 +90,9 @@ describe('mail over SMTP', () => {
     const injected = 'x\r\nBcc: b@example.com\r\nX-Evil: 1';
     await openMail(server.url).send({ ...mail, subject: injected, fromName: injected });
     expect(server.mails[0]?.to).toEqual(['tom@example.com']);
-    expect(server.mails[0]?.mail.headers.some(({ key }) => key === 'x-evil' || key === 'bcc')).toBe(false);
+    expect(server.mails[0]?.mail.headers.some(({ key }) => key === 'x-evil' || key === 'bcc')).toBe(
+      false,
+    );
   });
 
   test.each([
@@ -162,7 +168,9 @@ describe('SMS over the webhook', () => {
   ])('authenticates with every user and password that its URL may hold: %s', async (user, sent) => {
     const server = opened(await startSmsWebhook());
     const url = server.url.replace('http://', `http://${user}@`);
-    expect(testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).smsWebhookUrl).toBe(url);
+    expect(testConfig('postgresql://127.0.0.1/none', { SMS_WEBHOOK_URL: url }).smsWebhookUrl).toBe(
+      url,
+    );
     const provider = opened(openSmsWebhook({ url, keys: ['key'], clock: systemClock }));
     expect(await provider.send(sms)).toEqual({ kind: 'sent' });
     const basic = `Basic ${Buffer.from(sent, 'latin1').toString('base64')}`;
@@ -189,7 +197,9 @@ describe('SMS over the webhook', () => {
       variables: { op: 'paying' },
       expiresAt: '2027-01-15T08:00:00.000Z',
     });
-    expect(request.headers.authorization).toBe(`Basic ${Buffer.from('me:p@ss').toString('base64')}`);
+    expect(request.headers.authorization).toBe(
+      `Basic ${Buffer.from('me:p@ss').toString('base64')}`,
+    );
     const timestamp = String(request.headers['carillon-timestamp']);
     expect(Math.abs(Number(timestamp) - Date.now() / 1000)).toBeLessThan(60);
     const signed = `9.${timestamp}.${request.body}`;
@@ -236,7 +246,11 @@ describe('SMS over the webhook', () => {
     expect(await provider.send(sms)).toEqual(
       kind === 'sent'
         ? { kind }
-        : { kind, reason: reason('smsStatus', { status }), ...(kind === 'retry' ? { afterMs: 7000 } : {}) },
+        : {
+            kind,
+            reason: reason('smsStatus', { status }),
+            ...(kind === 'retry' ? { afterMs: 7000 } : {}),
+          },
     );
   });
 
@@ -244,7 +258,11 @@ describe('SMS over the webhook', () => {
     const server = await startSmsWebhook();
     await server.close();
     const provider = opened(openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock }));
-    expect(await provider.send(sms)).toEqual({ kind: 'retry', reason: 'connect_failed', afterMs: null });
+    expect(await provider.send(sms)).toEqual({
+      kind: 'retry',
+      reason: 'connect_failed',
+      afterMs: null,
+    });
   });
 
   test('is retried with the same id when the result is unknown', () => {

@@ -2,7 +2,8 @@ import { expect, test } from 'vitest';
 import { toCsv } from '../../ops/console/src/kit/data/csv.ts';
 
 /** Splits a line as a spreadsheet does whose separator is `separator` and that knows no quotes. */
-const cells = (csv: string, separator: RegExp) => csv.split(separator).map((cell) => cell.replace(/^"/, ''));
+const cells = (csv: string, separator: RegExp) =>
+  csv.split(separator).map((cell) => cell.replace(/^"/, ''));
 
 test.each([
   '=1+1',

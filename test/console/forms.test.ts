@@ -4,7 +4,10 @@ import { credentialsOf } from '../../connectors/registry.ts';
 import { shapesOf } from '../../ops/console/src/kit/form/schema.ts';
 import { changesOf, editableOf, objectOf, textOf } from '../../ops/console/src/kit/form/values.ts';
 import { readDroppedFile } from '../../ops/console/src/pages/manage/profiles/dropped-file.ts';
-import { connectorChanges, isSlower } from '../../ops/console/src/pages/pushes/compare/differences.ts';
+import {
+  connectorChanges,
+  isSlower,
+} from '../../ops/console/src/pages/pushes/compare/differences.ts';
 import { profileConnectorIds } from '../../shared/domain/labels.ts';
 
 const credentialShapes = (id: (typeof profileConnectorIds)[number]) => {
@@ -36,9 +39,19 @@ test('a form keeps types, leaves empty members out, and names what is missing', 
     required: ['name'],
   });
   const fields = shape?.fields ?? [];
-  const value = { name: 'x', rate: 7, topics: ['a', 'b'], isOn: false, account: { n: 1 }, url: null };
+  const value = {
+    name: 'x',
+    rate: 7,
+    topics: ['a', 'b'],
+    isOn: false,
+    account: { n: 1 },
+    url: null,
+  };
   const draft = Object.fromEntries(
-    fields.map((field) => [field.name, textOf(field, new Map(Object.entries(value)).get(field.name))]),
+    fields.map((field) => [
+      field.name,
+      textOf(field, new Map(Object.entries(value)).get(field.name)),
+    ]),
   );
   expect(objectOf(fields, draft)).toEqual({ object: value, faults: {} });
   expect(objectOf(fields, { rate: 'many', account: '{' })).toEqual({
@@ -81,7 +94,9 @@ test('the guide of a connector reads the files of its vendor', () => {
   expect(read('fcm', { hello: 1 })).toEqual({ fault: 'unknownFile' });
   const binary = { name: 'push.p12', text: '0\u0082\u0000' };
   expect(readDroppedFile([], 'apns', binary)).toEqual({ fault: 'binaryFile' });
-  expect(readDroppedFile([], 'apns', { name: 'notes.txt', text: 'hello' })).toEqual({ fault: 'unknownFile' });
+  expect(readDroppedFile([], 'apns', { name: 'notes.txt', text: 'hello' })).toEqual({
+    fault: 'unknownFile',
+  });
 });
 
 test('an edited document is written as its differences', () => {
@@ -94,22 +109,29 @@ test('an edited document is written as its differences', () => {
 });
 
 test('a comparison marks connectors that failed more, if enough recipients say so', () => {
-  const before = { apns: { sent: 990, failed: 10 }, vendor_d: { sent: 999, failed: 1 }, fcm: { sent: 19 } };
+  const before = {
+    apns: { sent: 990, failed: 10 },
+    vendor_d: { sent: 999, failed: 1 },
+    fcm: { sent: 19 },
+  };
   const after = {
     apns: { sent: 99, invalid_token: 1 },
     vendor_d: { sent: 958, failed: 42 },
     fcm: { failed: 19 },
   };
-  const marks = connectorChanges(before, after).map(({ connector, isWorse }) => [connector, isWorse]);
+  const marks = connectorChanges(before, after).map(({ connector, isWorse }) => [
+    connector,
+    isWorse,
+  ]);
   expect(marks).toEqual([
     ['vendor_d', true],
     ['apns', false],
     ['fcm', null],
   ]);
-  expect([isSlower(400, 900), isSlower(400, 1200), isSlower(null, 5000), isSlower(3000, 5000)]).toEqual([
-    false,
-    true,
-    false,
-    false,
-  ]);
+  expect([
+    isSlower(400, 900),
+    isSlower(400, 1200),
+    isSlower(null, 5000),
+    isSlower(3000, 5000),
+  ]).toEqual([false, true, false, false]);
 });

@@ -20,14 +20,21 @@ import { codesOf } from '../../shared/domain/texts/catalogue.ts';
 import { aMessage } from '../support/gateways/apns.ts';
 
 const root = join(import.meta.dirname, '../..');
-const sources = ['connectors', 'dispatcher', 'shared/rules', 'shared/http', 'api/services/operator/gateways']
+const sources = [
+  'connectors',
+  'dispatcher',
+  'shared/rules',
+  'shared/http',
+  'api/services/operator/gateways',
+]
   .flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .map((name) => readFileSync(join(root, folder, name), 'utf8')),
   )
   .join('\n');
-const all = (pattern: RegExp): string[] => [...sources.matchAll(pattern)].map(([, text = '']) => text);
+const all = (pattern: RegExp): string[] =>
+  [...sources.matchAll(pattern)].map(([, text = '']) => text);
 
 /** Returns the stored reason for which a gateway does not take the content. */
 function rejection(connector: ConnectorId, data: JsonObject): string {
@@ -59,7 +66,14 @@ test('no meaning is left over', () => {
     // Codes of Node.js, which no source writes.
     ...['ENETUNREACH', 'ENOTFOUND', 'EAI_AGAIN', 'EPIPE', 'EHOSTUNREACH', 'ECONNREFUSED'],
     // Codes that `reasons.ts` chooses.
-    ...['certificateUntrusted', 'connectionCode', 'httpFailure', 'httpRefusal', 'proxyRefused', 'tlsFailed'],
+    ...[
+      'certificateUntrusted',
+      'connectionCode',
+      'httpFailure',
+      'httpRefusal',
+      'proxyRefused',
+      'tlsFailed',
+    ],
   ];
   const named = new Set<string>([...known, 'other']);
   expect(codesOf('reasons').filter((code) => !named.has(code))).toEqual([]);
@@ -73,7 +87,12 @@ test('no hint is left over', () => {
 test.for([
   ['429 too_fast', withStatus(429, 'too_fast'), 'too_fast', '网关限制了发送速率'],
   ['503 http_503', withStatus(503, httpReason(503)), 'httpFailure', '网关以 HTTP 状态码 503 报错'],
-  ['connect_failed ENOTFOUND', withCause('connect_failed', 'ENOTFOUND'), 'ENOTFOUND', '找不到主机名'],
+  [
+    'connect_failed ENOTFOUND',
+    withCause('connect_failed', 'ENOTFOUND'),
+    'ENOTFOUND',
+    '找不到主机名',
+  ],
   [
     'CERT_HAS_EXPIRED',
     connectionReason('CERT_HAS_EXPIRED'),

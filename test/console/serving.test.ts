@@ -29,7 +29,11 @@ const sentBytes = (url: string, path: string, headers: OutgoingHttpHeaders = {})
     (resolve, reject) => {
       const { hostname, port } = new URL(url);
       const request = httpGet({ hostname, port, path, headers }, async (response) =>
-        resolve({ status: response.statusCode, headers: response.headers, body: await buffer(response) }),
+        resolve({
+          status: response.statusCode,
+          headers: response.headers,
+          body: await buffer(response),
+        }),
       );
       request.once('error', reject);
     },
@@ -58,7 +62,9 @@ describe('the built console', () => {
   });
   const assetsOf = async () => {
     const html = await (await get(api.url, '/console')).text();
-    return [...html.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)].map(([, path = '']) => path);
+    return [...html.matchAll(/(?:src|href)="(\/console\/assets\/[^"]+)"/g)].map(
+      ([, path = '']) => path,
+    );
   };
 
   test('is one build after two concurrent ones, and the next build of the same sources does nothing', async () => {
@@ -89,18 +95,25 @@ describe('the built console', () => {
     expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8');
     expect(page.headers.get('cache-control')).toBe('no-cache');
     const html = await page.text();
-    expect(await (await get(api.url, '/console/apps/an-app/pushes/1?tab=failures')).text()).toBe(html);
+    expect(await (await get(api.url, '/console/apps/an-app/pushes/1?tab=failures')).text()).toBe(
+      html,
+    );
     const etag = page.headers.get('etag') ?? '';
     expect((await sentBytes(api.url, '/console', { 'if-none-match': etag })).status).toBe(304);
     expect((await fetch(`${api.url}/console`, { method: 'HEAD' })).status).toBe(200);
     const { digest } = z
       .object({ digest: z.string() })
       .parse(await (await get(api.url, '/console/build.json')).json());
-    expect((await api.request('GET', '/console/api/meta', { admin: true })).body.build).toBe(digest);
+    expect((await api.request('GET', '/console/api/meta', { admin: true })).body.build).toBe(
+      digest,
+    );
   });
 
   test('has a path for every page, and is 404 elsewhere', async () => {
-    const router = readFileSync(new URL('../../ops/console/src/router.tsx', import.meta.url), 'utf8');
+    const router = readFileSync(
+      new URL('../../ops/console/src/router.tsx', import.meta.url),
+      'utf8',
+    );
     const paths = [...router.matchAll(/getParentRoute: \(\) => root,\s+path: '([^']+)'/g)].map(
       ([, path = '']) => path,
     );

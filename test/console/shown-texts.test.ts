@@ -29,9 +29,9 @@ test('a sentence shows its times in the zone of the reader, also those of a sent
   expect(withTimes(`vivo did not take it at ${at}.`, { at, profile: '_default' }, clock)).toBe(
     'vivo did not take it at [14:53].',
   );
-  expect(withTimes(`saved at ${at}`, { because: { code: 'staleDevice', params: { at } } }, clock)).toBe(
-    'saved at [14:53]',
-  );
+  expect(
+    withTimes(`saved at ${at}`, { because: { code: 'staleDevice', params: { at } } }, clock),
+  ).toBe('saved at [14:53]');
   // A time inside of a condition is a part of it.
   const clause = `{"createdAt":{"$gt":"${at}"}}`;
   expect(withTimes(`the condition ${clause} does not hold`, { clause }, clock)).toContain(clause);
@@ -65,10 +65,12 @@ describe('the preview of a text with variables', () => {
 
   test('shows the default, else the name, where no value is known', () => {
     const none = () => undefined;
-    expect(withSamples(shown('', 'Hello friend'), body('Hello {{name}}', 'friend'), none).text).toBe(
-      'Hello friend',
+    expect(
+      withSamples(shown('', 'Hello friend'), body('Hello {{name}}', 'friend'), none).text,
+    ).toBe('Hello friend');
+    expect(withSamples(shown('', 'Hello '), body('Hello {{name}}'), none).text).toBe(
+      'Hello {{name}}',
     );
-    expect(withSamples(shown('', 'Hello '), body('Hello {{name}}'), none).text).toBe('Hello {{name}}');
   });
 });
 

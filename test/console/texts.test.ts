@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { program } from '../../ops/cli/program.ts';
 
 const folder = join(import.meta.dirname, '../../ops/console/src');
-const read = (file: string): unknown => JSON.parse(readFileSync(join(folder, 'text', file), 'utf8'));
+const read = (file: string): unknown =>
+  JSON.parse(readFileSync(join(folder, 'text', file), 'utf8'));
 const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' })
   .filter((name) => /\.tsx?$/.test(name))
   .map((name) => readFileSync(join(folder, name), 'utf8'));
@@ -19,7 +20,8 @@ function flat(value: unknown, path = ''): [string, string][] {
 
 const english = new Map(flat(read('en.json')));
 const chinese = new Map(flat(read('zh.json')));
-const placeholders = (text = '') => [...text.matchAll(/\{\{(\w+)\}\}/g)].map(([, name]) => name).sort();
+const placeholders = (text = '') =>
+  [...text.matchAll(/\{\{(\w+)\}\}/g)].map(([, name]) => name).sort();
 
 test('both languages have the same texts with the same placeholders', () => {
   expect([...chinese.keys()]).toEqual([...english.keys()]);
@@ -31,7 +33,9 @@ test('both languages have the same texts with the same placeholders', () => {
 
 test('Chinese texts are Chinese', () => {
   const allowed = new Set(['shell.person', 'apps.id', 'push.id', 'devices.id', 'overview.of']);
-  const others = [...chinese].filter(([key, text]) => !/\p{Script=Han}/u.test(text) && !allowed.has(key));
+  const others = [...chinese].filter(
+    ([key, text]) => !/\p{Script=Han}/u.test(text) && !allowed.has(key),
+  );
   expect(others).toEqual([]);
 });
 
@@ -46,8 +50,8 @@ test('every text that a page names exists', () => {
 
 test('every command that a page shows exists', () => {
   const shown = sources.flatMap((source) =>
-    [...source.matchAll(/(?:command=[{]?["`]|npx carillon )([a-z][a-z -]*)/g)].map(([, words = '']) =>
-      words.trim().replace(/ --?.*/, ''),
+    [...source.matchAll(/(?:command=[{]?["`]|npx carillon )([a-z][a-z -]*)/g)].map(
+      ([, words = '']) => words.trim().replace(/ --?.*/, ''),
     ),
   );
   expect(shown.length).toBeGreaterThan(4);

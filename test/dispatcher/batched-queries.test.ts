@@ -70,7 +70,11 @@ async function plan(tx: Handle, pushes: WholePush[]): Promise<(number | undefine
   const planned = await planWholePushes(tx, pushes);
   const ids = await insertBatchesOf(
     tx,
-    pushes.map(({ appId, id, batches }, i) => ({ appId, pushId: id, batches: planned[i] ? batches : [] })),
+    pushes.map(({ appId, id, batches }, i) => ({
+      appId,
+      pushId: id,
+      batches: planned[i] ? batches : [],
+    })),
   );
   return ids.map(([id]) => id);
 }
@@ -89,7 +93,13 @@ describe('statements for many pushes', () => {
       ]);
     await Promise.all([change(1, 'paused'), change(2, 'cancelled')]);
     expect((await plan(service.db, pushes.slice(4))).map(isNumber)).toEqual([true]);
-    expect((await plan(service.db, pushes)).map(isNumber)).toEqual([true, false, false, true, false]);
+    expect((await plan(service.db, pushes)).map(isNumber)).toEqual([
+      true,
+      false,
+      false,
+      true,
+      false,
+    ]);
   });
 
   test('charge the recipients to the cap of each app, the first ones first', async () => {
@@ -172,8 +182,11 @@ describe('many pushes to one device', () => {
   });
 
   const done = (name: string) =>
-    Promise.all(of(name).pushes.map((objectId) => service.untilDone(of(name).app, objectId, timeoutMs)));
-  const seen = (name: string) => of(name).devices.map(({ device_token: token }) => service.apns.seen(token));
+    Promise.all(
+      of(name).pushes.map((objectId) => service.untilDone(of(name).app, objectId, timeoutMs)),
+    );
+  const seen = (name: string) =>
+    of(name).devices.map(({ device_token: token }) => service.apns.seen(token));
 
   test('are sent, each device once', async () => {
     for (const record of await done('sent'))
@@ -211,7 +224,9 @@ describe('many pushes to one device', () => {
       // Text that PostgreSQL does not store.
       batches: push.batches.map((batch) => (i === 1 ? { ...batch, profile: 'a\0b' } : batch)),
     }));
-    const started = await Promise.allSettled(pushes.map((push) => dispatcher.deps.queries.planWhole(push)));
+    const started = await Promise.allSettled(
+      pushes.map((push) => dispatcher.deps.queries.planWhole(push)),
+    );
     expect(started.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
     // The dispatcher has jobs of the same pushes: one that it plans at this moment is locked, and
     // changes its state next.
@@ -222,22 +237,28 @@ describe('many pushes to one device', () => {
   test('are done at once without a device', async () => {
     const { app } = await appWithDevices(1);
     const objectId = await begin(app, { objectId: '0'.repeat(24) });
-    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ status: 'done', devices: 0 });
+    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({
+      status: 'done',
+      devices: 0,
+    });
   });
 
   test.each(['device_token', 'installation_id'] as const)('find a device by %s', async (column) => {
     const { app, devices } = await appWithDevices(2);
-    await service.db.query('UPDATE installation SET installation_id = $2 || object_id WHERE app_id = $1', [
-      app.appId,
-      'i',
-    ]);
+    await service.db.query(
+      'UPDATE installation SET installation_id = $2 || object_id WHERE app_id = $1',
+      [app.appId, 'i'],
+    );
     const [one] = devices;
     const where =
       column === 'device_token'
         ? { deviceToken: one?.device_token }
         : { installationId: `i${one?.object_id}` };
     const objectId = await begin(app, where);
-    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({ devices: 1, successes: 1 });
+    expect(await service.untilDone(app, objectId, timeoutMs)).toMatchObject({
+      devices: 1,
+      successes: 1,
+    });
     expect(service.apns.seen(one?.device_token ?? '')).toBe(1);
   });
 });

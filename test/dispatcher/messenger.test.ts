@@ -95,7 +95,9 @@ describe('a message', () => {
   test('is sent once: mail over SMTP, SMS over the webhook', async () => {
     await post(mailTo('tom@example.com'));
     await post(smsTo('+8613800000001'));
-    await expect.poll(() => rowOf('tom@example.com')).toEqual({ state: 'sent', attempts: 1, reason: null });
+    await expect
+      .poll(() => rowOf('tom@example.com'))
+      .toEqual({ state: 'sent', attempts: 1, reason: null });
     await expect.poll(() => rowOf('+8613800000001')).toMatchObject({ state: 'sent', attempts: 1 });
     expect(mailServer.mails.filter(({ to }) => to[0] === 'tom@example.com')).toHaveLength(1);
     const sent = webhook.requests.filter(({ body }) => body.includes('+8613800000001'));
@@ -146,7 +148,9 @@ describe('a message', () => {
       .poll(() => rowOf('+8613800000004'))
       .toMatchObject({ state: 'failed', reason: reason('smsStatus', { status: 503 }) });
     await post({ ...smsTo('+8613800000005'), expiresAt: new Date(Date.now() - 1) });
-    await expect.poll(() => rowOf('+8613800000005')).toMatchObject({ state: 'failed', reason: 'expired' });
+    await expect
+      .poll(() => rowOf('+8613800000005'))
+      .toMatchObject({ state: 'failed', reason: 'expired' });
     expect(webhook.requests.some(({ body }) => body.includes('+8613800000005'))).toBe(false);
   });
 
@@ -155,7 +159,9 @@ describe('a message', () => {
     await db.transaction((tx) =>
       enqueueMessage({ vault: other, queue }, tx, 'app1', smsTo('+8613800000007')),
     );
-    await expect.poll(() => rowOf('+8613800000007')).toMatchObject({ state: 'failed', reason: 'unreadable' });
+    await expect
+      .poll(() => rowOf('+8613800000007'))
+      .toMatchObject({ state: 'failed', reason: 'unreadable' });
   });
 
   test('is counted, without data of its recipient', async () => {
@@ -171,7 +177,9 @@ describe('a message', () => {
     const before = webhook.requests.length + mailServer.mails.length;
     await post(smsTo('+8613800000006'));
     await post(mailTo('kept@example.com'));
-    await expect.poll(() => rowOf('+8613800000006')).toEqual({ state: 'kept', attempts: 0, reason: null });
+    await expect
+      .poll(() => rowOf('+8613800000006'))
+      .toEqual({ state: 'kept', attempts: 0, reason: null });
     await expect.poll(() => rowOf('kept@example.com')).toMatchObject({ state: 'kept' });
     expect(webhook.requests.length + mailServer.mails.length).toBe(before);
   });

@@ -28,10 +28,14 @@ const scrapeApi = async (): Promise<string> => (await service.api.request('GET',
 describe('the metrics of processes', () => {
   test('name the version of each process, and compare its schema', async () => {
     const [api, other] = [await scrapeApi(), await scrapeDispatcher()];
-    expect(api).toMatch(/^carillon_build_info\{process="api",version="\d+\.\d+\.\d+",node="v24\S+"\} 1$/m);
+    expect(api).toMatch(
+      /^carillon_build_info\{process="api",version="\d+\.\d+\.\d+",node="v24\S+"\} 1$/m,
+    );
     expect(other).toMatch(/^carillon_build_info\{process="dispatcher",version=/m);
     expect(valuesIn(other, 'carillon_schema_pending')).toEqual({ '': 0 });
-    await service.db.query(`INSERT INTO carillon_migration (name, run_on) VALUES ('9999_later', now())`);
+    await service.db.query(
+      `INSERT INTO carillon_migration (name, run_on) VALUES ('9999_later', now())`,
+    );
     await expect
       .poll(async () => {
         await service.api.request('GET', '/readyz');
@@ -50,8 +54,17 @@ describe('the metrics of processes', () => {
 
   test('tell how long calls waited for a connection, and for the turn of their app', async () => {
     const turns = new Semaphore({ concurrency: 1, maxWaiting: 10 });
-    const db = new Database({ url: service.databaseUrl, applicationName: 'test', maxConnections: 2, turns });
-    const single = new Database({ url: service.databaseUrl, applicationName: 'test', maxConnections: 1 });
+    const db = new Database({
+      url: service.databaseUrl,
+      applicationName: 'test',
+      maxConnections: 2,
+      turns,
+    });
+    const single = new Database({
+      url: service.databaseUrl,
+      applicationName: 'test',
+      maxConnections: 1,
+    });
     for (const limited of [db, single]) {
       await limited.query('SELECT 1');
       limited.takeWaits();
@@ -77,7 +90,11 @@ describe('the metrics of processes', () => {
   test('show the heap of the worker threads beside their limit', async () => {
     const heap = async () => valuesIn(await scrapeDispatcher(), 'carillon_worker_heap_bytes');
     await expect.poll(async () => (await heap())['{kind="largest"}']).toBeGreaterThan(1e6);
-    const { '{kind="used"}': used, '{kind="largest"}': largest, '{kind="limit"}': limit } = await heap();
+    const {
+      '{kind="used"}': used,
+      '{kind="largest"}': largest,
+      '{kind="limit"}': limit,
+    } = await heap();
     expect(used).toBeGreaterThanOrEqual(largest ?? Number.NaN);
     expect(limit).toBeGreaterThan(largest ?? Number.NaN);
   });
@@ -86,9 +103,9 @@ describe('the metrics of processes', () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     await service.addIosInstallations(app, 1500);
-    expect((await service.api.request('GET', '/1.1/users/x', { app: { ...app, appKey: 'x' } })).status).toBe(
-      401,
-    );
+    expect(
+      (await service.api.request('GET', '/1.1/users/x', { app: { ...app, appKey: 'x' } })).status,
+    ).toBe(401);
     const { body } = await service.api.request('POST', '/1.1/push', {
       app,
       master: true,
@@ -111,18 +128,25 @@ describe('the metrics of processes', () => {
     const last = valuesIn(text, 'carillon_duty_last_success_timestamp_seconds');
     expect(Object.keys(last)).toEqual(Object.keys(valuesIn(text, 'carillon_duty_failures_total')));
     expect(Object.keys(last)).toContain('{duty="cleaner"}');
-    for (const seconds of Object.values(last)) expect(Date.now() / 1000 - seconds).toBeLessThan(600);
+    for (const seconds of Object.values(last))
+      expect(Date.now() / 1000 - seconds).toBeLessThan(600);
   });
 
   test('count statements that fail, by kind', async () => {
-    const db = new Database({ url: service.databaseUrl, applicationName: 'test', statementTimeoutMs: 10 });
+    const db = new Database({
+      url: service.databaseUrl,
+      applicationName: 'test',
+      statementTimeoutMs: 10,
+    });
     await expect(db.query('SELECT pg_sleep(5)')).rejects.toThrow();
     await expect(db.query('SELECT 1/0')).rejects.toThrow();
     expect(db.takeFailures()).toEqual({ timeout: 1 });
     expect(db.takeFailures()).toEqual({});
     await db.close();
     const gone = new Database({ url: 'postgresql://x@127.0.0.1:9/x', applicationName: 'test' });
-    expect(failureKind(await gone.query('SELECT 1').catch((error: unknown) => error))).toBe('unreachable');
+    expect(failureKind(await gone.query('SELECT 1').catch((error: unknown) => error))).toBe(
+      'unreachable',
+    );
     await gone.close();
   });
 });
@@ -221,7 +245,9 @@ describe('counters by app', () => {
   test('are all of this kind', async () => {
     const metrics = createMetrics();
     const counters = Object.values(metrics).filter((metric) => metric instanceof Counter);
-    const byApp = counters.filter((one) => 'labelNames' in one && String(one.labelNames).includes('app'));
+    const byApp = counters.filter(
+      (one) => 'labelNames' in one && String(one.labelNames).includes('app'),
+    );
     expect(byApp.length).toBeGreaterThan(5);
     for (const counter of byApp) {
       for (let app = 0; app < 1001; app += 1) counter.inc({ app: `app${app}` });

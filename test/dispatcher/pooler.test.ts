@@ -7,20 +7,31 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startDispatcher } from '../../dispatcher/start.ts';
-import { checkConnections, checkNotifications, checkStatements } from '../../ops/cli/doctor/connections.ts';
+import {
+  checkConnections,
+  checkNotifications,
+  checkStatements,
+} from '../../ops/cli/doctor/connections.ts';
 import { freePort } from '../../ops/local/ports.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { prepare } from '../../shared/db/prepared.ts';
 import { silentLog, startTestApi, testConfig } from '../support/api.ts';
 import { useTestService } from '../support/service.ts';
 
-const program = ['/usr/sbin/pgbouncer', '/usr/local/sbin/pgbouncer', '/usr/bin/pgbouncer'].find(existsSync);
+const program = ['/usr/sbin/pgbouncer', '/usr/local/sbin/pgbouncer', '/usr/bin/pgbouncer'].find(
+  existsSync,
+);
 /** Few server connections, so that consecutive statements of a client run on different ones. */
 const poolSize = 8;
 
 /** Starts PgBouncer in transaction mode in front of a database; it refuses to run as root. */
 async function startPooler(databaseUrl: string) {
-  const { host, port: serverPort, user, database } = new pg.Client({ connectionString: databaseUrl });
+  const {
+    host,
+    port: serverPort,
+    user,
+    database,
+  } = new pg.Client({ connectionString: databaseUrl });
   const folder = await mkdtemp(join(tmpdir(), 'carillon-pooler-'));
   const port = await freePort();
   const lines = [
@@ -113,13 +124,19 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
   test('keeps the settings of a pool to its own transactions', async () => {
     const settings = { lock_timeout: '123ms', enable_seqscan: 'off' };
     const options = { url: pooler.url, applicationName: 'test', maxConnections: 4 } as const;
-    const own = new Database({ ...options, pooler: 'transaction', settings, statementTimeoutMs: 4567 });
+    const own = new Database({
+      ...options,
+      pooler: 'transaction',
+      settings,
+      statementTimeoutMs: 4567,
+    });
     const other = new Database({ ...options, pooler: 'transaction', statementTimeoutMs: 4567 });
     onTestFinished(() => own.close());
     onTestFinished(() => other.close());
     const shown = `SELECT current_setting('lock_timeout') AS lock, current_setting('statement_timeout') AS time`;
     const all = (db: Database) => Promise.all(Array.from({ length: 12 }, () => db.query(shown)));
-    for (const { rows } of await all(own)) expect(rows).toEqual([{ lock: '123ms', time: '4567ms' }]);
+    for (const { rows } of await all(own))
+      expect(rows).toEqual([{ lock: '123ms', time: '4567ms' }]);
     for (const { rows } of await all(other)) expect(rows[0]?.lock).toBe('0');
     const within = await other.transaction((tx) => tx.query(shown));
     expect(within.rows).toEqual([{ lock: '0', time: '4567ms' }]);
@@ -148,23 +165,32 @@ describe.skipIf(program === undefined)('PgBouncer in transaction mode', () => {
   });
 
   test('is noticed by doctor', async () => {
-    const config = (more: Record<string, string>) => testConfig(service.databaseUrl, { ...env, ...more });
+    const config = (more: Record<string, string>) =>
+      testConfig(service.databaseUrl, { ...env, ...more });
     const statesOf = async (more: Record<string, string>) =>
       (await checkConnections(config(more))).map(({ name, status }) => `${name} ${status}`);
     expect(await statesOf({})).toEqual(['pooler ok', 'connections ok']);
     expect(await statesOf({ DATABASE_POOLER: 'none' })).toEqual(['pooler warn', 'connections ok']);
     expect(await statesOf({ DATABASE_DIRECT_URL: '' })).toEqual(['pooler fail', 'connections ok']);
-    expect(await statesOf({ DATABASE_URL: service.databaseUrl })).toEqual(['pooler warn', 'connections ok']);
+    expect(await statesOf({ DATABASE_URL: service.databaseUrl })).toEqual([
+      'pooler warn',
+      'connections ok',
+    ]);
     expect(await checkNotifications(config({}))).toMatchObject({ status: 'ok' });
     expect(await checkStatements(config({}))).toEqual([]);
-    expect(await checkStatements(config({ DATABASE_POOLER: 'none' }))).toMatchObject([{ status: 'fail' }]);
+    expect(await checkStatements(config({ DATABASE_POOLER: 'none' }))).toMatchObject([
+      { status: 'fail' },
+    ]);
   });
 });
 
 test('doctor proves that a notification does not arrive from another database', async () => {
   const [own, other] = [service.databaseUrl, service.databaseUrl.replace(/test_\w+/, 'postgres')];
   const finding = await checkNotifications({ databaseUrl: other, databaseDirectUrl: own }, 200);
-  expect(finding).toMatchObject({ status: 'fail', detail: 'a notification did not arrive within 200 ms' });
+  expect(finding).toMatchObject({
+    status: 'fail',
+    detail: 'a notification did not arrive within 200 ms',
+  });
 });
 
 test('doctor adds the connections of all processes up', async () => {
@@ -175,6 +201,8 @@ test('doctor adds the connections of all processes up', async () => {
     status: 'ok',
     detail: expect.stringMatching(/^1 api × 26 \+ 1 dispatcher × 41 = 67 of \d+ connections/),
   });
-  const [tooMany] = await checkConnections(testConfig(service.databaseUrl, { DISPATCHER_THREADS: '200' }));
+  const [tooMany] = await checkConnections(
+    testConfig(service.databaseUrl, { DISPATCHER_THREADS: '200' }),
+  );
   expect(tooMany).toMatchObject({ name: 'connections', status: 'warn' });
 });

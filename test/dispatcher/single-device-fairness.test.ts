@@ -49,7 +49,8 @@ test('the job of a push that the api accepts belongs to the app, so that others 
   expect(rows).toEqual([{ group_id: app.appId }]);
 });
 
-// Their own steps take time, in which the other app's pushes go on; behind all of those they would be last.
+// Their own steps take time, in which the other app's pushes go on; behind all of those they would
+// be last.
 test('pushes to one device and to a scan are not behind the many waiting pushes of another app', async () => {
   const { app: greedy } = await createAppOn(service, null, 1);
   const { app: other } = await createAppOn(service, null, 3);

@@ -16,7 +16,10 @@ const service = useTestService();
 const neverAborts = new AbortController().signal;
 let one: AppOnGateway;
 const { totalMs } = warmUpLimits;
-/** Limit of the tests that are about a complete warm-up: a busy machine needs more than the usual one. */
+/**
+ * Limit of the tests that are about a complete warm-up: a busy machine needs more than the usual
+ * one.
+ */
 const ampleMs = 60_000;
 afterAll(() => {
   warmUpLimits.totalMs = totalMs;
@@ -53,7 +56,9 @@ test('profiles that were not used in the last hour are not connected to, and the
   const named = { appId: one.app.appId, connector: 'apns', profile: '_default', prod: 'prod' };
   const before = await findRecentProfiles(service.db, { sinceMs: sinceMs(), limit: 50 });
   expect(before).toEqual([named]);
-  expect(await findRecentProfiles(service.db, { sinceMs: systemClock.now() + 1000, limit: 50 })).toEqual([]);
+  expect(
+    await findRecentProfiles(service.db, { sinceMs: systemClock.now() + 1000, limit: 50 }),
+  ).toEqual([]);
   await service.db.query(
     `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, is_settled)
      SELECT n.app_id, n.id, 'apns', 'p' || i, '{}', true FROM notification n, generate_series(1, 15) AS i`,
@@ -100,7 +105,12 @@ test('a profile is prepared in all threads of a lane, and again only after a whi
   const dispatcher = await service.dispatch();
   const { pool } = dispatcher.deps;
   const { connections, total } = service.apns;
-  const profile = { appId: other.app.appId, connector: 'apns', profile: '_default', prod: 'prod' } as const;
+  const profile = {
+    appId: other.app.appId,
+    connector: 'apns',
+    profile: '_default',
+    prod: 'prod',
+  } as const;
   pool.prepare(profile, 'express');
   await expect.poll(() => service.apns.connections, { timeout: 20_000 }).toBe(connections + 1);
   pool.prepare(profile, 'bulk');

@@ -11,7 +11,10 @@ const devicesPerApp = 1100;
 const scheduledPerApp = 10;
 
 const busy = useTestService();
-/** The api's clock is an hour behind, so that a time that has passed is far enough ahead to be scheduled. */
+/**
+ * The api's clock is an hour behind, so that a time that has passed is far enough ahead to be
+ * scheduled.
+ */
 const late = useTestService({ clock: movableClock(systemClock.now() - 3_600_000) });
 
 const createApps = (service: TestService, devices: number): Promise<AppOnGateway[]> =>
@@ -38,7 +41,8 @@ async function expectTrueAge(service: TestService, name: string, since: string):
 }
 
 function expectOnce({ apns }: TestService, crowd: readonly AppOnGateway[], each: number): void {
-  for (const { tokens } of crowd) expect(tokens.filter((token) => apns.seen(token) === 1)).toHaveLength(each);
+  for (const { tokens } of crowd)
+    expect(tokens.filter((token) => apns.seen(token) === 1)).toHaveLength(each);
 }
 
 const open = `state IN ('queued', 'sending')`;
@@ -52,14 +56,21 @@ test('pushes of many apps at the same time all begin, let a single push pass, an
   await busy.dispatch();
   busy.apns.misbehave({ kind: 'slow', delayMs: 50 });
   const ids = await Promise.all(crowd.map(({ app }) => beginPush(busy, app)));
-  const begun = () => numberOf(busy, 'SELECT count(*) FROM notification WHERE first_sent_at IS NOT NULL');
+  const begun = () =>
+    numberOf(busy, 'SELECT count(*) FROM notification WHERE first_sent_at IS NOT NULL');
   await expect.poll(begun, { timeout: 60_000 }).toBe(apps);
-  expect(await busy.untilDone(single, await beginPush(busy, single))).toMatchObject({ successes: 1 });
-  expect(await numberOf(busy, `SELECT count(*) FROM notification WHERE ${open}`)).toBeGreaterThan(0);
+  expect(await busy.untilDone(single, await beginPush(busy, single))).toMatchObject({
+    successes: 1,
+  });
+  expect(await numberOf(busy, `SELECT count(*) FROM notification WHERE ${open}`)).toBeGreaterThan(
+    0,
+  );
   const oldest = `SELECT min(created_at) FROM notification WHERE ${open}`;
   await expectTrueAge(busy, 'carillon_push_oldest_open_seconds', oldest);
   busy.apns.behave();
-  const records = await Promise.all(crowd.map(({ app }, i) => busy.untilDone(app, ids[i] ?? '', 100_000)));
+  const records = await Promise.all(
+    crowd.map(({ app }, i) => busy.untilDone(app, ids[i] ?? '', 100_000)),
+  );
   for (const record of records)
     expect(record).toMatchObject({ devices: devicesPerApp, successes: devicesPerApp });
   expectOnce(busy, crowd, devicesPerApp);
@@ -70,11 +81,16 @@ describe('scheduled pushes that are due at the same time', () => {
   test('tell how late they are, and are each sent once', { timeout: 120_000 }, async () => {
     const crowd = await createApps(late, scheduledPerApp);
     const dueMs = systemClock.now() - 1000;
-    const timeOf = (place: number) => new Date(dueMs + (place * 1000) / scheduledPerApp).toISOString();
+    const timeOf = (place: number) =>
+      new Date(dueMs + (place * 1000) / scheduledPerApp).toISOString();
     await Promise.all(
       crowd.flatMap(({ app, tokens }) =>
         tokens.map((deviceToken, i) =>
-          beginPush(late, app, { where: { deviceToken }, push_time: timeOf(i), expiration_interval: 86_400 }),
+          beginPush(late, app, {
+            where: { deviceToken },
+            push_time: timeOf(i),
+            expiration_interval: 86_400,
+          }),
         ),
       ),
     );

@@ -6,7 +6,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { createAccess, LocalService } from '../../ops/local/service.ts';
 import type { Supervised } from '../../ops/local/supervised.ts';
-import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../ops/sandbox/apns/server.ts';
 import { currentEnvironment } from '../../shared/config/config.ts';
 import { Database } from '../../shared/db/pool.ts';
 
@@ -29,7 +33,13 @@ beforeAll(async () => {
   const access = { ...(await createAccess()), adminToken };
   url = access.publicUrl;
   const env = { ...currentEnvironment(), LOG_LEVEL: 'silent', DISPATCHER_THREADS: '1' };
-  service = new LocalService({ ...access, dataDir, databaseUrl: undefined, env, log: () => undefined });
+  service = new LocalService({
+    ...access,
+    dataDir,
+    databaseUrl: undefined,
+    env,
+    log: () => undefined,
+  });
   await service.start();
   second = await service.startDispatcher({ METRICS_PORT: '0' });
   db = new Database({ url: service.databaseUrl, applicationName: 'chaos' });
@@ -43,14 +53,20 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 }, 60_000);
 
-const texts = z
-  .record(z.string(), z.unknown())
-  .transform((reply) => ({ ...reply, appId: String(reply.appId), masterKey: String(reply.masterKey) }));
+const texts = z.record(z.string(), z.unknown()).transform((reply) => ({
+  ...reply,
+  appId: String(reply.appId),
+  masterKey: String(reply.masterKey),
+}));
 type AppKeys = { appId: string; masterKey: string };
 
 async function admin(method: string, path: string, body: object): Promise<AppKeys> {
   const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
-  const reply = await fetch(`${url}/console/api${path}`, { method, headers, body: JSON.stringify(body) });
+  const reply = await fetch(`${url}/console/api${path}`, {
+    method,
+    headers,
+    body: JSON.stringify(body),
+  });
   expect(reply.ok).toBe(true);
   return texts.parse(await reply.json());
 }
@@ -77,7 +93,10 @@ const keys = (app: AppKeys) => ({
 });
 
 /** Returns the record; undefined while the api restarts. */
-async function record(app: AppKeys, objectId: string): Promise<Record<string, unknown> | undefined> {
+async function record(
+  app: AppKeys,
+  objectId: string,
+): Promise<Record<string, unknown> | undefined> {
   const reply = await fetch(`${url}/1.1/notifications/${objectId}`, { headers: keys(app) }).catch(
     () => undefined,
   );
@@ -105,7 +124,10 @@ describe('processes that are killed while a push is sent', () => {
       // An immediate stop: PostgreSQL recovers from its log.
       () => kill(service.databasePid, 'SIGQUIT'),
       () => kill(service.dispatcherPid, 'SIGKILL'),
-      () => db.query('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()'),
+      () =>
+        db.query(
+          'SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()',
+        ),
     ];
     const each = Math.floor((devices * 0.7) / (kills.length * rounds));
     for (let i = 0; i < kills.length * rounds; i += 1) {

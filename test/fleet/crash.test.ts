@@ -45,8 +45,12 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     const tokens = await service.addIosInstallations(app, devices);
     const seen = () => tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
     const body = { data: { alert: 'Hello' } };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
-    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: cap, capped: 5000 } });
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app, master: true, body })
+    ).body;
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      outcomes: { sent: cap, capped: 5000 },
+    });
     const reached = tokens.filter((token) => service.apns.seen(token) === 1);
     const last = dispatchers.latest();
     const ended = last && exitOf(last);
@@ -72,7 +76,9 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(refused.body).toMatchObject({ code: 409 });
   });
 
-  test('SIGTERM: it exits with code 0, and another one continues', { timeout: 120_000 }, async () => {
+  test('SIGTERM: it exits with code 0, and another one continues', {
+    timeout: 120_000,
+  }, async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
     const tokens = await service.addIosInstallations(app, 6000);

@@ -3,7 +3,13 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
-import { type Batch, countJobs, readBatches, readPushes, startScheduledPushes } from '../support/tables.ts';
+import {
+  type Batch,
+  countJobs,
+  readBatches,
+  readPushes,
+  startScheduledPushes,
+} from '../support/tables.ts';
 
 const service = useTestService({ gateway: { maxStreams: 20 } });
 /** Two worker threads in each process. */
@@ -18,7 +24,8 @@ beforeAll(async () => {
 
 const admin = (method: string, path: string, body?: object) =>
   service.api.request(method, `/console/api${path}`, { admin: true, body });
-const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const requestsTo = (tokens: string[]) =>
+  tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
 /** Waits until work of the app is held and no job is in work. */
@@ -46,7 +53,8 @@ async function failedPush(app: App, token: string): Promise<string> {
 }
 
 /** Returns the id of the only push of an app. */
-const pushOf = async (app: App): Promise<string> => (await readPushes(service.db, app))[0]?.objectId ?? '';
+const pushOf = async (app: App): Promise<string> =>
+  (await readPushes(service.db, app))[0]?.objectId ?? '';
 
 test('a frozen service sends nothing more of a running push, and nothing that becomes due, until it is released', async () => {
   const large = await createAppOn(service, null, 8000);
@@ -55,7 +63,9 @@ test('a frozen service sends nothing more of a running push, and nothing that be
   );
   if (!planned || !repeated || !again || !small) throw new Error('an app is missing');
   const failed = await failedPush(again.app, again.tokens[0] ?? '');
-  await beginPush(service, planned.app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+  await beginPush(service, planned.app, {
+    push_time: new Date(Date.now() + 3_600_000).toISOString(),
+  });
   const definition = { name: 'daily', expression: '0 0 29 2 *', timeZone: 'UTC' };
   const recurring = { ...definition, body: { where: {}, data: { alert: 'x' } } };
   const created = await admin('POST', `/apps/${repeated.app.appId}/recurring-pushes`, recurring);
@@ -69,10 +79,17 @@ test('a frozen service sends nothing more of a running push, and nothing that be
   const settled = service.apns.total;
   expect(requestsTo(large.tokens)).toBeLessThan(8000);
 
-  // A scheduled and a recurring push become due, a redrive and a push arrive; a process dies and another starts.
+  // A scheduled and a recurring push become due, a redrive and a push arrive; a process dies and
+  // another starts.
   await startScheduledPushes(service.db, planned.app);
-  await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [repeated.app.appId]);
-  const redrive = await admin('POST', `/apps/${again.app.appId}/notifications/${failed}/redrive`, {});
+  await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [
+    repeated.app.appId,
+  ]);
+  const redrive = await admin(
+    'POST',
+    `/apps/${again.app.appId}/notifications/${failed}/redrive`,
+    {},
+  );
   expect(redrive.status).toBe(201);
   const smallId = await beginPush(service, small.app);
   dispatchers.latest()?.kill('SIGKILL');
@@ -86,7 +103,9 @@ test('a frozen service sends nothing more of a running push, and nothing that be
   expect(await service.untilDone(again.app, redrive.body.objectId)).toMatchObject(sent);
   expect(await service.untilDone(planned.app, await pushOf(planned.app))).toMatchObject(sent);
   expect(await service.untilDone(repeated.app, await pushOf(repeated.app))).toMatchObject(sent);
-  expect(await service.untilDone(large.app, largeId, 18000)).toMatchObject({ outcomes: { sent: 8000 } });
+  expect(await service.untilDone(large.app, largeId, 18000)).toMatchObject({
+    outcomes: { sent: 8000 },
+  });
   const once = [large, planned, repeated, small].flatMap(({ tokens }) => tokens);
   expect(notSentOnce(once)).toEqual([]);
   // The push that failed, and its redrive.

@@ -6,7 +6,8 @@ import { beginPush, createAppOn } from '../support/gateways/app-gateway.ts';
 import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.ts';
 import { useTestService } from '../support/service.ts';
 
-// Few streams: a dispatcher waits for the gateway, not for the processor, so that a second one doubles the speed.
+// Few streams: a dispatcher waits for the gateway, not for the processor, so that a second one
+// doubles the speed.
 const service = useTestService({ gateway: { maxStreams: 100 } });
 const processes = useDispatcherProcesses(service);
 afterEach(() => service.apns.behave());
@@ -24,7 +25,10 @@ async function startDispatcher(): Promise<Dispatcher> {
     child,
     async sentTo(appId) {
       const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
-      const line = new RegExp(`^carillon_recipients_total\\{app="${appId}".*outcome="sent"\\} (\\d+)$`, 'm');
+      const line = new RegExp(
+        `^carillon_recipients_total\\{app="${appId}".*outcome="sent"\\} (\\d+)$`,
+        'm',
+      );
       return Number(line.exec(text)?.[1] ?? 0);
     },
   };
@@ -32,7 +36,11 @@ async function startDispatcher(): Promise<Dispatcher> {
 
 const slow = (delayMs: number) => service.apns.misbehave({ kind: 'slow', delayMs });
 
-async function untilAllSent(app: Parameters<typeof beginPush>[1], objectId: string, tokens: string[]) {
+async function untilAllSent(
+  app: Parameters<typeof beginPush>[1],
+  objectId: string,
+  tokens: string[],
+) {
   expect(await service.untilDone(app, objectId, 200_000)).toMatchObject({
     status: 'done',
     devices: tokens.length,
@@ -50,7 +58,8 @@ describe('a push in work', { timeout: 300_000 }, () => {
   });
 
   test('is shared with a dispatcher that starts in the middle of it', async () => {
-    // The first one has up to 12 batches of 5,000 in work when the gateway becomes faster; the rest is shared.
+    // The first one has up to 12 batches of 5,000 in work when the gateway becomes faster; the rest
+    // is shared.
     const devices = 160_000;
     const { app, tokens } = await createAppOn(service, null, devices);
     // Until the second one works, most of the push has to wait.

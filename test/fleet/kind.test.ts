@@ -36,7 +36,8 @@ function textsByToken(): Map<string, Set<string>> {
   return texts;
 }
 
-const seenBy = (tokens: string[]): number => tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
+const seenBy = (tokens: string[]): number =>
+  tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
 
 const recordOf = async ({ appId }: App, objectId: string): Promise<Record<string, unknown>> => {
   const path = `/console/api/apps/${appId}/notifications/${objectId}`;
@@ -68,7 +69,10 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     );
     const first = await dispatchers.start();
     const variables = { name: { field: 'name', default: 'friend' } };
-    const objectId = await beginPush(service, app, { data: { alert: 'Hello {{name}}' }, variables });
+    const objectId = await beginPush(service, app, {
+      data: { alert: 'Hello {{name}}' },
+      variables,
+    });
     await service.apns.waitFor(devices / 4);
     await kill(first);
     const sentBefore = service.apns.total;
@@ -108,7 +112,8 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
       .poll(() => recordOf(app, objectId), { interval: 50, timeout: 90_000 })
       .toMatchObject({ state: 'sending', ...sentToAwake });
     expect(seenBy(asleep)).toBe(0);
-    // Killed while nothing but quiet hours delays the push, and once more while it sends at their end.
+    // Killed while nothing but quiet hours delays the push, and once more while it sends at their
+    // end.
     await kill(dispatchers.latest());
     await makeDue(service, app, awakeZone);
     await Promise.all([dispatchers.start(), service.apns.waitFor(service.apns.total + 300)]);
@@ -117,7 +122,11 @@ describe('kill -9 of the dispatcher in the middle of a push', () => {
     expect(sentBefore).toBeLessThan(asleep.length);
     await dispatchers.start();
     const record = await service.untilDone(app, objectId, 90_000);
-    expect(record).toMatchObject({ devices: 8000, outcomes: { sent: 8000 }, quietWaits: asleep.length });
+    expect(record).toMatchObject({
+      devices: 8000,
+      outcomes: { sent: 8000 },
+      quietWaits: asleep.length,
+    });
     expect([...awake, ...asleep].filter((token) => service.apns.seen(token) === 0)).toEqual([]);
     expect(seenBy(asleep) - asleep.length).toBeLessThanOrEqual(sentBefore);
   });

@@ -4,7 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiFlags, dispatcherFlags, dispatcherMemory, importFlags } from '../../shared/process/memory.ts';
+import {
+  apiFlags,
+  dispatcherFlags,
+  dispatcherMemory,
+  importFlags,
+} from '../../shared/process/memory.ts';
 import { testConfig } from '../support/api.ts';
 import { bareEnvironment, carillonProcess, launcher } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
@@ -117,7 +122,10 @@ test('a dispatcher gets the memory settings of `npm start`, also in the image', 
   const settings = Object.entries(dispatcherMemory);
   const members = settings.map(([name, value]) => `${name}: '${value}'`).join(', ');
   expect(await readFile(launcher, 'utf8')).toContain(`const dispatcherMemory = { ${members} };`);
-  const image = await readFile(new URL('../../ops/deploy/image/Dockerfile', import.meta.url), 'utf8');
+  const image = await readFile(
+    new URL('../../ops/deploy/image/Dockerfile', import.meta.url),
+    'utf8',
+  );
   for (const [name, value] of settings) expect(image).toContain(`    ${name}=${value}\n`);
 });
 
@@ -126,16 +134,19 @@ describe.each([
   ['dispatcher', []],
   ['api', pretendOld],
 ])('carillon %s %j', (name, nodeArgs) => {
-  test.each(['SIGTERM', 'SIGINT'] as const)('%s stops it cleanly with exit code 0', async (signal) => {
-    const { child, document, ended, messages } = await start(name, nodeArgs);
-    expect(document).toMatchObject({ process: name });
-    // Each is started by another process, with memory limits.
-    expect(document.pid === child.pid).toBe(false);
-    child.kill(signal);
-    expect(await ended).toEqual({ code: 0, signal: null });
-    expect(await isGone(document.pid)).toBe(true);
-    expect(messages).toContainEqual({ ready: true });
-  });
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    '%s stops it cleanly with exit code 0',
+    async (signal) => {
+      const { child, document, ended, messages } = await start(name, nodeArgs);
+      expect(document).toMatchObject({ process: name });
+      // Each is started by another process, with memory limits.
+      expect(document.pid === child.pid).toBe(false);
+      child.kill(signal);
+      expect(await ended).toEqual({ code: 0, signal: null });
+      expect(await isGone(document.pid)).toBe(true);
+      expect(messages).toContainEqual({ ready: true });
+    },
+  );
 });
 
 test('the process stops when its launcher is killed', async () => {

@@ -64,7 +64,8 @@ async function push(devices: number, body: object = {}): Promise<Push> {
   return { app, tokens, objectId, id: rows[0]?.id ?? 0 };
 }
 
-const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const requestsTo = (tokens: string[]) =>
+  tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
 /** Starts a push and stops the dispatcher in the middle of it. */
@@ -72,7 +73,9 @@ async function stopped(devices: number): Promise<Push> {
   service.apns.misbehave({ kind: 'slow', delayMs: 100 });
   await start();
   const started = await push(devices);
-  await expect.poll(() => requestsTo(started.tokens), { interval: 10, timeout: 20_000 }).toBeGreaterThan(20);
+  await expect
+    .poll(() => requestsTo(started.tokens), { interval: 10, timeout: 20_000 })
+    .toBeGreaterThan(20);
   await stop();
   service.apns.behave();
   return started;
@@ -109,7 +112,11 @@ async function openBatchesOf({ id }: Push): Promise<number[]> {
 async function reachesAll({ app, objectId, tokens }: Push): Promise<void> {
   if (!dispatcher) await start();
   const record = await service.untilDone(app, objectId);
-  expect(record).toMatchObject({ status: 'done', devices: tokens.length, successes: tokens.length });
+  expect(record).toMatchObject({
+    status: 'done',
+    devices: tokens.length,
+    successes: tokens.length,
+  });
   expect(notSentOnce(tokens)).toEqual([]);
 }
 const control = (app: App, objectId: string, verb: string) =>
@@ -224,9 +231,10 @@ describe('a job that was lost is written again', () => {
     const started = await stopped(2500);
     const open = await openBatchesOf(started);
     await deleteJobs(started);
-    await service.db.query('UPDATE push_batch SET is_held = true WHERE push_id = $1 AND NOT is_settled', [
-      started.id,
-    ]);
+    await service.db.query(
+      'UPDATE push_batch SET is_held = true WHERE push_id = $1 AND NOT is_settled',
+      [started.id],
+    );
     const freeze = `/console/api/apps/${started.app.appId}/freeze`;
     await service.api.request('PUT', freeze, { admin: true, body: { reason: 'a wrong text' } });
     expect(await keep()).toBe(0);

@@ -28,7 +28,10 @@ let before: TestService;
 let after: TestService;
 let app: App;
 let restored: Restored;
-/** Pushes: one that was under way during the backup, one that was due after it, one that is due much later. */
+/**
+ * Pushes: one that was under way during the backup, one that was due after it, one that is due much
+ * later.
+ */
 let ids: { underWay: string; due: string; later: string };
 let tokens: string[];
 
@@ -46,14 +49,19 @@ beforeAll(async () => {
     durable: false,
   });
   await migrate(oldServer.databaseUrl);
-  before = await startTestService({ databaseUrl: oldServer.databaseUrl, gateway: { maxStreams: 10 } });
+  before = await startTestService({
+    databaseUrl: oldServer.databaseUrl,
+    gateway: { maxStreams: 10 },
+  });
   app = await before.api.createApp();
   await before.addApnsProfile(app);
   tokens = await before.addIosInstallations(app, devices);
   const dueAtMs = Date.now() + 3000;
   ids = {
     due: await beginPush(before, app, { push_time: new Date(dueAtMs).toISOString() }),
-    later: await beginPush(before, app, { push_time: new Date(dueAtMs + 86_400_000).toISOString() }),
+    later: await beginPush(before, app, {
+      push_time: new Date(dueAtMs + 86_400_000).toISOString(),
+    }),
     underWay: '',
   };
   await insertMessages();
@@ -63,7 +71,9 @@ beforeAll(async () => {
   ids.underWay = await beginPush(before, app);
   await before.apns.waitFor(20);
   await writeRunInfo(oldDir ?? '', { url: '', databaseUrl: oldServer.databaseUrl, metricsUrl: '' });
-  const backup = await carillon(['backup', backups ?? ''], { env: { CARILLON_DATA_DIR: oldDir ?? '' } });
+  const backup = await carillon(['backup', backups ?? ''], {
+    env: { CARILLON_DATA_DIR: oldDir ?? '' },
+  });
   expect(backup, backup.stderr).toMatchObject({ code: 0 });
   before.apns.behave();
   // The old machine goes on: the backup knows nothing of it.
@@ -101,9 +111,12 @@ async function insertMessages(): Promise<void> {
 }
 
 /** Returns the state of a push in the restored database. */
-const stateOf = async (objectId: string): Promise<string> => (await readPush(after.db, app, objectId)).state;
+const stateOf = async (objectId: string): Promise<string> =>
+  (await readPush(after.db, app, objectId)).state;
 
-describe('a backup in the middle of a push, restored on another machine', { timeout: 60_000 }, () => {
+describe('a backup in the middle of a push, restored on another machine', {
+  timeout: 60_000,
+}, () => {
   test('reports what it holds', async () => {
     const { pushes, scheduled } = restored.held;
     expect(pushes + scheduled).toBe(2);
@@ -121,7 +134,9 @@ describe('a backup in the middle of a push, restored on another machine', { time
     const fresh = await after.api.createApp();
     await after.addApnsProfile(fresh);
     await after.addIosInstallations(fresh, 10);
-    expect(await after.untilDone(fresh, await beginPush(after, fresh))).toMatchObject({ successes: 10 });
+    expect(await after.untilDone(fresh, await beginPush(after, fresh))).toMatchObject({
+      successes: 10,
+    });
     expect(other.total).toBe(10);
     expect(before.apns.total).toBe(sent);
     expect(await stateOf(ids.underWay)).toBe('paused');
@@ -131,9 +146,13 @@ describe('a backup in the middle of a push, restored on another machine', { time
 
   test('a resumed push goes on from the restored state, a cancelled one ends', async () => {
     const control = (objectId: string, verb: string) =>
-      after.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
-        admin: true,
-      });
+      after.api.request(
+        'POST',
+        `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`,
+        {
+          admin: true,
+        },
+      );
     expect(await control(ids.underWay, 'cancel')).toMatchObject({ status: 200 });
     expect(await stateOf(ids.underWay)).toBe('cancelled');
     const sent = before.apns.total;
@@ -156,7 +175,8 @@ describe('a backup in the middle of a push, restored on another machine', { time
     ]);
     expect(rows[0]?.reason).not.toBe('dropped after a restore');
     const highest = async (service: TestService) =>
-      (await service.db.query<{ id: number }>('SELECT max(id) AS id FROM notification')).rows[0]?.id ?? 0;
+      (await service.db.query<{ id: number }>('SELECT max(id) AS id FROM notification')).rows[0]
+        ?.id ?? 0;
     expect(await highest(after)).toBeGreaterThan((await highest(before)) + 1000);
   });
 
@@ -168,19 +188,27 @@ describe('a backup in the middle of a push, restored on another machine', { time
 
 describe('a restore refuses', () => {
   test('a data directory whose database runs', async () => {
-    await expect(restore(backups ?? '', oldDir ?? '', undefined)).rejects.toThrow(/already running/);
+    await expect(restore(backups ?? '', oldDir ?? '', undefined)).rejects.toThrow(
+      /already running/,
+    );
   });
 
   test('a folder without a backup, and a time before all backups', async () => {
-    await expect(restore(newDir ?? '', pathOf('other'), undefined)).rejects.toThrow(/holds no backup/);
+    await expect(restore(newDir ?? '', pathOf('other'), undefined)).rejects.toThrow(
+      /holds no backup/,
+    );
     const asOf = new Date('2020-01-01T00:00:00Z');
-    await expect(restore(backups ?? '', pathOf('other'), asOf)).rejects.toThrow(/as old as 2020-01-01/);
+    await expect(restore(backups ?? '', pathOf('other'), asOf)).rejects.toThrow(
+      /as old as 2020-01-01/,
+    );
   });
 
   test('a data directory with another secret', async () => {
     await mkdir(pathOf('strange'));
     await writeFile(join(pathOf('strange'), 'secret'), 'another one\n');
-    await expect(restore(backups ?? '', pathOf('strange'), undefined)).rejects.toThrow(/not the secret/);
+    await expect(restore(backups ?? '', pathOf('strange'), undefined)).rejects.toThrow(
+      /not the secret/,
+    );
   });
 });
 
@@ -192,11 +220,14 @@ test('what is overdue in a database that other tools restored is held, by its UR
   await api.db.query("UPDATE scheduled_push SET push_time = now() - interval '1 minute'");
   const held = await holdRestored(api.databaseUrl, new Date());
   expect(held).toEqual({ pushes: 0, scheduled: 1, messages: 0, channelMessages: 0 });
-  const audit = await api.request('GET', '/console/api/audit?action=service.restore', { admin: true });
+  const audit = await api.request('GET', '/console/api/audit?action=service.restore', {
+    admin: true,
+  });
   expect(audit.body.results).toMatchObject([{ actor: { name: 'carillon restore' }, after: held }]);
-  const { rows } = await api.db.query('SELECT state, is_plan_held FROM notification WHERE object_id = $1', [
-    body.objectId,
-  ]);
+  const { rows } = await api.db.query(
+    'SELECT state, is_plan_held FROM notification WHERE object_id = $1',
+    [body.objectId],
+  );
   expect(rows).toEqual([{ state: 'paused', is_plan_held: true }]);
 });
 

@@ -11,7 +11,11 @@ import { useDispatcherProcesses } from '../support/servers/dispatcher-processes.
 import { useTestService } from '../support/service.ts';
 import { insertDevices } from '../support/tables.ts';
 
-const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
+const [first, second, unknown] = [
+  createApnsCredentials(),
+  createApnsCredentials(),
+  createApnsCredentials(),
+];
 /** Another key of the first team. */
 const third = { ...createApnsCredentials(), teamId: first.teamId };
 const service = useTestService({ gateway: { keys: [first, second, third], keptRequests: 10_000 } });
@@ -39,13 +43,20 @@ async function appUsing(key: typeof first): Promise<App> {
   return app;
 }
 
-async function push(app: App, where: object, api: Pick<typeof service.api, 'request'> = service.api) {
+async function push(
+  app: App,
+  where: object,
+  api: Pick<typeof service.api, 'request'> = service.api,
+) {
   const body = { where, data: { alert: 'x' } };
   const { objectId } = (await api.request('POST', '/1.1/push', { app, master: true, body })).body;
   return service.untilDone(app, objectId);
 }
 
-/** Pushes to a device until a dispatcher has tried the candidate, which it knows of within half a second. */
+/**
+ * Pushes to a device until a dispatcher has tried the candidate, which it knows of within half a
+ * second.
+ */
 async function untilTried(app: App, deviceToken: string): Promise<void> {
   do expect(await push(app, { deviceToken })).toMatchObject({ successes: 1 });
   while ((await candidate(app)).asked === 0);
@@ -65,14 +76,19 @@ test('a canary goes on where it was when all dispatchers are killed and the api 
   const before = await candidate(app, undefined, api);
   expect(before).toMatchObject({ state: 'canary', asked: 1, accepted: 1, batches: 1 });
   await dispatchers.start();
-  // The next batch of the candidate is the hundredth after its first; then one with the recipients that are missing.
+  // The next batch of the candidate is the hundredth after its first; then one with the recipients
+  // that are missing.
   while ((await candidate(app, undefined, api)).batchesSeen < 100)
     await Promise.all(Array.from({ length: 10 }, () => push(app, { deviceToken: one }, api)));
   while ((await candidate(app, undefined, api)).state === 'canary') {
     expect(await push(app, { tag: 'many' }, api)).toMatchObject({ successes: many.length });
     expect((await candidate(app, undefined, api)).batchesSeen).toBeLessThan(1000);
   }
-  expect(await candidate(app, undefined, api)).toMatchObject({ state: 'promoted', refused: 0, worse: 0 });
+  expect(await candidate(app, undefined, api)).toMatchObject({
+    state: 'promoted',
+    refused: 0,
+    worse: 0,
+  });
   await api.close();
 });
 
@@ -109,7 +125,10 @@ test('two profiles of an app rotate at once, each with its own decision', async 
     put(`${pathOf(app)}/candidate`, third),
     put(`${pathOf(app, 'other_team')}/candidate`, wrong),
   ]);
-  const states = async () => [(await candidate(app)).state, (await candidate(app, 'other_team')).state];
+  const states = async () => [
+    (await candidate(app)).state,
+    (await candidate(app, 'other_team')).state,
+  ];
   do {
     const { outcomes } = await push(app, { tag: 'two' });
     expect(outcomes).toEqual({ sent: 2000 });

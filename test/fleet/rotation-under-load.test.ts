@@ -9,11 +9,16 @@ import { readBatches } from '../support/tables.ts';
 const devices = Number(process.env.ROTATION_DEVICES ?? 200_000);
 const maxMs = 300_000;
 
-const [first, second, wrong] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
+const [first, second, wrong] = [
+  createApnsCredentials(),
+  createApnsCredentials(),
+  createApnsCredentials(),
+];
 const accepted = new Map<string, number>();
 const byKey = new Map<string, number>();
 const refused: string[] = [];
-const add = (counts: Map<string, number>, name: string) => counts.set(name, (counts.get(name) ?? 0) + 1);
+const add = (counts: Map<string, number>, name: string) =>
+  counts.set(name, (counts.get(name) ?? 0) + 1);
 
 const service = useTestService({
   gateway: {
@@ -40,7 +45,8 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
   });
   const put = (rest: string, key: ApnsCredentials) =>
     service.api.request('PUT', path + rest, { admin: true, body: using(key) });
-  const candidate = async () => (await service.api.request('GET', `${path}/candidate`, { admin: true })).body;
+  const candidate = async () =>
+    (await service.api.request('GET', `${path}/candidate`, { admin: true })).body;
   /** Stages a key and waits until the canary has decided on it; returns the decision. */
   const rotateTo = async (key: ApnsCredentials) => {
     expect((await put('/candidate', key)).body).toMatchObject({ state: 'canary' });
@@ -56,18 +62,25 @@ test('a push to 200,000 devices with three rotations reaches each once, without 
   const tokens = await service.addIosInstallations(app, devices);
   // A slow machine takes 5 seconds for each decision, and the push must not end before the third.
   const body = { data: { alert: 'Hello' }, flow_control: 2000 };
-  const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+  const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body }))
+    .body;
   await service.apns.waitFor(1000);
   const promoted = { state: 'promoted', refused: 0, worse: 0 };
   expect(await rotateTo(second)).toMatchObject(promoted);
   // A key that the gateway does not know: its refusals are the only ones of the push.
-  expect(await rotateTo(wrong)).toMatchObject({ state: 'rolled_back', reason: 'refused', accepted: 0 });
+  expect(await rotateTo(wrong)).toMatchObject({
+    state: 'rolled_back',
+    reason: 'refused',
+    accepted: 0,
+  });
   expect(await rotateTo(first)).toMatchObject(promoted);
   // All of it happened within the push.
   expect(service.apns.accepted).toBeLessThan(devices);
   const pace = { flow_control: 8000 };
   const pathOfPace = `/console/api/apps/${app.appId}/notifications/${objectId}/pace`;
-  expect((await service.api.request('POST', pathOfPace, { admin: true, body: pace })).status).toBe(200);
+  expect((await service.api.request('POST', pathOfPace, { admin: true, body: pace })).status).toBe(
+    200,
+  );
   const record = await service.untilDone(app, objectId, maxMs);
   expect(record).toMatchObject({ status: 'done', devices, outcomes: { sent: devices } });
   expect(tokens.filter((token) => accepted.get(token) !== 1)).toEqual([]);

@@ -47,7 +47,8 @@ describe.each([2, 4])('%i dispatchers on one database', (count) => {
     const all = sizes.reduce((sum, size) => sum + size, 0);
     expect(service.apns.total - before.total).toBe(all);
     expect(service.apns.distinct - before.distinct).toBe(all);
-    for (const [i, { app }] of apps.entries()) expect(await counted(app)).toEqual({ sent: sizes[i] });
+    for (const [i, { app }] of apps.entries())
+      expect(await counted(app)).toEqual({ sent: sizes[i] });
   });
 
   test('retry only the recipients that a gateway postpones', { timeout: 90_000 }, async () => {

@@ -32,7 +32,10 @@ test('kill -9 of the dispatcher among many pushes to one device: none is lost, t
   );
   await dispatchers.start();
   for (const objectId of objectIds)
-    expect(await service.untilDone(app, objectId, 90_000)).toMatchObject({ devices: 1, successes: 1 });
+    expect(await service.untilDone(app, objectId, 90_000)).toMatchObject({
+      devices: 1,
+      successes: 1,
+    });
   expect(tokens.filter((token) => service.apns.seen(token) === 0)).toEqual([]);
   // Only pushes in flight are repeated, and once.
   const tokenOf = new Map(devices.map((device) => [device.objectId, device.deviceToken ?? '']));

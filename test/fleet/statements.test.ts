@@ -50,12 +50,18 @@ async function appWith(given: object): Promise<App> {
   return app;
 }
 
-/** Statements of the path of a push. Those of duties run by the clock, and so do the checkpoints and settlements of a batch. */
+/**
+ * Statements of the path of a push. Those of duties run by the clock, and so do the checkpoints and
+ * settlements of a batch.
+ */
 const pathOfPush = /push_batch|FROM installation|device_day|recipient_failure|UPDATE notification/;
 const byTheClock =
   /^UPDATE push_batch SET settled = \$\d+, moved|^WITH mark|AND NOT EXISTS \(SELECT \$2 FROM push_batch/;
 
-/** Sends a push and waits for its end; returns the calls of each statement of its path in that time, by text. */
+/**
+ * Sends a push and waits for its end; returns the calls of each statement of its path in that time,
+ * by text.
+ */
 async function callsOf(app: App, body: object = {}): Promise<Record<string, number>> {
   await service.db.query('SELECT pg_stat_statements_reset()');
   const objectId = await beginPush(service, app, body);
@@ -68,7 +74,10 @@ async function callsOf(app: App, body: object = {}): Promise<Record<string, numb
   return Object.fromEntries(ofPath.map(({ query, calls }) => [query, calls]));
 }
 
-/** Rounds in which a push that costs more would have to be as cheap as one without, by the chance of what else runs. */
+/**
+ * Rounds in which a push that costs more would have to be as cheap as one without, by the chance of
+ * what else runs.
+ */
 const rounds = 6;
 
 describe('a push that uses no quiet hours, limit per device, variables or languages', () => {
@@ -89,7 +98,8 @@ describe('a push that uses no quiet hours, limit per device, variables or langua
         others.add(JSON.stringify(await callsOf(withOptions, second)));
       }
       const [plain, other] = [[...seen].at(-1), [...others].at(-1)];
-      if (others.isDisjointFrom(seen)) expect(JSON.parse(other ?? '{}')).toEqual(JSON.parse(plain ?? '{}'));
+      if (others.isDisjointFrom(seen))
+        expect(JSON.parse(other ?? '{}')).toEqual(JSON.parse(plain ?? '{}'));
       expect(plain).not.toMatch(/device_day|quiet_waits|json_build_array/);
     },
   );
@@ -99,7 +109,9 @@ describe('a push that uses no quiet hours, limit per device, variables or langua
     await changeDevices(service.db, app, { timeZone: awakeZone });
     const variables = { name: { field: 'name', default: 'friend' } };
     const text = { data: { alert: '{{name}}' }, variables };
-    const calls = JSON.stringify(await callsOf(app, { ...text, device_cap: 5, quiet_hours: hoursOfNow() }));
+    const calls = JSON.stringify(
+      await callsOf(app, { ...text, device_cap: 5, quiet_hours: hoursOfNow() }),
+    );
     expect(calls).toMatch(/device_day/);
     expect(calls).toMatch(/json_build_array/);
   });

@@ -33,7 +33,9 @@ afterAll(async () => {
   await rm(parentDir, { recursive: true, force: true });
 });
 
-/** Starts the command and waits for a line of its output, by default the one that tells its address. */
+/**
+ * Starts the command and waits for a line of its output, by default the one that tells its address.
+ */
 async function npmStart({
   command = ['npm', 'start'],
   directory = dataDir,
@@ -73,7 +75,10 @@ async function npmStart({
   return { child, output: () => text, url, ended };
 }
 
-/** Returns processes with our data directory in command line or environment, without this test's own. */
+/**
+ * Returns processes with our data directory in command line or environment, without this test's
+ * own.
+ */
 async function processesOf(dir: string): Promise<string[]> {
   const { stdout } = await run('sh', [
     '-c',
@@ -82,7 +87,9 @@ async function processesOf(dir: string): Promise<string[]> {
   return stdout.split('\n').filter((line) => line !== '');
 }
 
-/** Returns command lines of processes with the secret of our data directory in their environment. */
+/**
+ * Returns command lines of processes with the secret of our data directory in their environment.
+ */
 async function holdersOfSecret(dir: string): Promise<string[]> {
   const secret = (await readFile(join(dir, 'secret'), 'utf8')).trim();
   const { stdout } = await run('sh', ['-c', `grep -lsF -e '${secret}' /proc/[0-9]*/environ; true`]);
@@ -103,7 +110,16 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     firstAppId = appIdOf(output);
     expect(output).toMatch(/APNs \(sandbox\) +500 +500 +0/);
     expect(output).toMatch(/device channel +300 +300 +0 +300/);
-    for (const title of ['FCM', 'Huawei', 'Xiaomi', 'Meizu', 'OPPO', 'vivo', 'Honor', 'FCM \\(vendor_g\\)'])
+    for (const title of [
+      'FCM',
+      'Huawei',
+      'Xiaomi',
+      'Meizu',
+      'OPPO',
+      'vivo',
+      'Honor',
+      'FCM \\(vendor_g\\)',
+    ])
       expect(output).toMatch(new RegExp(`^${title} \\(sandbox\\) +25 +25 +0`, 'm'));
     const page = /^sandbox +(\S+)/m.exec(output)?.[1] ?? '';
     expect(await (await fetch(page)).text()).toContain('Huawei');
@@ -130,7 +146,10 @@ describe.skipIf(process.platform !== 'linux')('npm start', { timeout: 120_000 },
     });
     expect(await apps.json()).toMatchObject({ results: [{ appId: firstAppId }] });
     // Only api and dispatcher have the secret, not the sandbox and the functions.
-    expect((await holdersOfSecret(dataDir)).sort()).toEqual(['carillon api', 'carillon dispatcher']);
+    expect((await holdersOfSecret(dataDir)).sort()).toEqual([
+      'carillon api',
+      'carillon dispatcher',
+    ]);
     await endBySignal(service, 'SIGTERM');
   });
 

@@ -44,7 +44,10 @@ const command = fc
       installationId: wellFormed,
       i: int32,
       service: fc.oneof(fc.constantFrom(0, 1, 2), int32),
-      ackMessage: fc.record({ ids: fc.array(wellFormed, { maxLength: 5 }), t: int32 }, { requiredKeys: [] }),
+      ackMessage: fc.record(
+        { ids: fc.array(wellFormed, { maxLength: 5 }), t: int32 },
+        { requiredKeys: [] },
+      ),
       dataMessage: fc.record({ ids: fc.array(wellFormed, { maxLength: 2 }) }),
     },
     { requiredKeys: [] },
@@ -74,7 +77,10 @@ describe.each(['', ...subProtocols])('frames of the protocol "%s"', (protocolNam
         if (incoming?.kind === 'ack')
           expect(incoming.pushIds.every((id) => Number.isSafeInteger(id))).toBe(true);
         if (incoming?.kind === 'login')
-          expect([typeof incoming.appId, typeof incoming.installationId]).toEqual(['string', 'string']);
+          expect([typeof incoming.appId, typeof incoming.installationId]).toEqual([
+            'string',
+            'string',
+          ]);
       }),
       { cases: 400 },
     );
@@ -115,7 +121,9 @@ describe('the channel', () => {
 /** Sends the frames, then closes. Returns the close code of the connection. */
 function converse(url: string, protocol: string, frames: [Buffer, boolean][]): Promise<number> {
   return new Promise((resolve, reject) => {
-    const socket = new WebSocket(url, protocol === '' ? [] : [protocol], { perMessageDeflate: false });
+    const socket = new WebSocket(url, protocol === '' ? [] : [protocol], {
+      perMessageDeflate: false,
+    });
     socket.once('error', reject);
     socket.once('close', (code) => resolve(code));
     socket.once('open', () => {

@@ -36,7 +36,9 @@ export function exchange(agent: Agent, port: number, sent: FuzzRequest): Promise
   });
 }
 
-/** Valid replies above 499: the app's own function host is unreachable or does not respond in time. */
+/**
+ * Valid replies above 499: the app's own function host is unreachable or does not respond in time.
+ */
 const hostStatuses = new Set([502, 503, 524]);
 
 /** Texts of source files, stack traces, PostgreSQL and its tables. No generator writes them. */
@@ -44,7 +46,11 @@ const internals =
   /node_modules|node:internal|\.ts:\d+|\n\s+at |syntax error at or near|violates|app_user|app_id\b.*=|SQLSTATE|pg_|\bjsonb\b|relation "|column "|\$argon2|invalid input syntax|operator does not exist/;
 
 /** Returns the defect of a reply; undefined if the reply is valid. */
-export function replyDefect(sent: FuzzRequest, reply: FuzzReply, targets: Targets): string | undefined {
+export function replyDefect(
+  sent: FuzzRequest,
+  reply: FuzzReply,
+  targets: Targets,
+): string | undefined {
   const { status, text } = reply;
   const usesHost = sent.headers['X-LC-Id'] === targets.hostless.appId;
   if (status >= 500 && !(usesHost && hostStatuses.has(status))) return `a ${status}`;
@@ -56,7 +62,10 @@ export function replyDefect(sent: FuzzRequest, reply: FuzzReply, targets: Target
 function refusalDefect(sent: FuzzRequest, { text, type }: FuzzReply): string | undefined {
   if (internals.test(text)) return 'a refusal with internal details';
   // HTML routes refuse with pages, and HEAD has no body.
-  if (sent.method === 'HEAD' || (type.startsWith('text/html') && /verifyEmail|resetPassword/.test(sent.path)))
+  if (
+    sent.method === 'HEAD' ||
+    (type.startsWith('text/html') && /verifyEmail|resetPassword/.test(sent.path))
+  )
     return undefined;
   if (!type.startsWith('application/json')) return `a refusal of the type ${type}`;
   const { code, error, ...rest } = JSON.parse(text);
@@ -65,10 +74,16 @@ function refusalDefect(sent: FuzzRequest, { text, type }: FuzzReply): string | u
   return Object.keys(rest).length > 0 ? 'a refusal with more than code and error' : undefined;
 }
 
-/** Returns a secret in a reply: a password hash, or, for a caller without the master key, keys and the victim's session. */
+/**
+ * Returns a secret in a reply: a password hash, or, for a caller without the master key, keys and
+ * the victim's session.
+ */
 function secretIn(sent: FuzzRequest, text: string, { app, secrets }: Targets): string | undefined {
   if (text.includes('$argon2')) return 'a password hash';
-  if (sent.headers.Authorization !== undefined || JSON.stringify(sent.headers).includes(app.masterKey))
+  if (
+    sent.headers.Authorization !== undefined ||
+    JSON.stringify(sent.headers).includes(app.masterKey)
+  )
     return undefined;
   if (sent.body?.includes(app.masterKey)) return undefined;
   if ([app.masterKey, app.hookKey].some((key) => text.includes(key))) return 'a key of the app';

@@ -3,7 +3,12 @@ import { Duplex } from 'node:stream';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { FrameReader } from '../../connectors/http2/frames/frame-reader.ts';
-import { errorCode, frame, frameOf, settingsFrame } from '../../connectors/http2/frames/wire-format.ts';
+import {
+  errorCode,
+  frame,
+  frameOf,
+  settingsFrame,
+} from '../../connectors/http2/frames/wire-format.ts';
 import { HeaderDecoder } from '../../connectors/http2/hpack/decoder.ts';
 import { type Field, HeaderEncoder } from '../../connectors/http2/hpack/encoder.ts';
 import { Recorder } from '../support/http2/frames.ts';
@@ -86,7 +91,9 @@ describe('a header block', () => {
       fc.asyncProperty(blocks, async (block) => {
         const decoder = new HeaderDecoder(limits);
         const own: [string, string][] = [];
-        const fault = decoder.decode(block, 0, block.length, (name, value) => own.push([name, value]));
+        const fault = decoder.decode(block, 0, block.length, (name, value) =>
+          own.push([name, value]),
+        );
         const { isBroken, headers } = await askNghttp2(block);
         expect(fault === 'broken').toBe(isBroken);
         if (headers === undefined || fault !== null || decoder.isMalformed) return;

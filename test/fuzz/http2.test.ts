@@ -28,8 +28,12 @@ describe('frames of a peer that are broken', () => {
 const responses = fc
   .array(
     fc.oneof(
-      fc.constantFrom(1, 3).map((id) => headersFrame(id, block([':status', '200'], ['apns-id', 'x']), false)),
-      fc.tuple(fc.constantFrom(1, 3), fc.string({ maxLength: 20 })).map(([id, text]) => dataFrame(id, text)),
+      fc
+        .constantFrom(1, 3)
+        .map((id) => headersFrame(id, block([':status', '200'], ['apns-id', 'x']), false)),
+      fc
+        .tuple(fc.constantFrom(1, 3), fc.string({ maxLength: 20 }))
+        .map(([id, text]) => dataFrame(id, text)),
       sound.map((bytes) => bytes.subarray(9 + 6)),
     ),
     { minLength: 1, maxLength: 5 },

@@ -13,14 +13,22 @@ import { fuzz } from './runs.ts';
 const imports = useImports();
 
 const hexText = (bytes: number) =>
-  fc.uint8Array({ minLength: bytes, maxLength: bytes }).map((array) => Buffer.from(array).toString('hex'));
-/** Members that the fixtures choose at random; here the seed chooses them, so that a run repeats. */
+  fc
+    .uint8Array({ minLength: bytes, maxLength: bytes })
+    .map((array) => Buffer.from(array).toString('hex'));
+/**
+ * Members that the fixtures choose at random; here the seed chooses them, so that a run repeats.
+ */
 const chosen = fc.record({ objectId: hexText(12), deviceToken: hexText(32), username: hexText(8) });
 const record = fc.tuple(fc.boolean(), chosen, members).map(([isUser, identity, more]) => {
   const { objectId, deviceToken, username } = identity;
   const updatedAt = '2026-10-02T07:58:45.609Z';
-  const base = isUser ? aUser({ objectId, username }) : anInstallation({ objectId, deviceToken, updatedAt });
-  return Buffer.from(JSON.stringify(dictionaryOf([...Object.entries(base), ...Object.entries(more)])));
+  const base = isUser
+    ? aUser({ objectId, username })
+    : anInstallation({ objectId, deviceToken, updatedAt });
+  return Buffer.from(
+    JSON.stringify(dictionaryOf([...Object.entries(base), ...Object.entries(more)])),
+  );
 });
 const brokenLine = fc
   .oneof(
@@ -73,7 +81,9 @@ describe('a file of an export that is damaged', () => {
       fc.asyncProperty(mutated(file), sizes, async (bytes, lengths) => {
         const shown = (records: RawRecord[]) =>
           records.map(({ line, bytes, message }) => [line, bytes?.toString('hex'), message]);
-        expect(shown(await split(bytes, lengths))).toEqual(shown(await split(bytes, [bytes.length + 1])));
+        expect(shown(await split(bytes, lengths))).toEqual(
+          shown(await split(bytes, [bytes.length + 1])),
+        );
       }),
       { cases: 200 },
     );
@@ -81,24 +91,36 @@ describe('a file of an export that is damaged', () => {
 
   test('affects only its own records: each is imported, exists already, or is refused with a message', async () => {
     await fuzz(
-      fc.asyncProperty(fc.array(brokenLine, { maxLength: 12 }), fc.boolean(), async (lines, areUsers) => {
-        // The first one says that the file has lines, not a list.
-        const [first, sound] = areUsers ? [aUser(), aUser()] : [anInstallation(), anInstallation()];
-        const className = areUsers ? '_User' : '_Installation';
-        const path = join(imports.folder, `${className}.${newId()}.jsonl`);
-        const whole = [Buffer.from(JSON.stringify(first)), ...lines, Buffer.from(JSON.stringify(sound))];
-        await writeFile(path, Buffer.concat(whole.flatMap((line) => [line, Buffer.from('\n')])));
-        const report = await imports.imported(path);
-        const { read, imported, alreadyThere, refused } = report.classes[className];
-        expect(imported + alreadyThere + refused).toBe(read);
-        expect(imported).toBeGreaterThan(1);
-        for (const { error, line } of report.refusals) {
-          expect(line).toBeLessThanOrEqual(lines.length + 1);
-          expect(error).toMatch(/^\S.{5,}\.$/s);
-        }
-        const there = await imports.asMaster(`/${areUsers ? 'users' : 'installations'}/${sound.objectId}`);
-        expect(there.status).toBe(200);
-      }),
+      fc.asyncProperty(
+        fc.array(brokenLine, { maxLength: 12 }),
+        fc.boolean(),
+        async (lines, areUsers) => {
+          // The first one says that the file has lines, not a list.
+          const [first, sound] = areUsers
+            ? [aUser(), aUser()]
+            : [anInstallation(), anInstallation()];
+          const className = areUsers ? '_User' : '_Installation';
+          const path = join(imports.folder, `${className}.${newId()}.jsonl`);
+          const whole = [
+            Buffer.from(JSON.stringify(first)),
+            ...lines,
+            Buffer.from(JSON.stringify(sound)),
+          ];
+          await writeFile(path, Buffer.concat(whole.flatMap((line) => [line, Buffer.from('\n')])));
+          const report = await imports.imported(path);
+          const { read, imported, alreadyThere, refused } = report.classes[className];
+          expect(imported + alreadyThere + refused).toBe(read);
+          expect(imported).toBeGreaterThan(1);
+          for (const { error, line } of report.refusals) {
+            expect(line).toBeLessThanOrEqual(lines.length + 1);
+            expect(error).toMatch(/^\S.{5,}\.$/s);
+          }
+          const there = await imports.asMaster(
+            `/${areUsers ? 'users' : 'installations'}/${sound.objectId}`,
+          );
+          expect(there.status).toBe(200);
+        },
+      ),
       { cases: 6 },
     );
   }, 600_000);
@@ -110,7 +132,12 @@ describe('a file of an export that is damaged', () => {
         await writeFile(path, bytes);
         try {
           const { classes } = await imports.imported(path);
-          const { read = 0, imported = 0, alreadyThere = 0, refused = 0 } = classes._Installation ?? {};
+          const {
+            read = 0,
+            imported = 0,
+            alreadyThere = 0,
+            refused = 0,
+          } = classes._Installation ?? {};
           expect(imported + alreadyThere + refused).toBe(read);
         } catch (error) {
           // A heading with an unknown class is a usage error.

@@ -22,7 +22,10 @@ import { fuzz } from './runs.ts';
 const { db } = await openTestDatabase({ statementTimeoutMs: 10_000 });
 const reader: Viewer = masterViewer('app');
 
-/** Compiles and runs a query. Only the names of columns and tables are SQL text; all values are parameters. */
+/**
+ * Compiles and runs a query. Only the names of columns and tables are SQL text; all values are
+ * parameters.
+ */
 async function run(query: Record<string, unknown>, cls: ClassSchema): Promise<void> {
   const { condition, orderBy, values, limit, skip } = compileList(
     parseListQuery(query, cls, reader),
@@ -61,7 +64,9 @@ describe('queries', () => {
   test('with any where, order, keys, include, limit and skip are valid SQL or a refusal', async () => {
     const { order, keys, include, limit, skip, count } = queryMembers;
     const parts = Object.entries({ where, order, keys, include, limit, skip, count });
-    const model = dictionaryOf(parts.map(([key, one]) => [key, (one ?? fc.constant('')).map(asSent)]));
+    const model = dictionaryOf(
+      parts.map(([key, one]) => [key, (one ?? fc.constant('')).map(asSent)]),
+    );
     const query = fc.record<Record<string, unknown>>(Object(model), { requiredKeys: [] });
     await fuzz(
       fc.asyncProperty(query, cls, (given, on) => acceptRefusal(() => run(given, on))),

@@ -34,7 +34,9 @@ const log = createLogger({
   }),
 });
 
-/** Records an uncaught error, which would end the process, as a failure of the concurrent requests. */
+/**
+ * Records an uncaught error, which would end the process, as a failure of the concurrent requests.
+ */
 const recordUncaught = (error: Error) => void failures.push(`uncaught: ${error.stack}`);
 
 beforeAll(async () => {
@@ -45,7 +47,9 @@ beforeAll(async () => {
   api = await startApi(config, log);
   // A stream of events has no end, and metrics are plain text.
   const without = ['/metrics', '/console/api/events'];
-  routes = (await loadRoutes()).filter(({ paths }) => !without.some((path) => paths.includes(path)));
+  routes = (await loadRoutes()).filter(
+    ({ paths }) => !without.some((path) => paths.includes(path)),
+  );
   targets = await makeTargets(config.adminToken);
 });
 afterAll(async () => {
@@ -69,7 +73,11 @@ const permissive = {
 /** Creates an app with profiles for iOS and Xiaomi devices. */
 async function createApp(options: object = {}): Promise<App> {
   const { apps, profiles } = api.services;
-  const app = await apps.create({ name: 'Fuzz', plan: 'commercial', options: { ...permissive, ...options } });
+  const app = await apps.create({
+    name: 'Fuzz',
+    plan: 'commercial',
+    options: { ...permissive, ...options },
+  });
   const { publicKey: _, ...apns } = createApnsCredentials();
   const key = { appId: app.appId, name: '_default' };
   await profiles.put({ ...key, connector: 'apns' }, { auth: 'token', ...apns });
@@ -91,8 +99,18 @@ async function makeTargets(adminToken: string): Promise<Targets> {
 }
 
 async function create(app: App, path: string, body: object): Promise<Record<string, string>> {
-  const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': `${app.masterKey},master`, 'X-Forwarded-For': '::1' };
-  const sent = { method: 'POST', path, headers, body: Buffer.from(JSON.stringify(body)), route: path };
+  const headers = {
+    'X-LC-Id': app.appId,
+    'X-LC-Key': `${app.masterKey},master`,
+    'X-Forwarded-For': '::1',
+  };
+  const sent = {
+    method: 'POST',
+    path,
+    headers,
+    body: Buffer.from(JSON.stringify(body)),
+    route: path,
+  };
   const { status, text } = await exchange(agent, api.port, sent);
   expect(status, text).toBeLessThan(300);
   return JSON.parse(text);
@@ -101,8 +119,8 @@ async function create(app: App, path: string, body: object): Promise<Record<stri
 let generation = 0;
 
 /**
- * Creates users, a device and a push for the next requests, since earlier requests may have changed or deleted the last
- * ones.
+ * Creates users, a device and a push for the next requests, since earlier requests may have changed
+ * or deleted the last ones.
  */
 async function renewTargets(): Promise<void> {
   const { app, secrets } = targets;
@@ -115,7 +133,9 @@ async function renewTargets(): Promise<void> {
     password: 'secret',
     email: `${text}@example.com`,
   });
-  const victim = await create(app, '/1.1/users', { authData: { github: { uid: text, access_token: text } } });
+  const victim = await create(app, '/1.1/users', {
+    authData: { github: { uid: text, access_token: text } },
+  });
   const device = await create(app, '/1.1/installations', {
     deviceType: 'ios',
     deviceToken: text.padEnd(64, 'a'),
@@ -123,12 +143,17 @@ async function renewTargets(): Promise<void> {
   const acl = { '*': { read: true, write: true } };
   const role = await create(app, '/1.1/roles', { name: text, ACL: acl });
   const push = await create(app, '/1.1/push', { data: { alert: text }, push_time: nextHour });
-  const managedPush = await create(managed, '/1.1/push', { data: { alert: text }, push_time: nextHour });
+  const managedPush = await create(managed, '/1.1/push', {
+    data: { alert: text },
+    push_time: nextHour,
+  });
   const doomed = await createApp();
   targets.sessionToken = user.sessionToken ?? '';
   secrets.push(victim.sessionToken ?? '');
   targets.ids = {
-    objectId: [user.objectId, victim.objectId, device.objectId, role.objectId, push.objectId].map(String),
+    objectId: [user.objectId, victim.objectId, device.objectId, role.objectId, push.objectId].map(
+      String,
+    ),
     id: [String(push.objectId), String(managedPush.objectId), `apns:${managed.appId}:_default`],
     appId: [managed.appId],
     doomed: [doomed.appId],
@@ -142,7 +167,8 @@ async function renewTargets(): Promise<void> {
 
 /** Formats a request and its outcome for a failure. */
 function shown({ route, method, path, headers, body }: FuzzRequest, outcome: string): string {
-  const told = body === undefined ? '' : body.length > 2000 ? `${body.length} bytes` : body.toString();
+  const told =
+    body === undefined ? '' : body.length > 2000 ? `${body.length} bytes` : body.toString();
   return `${outcome}\n${route}\n${method} ${path}\n${JSON.stringify(headers)}\n${told}\n${failures.join('').slice(0, 3000)}`;
 }
 
@@ -169,7 +195,9 @@ test('every request to every route gets a valid response', async () => {
     fc.asyncProperty(requests, async (sent) => {
       if (++runs % renewEvery === 1) await renewTargets();
       failures = [];
-      const defects = (await Promise.all(sent.map(defectOf))).filter((defect) => defect !== undefined);
+      const defects = (await Promise.all(sent.map(defectOf))).filter(
+        (defect) => defect !== undefined,
+      );
       defects.push(...failures.filter((failure) => failure.startsWith('uncaught')));
       if (defects.length > 0) throw new Error(defects.join('\n\n'));
     }),

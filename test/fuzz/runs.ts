@@ -14,8 +14,8 @@ export const seed = FUZZ_SEED === undefined ? undefined : Number(FUZZ_SEED);
 const expensiveBelow = 10;
 
 /**
- * Checks a property over `cases` × `rounds` generated inputs. A failure shows the smallest failing input and the command
- * that repeats it. Each run has a new seed, unless FUZZ_SEED sets one.
+ * Checks a property over `cases` × `rounds` generated inputs. A failure shows the smallest failing
+ * input and the command that repeats it. Each run has a new seed, unless FUZZ_SEED sets one.
  */
 export async function fuzz<T>(
   property: fc.IProperty<T> | fc.IAsyncProperty<T>,
@@ -37,8 +37,8 @@ async function report<T>(details: fc.RunDetails<T>): Promise<string> {
 }
 
 /**
- * Returns the commands that repeat a failure. The one without FUZZ_PATH repeats the whole run, for failures that depend
- * on earlier cases.
+ * Returns the commands that repeat a failure. The one without FUZZ_PATH repeats the whole run, for
+ * failures that depend on earlier cases.
  */
 function commandFor<T>({ seed, counterexamplePath }: fc.RunDetails<T>): string {
   const { testPath = '', currentTestName = '' } = expect.getState();

@@ -18,9 +18,13 @@ const rules = fileURLToPath(new URL('../../ops/monitoring/rules/', import.meta.u
 const scrapeSeconds = 1;
 const rateInterval = '30s';
 
-/** Returns the query of the KEDA overlay as Kubernetes gets it: rendered where kubectl is installed. */
+/**
+ * Returns the query of the KEDA overlay as Kubernetes gets it: rendered where kubectl is installed.
+ */
 function scalingQuery(): string {
-  const overlay = fileURLToPath(new URL('../../ops/deploy/kubernetes/overlays/keda/', import.meta.url));
+  const overlay = fileURLToPath(
+    new URL('../../ops/deploy/kubernetes/overlays/keda/', import.meta.url),
+  );
   const canRender = spawnSync('kubectl', ['version', '--client']).status === 0;
   const text = canRender
     ? execFileSync('kubectl', ['kustomize', overlay], { encoding: 'utf8' })
@@ -33,7 +37,10 @@ function scalingQuery(): string {
 const service = useTestService();
 /** Only value of an expression, as KEDA wants it. */
 const single = z.tuple([z.object({ value: z.tuple([z.number(), z.coerce.number()]) })]);
-const answer = z.object({ status: z.literal('success'), data: z.object({ result: z.array(z.unknown()) }) });
+const answer = z.object({
+  status: z.literal('success'),
+  data: z.object({ result: z.array(z.unknown()) }),
+});
 
 describe.skipIf(program === undefined)(
   'a Prometheus that scrapes a service under load',

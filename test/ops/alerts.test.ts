@@ -14,7 +14,10 @@ const promtool = ['/usr/bin/promtool', '/usr/local/bin/promtool'].find(existsSyn
 const rules = fileURLToPath(new URL('../../ops/monitoring/rules/', import.meta.url));
 const alerts = Object.values(alertGroups).flat();
 
-/** Series by name with labels, in promtool's notation and with an interval of a minute, and the time of the question. */
+/**
+ * Series by name with labels, in promtool's notation and with an interval of a minute, and the time
+ * of the question.
+ */
 interface Case {
   series: Record<string, string>;
   at: string;
@@ -56,7 +59,10 @@ const build = (...versions: string[]) =>
   Object.fromEntries(
     versions.map((v, i) => [`carillon_build_info{instance="${i}",version="${v}"}`, '1x120']),
   );
-const one = (series: string, values: string, at: string): Case => ({ series: { [series]: values }, at });
+const one = (series: string, values: string, at: string): Case => ({
+  series: { [series]: values },
+  at,
+});
 
 const profile = 'connector="apns",app="x",profile="_default"';
 
@@ -69,7 +75,10 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
   },
   CarillonNoDispatcher: {
     fires: { series: up('0x60'), at: '5m' },
-    silent: { series: { ...up('0x60'), 'up{job="carillon-dispatcher",instance="e"}': '1x60' }, at: '5m' },
+    silent: {
+      series: { ...up('0x60'), 'up{job="carillon-dispatcher",instance="e"}': '1x60' },
+      at: '5m',
+    },
   },
   CarillonSchemaPending: {
     fires: one('carillon_schema_pending{job="carillon-api",instance="a"}', '1x60', '10m'),
@@ -81,8 +90,16 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: { series: build('1.0.0', '1.1.0'), at: '30m' },
   },
   CarillonEventLoopSlow: {
-    fires: one('nodejs_eventloop_lag_p99_seconds{job="carillon-api",instance="a"}', '0.7x60', '20m'),
-    silent: one('nodejs_eventloop_lag_p99_seconds{job="carillon-api",instance="a"}', '0.4x60', '20m'),
+    fires: one(
+      'nodejs_eventloop_lag_p99_seconds{job="carillon-api",instance="a"}',
+      '0.7x60',
+      '20m',
+    ),
+    silent: one(
+      'nodejs_eventloop_lag_p99_seconds{job="carillon-api",instance="a"}',
+      '0.4x60',
+      '20m',
+    ),
   },
   CarillonOpenFiles: {
     fires: {
@@ -101,7 +118,11 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     },
   },
   CarillonDispatcherMemory: {
-    fires: one('process_resident_memory_bytes{job="carillon-dispatcher",instance="d"}', '5e8x60', '30m'),
+    fires: one(
+      'process_resident_memory_bytes{job="carillon-dispatcher",instance="d"}',
+      '5e8x60',
+      '30m',
+    ),
     // An api may use more.
     silent: one('process_resident_memory_bytes{job="carillon-api",instance="a"}', '5e8x60', '30m'),
   },
@@ -111,7 +132,10 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: { series: http(1000, 5), at: '20m' },
   },
   CarillonApiSlow: {
-    fires: { series: histogram('carillon_http_request_seconds', 'route="/1.1/push",', [80, 20]), at: '30m' },
+    fires: {
+      series: histogram('carillon_http_request_seconds', 'route="/1.1/push",', [80, 20]),
+      at: '30m',
+    },
     // Passwords are slow on purpose.
     silent: {
       series: histogram('carillon_http_request_seconds', 'route="/1.1/login",', [80, 20]),
@@ -119,8 +143,16 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     },
   },
   CarillonChannelDrop: {
-    fires: one('carillon_channel_connections{job="carillon-api",instance="a"}', '1000x20 200x40', '28m'),
-    silent: one('carillon_channel_connections{job="carillon-api",instance="a"}', '90x20 2x40', '28m'),
+    fires: one(
+      'carillon_channel_connections{job="carillon-api",instance="a"}',
+      '1000x20 200x40',
+      '28m',
+    ),
+    silent: one(
+      'carillon_channel_connections{job="carillon-api",instance="a"}',
+      '90x20 2x40',
+      '28m',
+    ),
   },
   CarillonSmsPumping: {
     fires: one('carillon_sms_breaker_open{app="x",prefix="+88"}', '1x60', '5m'),
@@ -172,8 +204,16 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     },
   },
   CarillonBreakerOpen: {
-    fires: one('carillon_breaker_state{connector="apns",app="x",profile="_default"}', '2x20', '10m'),
-    silent: one('carillon_breaker_state{connector="apns",app="x",profile="_default"}', '2 2 1 0x20', '10m'),
+    fires: one(
+      'carillon_breaker_state{connector="apns",app="x",profile="_default"}',
+      '2x20',
+      '10m',
+    ),
+    silent: one(
+      'carillon_breaker_state{connector="apns",app="x",profile="_default"}',
+      '2 2 1 0x20',
+      '10m',
+    ),
   },
   CarillonDeliveryFalls: {
     // Nothing was ever sent since the dispatcher started.
@@ -195,8 +235,16 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: one(`carillon_tokens_kept{${profile}}`, '78 0x20', '10m'),
   },
   CarillonCertificateEnds: {
-    fires: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '864000x120', '90m'),
-    silent: one(`carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`, '3024000x120', '90m'),
+    fires: one(
+      `carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`,
+      '864000x120',
+      '90m',
+    ),
+    silent: one(
+      `carillon_gateway_credential_expiry_timestamp_seconds{${profile}}`,
+      '3024000x120',
+      '90m',
+    ),
   },
   CarillonQuotaUsedUp: {
     fires: one(`carillon_gateway_quota_used_up{${profile}}`, '1x20', '10m'),
@@ -208,7 +256,11 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: one('carillon_app_cap_used_ratio{app="x"}', '0.85x20', '10m'),
   },
   CarillonPoolFull: {
-    fires: one('carillon_db_pool_connections{instance="a",pool="api",state="waiting"}', '5x60', '20m'),
+    fires: one(
+      'carillon_db_pool_connections{instance="a",pool="api",state="waiting"}',
+      '5x60',
+      '20m',
+    ),
     silent: one(
       'carillon_db_pool_connections{instance="a",pool="api",state="waiting"}',
       '5 0 5 5 0 5 5 0x60',
@@ -220,7 +272,11 @@ const cases: Record<string, { fires: Case; silent: Case }> = {
     silent: one('carillon_db_errors_total{kind="timeout"}', '0+30x60', '20m'),
   },
   CarillonDutyStands: {
-    fires: one('carillon_duty_last_success_timestamp_seconds{duty="cleaner",instance="d"}', '0x120', '60m'),
+    fires: one(
+      'carillon_duty_last_success_timestamp_seconds{duty="cleaner",instance="d"}',
+      '0x120',
+      '60m',
+    ),
     // Another dispatcher does it.
     silent: {
       series: {
@@ -255,13 +311,19 @@ test('a fault can be made for each alert, and times in thresholds are those of t
 });
 
 test('rules and dashboards name metrics that exist', async () => {
-  const known = new Set((await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name));
+  const known = new Set(
+    (await createMetrics().registry.getMetricsAsJSON()).map(({ name }) => name),
+  );
   const exprs = [
     ...alerts.map(({ expr }) => expr),
     ...Object.values(recordings),
-    ...dashboards.flatMap(({ panels }) => panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))),
+    ...dashboards.flatMap(({ panels }) =>
+      panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
+    ),
   ];
-  const named = new Set(exprs.flatMap((expr) => expr.match(/\b(carillon|process|nodejs)_\w+/g) ?? []));
+  const named = new Set(
+    exprs.flatMap((expr) => expr.match(/\b(carillon|process|nodejs)_\w+/g) ?? []),
+  );
   const missing = [...named].filter(
     (name) => !known.has(name) && !known.has(name.replace(/_(bucket|count|sum)$/, '')),
   );
@@ -284,10 +346,13 @@ describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => 
   });
   afterAll(() => rm(folder, { recursive: true }));
 
-  const run = (args: string[]) => execFileSync(promtool ?? '', args, { encoding: 'utf8', stdio: 'pipe' });
+  const run = (args: string[]) =>
+    execFileSync(promtool ?? '', args, { encoding: 'utf8', stdio: 'pipe' });
 
   test('finds the rules right', () => {
-    expect(run(['check', 'rules', `${rules}alerts.yml`, `${rules}recordings.yml`])).not.toContain('FAILED');
+    expect(run(['check', 'rules', `${rules}alerts.yml`, `${rules}recordings.yml`])).not.toContain(
+      'FAILED',
+    );
   });
 
   test('fires each alert for its fault, and not for the near miss', async () => {
@@ -299,7 +364,11 @@ describe.skipIf(promtool === undefined)('promtool', { timeout: 180_000 }, () => 
           eval_time: fires.at,
           exp_samples: [{ labels: '{}', value: 1 }],
         }),
-        testCase(`${name} is silent`, silent, { expr: firing, eval_time: silent.at, exp_samples: [] }),
+        testCase(`${name} is silent`, silent, {
+          expr: firing,
+          eval_time: silent.at,
+          exp_samples: [],
+        }),
       ];
     });
     const file = join(folder, 'alerts.test.json');

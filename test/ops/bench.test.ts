@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { openFilesAllowed } from '../../ops/bench/channel/stage.ts';
 import { benchConnectors } from '../../ops/bench/connectors/bench.ts';
-import { Arrivals, numberOfToken, SeenNumbers, secondsOf } from '../../ops/bench/gateway/gateway.ts';
+import {
+  Arrivals,
+  numberOfToken,
+  SeenNumbers,
+  secondsOf,
+} from '../../ops/bench/gateway/gateway.ts';
 import { type Figure, readArgs, spread } from '../../ops/bench/harness/arguments.ts';
 import { processUse } from '../../ops/bench/harness/process-use.ts';
 import { sandboxConnectors } from '../../ops/sandbox/all/definitions.ts';
@@ -11,7 +16,8 @@ describe('arrivals at the gateway of a benchmark', () => {
   test('distinguishes devices by the number in the token, also among millions', () => {
     const seen = new SeenNumbers();
     const numbers = [0, 1, 7, 8, 5_000_000, 16_000_000, 1, 5_000_000, 5_000_000];
-    for (const number of numbers) seen.add(numberOfToken(`ab${number.toString(16).padStart(8, '0')}`));
+    for (const number of numbers)
+      seen.add(numberOfToken(`ab${number.toString(16).padStart(8, '0')}`));
     expect(seen).toMatchObject({ distinct: 6, repeats: 3 });
     seen.clear();
     seen.add(8);
@@ -64,12 +70,16 @@ describe('arguments of a benchmark', () => {
     expect(readArgs(['--database', url]).setups).toEqual([{ database: { url } }]);
   });
 
-  test.each([[['many']], [['0']], [['1.5']], [['--threads', '0']], [['--threads']], [['--speed', '9']]])(
-    'refuse %j',
-    (args) => {
-      expect(() => readArgs(args)).toThrow();
-    },
-  );
+  test.each([
+    [['many']],
+    [['0']],
+    [['1.5']],
+    [['--threads', '0']],
+    [['--threads']],
+    [['--speed', '9']],
+  ])('refuse %j', (args) => {
+    expect(() => readArgs(args)).toThrow();
+  });
 });
 
 test('durations are reported as median, 95th percentile and maximum', () => {
@@ -90,22 +100,32 @@ test.runIf(process.platform === 'linux')('a process is measured from outside', a
   expect(await processUse(undefined)).toBeUndefined();
 });
 
-test.runIf(process.platform === 'linux')('connectors are measured against their gateways', async () => {
-  const some = ['apns', 'vendor_c', 'vendor_e'] as const;
-  const figures = await benchConnectors(['1000'], () => undefined, some);
-  expectFigures(figures, some);
-});
+test.runIf(process.platform === 'linux')(
+  'connectors are measured against their gateways',
+  async () => {
+    const some = ['apns', 'vendor_c', 'vendor_e'] as const;
+    const figures = await benchConnectors(['1000'], () => undefined, some);
+    expectFigures(figures, some);
+  },
+);
 
-test.runIf(process.platform === 'linux')('connectors are measured against quick gateways', async () => {
-  const figures = await benchConnectors(['1000', '--gateway', 'quick'], () => undefined);
-  expectFigures(figures, sandboxConnectors);
-});
+test.runIf(process.platform === 'linux')(
+  'connectors are measured against quick gateways',
+  async () => {
+    const figures = await benchConnectors(['1000', '--gateway', 'quick'], () => undefined);
+    expectFigures(figures, sandboxConnectors);
+  },
+);
 
 function expectFigures(figures: Figure[], some: readonly ConnectorId[]): void {
   expect(figures).toHaveLength(3 * some.length);
   for (const connector of some) {
     const found = figures.filter(({ name }) => name.startsWith(`${connector}: `));
-    expect(found.map(({ unit }) => unit)).toEqual(['recipients/s', 'CPU s per 1,000', 'CPU s per 1,000']);
+    expect(found.map(({ unit }) => unit)).toEqual([
+      'recipients/s',
+      'CPU s per 1,000',
+      'CPU s per 1,000',
+    ]);
     expect(found[0]?.value).toBeGreaterThan(0);
     expect(found[1]?.value).toBeGreaterThan(0);
   }

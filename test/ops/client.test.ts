@@ -37,7 +37,10 @@ describe('the client of the admin API', () => {
     const { call, sent } = clientOf({});
     await call('listApps', { query: { view: 'list', q: undefined, limit: 2 } });
     await call('listAppPushes', { path: { appId: 'a' }, query: { text: undefined } });
-    expect(sent.map(({ path }) => path)).toEqual(['/apps?view=list&limit=2', '/apps/a/notifications']);
+    expect(sent.map(({ path }) => path)).toEqual([
+      '/apps?view=list&limit=2',
+      '/apps/a/notifications',
+    ]);
   });
 
   test('passes an unchecked body and headers on', async () => {
@@ -51,7 +54,10 @@ describe('the client of the admin API', () => {
 
   test('sends a body that is JSON text as it is', async () => {
     const { call, sent } = clientOf({});
-    await call('countAudience', { path: { appId: 'a' }, body: new JsonText('{"where":{"n":1e400}}') });
+    await call('countAudience', {
+      path: { appId: 'a' },
+      body: new JsonText('{"where":{"n":1e400}}'),
+    });
     expect(sent).toMatchObject([{ body: '{"where":{"n":1e400}}' }]);
   });
 

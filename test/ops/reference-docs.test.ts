@@ -11,7 +11,9 @@ const read = (url: URL) => readFile(url, 'utf8').catch(() => '');
 describe('the reference', () => {
   test.each(Object.entries(pages))('docs/%s matches the code', async (name, render) => {
     const committed = await read(new URL(name, docsFolder));
-    expect(committed, `docs/${name} differs from the code: run \`npm run docs\``).toBe(await render());
+    expect(committed, `docs/${name} differs from the code: run \`npm run docs\``).toBe(
+      await render(),
+    );
   });
 
   test('is the same on every machine', async () => {

@@ -108,7 +108,12 @@ describe('npx carillon sandbox', () => {
 
   test('listens on ports in a row where asked, and keeps what it accepts in a file', async () => {
     // Below the ports that Linux gives to clients, which other tests are.
-    const port = await choosePort({ asked: undefined, usual: 27_310, host: '127.0.0.1', variable: 'PORT' });
+    const port = await choosePort({
+      asked: undefined,
+      usual: 27_310,
+      host: '127.0.0.1',
+      variable: 'PORT',
+    });
     const args = ['--port', String(port), '--keep', 'kept.json'];
     const first = await startJson(...args);
     expect(first.page).toBe(`http://127.0.0.1:${port}`);
@@ -122,7 +127,9 @@ describe('npx carillon sandbox', () => {
     const second = await startJson(...args);
     expect(second.gateways).toEqual(first.gateways);
     expect((await stat(join(folder, 'kept.json'))).mode & 0o777).toBe(0o600);
-    expect(JSON.parse(await readFile(join(folder, 'kept.json'), 'utf8'))).toHaveProperty('vendor_e');
+    expect(JSON.parse(await readFile(join(folder, 'kept.json'), 'utf8'))).toHaveProperty(
+      'vendor_e',
+    );
     await second.end();
   });
 
@@ -191,9 +198,15 @@ describe('gateways without checks', () => {
   test('answer other paths over HTTP/1.1 with 404, also several requests in one packet', async () => {
     const gateway = await startFcmGateway({ account: createServiceAccount(), checks: 'none' });
     onTestFinished(() => gateway.close());
-    const socket = connect({ port: Number(new URL(gateway.url).port), ca: gateway.ca, host: '127.0.0.1' });
-    const call = (path: string) => `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc`;
-    const all = call('/token') + call('/other') + call('/v1/projects/carillon-sandbox/messages:send');
+    const socket = connect({
+      port: Number(new URL(gateway.url).port),
+      ca: gateway.ca,
+      host: '127.0.0.1',
+    });
+    const call = (path: string) =>
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc`;
+    const all =
+      call('/token') + call('/other') + call('/v1/projects/carillon-sandbox/messages:send');
     socket.write(all.slice(0, 20));
     socket.write(all.slice(20));
     let answer = '';
@@ -201,7 +214,11 @@ describe('gateways without checks', () => {
       answer += chunk;
       if (answer.includes('"name"')) break;
     }
-    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 404', 'HTTP/1.1 200']);
+    expect(answer.match(/HTTP\/1\.1 \d+/g)).toEqual([
+      'HTTP/1.1 200',
+      'HTTP/1.1 404',
+      'HTTP/1.1 200',
+    ]);
     expect(gateway.total).toBe(1);
   });
 

@@ -78,7 +78,10 @@ describe('a batcher', () => {
   });
 
   test('takes the items of a key that stays apart by themselves', async () => {
-    const { batcher, begun, end } = controlledBatcher({ fairBy: appOf, isApart: (key) => key === 'b' });
+    const { batcher, begun, end } = controlledBatcher({
+      fairBy: appOf,
+      isApart: (key) => key === 'b',
+    });
     const all = ['a1', 'b1', 'b2', 'a2', 'c1'].map((item) => batcher.run(item));
     await nextTick();
     await end();

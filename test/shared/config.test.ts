@@ -45,7 +45,11 @@ describe('readConfig refuses', () => {
       ['postgresql://h:99999/d', 'postgresql://h/d?sslmode=require&sslrootcert=/no/file'],
       'cannot be read',
     ],
-    ['PUBLIC_URL', ['https://user:secret@push.example', 'https://push.example/?a=b'], 'without user'],
+    [
+      'PUBLIC_URL',
+      ['https://user:secret@push.example', 'https://push.example/?a=b'],
+      'without user',
+    ],
     ['DATABASE_URL', ['postgresql://x/y?sslmode=yes', 'postgresql://x/y?sslmode=verify-ca'], 'ssl'],
     ['DATABASE_READ_URL', ['x'], 'postgresql://'],
     ['DATABASE_DIRECT_URL', ['x'], 'postgresql://'],
@@ -72,7 +76,8 @@ describe('readConfig refuses', () => {
         value,
         messages: [expect.stringMatching(new RegExp(`^${name} is wrong: .*(${expected})`))],
       });
-      if (value.trim().length > 1 && name !== 'LOG_LEVEL') expect(messages[0]).not.toContain(`"${value}"`);
+      if (value.trim().length > 1 && name !== 'LOG_LEVEL')
+        expect(messages[0]).not.toContain(`"${value}"`);
     }
   });
 
@@ -175,7 +180,9 @@ describe('readLocalConfig', () => {
 
   test('PUBLIC_URL wins over PORT', () => {
     expect(readLocalConfig({ PORT: '9000' }).publicUrl).toBe('http://127.0.0.1:9000');
-    expect(readLocalConfig({ PORT: '9000', PUBLIC_URL: 'https://x.test/' }).publicUrl).toBe('https://x.test');
+    expect(readLocalConfig({ PORT: '9000', PUBLIC_URL: 'https://x.test/' }).publicUrl).toBe(
+      'https://x.test',
+    );
     expect(readLocalConfig({ METRICS_PORT: '9001' }).metricsUrl).toBe('http://127.0.0.1:9001');
     expect(readLocalConfig({ METRICS_PORT: '9001', METRICS_HOST: '::1' }).metricsUrl).toBe(
       'http://[::1]:9001',
@@ -212,7 +219,12 @@ describe('names of variables', () => {
   });
 
   test('that are known, or have another prefix, cause no warning', () => {
-    const env = { CARILLON_SECRET: 'x', CARILLON_DATA_DIR: 'x', CARILLON_FUNCTIONS_DIR: 'x', SECRET: 'x' };
+    const env = {
+      CARILLON_SECRET: 'x',
+      CARILLON_DATA_DIR: 'x',
+      CARILLON_FUNCTIONS_DIR: 'x',
+      SECRET: 'x',
+    };
     expect(environmentWarnings(env)).toEqual([]);
   });
 });

@@ -14,7 +14,9 @@ describe('Vault', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.string(), (value, context) => {
         // JSON does not keep every value (-0).
-        expect(vault.open(vault.seal(value, context), context)).toEqual(JSON.parse(JSON.stringify(value)));
+        expect(vault.open(vault.seal(value, context), context)).toEqual(
+          JSON.parse(JSON.stringify(value)),
+        );
       }),
     );
   });

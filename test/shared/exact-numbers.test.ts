@@ -33,10 +33,14 @@ describe('JSON text keeps', () => {
 
   test('every value that JSON.stringify writes', () => {
     fc.assert(
-      fc.property(fc.jsonValue(), fc.double({ noNaN: true, noDefaultInfinity: true }), (value, number) => {
-        const text = JSON.stringify([value, number]);
-        expect(JSON.stringify(parseExactly(text))).toBe(text);
-      }),
+      fc.property(
+        fc.jsonValue(),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        (value, number) => {
+          const text = JSON.stringify([value, number]);
+          expect(JSON.stringify(parseExactly(text))).toBe(text);
+        },
+      ),
     );
   });
 
@@ -56,7 +60,8 @@ describe('JSON text keeps', () => {
 
 /** Writes out an exponent. */
 function digitsOf(text: string): string {
-  const [, whole = '', fraction = '', exponent = '0'] = /^(-?\d+)(?:\.(\d+))?(?:e\+(\d+))?$/.exec(text) ?? [];
+  const [, whole = '', fraction = '', exponent = '0'] =
+    /^(-?\d+)(?:\.(\d+))?(?:e\+(\d+))?$/.exec(text) ?? [];
   return whole + fraction.padEnd(Number(exponent), '0');
 }
 

@@ -8,7 +8,9 @@ const nested = (depth: number) => `${'['.repeat(depth)}${']'.repeat(depth)}`;
 function countOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0;
   const inner = Object.values(value);
-  return 1 + Math.max(0, inner.length - 1) + inner.reduce((sum: number, one) => sum + countOf(one), 0);
+  return (
+    1 + Math.max(0, inner.length - 1) + inner.reduce((sum: number, one) => sum + countOf(one), 0)
+  );
 }
 
 function depthOf(value: unknown): number {
@@ -40,7 +42,9 @@ describe('text beyond the bounds', () => {
         const depth = depthOf(JSON.parse(JSON.stringify(value)));
         expect(measureJson(JSON.stringify(value), { depth, values: 1e6 })).toBeDefined();
         if (depth > 0)
-          expect(measureJson(JSON.stringify(value), { depth: depth - 1, values: 1e6 })).toBeUndefined();
+          expect(
+            measureJson(JSON.stringify(value), { depth: depth - 1, values: 1e6 }),
+          ).toBeUndefined();
       }),
     );
     expect(parseJson(nested(jsonBounds.depth))).toBeInstanceOf(Array);
@@ -65,7 +69,9 @@ test('the bytes of a value as JSON are never more than the estimate', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: 'binary' }), (value) => {
       const stored = JSON.parse(JSON.stringify(value));
-      expect(jsonBytesAtMost(stored)).toBeGreaterThanOrEqual(Buffer.byteLength(JSON.stringify(stored)));
+      expect(jsonBytesAtMost(stored)).toBeGreaterThanOrEqual(
+        Buffer.byteLength(JSON.stringify(stored)),
+      );
     }),
     { numRuns: 25 },
   );

@@ -108,13 +108,18 @@ const program = (body: string) => `
   if (!isNoisy) console.log('ready');
 `;
 
-/** Runs a program with an IPC channel; `ended` resolves with its exit code or the signal that ended it. */
+/**
+ * Runs a program with an IPC channel; `ended` resolves with its exit code or the signal that ended
+ * it.
+ */
 function launch(source: string, stdout: 'pipe' | number = 'pipe') {
   const child = spawn(process.execPath, ['--input-type=module', '-e', source], {
     stdio: ['ignore', stdout, 'inherit', 'ipc'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
-  const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
+  const ended = new Promise((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal)),
+  );
   const output = child.stdout ? text(child.stdout) : '';
   return { child, ended, output };
 }
@@ -163,7 +168,10 @@ describe('closeOnSignals', () => {
         process.once('message', () => { throw new Error('nobody caught me'); });`;
       const { child, ended } = launch(program(body), full.fd);
       await full.close();
-      const first = await Promise.race([new Promise((resolve) => child.once('message', resolve)), ended]);
+      const first = await Promise.race([
+        new Promise((resolve) => child.once('message', resolve)),
+        ended,
+      ]);
       expect(first).toBe('at work');
       child.send('fail');
       expect(await ended).toBe(1);
@@ -180,7 +188,9 @@ describe('closeOnSignals', () => {
     const child = spawn(process.execPath, ['--input-type=module', '-e', program(noise)], {
       stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     });
-    const ended = new Promise((resolve) => child.once('exit', (code, signal) => resolve(code ?? signal)));
+    const ended = new Promise((resolve) =>
+      child.once('exit', (code, signal) => resolve(code ?? signal)),
+    );
     expect(await new Promise((resolve) => child.once('message', resolve))).toBe('at work');
     child.disconnect();
     expect(await ended).toBe('SIGKILL');
@@ -189,11 +199,14 @@ describe('closeOnSignals', () => {
   test.each([
     ['thrown', "setTimeout(() => { throw new Error('nobody caught me') }, 50);"],
     ['rejected', "setTimeout(() => void Promise.reject(new Error('nobody caught me')), 50);"],
-  ])('an error that is %s and not caught is logged, closes and ends with 1', async (_case, body) => {
-    const { code, closed, output } = await run(body, () => undefined);
-    expect({ code, closed }).toEqual({ code: 1, closed: 1 });
-    expect(output).toContain('nobody caught me');
-  });
+  ])(
+    'an error that is %s and not caught is logged, closes and ends with 1',
+    async (_case, body) => {
+      const { code, closed, output } = await run(body, () => undefined);
+      expect({ code, closed }).toEqual({ code: 1, closed: 1 });
+      expect(output).toContain('nobody caught me');
+    },
+  );
 
   test('an error during the stop is logged and does not interrupt it', async () => {
     const body = "process.on('SIGTERM', () => setTimeout(() => { throw new Error('late') }, 5));";

@@ -3,7 +3,11 @@ import { createLogger } from '../../shared/process/logging.ts';
 
 function capture(level = 'info') {
   const lines: string[] = [];
-  const log = createLogger({ level, name: 'api', destination: { write: (line) => lines.push(line) } });
+  const log = createLogger({
+    level,
+    name: 'api',
+    destination: { write: (line) => lines.push(line) },
+  });
   return { log, last: () => JSON.parse(lines.at(-1) ?? 'null'), lines };
 }
 
@@ -41,7 +45,10 @@ describe('createLogger', () => {
   ];
   test.each(members)('%s is hidden on the first three levels', (name) => {
     const { log, lines } = capture();
-    log.info({ [name]: 'SESAME', body: { [name]: 'SESAME', user: { [name]: { deep: 'SESAME' } } } }, 'x');
+    log.info(
+      { [name]: 'SESAME', body: { [name]: 'SESAME', user: { [name]: { deep: 'SESAME' } } } },
+      'x',
+    );
     expect(lines.join()).not.toContain('SESAME');
     expect(lines.join()).toContain('[hidden]');
   });
@@ -54,7 +61,10 @@ describe('createLogger', () => {
 
   test('an error keeps type, message, stack and cause, and loses the members of a database error', () => {
     const { log, last, lines } = capture();
-    const cause = Object.assign(new TypeError('inner'), { code: '23505', detail: 'Key (email)=(SESAME)' });
+    const cause = Object.assign(new TypeError('inner'), {
+      code: '23505',
+      detail: 'Key (email)=(SESAME)',
+    });
     const error = Object.assign(new Error('outer', { cause }), {
       query: 'SESAME',
       parameters: ['SESAME'],

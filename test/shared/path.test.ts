@@ -2,11 +2,41 @@ import { describe, expect, test } from 'vitest';
 import { requestOf } from '../../ops/client/client.ts';
 import { isPlainPath, pathPart, reachableName } from '../../shared/domain/path.ts';
 
-const unfit = ['', '.', '..', '/', 'a/b', '../b', '\\', 'a\\b', '%2f', '%2E%2e', '%252e', 'x%5Cy', '\ud800'];
-const fit = ['...', '.a', 'a.', 'a..b', '50%', '%', '%zz', '100% off', 'é', '新', '／', 'a:b', '?', '#'];
+const unfit = [
+  '',
+  '.',
+  '..',
+  '/',
+  'a/b',
+  '../b',
+  '\\',
+  'a\\b',
+  '%2f',
+  '%2E%2e',
+  '%252e',
+  'x%5Cy',
+  '\ud800',
+];
+const fit = [
+  '...',
+  '.a',
+  'a.',
+  'a..b',
+  '50%',
+  '%',
+  '%zz',
+  '100% off',
+  'é',
+  '新',
+  '／',
+  'a:b',
+  '?',
+  '#',
+];
 
 /** Path of a request of the console or the command line with `text` as its last part. */
-const clientPath = (text: string) => requestOf('getAudience', { path: { appId: 'app', name: text } }).path;
+const clientPath = (text: string) =>
+  requestOf('getAudience', { path: { appId: 'app', name: text } }).path;
 
 describe('a builder of paths', () => {
   test.each(unfit)('throws for the part %j', (text) => {

@@ -12,14 +12,53 @@ import {
 afterEach(() => setPrivateHosts(loopbackNetworks));
 
 const privateAddresses = [
-  ...['0.0.0.0', '10.1.2.3', '100.64.0.1', '127.0.0.1', '127.255.255.254', '172.16.0.1', '172.31.255.255'],
-  ...['192.0.0.1', '192.0.2.1', '192.168.1.1', '198.18.0.1', '198.51.100.1', '203.0.113.1', '224.0.0.1'],
-  ...['240.0.0.1', '255.255.255.255', '::', '::1', '::127.0.0.1', '::ffff:10.0.0.1', '::ffff:7f00:1'],
-  ...['64:ff9b::10.0.0.1', '64:ff9b::a00:1', '64:ff9b:1::1', '2001::1', '2001:db8::1', '2002:a00:1::1'],
+  ...[
+    '0.0.0.0',
+    '10.1.2.3',
+    '100.64.0.1',
+    '127.0.0.1',
+    '127.255.255.254',
+    '172.16.0.1',
+    '172.31.255.255',
+  ],
+  ...[
+    '192.0.0.1',
+    '192.0.2.1',
+    '192.168.1.1',
+    '198.18.0.1',
+    '198.51.100.1',
+    '203.0.113.1',
+    '224.0.0.1',
+  ],
+  ...[
+    '240.0.0.1',
+    '255.255.255.255',
+    '::',
+    '::1',
+    '::127.0.0.1',
+    '::ffff:10.0.0.1',
+    '::ffff:7f00:1',
+  ],
+  ...[
+    '64:ff9b::10.0.0.1',
+    '64:ff9b::a00:1',
+    '64:ff9b:1::1',
+    '2001::1',
+    '2001:db8::1',
+    '2002:a00:1::1',
+  ],
   ...['fc00::1', 'fd12:3456::1', 'fec0::1', 'ff02::1', '100::1', '3fff::1'],
 ];
 const publicAddresses = [
-  ...['1.1.1.1', '8.8.8.8', '17.188.143.1', '100.63.255.255', '100.128.0.1', '172.15.255.255', '172.32.0.1'],
+  ...[
+    '1.1.1.1',
+    '8.8.8.8',
+    '17.188.143.1',
+    '100.63.255.255',
+    '100.128.0.1',
+    '172.15.255.255',
+    '172.32.0.1',
+  ],
   ...[
     '192.167.255.255',
     '198.17.255.255',
@@ -30,7 +69,14 @@ const publicAddresses = [
   ],
 ];
 const metadataAddresses = [
-  ...['169.254.169.254', '169.254.170.2', '169.254.0.23', '100.100.100.200', '168.63.129.16', '192.0.0.192'],
+  ...[
+    '169.254.169.254',
+    '169.254.170.2',
+    '169.254.0.23',
+    '100.100.100.200',
+    '168.63.129.16',
+    '192.0.0.192',
+  ],
   ...[
     '::ffff:169.254.169.254',
     '::ffff:a9fe:a9fe',
@@ -46,7 +92,9 @@ describe('an address', () => {
     expect(new PrivateHosts('').allows(address)).toBe(false);
     expect(new PrivateHosts('0.0.0.0/0, ::/0').allows(address)).toBe(true);
     expect(new PrivateHosts('gateway.internal').allows(address, 'GATEWAY.internal.')).toBe(true);
-    expect(new PrivateHosts('gateway.internal').allows(address, 'gateway.internal.example')).toBe(false);
+    expect(new PrivateHosts('gateway.internal').allows(address, 'gateway.internal.example')).toBe(
+      false,
+    );
   });
 
   test.each(publicAddresses)('%s is public', (address) => {
@@ -55,7 +103,8 @@ describe('an address', () => {
 
   test.each(metadataAddresses)('%s of a metadata service is allowed by no list', (address) => {
     const lists = ['', '0.0.0.0/0, ::/0', '169.254.0.0/16', '169.254.169.254', 'metadata.internal'];
-    for (const list of lists) expect(new PrivateHosts(list).allows(address, 'metadata.internal')).toBe(false);
+    for (const list of lists)
+      expect(new PrivateHosts(list).allows(address, 'metadata.internal')).toBe(false);
   });
 });
 
@@ -64,7 +113,14 @@ describe('CARILLON_PRIVATE_HOSTS', () => {
     const hosts = new PrivateHosts(
       ' 127.0.0.2/32,10.1.0.0/16 , fd12::/16, 192.168.7.7,[::1], api.internal. ',
     );
-    const allowed = ['127.0.0.2', '10.1.255.1', 'fd12::9', '192.168.7.7', '::1', '::ffff:127.0.0.2'];
+    const allowed = [
+      '127.0.0.2',
+      '10.1.255.1',
+      'fd12::9',
+      '192.168.7.7',
+      '::1',
+      '::ffff:127.0.0.2',
+    ];
     expect(allowed.map((address) => hosts.allows(address))).toEqual(allowed.map(() => true));
     const refused = ['127.0.0.1', '127.0.0.3', '10.2.0.1', 'fd13::1', '192.168.7.8', '::2'];
     expect(refused.map((address) => hosts.allows(address))).toEqual(refused.map(() => false));
@@ -90,8 +146,9 @@ describe('CARILLON_PRIVATE_HOSTS', () => {
 });
 
 describe('a connection', () => {
-  const resolved = promisify((name: string, callback: (error: Error | null, found?: unknown) => void) =>
-    guardedLookup(name, { all: true }, (error, found) => callback(error, found)),
+  const resolved = promisify(
+    (name: string, callback: (error: Error | null, found?: unknown) => void) =>
+      guardedLookup(name, { all: true }, (error, found) => callback(error, found)),
   );
 
   test('goes to the addresses of a name that are allowed, and to no other', async () => {

@@ -21,17 +21,21 @@ const value = fc.oneof(fc.constantFrom(...awkward), fc.string({ unit: 'binary' }
 const withoutTabs = (text: string) => text.replaceAll('\t', ' ');
 
 test('a stored reason of every template gives back its text, its code and its values', () => {
-  const property = fc.property(fc.constantFrom(...templates), fc.func(value), ([code, template], pick) => {
-    const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
-    const params = Object.fromEntries(names.map((name) => [name, pick(name)]));
-    const text = template.replaceAll(/\{(\w+)\}/g, (_all, name: string) =>
-      name === 'why' ? reasonText(params[name] ?? '') : (params[name] ?? ''),
-    );
-    const stored = String(Reflect.apply(reason, undefined, [code, params]));
-    expect(readReason(stored)).toEqual({ text: withoutTabs(text), code, params });
-    expect(reasonText(stored)).toBe(withoutTabs(text));
-    expect(isCode('reasons', code)).toBe(true);
-  });
+  const property = fc.property(
+    fc.constantFrom(...templates),
+    fc.func(value),
+    ([code, template], pick) => {
+      const names = [...template.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+      const params = Object.fromEntries(names.map((name) => [name, pick(name)]));
+      const text = template.replaceAll(/\{(\w+)\}/g, (_all, name: string) =>
+        name === 'why' ? reasonText(params[name] ?? '') : (params[name] ?? ''),
+      );
+      const stored = String(Reflect.apply(reason, undefined, [code, params]));
+      expect(readReason(stored)).toEqual({ text: withoutTabs(text), code, params });
+      expect(reasonText(stored)).toBe(withoutTabs(text));
+      expect(isCode('reasons', code)).toBe(true);
+    },
+  );
   fc.assert(property);
 });
 
@@ -55,7 +59,9 @@ test('a reason within a reason shows its text', () => {
   expect(meaning.params).toEqual({
     why: { text: '503 http_503', code: 'httpFailure', params: { status: '503' } },
   });
-  expect(writeMeaning(meaning, 'en')).toBe('all tries are used up: the gateway fails with HTTP status 503');
+  expect(writeMeaning(meaning, 'en')).toBe(
+    'all tries are used up: the gateway fails with HTTP status 503',
+  );
   expect(writeMeaning(meaning, 'zh')).toBe('重试次数已用完：网关以 HTTP 状态码 503 报错');
 });
 
@@ -63,7 +69,10 @@ test('a shown reason is the stored one in parts', () => {
   const hinted = withHint(withStatus(400, 'auth_failed'), 'credentialsUnfit');
   const stored = reason('expiredAfterTry', { why: reason('retriesExhausted', { why: hinted }) });
   const [{ why }] = [shownValues({ why: stored })];
-  expect(why).toMatchObject({ code: 'expiredAfterTry', params: { why: { code: 'retriesExhausted' } } });
+  expect(why).toMatchObject({
+    code: 'expiredAfterTry',
+    params: { why: { code: 'retriesExhausted' } },
+  });
   expect(storedReason(JSON.parse(JSON.stringify(why)))).toBe(stored);
   // A reason that is its own code, and a text of a version before.
   for (const plain of ['BadDeviceToken', 'retries exhausted: timeout'])

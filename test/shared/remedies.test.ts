@@ -49,8 +49,16 @@ test.for<[Outcome, string, string]>([
     reasonAs('alert is too long', 'tooLong', { member: 'alert', connector: 'vendor_b' }),
     'tooLarge',
   ],
-  ['failed', reason('retriesExhausted', { why: withStatus(503, 'ServiceUnavailable') }), 'unavailable'],
-  ['failed', reason('retriesExhausted', { why: withCause('connect_failed', 'ECONNREFUSED') }), 'unreachable'],
+  [
+    'failed',
+    reason('retriesExhausted', { why: withStatus(503, 'ServiceUnavailable') }),
+    'unavailable',
+  ],
+  [
+    'failed',
+    reason('retriesExhausted', { why: withCause('connect_failed', 'ECONNREFUSED') }),
+    'unreachable',
+  ],
   ['failed', 'unknown', 'unanswered'],
   ['failed', 'a reason that nobody has seen: auth key secret quota', 'vendorCode'],
   ['expired', reason('expired'), 'expired'],

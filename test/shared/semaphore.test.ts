@@ -21,7 +21,11 @@ describe('a semaphore', () => {
 
   test('alternates between keys, keeps the order within a key, and limits concurrency', async () => {
     const { begun, add, end } = controlledTasks(new Semaphore({ concurrency: 2, maxWaiting: 10 }));
-    const all = [...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)), add('b', 'b1'), add('c', 'c1')];
+    const all = [
+      ...['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name)),
+      add('b', 'b1'),
+      add('c', 'c1'),
+    ];
     expect(begun).toEqual(['a1', 'a2']);
     for (const name of ['a1', 'a2', 'b1', 'a3', 'c1', 'a4']) {
       await end(name);
@@ -55,7 +59,9 @@ describe('a semaphore', () => {
   });
 
   test('limits the concurrency of one key, although more slots are free', async () => {
-    const { begun, add, end } = controlledTasks(new Semaphore({ concurrency: 3, perKey: 2, maxWaiting: 10 }));
+    const { begun, add, end } = controlledTasks(
+      new Semaphore({ concurrency: 3, perKey: 2, maxWaiting: 10 }),
+    );
     const all = ['a1', 'a2', 'a3', 'a4'].map((name) => add('a', name));
     expect(begun).toEqual(['a1', 'a2']);
     all.push(add('b', 'b1'), add('b', 'b2'));

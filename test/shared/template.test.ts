@@ -48,7 +48,10 @@ describe('a template', () => {
     ['unclosed blocks', '{{#if a}}'.repeat(11_000)],
     ['braces that nothing closes', '{{'.repeat(50_000)],
     ['subexpressions', `{{a ${'(a '.repeat(20_000)}${')'.repeat(20_000)}}}`],
-    ['subexpressions behind a text in quotes', `{{a "}}" ${'(a '.repeat(20_000)}${')'.repeat(20_000)}}}`],
+    [
+      'subexpressions behind a text in quotes',
+      `{{a "}}" ${'(a '.repeat(20_000)}${')'.repeat(20_000)}}}`,
+    ],
     ['arguments', `{{a ${'a '.repeat(40_000)}}}`],
     ['tags, one more than allowed', '{{a}}'.repeat(201)],
   ])('is refused before the parser sees it: %s', (_what, text) => {
@@ -73,7 +76,9 @@ describe('a template', () => {
   );
 
   test('renders variables, with two braces or three', () => {
-    const { render, variables } = template('{{{name}}}: {{code}}{{#if op}} ({{op}}){{else}}!{{/if}}');
+    const { render, variables } = template(
+      '{{{name}}}: {{code}}{{#if op}} ({{op}}){{else}}!{{/if}}',
+    );
     expect(variables).toEqual(new Set(['name', 'code', 'op']));
     expect(render({ name: 'A & B', code: '123', op: '' })).toBe('A & B: 123!');
     expect(render({ name: 'x', code: '1', op: 'paying' })).toBe('x: 1 (paying)');

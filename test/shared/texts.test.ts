@@ -24,9 +24,11 @@ const sourcesIn = (...folders: string[]): string[] =>
   );
 const product = sourcesIn('api', 'connectors', 'dispatcher', 'ops/cli', 'shared');
 
-const namesIn = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name).toSorted();
+const namesIn = (text: string) =>
+  [...text.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name).toSorted();
 /** Placeholders whose part of the text is left out without a value. */
-const optionalIn = (text: string) => namesIn([...text.matchAll(/\[[^[\]{}]*\{\w+\}[^[\]{}]*\]/g)].join());
+const optionalIn = (text: string) =>
+  namesIn([...text.matchAll(/\[[^[\]{}]*\{\w+\}[^[\]{}]*\]/g)].join());
 
 const sections = Object.entries(en);
 const chinese = new Map(
@@ -72,7 +74,9 @@ describe('the catalogue', () => {
 
 describe('a call with a code', () => {
   const calls = product.flatMap((text) => [
-    ...text.matchAll(/\b(detail|forecast)\(\s*'(\w+)'(?:,\s*\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\})?,?\s*\)/g),
+    ...text.matchAll(
+      /\b(detail|forecast)\(\s*'(\w+)'(?:,\s*\{([^{}]*(?:\{[^{}]*\}[^{}]*)*)\})?,?\s*\)/g,
+    ),
   ]);
   const texts = { detail: en.details, forecast: en.forecasts };
 
@@ -80,7 +84,9 @@ describe('a call with a code', () => {
     '%s has the values of its text',
     (_whole, kind, code, values) => {
       const known: Record<string, string> = texts[kind === 'detail' ? 'detail' : 'forecast'];
-      const given = [...values.matchAll(/(?:^|,)\s*(\w+)\s*(?=[:,]|$)/g)].map(([, name = '']) => name);
+      const given = [...values.matchAll(/(?:^|,)\s*(\w+)\s*(?=[:,]|$)/g)].map(
+        ([, name = '']) => name,
+      );
       expect(given.toSorted()).toEqual([...new Set(namesIn(known[code ?? ''] ?? ''))]);
     },
   );

@@ -3,7 +3,10 @@ import { TtlCache } from '../../shared/ttl-cache.ts';
 
 test('an entry ends at its age, by the clock of the cache', () => {
   let nowMs = 0;
-  const cache = new TtlCache<string, number>({ clock: { monotonicMs: () => nowMs }, maxAgeMs: 500 });
+  const cache = new TtlCache<string, number>({
+    clock: { monotonicMs: () => nowMs },
+    maxAgeMs: 500,
+  });
   cache.set('a', 1);
   nowMs = 499;
   expect(cache.get('a')).toBe(1);

@@ -65,8 +65,8 @@ export interface TestApi {
 export const silentLog = createLogger({ level: 'silent', name: 'test' });
 
 /**
- * Starts an api in this process on a free port. `request` and `close` throw when a reply differs from the declaration of its
- * route.
+ * Starts an api in this process on a free port. `request` and `close` throw when a reply differs
+ * from the declaration of its route.
  */
 export async function startTestApi(options: {
   databaseUrl: string;
@@ -102,10 +102,16 @@ export async function startTestApi(options: {
 }
 
 /** Calls an api that runs in a process of its own. */
-export async function send(url: string, method: string, request: TestRequest): Promise<TestResponse> {
+export async function send(
+  url: string,
+  method: string,
+  request: TestRequest,
+): Promise<TestResponse> {
   const { app, master, admin, body } = request;
   const headers: Record<string, string> = {
-    ...(app ? { 'X-LC-Id': app.appId, 'X-LC-Key': master ? `${app.masterKey},master` : app.appKey } : {}),
+    ...(app
+      ? { 'X-LC-Id': app.appId, 'X-LC-Key': master ? `${app.masterKey},master` : app.appKey }
+      : {}),
     ...(admin ? { Authorization: `Bearer ${adminToken}` } : {}),
     ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
     ...request.headers,

@@ -36,7 +36,10 @@ async function run({ args, env, cwd, stdin }: CommandCall): Promise<CommandEnd> 
     };
   });
   const input = Object.getOwnPropertyDescriptor(process, 'stdin');
-  Object.defineProperty(process, 'stdin', { value: Readable.from([Buffer.from(stdin)]), configurable: true });
+  Object.defineProperty(process, 'stdin', {
+    value: Readable.from([Buffer.from(stdin)]),
+    configurable: true,
+  });
   process.env = env;
   process.exitCode = 0;
   process.chdir(cwd);

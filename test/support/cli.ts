@@ -20,7 +20,10 @@ export interface CliOptions {
   stdin?: string;
 }
 
-/** Returns the minimal environment of a program, so that variables of the machine do not influence the tests. */
+/**
+ * Returns the minimal environment of a program, so that variables of the machine do not influence
+ * the tests.
+ */
 export const bareEnvironment = (): Record<string, string> => ({ PATH: process.env.PATH ?? '' });
 
 const host = new URL('cli-host.ts', import.meta.url);

@@ -13,8 +13,8 @@ export interface TestDatabase {
 }
 
 /**
- * Creates a migrated database by cloning the template in about 50 ms; for `beforeAll` of a test file. A database that is not
- * dropped remains until the end of the run.
+ * Creates a migrated database by cloning the template in about 50 ms; for `beforeAll` of a test
+ * file. A database that is not dropped remains until the end of the run.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const { adminUrls, template } = inject('postgres');
@@ -22,7 +22,10 @@ export async function createTestDatabase(): Promise<TestDatabase> {
   return await create('test', adminUrls, ` TEMPLATE ${template} STRATEGY FILE_COPY`);
 }
 
-/** Creates a database for the tests of a file, with connections of its own. Both are closed after the tests. */
+/**
+ * Creates a database for the tests of a file, with connections of its own. Both are closed after
+ * the tests.
+ */
 export async function openTestDatabase(
   options: Partial<DatabaseOptions> = {},
 ): Promise<{ db: Database; url: string }> {
@@ -35,7 +38,10 @@ export async function openTestDatabase(
   return { db, url };
 }
 
-/** Returns whether the databases are spread over servers (develop/testing.md): not for tests of what they do not use. */
+/**
+ * Returns whether the databases are spread over servers (develop/testing.md): not for tests of what
+ * they do not use.
+ */
 export const areDatabasesSpread = (): boolean => inject('postgres').adminUrls.length > 1;
 
 /** Creates a database without tables. */
@@ -43,7 +49,11 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
   return create('empty', inject('postgres').adminUrls.slice(0, 1), '');
 }
 
-async function create(kind: string, adminUrls: readonly string[], options: string): Promise<TestDatabase> {
+async function create(
+  kind: string,
+  adminUrls: readonly string[],
+  options: string,
+): Promise<TestDatabase> {
   const { urlPattern, prefix } = inject('postgres');
   const name = `${prefix}${kind}_${randomBytes(8).toString('hex')}`;
   await onEach(adminUrls, `CREATE DATABASE ${name}${options}`);
@@ -53,7 +63,10 @@ async function create(kind: string, adminUrls: readonly string[], options: strin
   };
 }
 
-/** Counts the connections to the database of `db` that wait for a lock. Ask outside a transaction, which sees one moment only. */
+/**
+ * Counts the connections to the database of `db` that wait for a lock. Ask outside a transaction,
+ * which sees one moment only.
+ */
 export async function countWaitingForLocks(db: Handle): Promise<number> {
   const { rows } = await db.query<{ n: number }>(
     `SELECT count(*)::int AS n FROM pg_stat_activity

@@ -10,7 +10,10 @@ import { databaseUrl, prepareSpreadServers } from './servers/spread.ts';
 
 /** Access of the workers to the run's PostgreSQL. */
 export interface TestPostgres {
-  /** URLs of databases for administration: one, or those of a coordinator and its workers, in this order. */
+  /**
+   * URLs of databases for administration: one, or those of a coordinator and its workers, in this
+   * order.
+   */
   readonly adminUrls: readonly string[];
   /** URL of a test database, with `DATABASE` in place of its name. */
   readonly urlPattern: string;
@@ -29,8 +32,9 @@ declare module 'vitest' {
 const TEMPLATE = 'carillon_template';
 
 /**
- * Starts one PostgreSQL for the whole run in a temporary directory, and migrates the database that every test file clones.
- * It needs no installed programs, fixed port or fixed folder, so that concurrent runs are possible.
+ * Starts one PostgreSQL for the whole run in a temporary directory, and migrates the database that
+ * every test file clones. It needs no installed programs, fixed port or fixed folder, so that
+ * concurrent runs are possible.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const servers = process.env.CARILLON_TEST_CITUS;
@@ -83,7 +87,10 @@ async function chooseDataDir(): Promise<string> {
 }
 
 /** Runs the tests on a coordinator and workers with Citus (develop/testing.md). */
-async function setUpSpread(project: TestProject, adminUrls: readonly string[]): Promise<() => Promise<void>> {
+async function setUpSpread(
+  project: TestProject,
+  adminUrls: readonly string[],
+): Promise<() => Promise<void>> {
   const { prefix, template, dropAll } = await prepareSpreadServers(adminUrls);
   const urlPattern = databaseUrl(adminUrls[0] ?? '', 'DATABASE');
   project.provide('postgres', { adminUrls, urlPattern, template, prefix });
@@ -106,7 +113,10 @@ async function makeTemplate(server: EmbeddedPostgres): Promise<void> {
   }
 }
 
-/** Cleans up synchronously, because Vitest exits immediately after an interrupt, without its teardown. */
+/**
+ * Cleans up synchronously, because Vitest exits immediately after an interrupt, without its
+ * teardown.
+ */
 function removeAtOnce(server: EmbeddedPostgres, parentDir: string): void {
   try {
     process.kill(server.pid, 'SIGQUIT');

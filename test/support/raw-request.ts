@@ -40,7 +40,9 @@ export class RawRequest {
         resolve({ status: Number(received.slice(9, 12)), headers, body: JSON.parse(body) });
       };
       this.socket.on('data', look);
-      this.socket.once('close', () => reject(new Error(`closed after ${JSON.stringify(received)}`)));
+      this.socket.once('close', () =>
+        reject(new Error(`closed after ${JSON.stringify(received)}`)),
+      );
       this.socket.once('error', reject);
     });
   }

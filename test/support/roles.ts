@@ -31,7 +31,11 @@ export interface TestRole {
 export async function createRole(
   api: TestApi,
   app: App,
-  { users = [], roles = [], ...more }: { users?: string[]; roles?: string[]; [member: string]: unknown } = {},
+  {
+    users = [],
+    roles = [],
+    ...more
+  }: { users?: string[]; roles?: string[]; [member: string]: unknown } = {},
 ): Promise<TestRole> {
   const name = newRoleName();
   const reply = await api.request('POST', '/1.1/roles', {
@@ -50,7 +54,12 @@ export async function createRole(
 }
 
 /** Changes a role with the master key. */
-export function changeRole(api: TestApi, app: App, { id }: TestRole, body: object): Promise<TestResponse> {
+export function changeRole(
+  api: TestApi,
+  app: App,
+  { id }: TestRole,
+  body: object,
+): Promise<TestResponse> {
   return api.request('PUT', `/1.1/roles/${id}`, { app, master: true, body });
 }
 

@@ -1,5 +1,9 @@
 import { afterAll, beforeAll } from 'vitest';
-import { type DispatcherOptions, type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
+import {
+  type DispatcherOptions,
+  type RunningDispatcher,
+  startDispatcher,
+} from '../../dispatcher/start.ts';
 import { freePort } from '../../ops/local/ports.ts';
 import {
   type ApnsCredentials,
@@ -52,7 +56,10 @@ async function startApiOnFreePort(
   }
 }
 
-/** Starts an api with a database of its own, or a given one, and an APNs gateway on loopback; dispatchers on request. */
+/**
+ * Starts an api with a database of its own, or a given one, and an APNs gateway on loopback;
+ * dispatchers on request.
+ */
 export async function startTestService(
   options: {
     clock?: Clock;
@@ -67,8 +74,15 @@ export async function startTestService(
     : await createTestDatabase();
   const credentials: ApnsCredentials = createApnsCredentials();
   const { gateway, databaseUrl: _, env: asked, ...apiOptions } = options;
-  const apns = await startApnsGateway({ keys: [credentials], ...(await loopbackIdentity()), ...gateway });
-  const { api, publicUrl } = await startApiOnFreePort({ databaseUrl: database.url, ...apiOptions }, asked);
+  const apns = await startApnsGateway({
+    keys: [credentials],
+    ...(await loopbackIdentity()),
+    ...gateway,
+  });
+  const { api, publicUrl } = await startApiOnFreePort(
+    { databaseUrl: database.url, ...apiOptions },
+    asked,
+  );
   const db = new Database({ url: database.url, applicationName: 'test' });
   const dispatchers: RunningDispatcher[] = [];
   return {
@@ -83,7 +97,8 @@ export async function startTestService(
       dispatchers.push(dispatcher);
       return dispatcher;
     },
-    addApnsProfile: (app, name = '_default') => putApnsProfile(db, app, { name, credentials, gateway: apns }),
+    addApnsProfile: (app, name = '_default') =>
+      putApnsProfile(db, app, { name, credentials, gateway: apns }),
     addIosInstallations: (app, count, fields = {}) => insertIos(db, app, count, fields),
     untilDone: (app, objectId, timeoutMs = 60_000) => untilDone(api, app, { objectId, timeoutMs }),
     async close() {
@@ -96,7 +111,10 @@ export async function startTestService(
   };
 }
 
-/** Starts a service before the tests of a file, and closes it after them. Its members are available in hooks and tests. */
+/**
+ * Starts a service before the tests of a file, and closes it after them. Its members are available
+ * in hooks and tests.
+ */
 export function useTestService(options: Parameters<typeof startTestService>[0] = {}): TestService {
   let service: TestService;
   beforeAll(async () => {
@@ -127,7 +145,11 @@ export function useTestService(options: Parameters<typeof startTestService>[0] =
 async function putApnsProfile(
   db: Database,
   app: App,
-  { name, credentials, gateway }: { name: string; credentials: ApnsCredentials; gateway: ApnsGateway },
+  {
+    name,
+    credentials,
+    gateway,
+  }: { name: string; credentials: ApnsCredentials; gateway: ApnsGateway },
 ): Promise<void> {
   const { publicKey: _, ...own } = credentials;
   await putProfile(db, new Vault(testConfig(db.url).secrets), {

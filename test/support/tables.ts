@@ -1,6 +1,6 @@
 /**
- * Reads and changes the rows of devices, pushes, batches, jobs, users and messages for tests. The columns are named here, so
- * that a renamed column changes one file.
+ * Reads and changes the rows of devices, pushes, batches, jobs, users and messages for tests. The
+ * columns are named here, so that a renamed column changes one file.
  */
 import { randomBytes } from 'node:crypto';
 import type { Handle } from '../../shared/db/pool.ts';
@@ -178,15 +178,16 @@ const outbox: Table<Message> = {
 };
 
 /** Reads the devices of an app in the order in which they were added. */
-export const readDevices = (db: Handle, app: OfApp): Promise<Device[]> => readRows(db, installation, app);
+export const readDevices = (db: Handle, app: OfApp): Promise<Device[]> =>
+  readRows(db, installation, app);
 
 /** Finds the device of an app with this value of a member; fails without one. */
 export const findDevice = (db: Handle, app: OfApp, wanted: Partial<Device>): Promise<Device> =>
   findRow(db, installation, app, wanted);
 
 /**
- * Adds devices to an app, with random ids where they have none. All of them have the same members. Returns the internal
- * ids.
+ * Adds devices to an app, with random ids where they have none. All of them have the same members.
+ * Returns the internal ids.
  */
 export function insertDevices(
   db: Handle,
@@ -230,7 +231,8 @@ export function changeDevicesWith(
 }
 
 /** Reads the pushes of an app in the order in which they were accepted. */
-export const readPushes = (db: Handle, app: OfApp): Promise<Push[]> => readRows(db, notification, app);
+export const readPushes = (db: Handle, app: OfApp): Promise<Push[]> =>
+  readRows(db, notification, app);
 
 /** Reads a push of an app; fails without it. */
 export const readPush = (db: Handle, app: OfApp, objectId: string): Promise<Push> =>
@@ -254,7 +256,8 @@ export async function startScheduledPushes(db: Handle, app: OfApp): Promise<void
 }
 
 /** Reads the batches of an app in the order in which they were planned. */
-export const readBatches = (db: Handle, app: OfApp): Promise<Batch[]> => readRows(db, pushBatch, app);
+export const readBatches = (db: Handle, app: OfApp): Promise<Batch[]> =>
+  readRows(db, pushBatch, app);
 
 /** Changes members of the batches of an app, with an attempt only of those that are at this one. */
 export const changeBatches = (
@@ -391,7 +394,11 @@ export const changeUser = (
   });
 
 /** Changes members of all messages of an app. */
-export const changeMessages = (db: Handle, app: OfApp, changes: Partial<Message>): Promise<number> =>
+export const changeMessages = (
+  db: Handle,
+  app: OfApp,
+  changes: Partial<Message>,
+): Promise<number> =>
   changeRows(db, outbox, changes, { condition: 'app_id = $1', values: [app.appId] });
 
 /** Lets the dispatchers read the states of gateway accounts now. */
@@ -418,7 +425,11 @@ export async function deleteRows(db: Handle, table: AppTable, app: OfApp): Promi
 /** Returns a time in the past, for members that say when something happened. */
 export const daysAgo = (days: number): Date => new Date(Date.now() - days * 24 * 60 * 60 * 1000);
 
-function readRows<Row extends object>(db: Handle, table: Table<Row>, { appId }: OfApp): Promise<Row[]> {
+function readRows<Row extends object>(
+  db: Handle,
+  table: Table<Row>,
+  { appId }: OfApp,
+): Promise<Row[]> {
   return query(db).rows<Row>(`${selectOf(table)} WHERE app_id = $1 ORDER BY id`, [appId]);
 }
 
@@ -436,7 +447,9 @@ function findRow<Row extends object>(
 function conditionOf<Row>(table: Table<Row>, { appId }: OfApp, wanted: Partial<Row>) {
   const members = membersOf(table, wanted);
   return {
-    condition: ['app_id = $1', ...members.map(({ column }, i) => `${column} = $${i + 2}`)].join(' AND '),
+    condition: ['app_id = $1', ...members.map(({ column }, i) => `${column} = $${i + 2}`)].join(
+      ' AND ',
+    ),
     values: [appId, ...members.map(({ value }) => value)],
   };
 }
@@ -449,14 +462,17 @@ function changeRows<Row>(
 ): Promise<number> {
   const members = membersOf(table, changes);
   const assignments = members.map(({ column }, i) => `${column} = $${values.length + i + 1}`);
-  return query(db).rowCount(`UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${condition}`, [
-    ...values,
-    ...members.map(({ value }) => value),
-  ]);
+  return query(db).rowCount(
+    `UPDATE ${table.name} SET ${assignments.join(', ')} WHERE ${condition}`,
+    [...values, ...members.map(({ value }) => value)],
+  );
 }
 
 /** Returns the members of a row that are given, with their columns. */
-function membersOf<Row>({ columns }: Table<Row>, row: Partial<Row>): { column: string; value: unknown }[] {
+function membersOf<Row>(
+  { columns }: Table<Row>,
+  row: Partial<Row>,
+): { column: string; value: unknown }[] {
   const values = new Map<string, unknown>(Object.entries(row));
   return Object.entries<string>(columns).flatMap(([member, column]) =>
     values.has(member) ? [{ column, value: values.get(member) }] : [],

@@ -71,13 +71,15 @@ export async function signUp(api: TestApi, app: App, more: object = {}): Promise
     app,
     body: { username: newName(), password: 'a password', ...more },
   });
-  if (reply.status !== 201) throw new Error(`sign-up: ${reply.status} ${JSON.stringify(reply.body)}`);
+  if (reply.status !== 201)
+    throw new Error(`sign-up: ${reply.status} ${JSON.stringify(reply.body)}`);
   return new TestUser(api, app, reply.body);
 }
 
 /** Signs up or logs in with third-party accounts. */
 export async function enterWith(api: TestApi, app: App, authData: object): Promise<TestUser> {
   const reply = await api.request('POST', '/1.1/users', { app, body: { authData } });
-  if (reply.status >= 300) throw new Error(`authData: ${reply.status} ${JSON.stringify(reply.body)}`);
+  if (reply.status >= 300)
+    throw new Error(`authData: ${reply.status} ${JSON.stringify(reply.body)}`);
   return new TestUser(api, app, reply.body);
 }

@@ -18,8 +18,9 @@ const ends: (() => Promise<void>)[] = [];
 /** Sends a request as Caddy gets it: the path is not normalized. */
 function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
   return new Promise<{ status: number | undefined; text: string }>((resolve, reject) => {
-    const sent = request({ hostname: '127.0.0.1', port, method, path, headers, ca }, async (response) =>
-      resolve({ status: response.statusCode, text: await text(response) }),
+    const sent = request(
+      { hostname: '127.0.0.1', port, method, path, headers, ca },
+      async (response) => resolve({ status: response.statusCode, text: await text(response) }),
     );
     sent.once('error', reject);
     sent.end(body);
@@ -33,7 +34,10 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     ca = (await loopbackIdentity()).authority.certificate;
     const env = { PUBLIC_URL: `https://127.0.0.1:${port}`, TRUSTED_PROXIES: '1' };
     api = await startTestApi({ databaseUrl: database.url, env });
-    const file = await readFile(new URL('../../ops/deploy/proxy/Caddyfile', import.meta.url), 'utf8');
+    const file = await readFile(
+      new URL('../../ops/deploy/proxy/Caddyfile', import.meta.url),
+      'utf8',
+    );
     const names = {
       '127.0.0.1:8080': new URL(api.url).host,
       // The test calls from outside the allowed network.
@@ -53,7 +57,9 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey };
     const where = encodeURIComponent(JSON.stringify({ city: '"'.repeat(32_000) }));
     expect(where.length).toBeGreaterThan(180_000);
-    expect(await ask('GET', `/1.1/installations?where=${where}`, headers)).toMatchObject({ status: 200 });
+    expect(await ask('GET', `/1.1/installations?where=${where}`, headers)).toMatchObject({
+      status: 200,
+    });
   });
 
   test('calls reach the api, and a large body its own refusal', async () => {
@@ -66,7 +72,10 @@ describe.skipIf(!isProxyInstalled('caddy'))('behind Caddy', () => {
     const saved = JSON.stringify({ deviceType: 'android', installationId: 'behind-caddy' });
     expect(await ask('POST', '/1.1/installations', headers, saved)).toMatchObject({ status: 201 });
     const large = await ask('POST', '/1.1/functions/f', headers, 'x'.repeat(21_000_000));
-    expect({ status: large.status, code: JSON.parse(large.text).code }).toEqual({ status: 413, code: 413 });
+    expect({ status: large.status, code: JSON.parse(large.text).code }).toEqual({
+      status: 413,
+      code: 413,
+    });
   });
 
   test('a WebSocket of a device is opened', async () => {

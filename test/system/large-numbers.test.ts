@@ -40,12 +40,19 @@ test('numbers of a push reach every gateway and a device of our own with all dig
   expect([status, body]).toEqual([200, expect.objectContaining({ objectId: expect.any(String) })]);
   await service.untilDone(app, body.objectId);
   for (const { connector, requests } of vendors.instances) {
-    const sent = requests().map((one) => decodeURIComponent(one.body.toString('utf8').replaceAll('+', ' ')));
+    const sent = requests().map((one) =>
+      decodeURIComponent(one.body.toString('utf8').replaceAll('+', ' ')),
+    );
     for (const number of [large, neighbour])
-      expect([connector, sent.some((text) => text.includes(String(number)))]).toEqual([connector, true]);
+      expect([connector, sent.some((text) => text.includes(String(number)))]).toEqual([
+        connector,
+        true,
+      ]);
   }
   await devices.acked(1);
-  expect(received).toEqual([expect.objectContaining({ order: large, nested: { ids: [neighbour] } })]);
+  expect(received).toEqual([
+    expect.objectContaining({ order: large, nested: { ids: [neighbour] } }),
+  ]);
   const record = await request('GET', `/1.1/notifications/${body.objectId}`, app);
   expect(record.body.msg).toMatchObject({ order: large, nested: { ids: [neighbour] } });
   await devices.close();
@@ -59,11 +66,17 @@ describe('numbers of stored objects keep all digits', () => {
 
   const create: Record<string, () => Promise<string>> = {
     '/1.1/installations': async () => {
-      const body = { deviceType: 'android', installationId: randomUUID(), big: large, list: [large] };
+      const body = {
+        deviceType: 'android',
+        installationId: randomUUID(),
+        big: large,
+        list: [large],
+      };
       return (await request('POST', '/1.1/installations', app, body)).body.objectId;
     },
     '/1.1/users': async () => (await signUp(service.api, app, { big: large, list: [large] })).id,
-    '/1.1/roles': async () => (await createRole(service.api, app, { big: large, list: [large] })).id,
+    '/1.1/roles': async () =>
+      (await createRole(service.api, app, { big: large, list: [large] })).id,
   };
 
   test.each(Object.keys(create))('%s', async (path) => {
@@ -105,7 +118,11 @@ describe('numbers of stored objects keep all digits', () => {
       expect([path, body.count]).toEqual([path, count]);
     }
     const audience = { admin: true, body: { where } };
-    const shown = await service.api.request('POST', `/console/api/apps/${app.appId}/audience`, audience);
+    const shown = await service.api.request(
+      'POST',
+      `/console/api/apps/${app.appId}/audience`,
+      audience,
+    );
     expect(shown.body).toMatchObject({ devices: count });
     for (const target of [where, JSON.stringify(where)]) {
       const body = { where: target, data: { alert: 'Hello' } };
@@ -127,7 +144,10 @@ describe('numbers of stored objects keep all digits', () => {
 });
 
 test.each([
-  ['push-templates', { body: { data: { alert: 'Hello', order: large }, where: { big: neighbour } } }],
+  [
+    'push-templates',
+    { body: { data: { alert: 'Hello', order: large }, where: { big: neighbour } } },
+  ],
   ['audiences', { where: { big: large } }],
 ])('saved %s keep all digits', async (kind, content) => {
   const app = await service.api.createApp();
@@ -149,9 +169,16 @@ test('every route with a JSON body refuses a number that it cannot keep, by its 
       ['{"a":[9007199254740993.5]}', 'a.0'],
       ['{"a":{"b":1e-400}}', 'a.b'],
     ]) {
-      const { status, body } = await service.api.request(method, path, { ...credentials, body: text });
+      const { status, body } = await service.api.request(method, path, {
+        ...credentials,
+        body: text,
+      });
       const refusal = [operation, status, body?.error];
-      expect(refusal).toEqual([operation, 400, expect.stringMatching(`^${at}: this number cannot be kept`)]);
+      expect(refusal).toEqual([
+        operation,
+        400,
+        expect.stringMatching(`^${at}: this number cannot be kept`),
+      ]);
     }
   }
 });

@@ -1,14 +1,19 @@
 /**
- * The life of a push from the call to the record, for readers. Each step is the call that an app server, a device or an
- * operator makes; the test uses no helper but an empty database. An api accepts the push, a dispatcher plans it, sends it to
- * a gateway over HTTP/2 with TLS, and records the outcomes (docs/develop/architecture.md).
+ * The life of a push from the call to the record, for readers. Each step is the call that an app
+ * server, a device or an operator makes; the test uses no helper but an empty database. An api
+ * accepts the push, a dispatcher plans it, sends it to a gateway over HTTP/2 with TLS, and records
+ * the outcomes (docs/develop/architecture.md).
  */
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { z } from 'zod';
 import { type RunningApi, startApi } from '../../api/start.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
-import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../ops/sandbox/apns/server.ts';
 import { type Config, readConfig } from '../../shared/config/config.ts';
 import { loopbackNetworks } from '../../shared/config/private-hosts.ts';
 import { createLogger } from '../../shared/process/logging.ts';
@@ -70,11 +75,17 @@ test('a push goes from the call through the gateway into the record', async () =
   expect(created.status).toBe(201);
   const { appId, appKey, masterKey } = appKeys.parse(await created.json());
 
-  // The operator stores the credentials of Apple, and here also the address of the gateway and the certificate to trust.
+  // The operator stores the credentials of Apple, and here also the address of the gateway and the
+  // certificate to trust.
   const stored = await fetch(`${url}/console/api/apps/${appId}/profiles/apns/_default`, {
     method: 'PUT',
     headers: operator,
-    body: JSON.stringify({ auth: 'token', ...ownCredentials, endpoint: gateway.url, ca: gateway.ca }),
+    body: JSON.stringify({
+      auth: 'token',
+      ...ownCredentials,
+      endpoint: gateway.url,
+      ca: gateway.ca,
+    }),
   });
   expect(stored.status).toBe(200);
 
@@ -137,10 +148,18 @@ test('a push goes from the call through the gateway into the record', async () =
   });
 
   // The record counts what the gateway answered.
-  expect(await readRecord()).toMatchObject({ status: 'done', devices: 3, successes: 2, invalidTokens: 1 });
-  const progress = await fetch(`${url}/console/api/apps/${appId}/notifications/${objectId}/progress`, {
-    headers: operator,
+  expect(await readRecord()).toMatchObject({
+    status: 'done',
+    devices: 3,
+    successes: 2,
+    invalidTokens: 1,
   });
+  const progress = await fetch(
+    `${url}/console/api/apps/${appId}/notifications/${objectId}/progress`,
+    {
+      headers: operator,
+    },
+  );
   expect(await progress.json()).toMatchObject({
     status: 'done',
     devices: 3,
@@ -148,7 +167,8 @@ test('a push goes from the call through the gateway into the record', async () =
     connectors: { apns: { sent: 2, invalid_token: 1 } },
   });
 
-  // The installation that the gateway no longer knows is deleted. A call for it answers an empty object.
+  // The installation that the gateway no longer knows is deleted. A call for it answers an empty
+  // object.
   const readInstallation = async (id?: string) =>
     (await fetch(`${url}/1.1/installations/${id}`, { headers: server })).json();
   await expect.poll(() => readInstallation(saved[2])).toEqual({});

@@ -88,8 +88,15 @@ test('no log contains a number, an address, a code or a link, also for errors', 
   try {
     webhook.answers.push({ status: 400 });
     const url = `http://127.0.0.1:${logging.port}`;
-    const app = await logging.services.apps.create({ name: 'Loud', options: { emailVerification: true } });
-    const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Type': 'application/json' };
+    const app = await logging.services.apps.create({
+      name: 'Loud',
+      options: { emailVerification: true },
+    });
+    const headers = {
+      'X-LC-Id': app.appId,
+      'X-LC-Key': app.appKey,
+      'Content-Type': 'application/json',
+    };
     const post = (path: string, body: object) =>
       fetch(`${url}/1.1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) });
     const mobilePhoneNumber = '+8613900139000';
@@ -99,7 +106,9 @@ test('no log contains a number, an address, a code or a link, also for errors', 
     const [mail, sms] = await logging.services.outbox.list(app.appId, {});
     await post(`verifySmsCode/${sms?.code}`, { mobilePhoneNumber });
     await fetch(`${mail?.link?.replace('http://carillon.test', url)}`);
-    await expect.poll(() => lines.filter((line) => line.includes('a message was not taken')).length).toBe(2);
+    await expect
+      .poll(() => lines.filter((line) => line.includes('a message was not taken')).length)
+      .toBe(2);
     const text = lines.join('');
     expect(text).toContain('envelope_450');
     expect(text).toContain('status_400');
@@ -122,13 +131,25 @@ test('expired rows are deleted, and others are not', async () => {
   await api.request('POST', '/1.1/requestSmsCode', { app, body });
   const code = (await api.services.outbox.list(app.appId, {}))[0]?.code;
   await api.request('POST', `/1.1/verifySmsCode/${code}`, { app, body });
-  await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber: '+8613800138002' } });
+  await api.request('POST', '/1.1/requestSmsCode', {
+    app,
+    body: { mobilePhoneNumber: '+8613800138002' },
+  });
   await signUp(api, app, { email: 'old@example.com' });
   const guarded = await api.createApp({ captchaForSms: true });
   await api.request('GET', '/1.1/requestCaptcha', { app: guarded });
-  const tables = ['verification_code', 'captcha', 'link_token', 'sms_send', 'outbox', 'sms_conversion'];
+  const tables = [
+    'verification_code',
+    'captcha',
+    'link_token',
+    'sms_send',
+    'outbox',
+    'sms_conversion',
+  ];
   const counts = async () => {
-    const rows = tables.map((table) => `(SELECT count(*) FROM ${table} WHERE app_id = ANY($1)) AS ${table}`);
+    const rows = tables.map(
+      (table) => `(SELECT count(*) FROM ${table} WHERE app_id = ANY($1)) AS ${table}`,
+    );
     const result = await db.query(`SELECT ${rows.join(', ')}`, [[app.appId, guarded.appId]]);
     return result.rows[0];
   };

@@ -16,14 +16,16 @@ import { useTestService } from '../support/service.ts';
 import { countRows, insertDevices } from '../support/tables.ts';
 
 /** Devices of each channel; more than a batch of a thousand. */
-const share = Math.floor(Number(currentEnvironment().MIXED_DEVICES ?? 20_000) / connectorIds.length);
+const share = Math.floor(
+  Number(currentEnvironment().MIXED_DEVICES ?? 20_000) / connectorIds.length,
+);
 const devices = share * connectorIds.length;
 /** Connected devices of the device channel; the messages of the others wait. */
 const connected = Math.min(share, 200);
 
 /**
- * Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test; both labels of FCM
- * share one.
+ * Returns the text for the devices of a channel. Texts differ, so that a mix-up fails the test;
+ * both labels of FCM share one.
  */
 const alertOf = (id: ConnectorId): string => {
   const place = connectorIds.indexOf(id === 'fcm' ? 'vendor_g' : id);
@@ -90,16 +92,26 @@ test(`a push to ${devices} devices over all channels reaches each once, with the
     onMessage: (id, content) => received.set(id, [...(received.get(id) ?? []), content.alert]),
   });
 
-  const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
+  const reply = await service.api.request('POST', '/1.1/push', {
+    app,
+    master: true,
+    body: { data },
+  });
   expect(reply.status, JSON.stringify(reply.body)).toBe(200);
   const { objectId } = reply.body;
   const record = await service.untilDone(app, objectId, 240_000);
-  expect(record).toMatchObject({ status: 'done', devices, errors: '', outcomes: { sent: devices } });
+  expect(record).toMatchObject({
+    status: 'done',
+    devices,
+    errors: '',
+    outcomes: { sent: devices },
+  });
 
   // Totals per channel have their wire names in the record and their labels in the progress.
   const path = `/console/api/apps/${app.appId}/notifications/${objectId}/progress`;
   const progress = (await service.api.request('GET', path, { admin: true })).body;
-  for (const connector of connectorIds) expect(progress.connectors[connector]).toEqual({ sent: share });
+  for (const connector of connectorIds)
+    expect(progress.connectors[connector]).toEqual({ sent: share });
   for (const { connector } of vendors.instances)
     expect(record[successField(connector)]).toBe(
       successField(connector) === 'fcmSuccesses' ? 2 * share : share,

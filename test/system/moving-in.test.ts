@@ -10,11 +10,21 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadRoutes } from '../../api/route-loader.ts';
 import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.ts';
 import { freePort } from '../../ops/local/ports.ts';
-import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../ops/sandbox/apns/server.ts';
 import { newKey } from '../../shared/domain/ids.ts';
 import { eventually } from '../channel/support/channel-fixture.ts';
 import { CommandType, openDevice } from '../channel/support/realtime-device.ts';
-import { silentLog, startTestApi, type TestApi, testConfig, testEnvironment } from '../support/api.ts';
+import {
+  silentLog,
+  startTestApi,
+  type TestApi,
+  testConfig,
+  testEnvironment,
+} from '../support/api.ts';
 import { carillon } from '../support/cli.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { loopbackIdentity } from '../support/gateways/identity.ts';
@@ -24,8 +34,8 @@ import { anInstallation, aUser, newId, publicHash } from '../support/import/impo
 import { item } from '../support/import/move-in.ts';
 
 /**
- * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/deploy/proxy. The clients of the
- * old app keep their id and keys; only the address of their server changes.
+ * Follows docs/moving-in.md: an export is moved in behind nginx with the file of ops/deploy/proxy.
+ * The clients of the old app keep their id and keys; only the address of their server changes.
  */
 const appId = `${newKey()}-gzGzoHsz`;
 const keys = { appKey: newKey(), masterKey: newKey(), hookKey: newKey() };
@@ -55,7 +65,10 @@ let folder: string;
 let address: string;
 const ends: (() => Promise<void>)[] = [];
 
-/** Starts a server for the calls that Carillon does not serve. Its replies name the host of the request. */
+/**
+ * Starts a server for the calls that Carillon does not serve. Its replies name the host of the
+ * request.
+ */
 async function startElsewhere(): Promise<Server> {
   const { server } = await loopbackIdentity();
   const options = { cert: server.certificate, key: server.privateKey };
@@ -69,7 +82,10 @@ async function startElsewhere(): Promise<Server> {
 
 /** Starts nginx with the file of ops/deploy/proxy and the addresses of this test. */
 async function startNginx(port: number): Promise<void> {
-  const sites = await readFile(new URL('../../ops/deploy/proxy/nginx.conf', import.meta.url), 'utf8');
+  const sites = await readFile(
+    new URL('../../ops/deploy/proxy/nginx.conf', import.meta.url),
+    'utf8',
+  );
   const { authority } = await loopbackIdentity();
   await writeFile(join(folder, 'ca.pem'), authority.certificate);
   const names = {
@@ -232,7 +248,10 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
       '/readyz',
     ])('denies %s from outside', async (path) => {
       const Authorization = `Bearer ${testConfig(database.url).adminToken}`;
-      expect(await ask('GET', path, { Authorization })).toMatchObject({ status: 403, elsewhere: undefined });
+      expect(await ask('GET', path, { Authorization })).toMatchObject({
+        status: 403,
+        elsewhere: undefined,
+      });
     });
 
     test('logs no secret of a path and no query', async () => {
@@ -269,14 +288,21 @@ describe.skipIf(!isProxyInstalled('nginx'))('an app that moved in', () => {
 
 /** Sends a request with the keys of the app; the path is not normalized. */
 function ask(method: string, path: string, headers: Record<string, string> = {}, body = '') {
-  const all = { 'X-LC-Id': appId, 'X-LC-Key': keys.appKey, 'Content-Type': 'application/json', ...headers };
-  return new Promise<{ status: number | undefined; elsewhere: unknown; text: string }>((resolve, reject) => {
-    const { hostname, port } = new URL(address);
-    const sent = request({ hostname, port, method, path, headers: all }, async (response) => {
-      const elsewhere = response.headers['x-elsewhere'];
-      resolve({ status: response.statusCode, elsewhere, text: await text(response) });
-    });
-    sent.once('error', reject);
-    sent.end(body);
-  });
+  const all = {
+    'X-LC-Id': appId,
+    'X-LC-Key': keys.appKey,
+    'Content-Type': 'application/json',
+    ...headers,
+  };
+  return new Promise<{ status: number | undefined; elsewhere: unknown; text: string }>(
+    (resolve, reject) => {
+      const { hostname, port } = new URL(address);
+      const sent = request({ hostname, port, method, path, headers: all }, async (response) => {
+        const elsewhere = response.headers['x-elsewhere'];
+        resolve({ status: response.statusCode, elsewhere, text: await text(response) });
+      });
+      sent.once('error', reject);
+      sent.end(body);
+    },
+  );
 }

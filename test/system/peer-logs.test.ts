@@ -51,7 +51,9 @@ const calls: [string, string, object, (host: string) => object][] = [
     'the keys of a platform',
     '/1.1/users',
     { authData: { lc_apple: { uid: 'x', identity_token: identityToken } } },
-    (host) => ({ authPlatforms: { lc_apple: { audience: 'a.b', jwksUrl: `http://${host}/keys` } } }),
+    (host) => ({
+      authPlatforms: { lc_apple: { audience: 'a.b', jwksUrl: `http://${host}/keys` } },
+    }),
   ],
 ];
 

@@ -30,7 +30,11 @@ const addressFor = (app: App, connector: string) =>
 
 async function push(app: App): Promise<string> {
   const body = { data: { alert: 'Hello' } };
-  const { body: reply } = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  const { body: reply } = await service.api.request('POST', '/1.1/push', {
+    app,
+    master: true,
+    body,
+  });
   expect(await service.untilDone(app, reply.objectId)).toMatchObject({ delivered: 0, clicked: 0 });
   return reply.objectId;
 }
@@ -52,7 +56,9 @@ async function post(url: string, body: string, headers: Record<string, string> =
 
 /** Returns receipts in the form of Honor, the simplest one. */
 const honorBody = (pushId: string, tokens: string[], status = 40_000_002) =>
-  JSON.stringify({ statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })) });
+  JSON.stringify({
+    statuses: tokens.map((token) => ({ token, biTag: pushId, status, timestamp: 1 })),
+  });
 
 describe('receipts at the callback URL of the message', () => {
   test('are refused at the URL of another generation, and messages name the new one', async () => {
@@ -111,10 +117,16 @@ describe('receipts at the callback URL of the message', () => {
     const id = await push(app);
     const path = `/console/api/apps/${app.appId}/failed-receipts`;
     const redrive = (verb = '') =>
-      service.api.request('POST', `${path}/redrive${verb}`, { admin: true, body: { connector: 'vendor_c' } });
-    for (let i = 0; i < 2; i += 1) expect(await meizu.sendReceipt(1, ids, 'another')).toEqual([401]);
+      service.api.request('POST', `${path}/redrive${verb}`, {
+        admin: true,
+        body: { connector: 'vendor_c' },
+      });
+    for (let i = 0; i < 2; i += 1)
+      expect(await meizu.sendReceipt(1, ids, 'another')).toEqual([401]);
     const { results } = (await service.api.request('GET', path, { admin: true })).body;
-    expect(results).toMatchObject([{ connector: 'vendor_c', status: 401, reason: expect.any(String) }]);
+    expect(results).toMatchObject([
+      { connector: 'vendor_c', status: 401, reason: expect.any(String) },
+    ]);
     expect((await redrive()).body).toEqual({ processed: 0, refused: 1, next: null });
     await vendors.put(app, vendors.instance('vendor_c'), { receiptToken: 'another' });
     // A changed profile counts within one second on every process.
@@ -156,7 +168,10 @@ describe('receipts at the callback URL of the message', () => {
       await vendors.add(app, 'vendor_a', 3),
     ];
     const { honor, huawei } = vendors.gateways;
-    await vendors.put(app, vendors.instance('vendor_a'), { callbackKey: 'key', callbackUser: 'user' });
+    await vendors.put(app, vendors.instance('vendor_a'), {
+      callbackKey: 'key',
+      callbackUser: 'user',
+    });
     const biTag = await push(app);
     const fromHonor = ofHonor.map((token) => ({ token, biTag, status: 40_000_002 }));
     expect(await honor.sendReceipt(addressFor(app, 'vendor_f'), fromHonor)).toEqual({
@@ -169,7 +184,8 @@ describe('receipts at the callback URL of the message', () => {
     const sign = () => huawei.sendReceipt(url, fromHuawei, { key: 'key', user: 'user' });
     expect(await sign()).toEqual({ status: 200, body: '{"code":"0","message":"success"}' });
     expect(await counts(app, biTag)).toEqual({ delivered: 7, clicked: 0 });
-    const forged = () => huawei.sendReceipt(url, fromHuawei, { key: 'guessed' }).then(({ status }) => status);
+    const forged = () =>
+      huawei.sendReceipt(url, fromHuawei, { key: 'guessed' }).then(({ status }) => status);
     await expect.poll(forged).toBe(401);
     expect((await huawei.sendReceipt(url, fromHuawei)).status).toBe(401);
   });
@@ -181,7 +197,11 @@ describe('receipts at the callback URL of the message', () => {
     const ids: string[] = [];
     for (let i = 0; i < 2; i++) {
       const body = { data: { alert: 'Hello' }, notification_id: 'campaign1' };
-      const { body: reply } = await service.api.request('POST', '/1.1/push', { app, master: true, body });
+      const { body: reply } = await service.api.request('POST', '/1.1/push', {
+        app,
+        master: true,
+        body,
+      });
       await service.untilDone(app, reply.objectId);
       ids.push(reply.objectId);
     }
@@ -282,7 +302,14 @@ describe('calls that are not receipts of the app', () => {
       'multipart/form-data',
       '',
     ];
-    for (const connector of ['vendor_a', 'vendor_b', 'vendor_c', 'vendor_d', 'vendor_e', 'vendor_f'])
+    for (const connector of [
+      'vendor_a',
+      'vendor_b',
+      'vendor_c',
+      'vendor_d',
+      'vendor_e',
+      'vendor_f',
+    ])
       for (const text of texts)
         for (const type of types) {
           const { status } = await post(addressFor(app, connector), text, { 'content-type': type });
@@ -307,9 +334,12 @@ test('waiting calls of an app share transactions, and excess calls are asked to 
   const replies: Promise<number>[] = [];
   const refused = await service.db.transaction(async (tx) => {
     await tx.query('SELECT FROM notification WHERE app_id = $1 FOR UPDATE', [app.appId]);
-    // No row can be written now: 4 calls run, 50 transactions of two calls each wait, the others are refused.
+    // No row can be written now: 4 calls run, 50 transactions of two calls each wait, the others
+    // are refused.
     const calls = Array.from({ length: 130 }, () => post(url, crowd).then(({ status }) => status));
-    const small = tokens.map((token) => post(url, honorBody(id, [token])).then(({ status }) => status));
+    const small = tokens.map((token) =>
+      post(url, honorBody(id, [token])).then(({ status }) => status),
+    );
     replies.push(...calls, ...small);
     const early: number[] = [];
     for (const reply of replies) void reply.then((status) => early.push(status));
@@ -387,7 +417,9 @@ describe('receipts that report an invalid token', () => {
     await xiaomi.sendReceipt(1, ids.slice(25, 29));
     expect(await idsLeft(app)).toHaveLength(30);
     const path = `/console/api/apps/${app.appId}/notifications/${id}/delete-invalid`;
-    expect((await service.api.request('POST', path, { admin: true })).body).toEqual({ deleted: 22 });
+    expect((await service.api.request('POST', path, { admin: true })).body).toEqual({
+      deleted: 22,
+    });
     expect((await idsLeft(app)).sort()).toEqual([...ids.slice(0, 3), ...ids.slice(25)].sort());
   });
 
@@ -433,7 +465,9 @@ test('counts are deleted with their record', async () => {
   const tokens = await vendors.add(app, 'vendor_f', 2);
   const id = await push(app);
   await post(addressFor(app, 'vendor_f'), honorBody(id, tokens));
-  const { deleteOldPushes: deleteOldNotifications } = await import('../../shared/db/tables/pushes.ts');
+  const { deleteOldPushes: deleteOldNotifications } = await import(
+    '../../shared/db/tables/pushes.ts'
+  );
   const tables = ['push_receipt', 'push_receipt_total'];
   const rows = async () =>
     Promise.all(

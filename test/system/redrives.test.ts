@@ -31,7 +31,10 @@ const redrive = (from: Pick<TestApi, 'request'>, app: App, of: string, body: obj
 test('mails that five calls to two processes redrive at once are sent once each', async () => {
   const app = await api.createApp({ emailVerification: true });
   const email = 'anna@example.com';
-  await api.request('POST', '/1.1/users', { app, body: { username: 'anna', password: 'p', email } });
+  await api.request('POST', '/1.1/users', {
+    app,
+    body: { username: 'anna', password: 'p', email },
+  });
   // As a dispatcher leaves them whose provider refused each: without a job.
   await api.db.query("DELETE FROM pgboss.job WHERE name = 'message'");
   await changeMessages(api.db, app, { state: 'failed', reason: 'refused', attempts: 4 });
@@ -41,10 +44,15 @@ test('mails that five calls to two processes redrive at once are sent once each'
        FROM outbox, generate_series(1, 39) WHERE app_id = $1`,
     [app.appId],
   );
-  const calls = await Promise.all([api, other, api, other, api].map((from) => redrive(from, app, 'outbox')));
+  const calls = await Promise.all(
+    [api, other, api, other, api].map((from) => redrive(from, app, 'outbox')),
+  );
   const messages = calls.map(({ body }) => Number(body.messages));
   expect(messages.reduce((sum, n) => sum + n, 0)).toBe(40);
-  dispatcher = await startDispatcher(testConfig(api.databaseUrl, { SMTP_URL: mailServer.url }), silentLog);
+  dispatcher = await startDispatcher(
+    testConfig(api.databaseUrl, { SMTP_URL: mailServer.url }),
+    silentLog,
+  );
   const states = async () => {
     const { rows } = await api.db.query(
       `SELECT state, count(*) AS n, (SELECT count(*) FROM pgboss.job WHERE name = 'message' AND state <> 'completed') AS jobs
@@ -61,7 +69,11 @@ test('mails that five calls to two processes redrive at once are sent once each'
 test('an app keeps 1000 refused calls of gateways, none of more than 64 KB; a metric counts the others', async () => {
   const app = await api.createApp();
   const vault = new Vault(testConfig(api.databaseUrl).secrets);
-  const url = callbackUrl(api.url, vault, { appId: app.appId, connector: 'vendor_c', generation: 0 });
+  const url = callbackUrl(api.url, vault, {
+    appId: app.appId,
+    connector: 'vendor_c',
+    generation: 0,
+  });
   const refuse = async (text: string) => {
     const body = new URLSearchParams({ cb: text }).toString();
     const headers = { 'Content-Type': 'application/x-www-form-urlencoded' };

@@ -10,7 +10,9 @@ import { anInstallation } from '../support/import/imports.ts';
 import { type CitusServers, startCitusServers } from '../support/servers/citus.ts';
 import { startTestService, type TestService } from '../support/service.ts';
 
-/** A server with Citus (develop/testing.md); the tests start servers of their own from its programs. */
+/**
+ * A server with Citus (develop/testing.md); the tests start servers of their own from its programs.
+ */
 const installed = process.env.CARILLON_TEST_CITUS?.split(',')[0];
 const devices = 200_000;
 const imported = 50_000;
@@ -37,9 +39,19 @@ async function close(): Promise<void> {
   isOpen = false;
 }
 
-/** Runs a command as an operator does: with the variables of the service, and the address of its api. */
-function run(args: string[], secret = testEnvironment('').CARILLON_SECRET ?? ''): Promise<CliResult> {
-  const own = { ...testEnvironment(servers.databaseUrl), CARILLON_SECRET: secret, CARILLON_DATA_DIR: folder };
+/**
+ * Runs a command as an operator does: with the variables of the service, and the address of its
+ * api.
+ */
+function run(
+  args: string[],
+  secret = testEnvironment('').CARILLON_SECRET ?? '',
+): Promise<CliResult> {
+  const own = {
+    ...testEnvironment(servers.databaseUrl),
+    CARILLON_SECRET: secret,
+    CARILLON_DATA_DIR: folder,
+  };
   const options: CliOptions = { env: { ...own, PUBLIC_URL: service.api.url }, cwd: folder };
   return carillon(args, options);
 }
@@ -51,7 +63,8 @@ async function push(app: App, more: object = {}): Promise<string> {
   return reply.body.objectId;
 }
 
-const notSeen = (times: number, of = tokens) => of.filter((token) => service.apns.seen(token) !== times);
+const notSeen = (times: number, of = tokens) =>
+  of.filter((token) => service.apns.seen(token) !== times);
 
 beforeAll(async () => {
   if (installed === undefined) return;
@@ -81,11 +94,15 @@ describe.skipIf(installed === undefined)(
   () => {
     test('has a plan first; doctor then finds its rows on both workers', async () => {
       const plan = await run(['migrate', '--distribute', '--plan']);
-      expect(plan.stdout).toMatch(/There is no way back[\s\S]*installation: by app_id, about 2\d\d,000 rows/);
+      expect(plan.stdout).toMatch(
+        /There is no way back[\s\S]*installation: by app_id, about 2\d\d,000 rows/,
+      );
       const before = await run(['doctor', '--json']);
       expect(before.stdout).toContain('not all tables are spread');
       expect((await run(['migrate', '--distribute'])).stdout).toContain('All tables are spread.');
-      expect((await run(['migrate', '--distribute'])).stdout).toContain('All tables are spread already.');
+      expect((await run(['migrate', '--distribute'])).stdout).toContain(
+        'All tables are spread already.',
+      );
       await open();
       await Promise.all([large, small].map((app) => service.addApnsProfile(app)));
       const { stdout } = await run(['doctor']);
@@ -132,7 +149,10 @@ describe.skipIf(installed === undefined)(
       const first = await run(args);
       expect(first.json().classes._Installation).toMatchObject({ imported, refused: 0 });
       const again = await run(args);
-      expect(again.json().classes._Installation).toMatchObject({ imported: 0, alreadyThere: imported });
+      expect(again.json().classes._Installation).toMatchObject({
+        imported: 0,
+        alreadyThere: imported,
+      });
     });
 
     test('encrypts all values under a new secret, which reads them without the old one', async () => {
@@ -153,8 +173,11 @@ describe.skipIf(installed === undefined)(
       expect(service.apns.total).toBeLessThan(devices);
       await servers.startCoordinator();
       const record = async () =>
-        (await service.api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app: large })).body;
-      await expect.poll(record, { timeout: maxMs, interval: 200 }).toMatchObject({ status: 'done' });
+        (await service.api.request('GET', `/1.1/tables/Notifications/${objectId}`, { app: large }))
+          .body;
+      await expect
+        .poll(record, { timeout: maxMs, interval: 200 })
+        .toMatchObject({ status: 'done' });
       expect(await record()).toMatchObject({ devices, successes: devices });
       expect(notSeen(1)).toEqual([]);
     });

@@ -7,7 +7,11 @@ import { type RunningDispatcher, startDispatcher } from '../../dispatcher/start.
 import { checkStandby } from '../../ops/cli/doctor/database.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../ops/local/postgres/server.ts';
 import { cloneServer } from '../../ops/monitoring/faults/stage.ts';
-import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../ops/sandbox/apns/server.ts';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../ops/sandbox/apns/server.ts';
 import { Vault } from '../../shared/crypto.ts';
 import { Database } from '../../shared/db/pool.ts';
 import { readStandbyLag } from '../../shared/db/standby.ts';
@@ -121,13 +125,17 @@ describe('DATABASE_READ_URL names a streaming standby', { timeout: 60_000 }, () 
     await db.query('ALTER SYSTEM SET autovacuum = off');
     await db.query('SELECT pg_reload_conf()');
     const bad = async () =>
-      (await checkUpkeep(db, { slotBytes: -1 })).flatMap(({ status, code }) => (status === 'ok' ? [] : code));
+      (await checkUpkeep(db, { slotBytes: -1 })).flatMap(({ status, code }) =>
+        status === 'ok' ? [] : code,
+      );
     await expect.poll(bad).toEqual(['autovacuumOff', 'idleSlot']);
     await db.query("SELECT pg_drop_replication_slot('unread')");
     await db.query('ALTER SYSTEM RESET autovacuum');
     await db.query('SELECT pg_reload_conf()');
     const { values } = await dispatcher.deps.metrics.scans.get();
-    expect(values.find(({ labels }) => labels.database === 'standby')?.value).toBeGreaterThanOrEqual(3);
+    expect(
+      values.find(({ labels }) => labels.database === 'standby')?.value,
+    ).toBeGreaterThanOrEqual(3);
   });
 
   test('a standby that lags or is down delays neither pushes nor queries: the primary is read', async () => {

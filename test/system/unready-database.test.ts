@@ -11,7 +11,13 @@ import type { App } from '../../shared/domain/apps/app.ts';
 import { ClosingStack } from '../../shared/process/lifecycle.ts';
 import { createLogger } from '../../shared/process/logging.ts';
 import { migrate } from '../../shared/queue/migrate.ts';
-import { silentLog, startTestApi, type TestApi, testConfig, testEnvironment } from '../support/api.ts';
+import {
+  silentLog,
+  startTestApi,
+  type TestApi,
+  testConfig,
+  testEnvironment,
+} from '../support/api.ts';
 import { bareEnvironment, launcher } from '../support/cli.ts';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/database.ts';
 
@@ -48,7 +54,10 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     database = await createTestDatabase();
     right = await startTestApi({ databaseUrl: database.url });
     app = await right.createApp();
-    wrong = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: otherSecret } });
+    wrong = await startTestApi({
+      databaseUrl: database.url,
+      env: { CARILLON_SECRET: otherSecret },
+    });
   });
   afterAll(async () => {
     await wrong?.close();
@@ -66,9 +75,16 @@ describe('a CARILLON_SECRET that does not open the database', () => {
   test('refuses calls with 503, without telling clients about secrets', async () => {
     const calls = [
       await wrong.request('GET', '/1.1/installations', { app, master: true }),
-      await wrong.request('POST', '/1.1/push', { app, master: true, body: { data: { alert: 'x' } } }),
+      await wrong.request('POST', '/1.1/push', {
+        app,
+        master: true,
+        body: { data: { alert: 'x' } },
+      }),
       await wrong.request('GET', '/console/api/apps', { admin: true }),
-      await wrong.request('POST', '/console/api/apps', { admin: true, body: { name: 'Sealed wrongly' } }),
+      await wrong.request('POST', '/console/api/apps', {
+        admin: true,
+        body: { name: 'Sealed wrongly' },
+      }),
     ];
     for (const { status, body, headers } of calls) {
       expect(body).toEqual({
@@ -109,7 +125,10 @@ describe('a CARILLON_SECRET that does not open the database', () => {
   test('is detected while an api runs, and so is its correction', async () => {
     const other = await createTestDatabase();
     onTestFinished(() => other.drop());
-    const api = await startTestApi({ databaseUrl: other.url, env: { CARILLON_SECRET: otherSecret } });
+    const api = await startTestApi({
+      databaseUrl: other.url,
+      env: { CARILLON_SECRET: otherSecret },
+    });
     onTestFinished(() => api.close());
     expect((await api.request('GET', '/readyz')).status).toBe(200);
     const elsewhere = await startTestApi({ databaseUrl: other.url });
@@ -129,7 +148,9 @@ describe('a CARILLON_SECRET that does not open the database', () => {
     const api = await startTestApi({ databaseUrl: database.url, env: { CARILLON_SECRET: both } });
     onTestFinished(() => api.close());
     expect((await api.request('GET', '/readyz')).status).toBe(200);
-    expect((await api.request('GET', '/1.1/installations', { app, master: true })).status).toBe(200);
+    expect((await api.request('GET', '/1.1/installations', { app, master: true })).status).toBe(
+      200,
+    );
   });
 });
 
@@ -163,12 +184,18 @@ describe('a database of another version', () => {
     const port = await freePort();
     const stack = new ClosingStack(silentLog);
     onTestFinished(() => stack.close());
-    const starting = startApi(testConfig(database.url, { PORT: String(port) }), silentLog, { stack });
+    const starting = startApi(testConfig(database.url, { PORT: String(port) }), silentLog, {
+      stack,
+    });
     const hint = 'The database is not migrated: run `carillon migrate`.';
     await expect.poll(() => readiness(port), often).toEqual({ code: 503, status: hint });
     expect((await fetch(`http://127.0.0.1:${port}/healthz`)).status).toBe(200);
     const call = await fetch(`http://127.0.0.1:${port}/1.1/push`, { method: 'POST', body: '{}' });
-    expect({ status: call.status, retry: call.headers.get('retry-after'), body: await call.json() }).toEqual({
+    expect({
+      status: call.status,
+      retry: call.headers.get('retry-after'),
+      body: await call.json(),
+    }).toEqual({
       status: 503,
       retry: '5',
       body: { code: 503, error: 'The service is starting.' },
@@ -188,14 +215,18 @@ describe('a database of another version', () => {
     await db.query(`UPDATE pgboss.queue SET name = 'plan' WHERE name = 'plan-later'`);
     await expect.poll(status, often).toBe('ready');
     await db.query('UPDATE pgboss.version SET version = version + 1');
-    await expect.poll(status, often).toMatch(/^The queue of the database is newer than this version/);
+    await expect
+      .poll(status, often)
+      .toMatch(/^The queue of the database is newer than this version/);
   });
 
   test('shows the migrations that it lacks in the metrics of a running process, without a probe of its readiness', async () => {
     const { db, api } = await startOnDatabase();
     const metrics = async () => (await fetch(`${api.url}/metrics`)).text();
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 0$/m);
-    await db.query('DELETE FROM carillon_migration WHERE name = (SELECT max(name) FROM carillon_migration)');
+    await db.query(
+      'DELETE FROM carillon_migration WHERE name = (SELECT max(name) FROM carillon_migration)',
+    );
     await expect.poll(metrics, often).toMatch(/^carillon_schema_pending 1$/m);
   });
 
@@ -211,7 +242,9 @@ describe('a database of another version', () => {
     const { messages, log } = collectingLog();
     const { port } = await startApi(testConfig(database.url), log, { stack });
     expect(await readiness(port)).toEqual({ code: 200, status: 'ready' });
-    expect(messages).toContain('the database has migrations of a newer version: this one works with it');
+    expect(messages).toContain(
+      'the database has migrations of a newer version: this one works with it',
+    );
   });
 
   test.each(['api', 'dispatcher'])(
@@ -219,8 +252,14 @@ describe('a database of another version', () => {
     async (name) => {
       const database = await createEmptyDatabase();
       onTestFinished(() => database.drop());
-      const env = { ...testEnvironment(database.url), LOG_LEVEL: 'info', CARILLON_SECERT: 'SESAME' };
-      const child = spawn(process.execPath, [launcher, name], { env: { ...bareEnvironment(), ...env } });
+      const env = {
+        ...testEnvironment(database.url),
+        LOG_LEVEL: 'info',
+        CARILLON_SECERT: 'SESAME',
+      };
+      const child = spawn(process.execPath, [launcher, name], {
+        env: { ...bareEnvironment(), ...env },
+      });
       const ended = once(child, 'exit');
       let output = '';
       for (const stream of [child.stdout, child.stderr])
@@ -263,7 +302,11 @@ test('a server that only reads, as a former primary does, is answered with 503 u
   };
   const body = { deviceType: 'android', installationId: 'one' };
   const save = async () => {
-    const { status, headers } = await api.request('POST', '/1.1/installations', { app, master: true, body });
+    const { status, headers } = await api.request('POST', '/1.1/installations', {
+      app,
+      master: true,
+      body,
+    });
     return { status, retry: headers.get('retry-after') };
   };
   await setReadOnly('on');
@@ -272,7 +315,10 @@ test('a server that only reads, as a former primary does, is answered with 503 u
   await expect.poll(save, often).toEqual({ status: 201, retry: null });
 });
 
-/** Starts an api on a database of its own, with a connection to change that database. The end of the test closes them. */
+/**
+ * Starts an api on a database of its own, with a connection to change that database. The end of the
+ * test closes them.
+ */
 async function startOnDatabase() {
   const database = await createTestDatabase();
   onTestFinished(() => database.drop());

@@ -22,10 +22,13 @@ export async function readLastRelease(): Promise<Release> {
 }
 
 /**
- * Writes the sources of a commit into a new folder, with the installed packages of this version. Returns why that is
- * impossible: a shallow clone or a package has no history.
+ * Writes the sources of a commit into a new folder, with the installed packages of this version.
+ * Returns why that is impossible: a shallow clone or a package has no history.
  */
-export async function checkOut({ commit, version }: Release, folder: string): Promise<string | undefined> {
+export async function checkOut(
+  { commit, version }: Release,
+  folder: string,
+): Promise<string | undefined> {
   try {
     await run('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: here });
   } catch {

@@ -17,7 +17,9 @@ export interface VersionedProcess {
   stop(): Promise<number | null>;
 }
 
-/** Starts processes from the sources of several versions; kills those that are left after the tests. */
+/**
+ * Starts processes from the sources of several versions; kills those that are left after the tests.
+ */
 export function useVersionedProcesses() {
   const children: ChildProcess[] = [];
   afterAll(() => {
@@ -25,7 +27,11 @@ export function useVersionedProcesses() {
   });
   return {
     /** Starts a process from the sources in `root`. */
-    async start(root: string, kind: 'api' | 'dispatcher', databaseUrl: string): Promise<VersionedProcess> {
+    async start(
+      root: string,
+      kind: 'api' | 'dispatcher',
+      databaseUrl: string,
+    ): Promise<VersionedProcess> {
       const host = '127.0.0.1';
       const variable = kind === 'api' ? 'PORT' : 'METRICS_PORT';
       const port = await freePort();

@@ -136,13 +136,20 @@ export interface ServerCommand {
   loggedin?: { pushDisabled: boolean };
 }
 
-function writeData(writer: Writer, { ids, msg, isOffline }: NonNullable<ServerCommand['data']>): void {
+function writeData(
+  writer: Writer,
+  { ids, msg, isOffline }: NonNullable<ServerCommand['data']>,
+): void {
   for (const id of ids) writer.uint32(data.ids).string(id);
-  for (const json of msg) writer.uint32(data.msg).fork().uint32(jsonObject.data).string(json).ldelim();
+  for (const json of msg)
+    writer.uint32(data.msg).fork().uint32(jsonObject.data).string(json).ldelim();
   if (isOffline) writer.uint32(data.offline).bool(true);
 }
 
-function writeError(writer: Writer, { code, reason, detail }: NonNullable<ServerCommand['error']>): void {
+function writeError(
+  writer: Writer,
+  { code, reason, detail }: NonNullable<ServerCommand['error']>,
+): void {
   writer.uint32(error.code).int32(code).uint32(error.reason).string(reason);
   if (detail !== undefined) writer.uint32(error.detail).string(detail);
 }
@@ -254,11 +261,14 @@ function parse(command: Buffer): ClientCommand {
 }
 
 /**
- * Builds a protobuf protocol (protocol/channel.md#protobuf-form). Commands about pushes carry no `peerId`: clients choose
- * the receiver by it, and pushes go to the one without a name.
+ * Builds a protobuf protocol (protocol/channel.md#protobuf-form). Commands about pushes carry no
+ * `peerId`: clients choose the receiver by it, and pushes go to the one without a name.
  */
 function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
-  /** Frames by messages: those that go to many devices are one object, and their frame is built once. */
+  /**
+   * Frames by messages: those that go to many devices are one object, and their frame is built
+   * once.
+   */
   const frames = new WeakMap<readonly DeviceMessage[], Frame>();
   const dataFrame = (messages: readonly DeviceMessage[], isOffline: boolean) => {
     const ids = messages.map(({ pushId }) => String(pushId));
@@ -282,7 +292,12 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
     heartbeat: (serial) => pack(writeCommand({ cmd: 'echo', serial })),
     loggedIn: (serial) =>
       pack(
-        writeCommand({ cmd: 'loggedin', serial, service: pushService, loggedin: { pushDisabled: false } }),
+        writeCommand({
+          cmd: 'loggedin',
+          serial,
+          service: pushService,
+          loggedin: { pushDisabled: false },
+        }),
       ),
     data: (messages, isOffline) => (isOffline ? dataFrame(messages, true) : onlineFrame(messages)),
     rejection: (request) => pack(writeCommand({ cmd: 'error', ...request, error: noSuchService })),

@@ -39,7 +39,10 @@ export type ClientCommand =
   | { kind: 'other' }
   | { kind: 'unparseable' };
 
-/** Request to another service of the same socket, such as instant messages, which this server does not have. */
+/**
+ * Request to another service of the same socket, such as instant messages, which this server does
+ * not have.
+ */
 export interface OtherServiceRequest {
   service: number | undefined;
   peerId: string | undefined;
@@ -57,7 +60,9 @@ export interface Protocol {
   /** WebSocket sub-protocol; empty for none. */
   name: string;
   parse(data: Buffer, isBinary: boolean): ClientCommand;
-  /** Returns the reply to a heartbeat; undefined where the protocol uses WebSocket pings instead. */
+  /**
+   * Returns the reply to a heartbeat; undefined where the protocol uses WebSocket pings instead.
+   */
   heartbeat(serial: number | undefined): Frame | undefined;
   /** Returns the reply to a successful login, where the protocol has one. */
   loggedIn(serial: number | undefined): Frame | undefined;
@@ -65,7 +70,10 @@ export interface Protocol {
   data(messages: readonly DeviceMessage[], isOffline: boolean): Frame;
   /** Returns the error reply to a request for another service; the connection stays open. */
   rejection(request: OtherServiceRequest): Frame | undefined;
-  /** Returns the command that asks a device to reconnect through the router, where the protocol has one. */
+  /**
+   * Returns the command that asks a device to reconnect through the router, where the protocol has
+   * one.
+   */
   goAway(): Frame | undefined;
   /** Returns the error command sent before the socket closes, where the protocol has one. */
   closeNotice(closeNotice: CloseReason): Frame | undefined;
@@ -90,8 +98,8 @@ export function pushIdsOf(ids: (string | number)[]): number[] {
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
 /**
- * Acknowledgement as clients send it, which is most of what devices send: read without building its values. Any other text
- * is parsed as JSON, with the same result.
+ * Acknowledgement as clients send it, which is most of what devices send: read without building its
+ * values. Any other text is parsed as JSON, with the same result.
  */
 const usualAck =
   /^\{"cmd":"ack"(?:,"appId":"[\w-]{1,64}")?(?:,"installationId":"[^"\\\p{Cc}]{1,256}")?,"ids":\["(\d{1,16}(?:","\d{1,16})*)"\]\}$/u;
@@ -117,7 +125,9 @@ function parseCommand(command: { [key: string]: unknown }): ClientCommand {
     }
     case 'ack': {
       const result = ack.safeParse(command);
-      return result.success ? { kind: 'ack', pushIds: pushIdsOf(result.data.ids) } : { kind: 'unparseable' };
+      return result.success
+        ? { kind: 'ack', pushIds: pushIdsOf(result.data.ids) }
+        : { kind: 'unparseable' };
     }
     default:
       return { kind: Object.keys(command).length === 0 ? 'heartbeat' : 'other' };
@@ -127,7 +137,9 @@ function parseCommand(command: { [key: string]: unknown }): ClientCommand {
 const text = (data: string | Buffer): Frame => ({ data, isBinary: false });
 const heartbeat = text('{}');
 
-/** Frames by messages: those that go to many devices are one object, and their frame is built once. */
+/**
+ * Frames by messages: those that go to many devices are one object, and their frame is built once.
+ */
 const frames = new WeakMap<readonly DeviceMessage[], Frame>();
 
 function dataText(messages: readonly DeviceMessage[]): string {
@@ -143,7 +155,10 @@ function dataFrame(messages: readonly DeviceMessage[]): Frame {
   return frame;
 }
 
-/** JSON protocol (protocol/channel.md#json-form): text frames, no sub-protocol; replies to `{}` with `{}`. */
+/**
+ * JSON protocol (protocol/channel.md#json-form): text frames, no sub-protocol; replies to `{}` with
+ * `{}`.
+ */
 export const jsonProtocol: Protocol = {
   name: '',
   parse(data, isBinary) {

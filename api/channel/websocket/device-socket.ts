@@ -1,5 +1,12 @@
 import type { Socket } from 'node:net';
-import { encodeClose, encodeFrame, FrameError, type FrameEvents, FrameReader, opcodes } from './frames.ts';
+import {
+  encodeClose,
+  encodeFrame,
+  FrameError,
+  type FrameEvents,
+  FrameReader,
+  opcodes,
+} from './frames.ts';
 
 /** Receiver of the events of a socket. */
 export interface SocketEvents {
@@ -10,7 +17,10 @@ export interface SocketEvents {
   onSent(): void;
   /** The device broke the protocol, or the connection failed; `onClosed` follows. */
   onError(error: Error): void;
-  /** The connection is closing by the device's will or fault; `onClosed` follows if the device ends it, too. */
+  /**
+   * The connection is closing by the device's will or fault; `onClosed` follows if the device ends
+   * it, too.
+   */
   onClosing(): void;
   /** The connection has ended; `code` is 1006 without a close frame of the device. */
   onClosed(code: number): void;
@@ -24,12 +34,14 @@ export interface SocketDeps {
 }
 
 const noBytes = Buffer.alloc(0);
-/** Codes that stand for a connection without a close frame, and for a close frame without a code. */
+/**
+ * Codes that stand for a connection without a close frame, and for a close frame without a code.
+ */
 const noCode = { abnormal: 1006, empty: 1005 };
 
 /**
- * Server side of a WebSocket: frames over a TCP socket, the close handshake, no extensions. Has no timers: its owner ends a
- * socket whose close takes too long.
+ * Server side of a WebSocket: frames over a TCP socket, the close handshake, no extensions. Has no
+ * timers: its owner ends a socket whose close takes too long.
  */
 export class DeviceSocket implements FrameEvents {
   readonly #socket: Socket;
@@ -91,7 +103,8 @@ export class DeviceSocket implements FrameEvents {
   send(frame: Buffer): void {
     if (!this.isOpen) return;
     const socket = this.#socket;
-    // Usually the network accepts a frame at once: without a callback, Node then schedules nothing for it.
+    // Usually the network accepts a frame at once: without a callback, Node then schedules nothing
+    // for it.
     const isFirst = socket.writableLength === 0;
     if (isFirst) socket.write(frame);
     if (isFirst && socket.writableLength === 0) {
@@ -104,7 +117,10 @@ export class DeviceSocket implements FrameEvents {
     socket.write(isFirst ? noBytes : frame, this.#onSent);
   }
 
-  /** Sends a close frame. The connection ends when the device answers; until then its messages arrive. */
+  /**
+   * Sends a close frame. The connection ends when the device answers; until then its messages
+   * arrive.
+   */
   close(code: number, reason: string): void {
     if (!this.isOpen) return;
     this.#isClosing = true;
@@ -133,7 +149,9 @@ export class DeviceSocket implements FrameEvents {
     this.#closeCode = code;
     this.#reader = undefined;
     if (this.isOpen)
-      this.#socket.write(code === noCode.empty ? encodeFrame(opcodes.close, '') : encodeClose(code, ''));
+      this.#socket.write(
+        code === noCode.empty ? encodeFrame(opcodes.close, '') : encodeClose(code, ''),
+      );
     this.#end();
   }
 

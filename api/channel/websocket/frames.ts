@@ -5,7 +5,14 @@ import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { channelPath } from '../../../shared/domain/installations/installation.ts';
 
 /** Opcodes of frames (RFC 6455, section 5.2). */
-export const opcodes = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 } as const;
+export const opcodes = {
+  continuation: 0,
+  text: 1,
+  binary: 2,
+  close: 8,
+  ping: 9,
+  pong: 10,
+} as const;
 
 /** Bits and values of a frame's first two bytes. */
 const bits = { fin: 0x80, reserved: 0x70, opcode: 0x0f, mask: 0x80, length: 0x7f } as const;
@@ -75,7 +82,13 @@ export class FrameError extends Error {
   }
 }
 
-const codes = { protocol: 1002, noStatus: 1005, invalidData: 1007, tooManyFragments: 1008, tooBig: 1009 };
+const codes = {
+  protocol: 1002,
+  noStatus: 1005,
+  invalidData: 1007,
+  tooManyFragments: 1008,
+  tooBig: 1009,
+};
 /** Fragments of one message; a device that sends small messages has no reason to split them. */
 export const maxFragments = 64;
 
@@ -93,7 +106,8 @@ const isKnown = (opcode: number) =>
   opcode <= opcodes.binary || (opcode >= opcodes.close && opcode <= opcodes.pong);
 /** Codes that may be sent (RFC 6455, section 7.4). */
 const isSendable = (code: number) =>
-  (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) || (code >= 3000 && code <= 4999);
+  (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) ||
+  (code >= 3000 && code <= 4999);
 
 /** Reads the frames of one device. Holds memory only while a frame or a message is incomplete. */
 export class FrameReader {
@@ -196,7 +210,8 @@ export class FrameReader {
   }
 
   #addFragment(fragments: Buffer[], payload: Buffer): void {
-    if (fragments.length >= maxFragments) throw new FrameError(codes.tooManyFragments, 'too many fragments');
+    if (fragments.length >= maxFragments)
+      throw new FrameError(codes.tooManyFragments, 'too many fragments');
     // A copy: the payload is part of a larger buffer of the network.
     fragments.push(Buffer.from(payload));
     this.#fragmentBytes += payload.length;
@@ -210,7 +225,12 @@ export class FrameReader {
 
 /** Applies the masking key, the four bytes at `keyAt` (RFC 6455, section 5.3). */
 function unmask(payload: Buffer, bytes: Buffer, keyAt: number): void {
-  const key = [bytes[keyAt] ?? 0, bytes[keyAt + 1] ?? 0, bytes[keyAt + 2] ?? 0, bytes[keyAt + 3] ?? 0];
+  const key = [
+    bytes[keyAt] ?? 0,
+    bytes[keyAt + 1] ?? 0,
+    bytes[keyAt + 2] ?? 0,
+    bytes[keyAt + 3] ?? 0,
+  ];
   for (let i = 0; i < payload.length; i += 1) payload[i] = (payload[i] ?? 0) ^ (key[i & 3] ?? 0);
 }
 
@@ -244,21 +264,27 @@ const offersWebSocket = ({ method, headers }: IncomingMessage): boolean =>
 export const isChannelUpgrade = (request: IncomingMessage): boolean =>
   request.url?.split('?')[0] === channelPath && offersWebSocket(request);
 
-/** Returns the sub-protocols that a client offers; a missing header offers the protocol without a name. */
+/**
+ * Returns the sub-protocols that a client offers; a missing header offers the protocol without a
+ * name.
+ */
 export function offeredProtocols(request: IncomingMessage): string[] {
   return (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
 }
 
 /**
- * Returns the answer that accepts an upgrade with a sub-protocol; the empty one stands for none. Accepts no extension.
- * Throws a `Refusal` for a request that is no opening handshake (RFC 6455, section 4.2.1).
+ * Returns the answer that accepts an upgrade with a sub-protocol; the empty one stands for none.
+ * Accepts no extension. Throws a `Refusal` for a request that is no opening handshake (RFC 6455,
+ * section 4.2.1).
  */
 export function acceptance(request: IncomingMessage, protocol: string): string {
   const key = request.headers['sec-websocket-key'];
   const isHandshake =
     offersWebSocket(request) && versions.has(request.headers['sec-websocket-version'] ?? '');
   if (!isHandshake || key === undefined || !keyForm.test(key))
-    throw new Refusal('invalidParameter', { text: 'The request is no WebSocket handshake of version 13.' });
+    throw new Refusal('invalidParameter', {
+      text: 'The request is no WebSocket handshake of version 13.',
+    });
   const proof = createHash('sha1')
     .update(key + guid)
     .digest('base64');

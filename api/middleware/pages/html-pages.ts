@@ -5,7 +5,12 @@ import type {
   Encoding,
   LoadedConsole,
 } from '../../services/server/console-files.ts';
-import { htmlPage, type Language, type Page, pageHeaders } from '../../services/server/html-page.ts';
+import {
+  htmlPage,
+  type Language,
+  type Page,
+  pageHeaders,
+} from '../../services/server/html-page.ts';
 import { languageOf } from '../errors.ts';
 
 /** Links of the front page, in its order; those without a route are left out. */
@@ -58,8 +63,8 @@ const wantsPage = (ctx: Context): boolean =>
   (ctx.method === 'GET' || ctx.method === 'HEAD') && ctx.accepts('json', 'html') === 'html';
 
 /**
- * Serves HTML pages to browsers: a front page at `/`, and a page for a path without a route. Other clients get JSON.
- * `hasRoute` tells whether a GET of a path has a route.
+ * Serves HTML pages to browsers: a front page at `/`, and a page for a path without a route. Other
+ * clients get JSON. `hasRoute` tells whether a GET of a path has a route.
  */
 export function serveHtmlPages(hasRoute: (path: string) => boolean): Middleware {
   return async (ctx, next) => {
@@ -93,7 +98,11 @@ function frontPage(language: Language, hasRoute: (path: string) => boolean): Pag
 
 function missingPage(language: Language): Page {
   const { title, text, home } = texts[language].missing;
-  return htmlPage(404, { language, title, body: [`<p>${text}</p>`, `<p><a href="/">${home}</a></p>`] });
+  return htmlPage(404, {
+    language,
+    title,
+    body: [`<p>${text}</p>`, `<p><a href="/">${home}</a></p>`],
+  });
 }
 
 /** Path below which the console is served; `/console/api` has the routes of the admin API. */
@@ -104,8 +113,9 @@ const pages =
   /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|(?:operating|people|audit|secret)$)/;
 
 /**
- * Headers of every file of the console (protocol/admin-api.md#console-page): scripts and styles come from this server only,
- * no text becomes markup (Trusted Types), and no other page may frame it or share its process.
+ * Headers of every file of the console (protocol/admin-api.md#console-page): scripts and styles
+ * come from this server only, no text becomes markup (Trusted Types), and no other page may frame
+ * it or share its process.
  */
 const headers: Readonly<Record<string, string>> = {
   'Content-Security-Policy': [
@@ -130,8 +140,9 @@ const headers: Readonly<Record<string, string>> = {
 const strictTransport = { 'Strict-Transport-Security': 'max-age=31536000' };
 
 /**
- * Serves the files of the console to GET and HEAD below `/console`, compressed when the build was. Paths of pages get the
- * index, which shows the page. Before the first build is ready: 503 with a page that loads itself again.
+ * Serves the files of the console to GET and HEAD below `/console`, compressed when the build was.
+ * Paths of pages get the index, which shows the page. Before the first build is ready: 503 with a
+ * page that loads itself again.
  */
 export function serveConsole(files: ConsoleFiles, { isHttps }: { isHttps: boolean }): Middleware {
   return async (ctx, next) => {

@@ -53,7 +53,10 @@ export const consoleToken = component('ConsoleToken', z.strictObject(tokenMember
 
 export const createdConsoleToken = component(
   'CreatedConsoleToken',
-  z.strictObject({ ...tokenMembers, token: z.string().describe('The secret. No other reply has it.') }),
+  z.strictObject({
+    ...tokenMembers,
+    token: z.string().describe('The secret. No other reply has it.'),
+  }),
 );
 
 export const consoleSession = component(

@@ -23,7 +23,10 @@ export const app = component(
   }),
 );
 
-export const shownKey = component('ShownKey', z.strictObject({ key: z.enum(keyNames), value: z.string() }));
+export const shownKey = component(
+  'ShownKey',
+  z.strictObject({ key: z.enum(keyNames), value: z.string() }),
+);
 
 export const rotatedKey = component(
   'RotatedKey',
@@ -90,7 +93,9 @@ export const smsState = component(
   'SmsState',
   z.strictObject({
     balance: z.number(),
-    free: z.strictObject({ used: count, limit: count }).describe('Free messages to the home country.'),
+    free: z
+      .strictObject({ used: count, limit: count })
+      .describe('Free messages to the home country.'),
     day: z.strictObject({ used: count, limit: count }).describe('Messages of the window of a day.'),
     suspended: z
       .array(z.strictObject({ prefix: z.string(), openedAt: timestamp, openUntil: timestamp }))

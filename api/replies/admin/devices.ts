@@ -15,7 +15,9 @@ export const deviceDetail = component(
       .strictObject({ since: timestamp, node: z.string() })
       .nullable()
       .describe('Session at the device channel.'),
-    inbox: count.describe('Messages that wait for it at the device channel; at most 1000 are counted.'),
+    inbox: count.describe(
+      'Messages that wait for it at the device channel; at most 1000 are counted.',
+    ),
     badge: z.int().nullable(),
     invalidTokenNotice: z
       .strictObject({ connector: z.string(), at: timestamp, isSure: z.boolean() })
@@ -50,7 +52,10 @@ export const searchHit = component(
   }),
 );
 
-export const appName = component('AppName', z.strictObject({ appId: z.string(), name: z.string() }));
+export const appName = component(
+  'AppName',
+  z.strictObject({ appId: z.string(), name: z.string() }),
+);
 
 export const appSummary = component(
   'AppSummary',
@@ -67,5 +72,7 @@ export const appSummary = component(
 
 export const deletedCount = component(
   'DeletedCount',
-  z.strictObject({ deleted: count.describe('Those that still met the condition when their turn came.') }),
+  z.strictObject({
+    deleted: count.describe('Those that still met the condition when their turn came.'),
+  }),
 );

@@ -19,8 +19,13 @@ export const profileDetail = component(
         .record(z.string(), fingerprint)
         .describe('SHA-256 of all other members by name: `serviceAccount.private_key`.'),
       notAfter: timestamp.nullable().describe('When they expire, if they say so.'),
-      devices: count.describe('Devices that a push would reach by this profile, of the newest 100,000.'),
-      devicesAreLeast: z.literal(true).optional().describe('The app has more than 100,000 devices.'),
+      devices: count.describe(
+        'Devices that a push would reach by this profile, of the newest 100,000.',
+      ),
+      devicesAreLeast: z
+        .literal(true)
+        .optional()
+        .describe('The app has more than 100,000 devices.'),
       findings: z.array(z.string()).describe('Problems that an operator must fix.'),
       meanings: z.array(meaning).describe('What each of `findings` means.'),
       rotation: z
@@ -58,8 +63,12 @@ const quota = z.strictObject({
   limit: count.nullable().describe('Null where the gateway does not say it.'),
   closedReason: z.string().nullable().describe('Why nothing more is sent until midnight in China.'),
   closedMeaning: meaning.nullable(),
-  rate: z.strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) }).nullable(),
-  forecast: count.nullable().describe('Devices of the pushes that are scheduled until midnight in China.'),
+  rate: z
+    .strictObject({ perSecond: z.number(), counts: z.enum(['recipients', 'requests']) })
+    .nullable(),
+  forecast: count
+    .nullable()
+    .describe('Devices of the pushes that are scheduled until midnight in China.'),
 });
 
 export const quotas = component(
@@ -113,7 +122,9 @@ export const moveInState = component(
       steps: z.array(
         z.strictObject({
           id: z.string(),
-          state: z.enum(['done', 'todo', 'check']).describe('`check`: only a person can decide it.'),
+          state: z
+            .enum(['done', 'todo', 'check'])
+            .describe('`check`: only a person can decide it.'),
           code: z.string(),
           params: z.record(z.string(), z.union([z.string(), z.number()])),
         }),

@@ -40,7 +40,9 @@ export const pushProgress = component(
     connectors: z.partialRecord(z.enum(connectorIds), outcomeTotals),
     open: z
       .partialRecord(z.enum(connectorIds), count)
-      .describe('Recipients without an outcome, as far as the push is planned; none once it is done.'),
+      .describe(
+        'Recipients without an outcome, as far as the push is planned; none once it is done.',
+      ),
     repeats: count,
     delivered: count,
     clicked: count,
@@ -50,7 +52,9 @@ export const pushProgress = component(
     perSecond: count.describe('Average since the first request; 0 while nothing is sent.'),
     secondsLeft: count
       .nullable()
-      .describe('Null where no rate is known, and while recipients wait for a person or a gateway.'),
+      .describe(
+        'Null where no rate is known, and while recipients wait for a person or a gateway.',
+      ),
   }),
 );
 
@@ -63,7 +67,9 @@ export const codedText = z.strictObject({
 const connectorShare = z.strictObject({
   devices: count,
   profiles: z.record(z.string(), count).describe('Devices by profile.'),
-  payload: z.unknown().describe('Message to the commonest type of device; null where it cannot be rendered.'),
+  payload: z
+    .unknown()
+    .describe('Message to the commonest type of device; null where it cannot be rendered.'),
   payloadBytes: count.nullable(),
   languages: z
     .record(z.string(), z.strictObject({ payload: z.unknown(), payloadBytes: count.nullable() }))
@@ -125,7 +131,9 @@ export const pushForecast = component(
         z.strictObject({
           at: timestamp,
           devices: count,
-          isLate: z.boolean().describe('Their time is too long past: they would be counted `expired`.'),
+          isLate: z
+            .boolean()
+            .describe('Their time is too long past: they would be counted `expired`.'),
         }),
       )
       .optional()
@@ -136,15 +144,23 @@ export const pushForecast = component(
         hours: z.string().describe('Quiet hours of the push, in the time zone of each device.'),
         waiting: count.describe('Devices that would wait for the end of theirs.'),
         expired: count.describe('Devices whose quiet hours end after the push expires.'),
-        ends: z.array(z.strictObject({ at: timestamp, devices: count })).describe('When those wait until.'),
+        ends: z
+          .array(z.strictObject({ at: timestamp, devices: count }))
+          .describe('When those wait until.'),
       })
       .optional()
       .describe('Of a push with quiet hours: the devices within theirs at its time.'),
     variables: variableCounts,
     pace: z.string(),
     plan: z.array(z.string()).describe('Plan of the database for the condition.'),
-    warning: z.string().optional().describe('The condition reads many installations without an index.'),
-    warnings: z.array(z.string()).optional().describe('Messages about members that have no effect.'),
+    warning: z
+      .string()
+      .optional()
+      .describe('The condition reads many installations without an index.'),
+    warnings: z
+      .array(z.string())
+      .optional()
+      .describe('Messages about members that have no effect.'),
     texts: z
       .strictObject({
         limits: z.array(codedText),
@@ -189,7 +205,9 @@ export const deviceExplanation = component(
     variables: z
       .array(z.strictObject({ name: z.string(), field: z.string(), isDefault: z.boolean() }))
       .optional()
-      .describe('Of a push with `variables`: whether the device has the field of each, as it is now.'),
+      .describe(
+        'Of a push with `variables`: whether the device has the field of each, as it is now.',
+      ),
     outcome: z.enum(outcomes).nullable(),
     repeats: count,
     status: z.union([z.int(), z.string()]).nullable().describe('Status of the gateway.'),

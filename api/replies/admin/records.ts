@@ -23,8 +23,12 @@ const listed = {
   localTime: z
     .string()
     .nullable()
-    .describe('Of a push at local time: its time at each device, `2026-12-01T09:00:00.000`; else null.'),
-  waitsForApproval: z.boolean().describe('Whether the push is paused until another person approves it.'),
+    .describe(
+      'Of a push at local time: its time at each device, `2026-12-01T09:00:00.000`; else null.',
+    ),
+  waitsForApproval: z
+    .boolean()
+    .describe('Whether the push is paused until another person approves it.'),
   redriveOf: z
     .string()
     .nullable()
@@ -40,7 +44,9 @@ export const listedPush = component('ListedPush', z.strictObject(listed));
 
 const approval = z
   .strictObject({
-    above: count.nullable().describe('Devices above which the app wants it; null if it was given before.'),
+    above: count
+      .nullable()
+      .describe('Devices above which the app wants it; null if it was given before.'),
     firstBy: z
       .string()
       .nullable()
@@ -52,12 +58,17 @@ const approval = z
       .int()
       .min(0)
       .max(2)
-      .describe('Operators who still have to approve it; an owner counts for two. 0 once it is given.'),
+      .describe(
+        'Operators who still have to approve it; an owner counts for two. 0 once it is given.',
+      ),
   })
   .nullable()
   .describe('Approval of a push to many devices; null if none was asked or given.');
 
-export const approvedPush = component('ApprovedPush', z.strictObject({ ...pushRecord.shape, approval }));
+export const approvedPush = component(
+  'ApprovedPush',
+  z.strictObject({ ...pushRecord.shape, approval }),
+);
 
 export const pushDetail = component(
   'PushDetail',
@@ -65,10 +76,14 @@ export const pushDetail = component(
     ...listed,
     isPlanned: z.boolean().describe('Whether all recipients are known.'),
     acked: count.describe('Acknowledgements of the device channel.'),
-    request: document.describe('Checked request; of listed devices the first 100 ids and their number.'),
+    request: document.describe(
+      'Checked request; of listed devices the first 100 ids and their number.',
+    ),
     halts: z
       .record(z.string(), z.string())
-      .describe('Profiles that the push stopped using, as `<connector>/<profile>`, each with the reason.'),
+      .describe(
+        'Profiles that the push stopped using, as `<connector>/<profile>`, each with the reason.',
+      ),
     approval,
     nextStart: timestamp
       .nullable()
@@ -86,7 +101,9 @@ const finding = z.strictObject({
   appId: z.string(),
   connector: z.enum(connectorIds),
   profile: z.string(),
-  expiresAt: timestamp.nullable().describe('When the credentials expire; null where they do not say so.'),
+  expiresAt: timestamp
+    .nullable()
+    .describe('When the credentials expire; null where they do not say so.'),
   problems: z.array(z.string()).describe('What the operator must fix.'),
   meanings: z.array(meaning).describe('What each of `problems` means.'),
 });
@@ -141,14 +158,18 @@ export const meta = component(
     version: z.string(),
     build: z.string().nullable().describe('Digest of the built console; null if it is not built.'),
     publicUrl: z.string(),
-    address: z.string().describe('Address of the caller, as `TRUSTED_PROXIES` lets the api see it.'),
+    address: z
+      .string()
+      .describe('Address of the caller, as `TRUSTED_PROXIES` lets the api see it.'),
     now: timestamp,
     connectors: z.array(
       z.strictObject({
         id: z.enum(connectorIds),
         wire: z.array(z.string()).describe('Names of the vendor in installations.'),
         dataKeys: z.array(z.string()).describe('Keys of push `data` for this connector only.'),
-        credentials: z.unknown().describe('JSON Schema of the credentials; null where it takes none.'),
+        credentials: z
+          .unknown()
+          .describe('JSON Schema of the credentials; null where it takes none.'),
         help: z
           .strictObject({
             source: z.string(),

@@ -24,7 +24,9 @@ export const redriveForecast = component(
         gone: count.describe('Recipients whose device was deleted, became invalid or idle.'),
         notKept: count.describe('Recipients of the push whose failures are not kept.'),
       })
-      .describe('What the recipients are a part of. The other numbers are left out of the redrive.'),
+      .describe(
+        'What the recipients are a part of. The other numbers are left out of the redrive.',
+      ),
     causes: z
       .array(
         z.strictObject({
@@ -104,8 +106,12 @@ export const failedReceipt = component(
 export const redrivenReceipts = component(
   'RedrivenReceipts',
   z.strictObject({
-    processed: count.describe('Calls that were read; a receipt counts once, however often its call is read.'),
-    refused: count.describe('Calls that are refused again, or that no key of CARILLON_SECRET decrypts.'),
+    processed: count.describe(
+      'Calls that were read; a receipt counts once, however often its call is read.',
+    ),
+    refused: count.describe(
+      'Calls that are refused again, or that no key of CARILLON_SECRET decrypts.',
+    ),
     next: z.string().nullable().describe('`cursor` of the next call; null where no call is left.'),
   }),
 );

@@ -32,7 +32,9 @@ export const secretState = component(
         pass: count.describe('Passes over all values so far.'),
         expected: count.describe('Values to encrypt at the beginning.'),
         changed: count.describe('Values encrypted so far.'),
-        unreadable: byColumn.describe('Values of the last pass that no key of CARILLON_SECRET decrypts.'),
+        unreadable: byColumn.describe(
+          'Values of the last pass that no key of CARILLON_SECRET decrypts.',
+        ),
       })
       .nullable(),
     mismatches: z.array(
@@ -65,10 +67,14 @@ export const profileRotation = component(
       mayRollBack: z.boolean().describe('Whether a rollback has something to undo.'),
       batches: count.describe('Batches that were sent with the candidate.'),
       batchesSeen: count.describe('Batches of the profile since the canary began.'),
-      asked: count.describe('Recipients of those batches that the gateway was asked for with the candidate.'),
+      asked: count.describe(
+        'Recipients of those batches that the gateway was asked for with the candidate.',
+      ),
       accepted: count.describe('Recipients that it accepted.'),
       refused: count.describe('Recipients that it refused for authentication or configuration.'),
-      worse: count.describe('Recipients without an acceptance that the current version got right after.'),
+      worse: count.describe(
+        'Recipients without an acceptance that the current version got right after.',
+      ),
       enough: count.describe('Accepted recipients after which the candidate is promoted.'),
     })
     .describe('Last rotation of the credentials of a profile; holds no credentials.'),

@@ -33,7 +33,10 @@ export const savedTestDevice = component(
 
 export const sampledValue = z.strictObject({
   value: z.union([z.string(), z.number(), z.boolean()]),
-  share: z.number().min(0).describe('Share of the devices that have the member; of all for channels.'),
+  share: z
+    .number()
+    .min(0)
+    .describe('Share of the devices that have the member; of all for channels.'),
 });
 export const sampledField = component(
   'SampledField',
@@ -58,13 +61,18 @@ export const audience = component(
         z.strictObject({
           kind: z.enum(['where', 'channels', 'devices', 'valid', 'fresh', 'rule']),
           text: z.string(),
-          without: count.nullable().describe('Devices without this clause; null where it takes too long.'),
+          without: count
+            .nullable()
+            .describe('Devices without this clause; null where it takes too long.'),
         }),
       )
       .optional()
       .describe('With `clauses`: the parts of the condition, of which all hold.'),
     tookMs: count,
-    warning: z.string().optional().describe('The condition reads many installations without an index.'),
+    warning: z
+      .string()
+      .optional()
+      .describe('The condition reads many installations without an index.'),
     warningText: codedText.optional().describe('The warning by code.'),
   }),
 );
@@ -87,7 +95,9 @@ export const recurringPush = component(
     endsAt: timestamp.nullable().describe('Time from which no push is made.'),
     isEnabled: z.boolean(),
     body: document.describe('Body of each push.'),
-    nextAt: timestamp.nullable().describe('Next start; null while disabled, and after the last one.'),
+    nextAt: timestamp
+      .nullable()
+      .describe('Next start; null while disabled, and after the last one.'),
     lastAt: timestamp.nullable().describe('Time that the last push was made for.'),
     lastPush: z.string().nullable().describe('objectId of the last push.'),
     starts: count.describe('Pushes that were made.'),
@@ -118,7 +128,9 @@ export const movedAudience = component(
     code: z.literal(409),
     error: z.string(),
     devices: count.describe('Recipients of now.'),
-    explained: count.nullable().describe('Recipients of the dry run; null where it was not of this body.'),
+    explained: count
+      .nullable()
+      .describe('Recipients of the dry run; null where it was not of this body.'),
     digest,
   }),
 );

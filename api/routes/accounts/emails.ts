@@ -3,7 +3,10 @@ import { mailRequest, passwordForm } from '../../requests/accounts.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';
 
-/** Accounts by e-mail, and the pages behind the links in mails (protocol/codes.md#e-mail-and-password-reset). */
+/**
+ * Accounts by e-mail, and the pages behind the links in mails
+ * (protocol/codes.md#e-mail-and-password-reset).
+ */
 
 /** Pages of a link in a mail: done, wrong form, link that is used or forged. */
 const page = { contentType: 'text/html; charset=utf-8' };
@@ -26,7 +29,13 @@ export default [
     limit: smallBody,
     body: mailRequest,
     reply: empty,
-    refusals: ['emailVerificationOff', 'emailMissing', 'emailUnknown', 'invalidEmail', 'tooManyMails'],
+    refusals: [
+      'emailVerificationOff',
+      'emailMissing',
+      'emailUnknown',
+      'invalidEmail',
+      'tooManyMails',
+    ],
     handle: async ({ app, isMaster, remoteAddress, body }, { emails }) => {
       await emails.requestVerification({ app, isMaster, ipAddress: remoteAddress }, body.email);
       return json({});

@@ -3,7 +3,12 @@ import type { AppCall } from '../../calls/call.ts';
 import { empty } from '../../replies/common.ts';
 import { signedInUser, verifiedUser } from '../../replies/objects.ts';
 import { ofCode, ofCodeRequest, ofLogin, ofUser } from '../../replies/refusals.ts';
-import { codeRequest, passwordReset, phoneChange, phoneVerification } from '../../requests/accounts.ts';
+import {
+  codeRequest,
+  passwordReset,
+  phoneChange,
+  phoneVerification,
+} from '../../requests/accounts.ts';
 import { phoneLoginBody } from '../../requests/objects.ts';
 import { signUpQuery } from '../../requests/queries.ts';
 import { json, route, smallBody, userBody } from '../../route.ts';
@@ -45,7 +50,8 @@ const resetRoute = (method: 'PUT' | 'POST', operation: string) =>
     method,
     path: '/1.1/resetPasswordBySmsCode/:code',
     operation,
-    summary: 'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
+    summary:
+      'Changes a password (`password`, `mobilePhoneNumber`) by the code that was sent to the number.',
     auth: 'app',
     limit: smallBody,
     body: passwordReset,
@@ -62,7 +68,8 @@ export default [
     method: 'POST',
     path: '/1.1/usersByMobilePhone',
     operation: 'signInByPhone',
-    summary: 'Logs in by `mobilePhoneNumber` and `smsCode`; signs up where no account has the number.',
+    summary:
+      'Logs in by `mobilePhoneNumber` and `smsCode`; signs up where no account has the number.',
     auth: 'app',
     limit: userBody,
     session: 'optional',
@@ -73,7 +80,10 @@ export default [
     handle: async (call, { phoneLogin, users }) => {
       const failOnNotExist = call.query.failOnNotExist === true;
       const { document, isNew } = await phoneLogin.logInOrSignUp(call, call.body, failOnNotExist);
-      return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
+      return json(document, {
+        status: isNew ? 201 : 200,
+        headers: { Location: users.urlOf(document) },
+      });
     },
   }),
   codeRoute(
@@ -104,7 +114,8 @@ export default [
     method: 'POST',
     path: '/1.1/verifyMobilePhone/:code',
     operation: 'verifyPhone',
-    summary: 'Verifies the number of an account (`mobilePhoneNumber`) by the code that was sent to it.',
+    summary:
+      'Verifies the number of an account (`mobilePhoneNumber`) by the code that was sent to it.',
     auth: 'app',
     limit: smallBody,
     acceptsNullBody: true,

@@ -89,7 +89,13 @@ export default [
     acceptsNullBody: true,
     body: passwordChange,
     reply: renewedSession,
-    refusals: ['userNotFound', 'passwordMismatch', 'passwordMissing', 'invalidPassword', 'accountLocked'],
+    refusals: [
+      'userNotFound',
+      'passwordMismatch',
+      'passwordMissing',
+      'invalidPassword',
+      'accountLocked',
+    ],
     handle: async (call, { currentSession }) =>
       json(await currentSession.updatePassword(call, call.params.objectId ?? '', call.body)),
   }),

@@ -11,7 +11,10 @@ const text = optional(
   z
     .string('expected a text')
     .max(1000, 'must be at most 1000 characters')
-    .refine((given) => unstorableText(given, '') === undefined, 'must not hold NUL or half of a character'),
+    .refine(
+      (given) => unstorableText(given, '') === undefined,
+      'must not hold NUL or half of a character',
+    ),
 );
 
 /** Request for a code; other members fill in a template. */
@@ -35,7 +38,8 @@ export default [
     method: 'POST',
     path: '/1.1/requestSmsCode',
     operation: 'requestSmsCode',
-    summary: 'Sends a code by SMS or voice call to a number; members beyond those below fill in a template.',
+    summary:
+      'Sends a code by SMS or voice call to a number; members beyond those below fill in a template.',
     auth: 'app',
     limit: smallBody,
     body: smsCodeRequest,

@@ -27,8 +27,15 @@ async function handleSignUp(
   call: AppCall<z.infer<typeof signUpQuery>, JsonObject>,
   { signUp, users }: Services,
 ): Promise<Reply> {
-  const { document, isNew } = await signUp.signUp(call, call.body, call.query.failOnNotExist === true);
-  return json(document, { status: isNew ? 201 : 200, headers: { Location: users.urlOf(document) } });
+  const { document, isNew } = await signUp.signUp(
+    call,
+    call.body,
+    call.query.failOnNotExist === true,
+  );
+  return json(document, {
+    status: isNew ? 201 : 200,
+    headers: { Location: users.urlOf(document) },
+  });
 }
 
 async function update(
@@ -116,7 +123,14 @@ export default [
     query: updateQuery,
     body: userMembers,
     reply: updatedUser,
-    refusals: [...ofUser, ...ofHooks, ...ofCondition, 'noSuchObject', 'forbiddenWriteByAcl', 'accountLocked'],
+    refusals: [
+      ...ofUser,
+      ...ofHooks,
+      ...ofCondition,
+      'noSuchObject',
+      'forbiddenWriteByAcl',
+      'accountLocked',
+    ],
     handle: update,
   }),
   route({

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { masked } from '../../../shared/domain/admin/masking.ts';
 import { hasRole, type Operator } from '../../../shared/domain/admin/operator.ts';
-import { type App, appOptionsPatch, broughtAppId, broughtKeys } from '../../../shared/domain/apps/app.ts';
+import {
+  type App,
+  appOptionsPatch,
+  broughtAppId,
+  broughtKeys,
+} from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
@@ -69,19 +74,27 @@ const appsQuery = z.object({
     .optional()
     .describe('With a `view`: order of the list; by default `id` for `list`, `name` for `names`.'),
   limit: pageQuery.limit,
-  cursor: z.string('expected one cursor').max(maxCursor).optional().describe('`next` of the page before.'),
+  cursor: z
+    .string('expected one cursor')
+    .max(maxCursor)
+    .optional()
+    .describe('`next` of the page before.'),
 });
 
 const appView = z.object({
   view: z.enum(['options'], 'expected options').optional().describe('`options`: without keys.'),
 });
 
-/** Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners only. */
+/**
+ * Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners
+ * only.
+ */
 function toShownApp(
   { appId, appKey, masterKey, hookKey, name, edition, plan, options }: App,
   { role }: Operator,
 ) {
-  if (hasRole(role, 'owner')) return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
+  if (hasRole(role, 'owner'))
+    return { appId, appKey, masterKey, hookKey, name, edition, plan, options };
   const authPlatforms = Object.fromEntries(
     Object.entries(options.authPlatforms).map(([platform, members]) => [platform, masked(members)]),
   );
@@ -152,7 +165,9 @@ export default [
     refusals: ['notFound'],
     handle: async (call, { apps }) => {
       const isOpen = call.query.view === 'options';
-      const app = isOpen ? await apps.find(appIdOf(call)) : await apps.read(call.operator, appIdOf(call));
+      const app = isOpen
+        ? await apps.find(appIdOf(call))
+        : await apps.read(call.operator, appIdOf(call));
       return json(shownAs(call.query.view, app, call.operator));
     },
   }),
@@ -210,19 +225,24 @@ export default [
     method: 'GET',
     path: `${appPath}/profiles`,
     operation: 'listProfiles',
-    summary: 'Lists the push profiles of an app without secrets; for operators with `view=details`.',
+    summary:
+      'Lists the push profiles of an app without secrets; for operators with `view=details`.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
     query: z.object({
-      view: z.literal('details', 'expected details').optional().describe('Each as `getProfile` shows it.'),
+      view: z
+        .literal('details', 'expected details')
+        .optional()
+        .describe('Each as `getProfile` shows it.'),
     }),
     reply: z.union([resultsOf(pushProfile), resultsOf(profileDetail)]),
     refusals: ['notFound', 'timedOut', 'forbidden'],
     handle: async (call, { profiles, profileDetails }) => {
       const appId = appIdOf(call);
       if (call.query.view === undefined) return json({ results: await profiles.list(appId) });
-      if (!hasRole(call.operator.role, 'operator')) throw refuse('forbidden', detail('profileDetails'));
+      if (!hasRole(call.operator.role, 'operator'))
+        throw refuse('forbidden', detail('profileDetails'));
       return json({ results: await profileDetails.list(appId) });
     },
   }),

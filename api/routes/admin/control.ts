@@ -16,8 +16,8 @@ import type { ShownBreaker } from '../../services/operator/breakers.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
- * Cancel, pause, resume and pace a push that is not done (protocol/admin-api.md#control-of-a-push); each returns the push record. A
- * sender controls the pushes of its own token.
+ * Cancel, pause, resume and pace a push that is not done (protocol/admin-api.md#control-of-a-push);
+ * each returns the push record. A sender controls the pushes of its own token.
  */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
@@ -25,7 +25,13 @@ const resumption = z.strictObject({ flow_control: flowControl });
 
 const pace = z.strictObject({ flow_control: flowControl.unwrap() });
 
-const pushOf = ({ params, operator }: { params: Record<string, string>; operator: Operator }): PushName => ({
+const pushOf = ({
+  params,
+  operator,
+}: {
+  params: Record<string, string>;
+  operator: Operator;
+}): PushName => ({
   controller: operator,
   appId: params.appId ?? '',
   publicId: params.id ?? '',
@@ -46,12 +52,18 @@ const usageQuery = z
     message: 'from and to belong together',
   });
 
-/** Usage and fees of an app (protocol/admin-api.md#usage), and the quotas of its gateways (protocol/admin-api.md#quotas). */
+/**
+ * Usage and fees of an app (protocol/admin-api.md#usage), and the quotas of its gateways
+ * (protocol/admin-api.md#quotas).
+ */
 
 /** Circuit breakers (protocol/admin-api.md#breakers) of all dispatchers. */
 const base = '/console/api/breakers';
 
-/** Returns a breaker as the admin API shows it. `lastFailure` is null once the gateway has answered again. */
+/**
+ * Returns a breaker as the admin API shows it. `lastFailure` is null once the gateway has answered
+ * again.
+ */
 const toPublicBreaker = ({
   id,
   connector,
@@ -77,11 +89,16 @@ const toPublicBreaker = ({
 /** State that each verb forces; after `release` the breaker follows the gateway again. */
 const forcing = { open: 'open', close: 'closed', release: null } as const;
 
-const operations = { open: 'openBreaker', close: 'closeBreaker', release: 'releaseBreaker' } as const;
+const operations = {
+  open: 'openBreaker',
+  close: 'closeBreaker',
+  release: 'releaseBreaker',
+} as const;
 
 const summaries = {
   open: 'Forces a circuit breaker open on every dispatcher: the gateway gets no requests until it is released.',
-  close: 'Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers.',
+  close:
+    'Forces a circuit breaker closed on every dispatcher: requests go on whatever the gateway answers.',
   release: 'Ends a forced state: the breaker follows the responses of the gateway again.',
 } as const;
 
@@ -98,7 +115,9 @@ const change = (verb: keyof typeof forcing) =>
     reply: breaker,
     refusals: ['notFound'],
     handle: async (call, { breakers }) =>
-      json(toPublicBreaker(await breakers.force(call.operator, call.params.id ?? '', forcing[verb]))),
+      json(
+        toPublicBreaker(await breakers.force(call.operator, call.params.id ?? '', forcing[verb])),
+      ),
   });
 
 /** Freezes of an app and of the whole service (protocol/admin-api.md#freezes). */
@@ -115,7 +134,12 @@ const reasonBody = z.strictObject({
     .describe('Why, for the other operators.'),
 });
 
-const shown = ({ appId, reason, by, since }: Freeze) => ({ appId, reason, by, since: since.toISOString() });
+const shown = ({ appId, reason, by, since }: Freeze) => ({
+  appId,
+  reason,
+  by,
+  since: since.toISOString(),
+});
 
 export default [
   route({
@@ -211,7 +235,13 @@ export default [
     reply: deviceExplanation,
     refusals: ['notFound', 'objectNotFound'],
     handle: async ({ params }, { pushTraces }) =>
-      json(await pushTraces.explain(params.appId ?? '', params.objectId ?? '', params.installation ?? '')),
+      json(
+        await pushTraces.explain(
+          params.appId ?? '',
+          params.objectId ?? '',
+          params.installation ?? '',
+        ),
+      ),
   }),
   route({
     method: 'POST',
@@ -290,7 +320,8 @@ export default [
     limit: noBody,
     reply: resultsOf(freeze),
     refusals: [],
-    handle: async ({ operator }, { freezes }) => json({ results: (await freezes.list(operator)).map(shown) }),
+    handle: async ({ operator }, { freezes }) =>
+      json({ results: (await freezes.list(operator)).map(shown) }),
   }),
   route({
     method: 'PUT',
@@ -311,7 +342,8 @@ export default [
     method: 'DELETE',
     path: ofService,
     operation: 'releaseService',
-    summary: 'Ends the freeze of the service; the held pushes go on in their order. Returns the freeze.',
+    summary:
+      'Ends the freeze of the service; the held pushes go on in their order. Returns the freeze.',
     auth: 'admin',
     role: 'operator',
     limit: noBody,
@@ -344,6 +376,7 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async ({ params }, { freezes }) => json(shown(await freezes.release(params.appId ?? ''))),
+    handle: async ({ params }, { freezes }) =>
+      json(shown(await freezes.release(params.appId ?? ''))),
   }),
 ];

@@ -9,7 +9,10 @@ const signatures = '/console/api/apps/:appId/sms-signatures';
 
 const template = z.strictObject({
   type: z.enum(['verification', 'notification'], 'expected verification or notification'),
-  text: z.string('expected a text').min(1, 'must not be empty').max(500, 'must be at most 500 characters'),
+  text: z
+    .string('expected a text')
+    .min(1, 'must not be empty')
+    .max(500, 'must be at most 500 characters'),
 });
 
 /** Body of a signature, which has no members beside its name. */
@@ -32,7 +35,8 @@ export default [
     body: template,
     reply: smsTemplate,
     refusals: ['notFound', 'insufficientBalance'],
-    handle: async (call, { smsTexts }) => json(await smsTexts.putTemplate(...idOf(call), call.body)),
+    handle: async (call, { smsTexts }) =>
+      json(await smsTexts.putTemplate(...idOf(call), call.body)),
   }),
   route({
     method: 'GET',
@@ -44,7 +48,8 @@ export default [
     limit: noBody,
     reply: resultsOf(smsTemplate),
     refusals: ['notFound'],
-    handle: async (call, { smsTexts }) => json({ results: await smsTexts.listTemplates(idOf(call)[0]) }),
+    handle: async (call, { smsTexts }) =>
+      json({ results: await smsTexts.listTemplates(idOf(call)[0]) }),
   }),
   route({
     method: 'GET',
@@ -108,7 +113,8 @@ export default [
     limit: noBody,
     reply: resultsOf(smsSignature),
     refusals: ['notFound'],
-    handle: async (call, { smsTexts }) => json({ results: await smsTexts.listSignatures(idOf(call)[0]) }),
+    handle: async (call, { smsTexts }) =>
+      json({ results: await smsTexts.listSignatures(idOf(call)[0]) }),
   }),
   route({
     method: 'GET',

@@ -35,7 +35,11 @@ const run = (encoding: 'functions' | 'call') =>
       // The body of a call in a batch is already parsed.
       const sent = call.sent ?? asSent(JSON.stringify(call.body));
       return replyWith(
-        await functions.call(withCheckedSession(call), { encoding, name: call.params.name ?? '', sent }),
+        await functions.call(withCheckedSession(call), {
+          encoding,
+          name: call.params.name ?? '',
+          sent,
+        }),
       );
     },
   });
@@ -55,6 +59,7 @@ export default [
     limit: noBody,
     reply: { default: functionResult },
     refusals: ofFunctionHost,
-    handle: async (call, { functions }) => replyWith(await functions.metadatas(withCheckedSession(call))),
+    handle: async (call, { functions }) =>
+      replyWith(await functions.metadatas(withCheckedSession(call))),
   }),
 ];

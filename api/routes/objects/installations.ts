@@ -25,7 +25,9 @@ import {
 import { installationBody, json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Installations (protocol/installations.md#calls-for-installations); most SDKs use the second path. */
+/**
+ * Installations (protocol/installations.md#calls-for-installations); most SDKs use the second path.
+ */
 const collection = ['/1.1/installations', '/1.1/classes/_Installation'];
 const registered = z.union([savedInstallation, installation]);
 
@@ -49,7 +51,10 @@ async function register(
     : json(reply);
 }
 
-function savedMembers({ objectId, createdAt, updatedAt }: StoredInstallation, isNew: boolean): JsonObject {
+function savedMembers(
+  { objectId, createdAt, updatedAt }: StoredInstallation,
+  isNew: boolean,
+): JsonObject {
   const saved = { objectId, createdAt: createdAt.toISOString() };
   return isNew ? saved : { ...saved, updatedAt: updatedAt.toISOString() };
 }

@@ -6,11 +6,17 @@ import { batchBody, batchSaveBody } from '../../requests/batches.ts';
 import { cqlQuery, scanQuery } from '../../requests/queries.ts';
 import { json, largestBody, noBody, route } from '../../route.ts';
 
-/** Several calls in one (protocol/objects.md#batches); each is checked and counted like a request of its own. */
+/**
+ * Several calls in one (protocol/objects.md#batches); each is checked and counted like a request of
+ * its own.
+ */
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
 
-/** Users and installations have routes of their own; there are no other classes (protocol/objects.md#create-and-update). */
+/**
+ * Users and installations have routes of their own; there are no other classes
+ * (protocol/objects.md#create-and-update).
+ */
 const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
   route({
     method,
@@ -79,7 +85,8 @@ export default [
     query: scanQuery,
     reply: pageOf(scannedObject),
     refusals: [...ofQuery],
-    handle: async (call, { scans }) => json(await scans.scan(call, call.params.className ?? '', call.query)),
+    handle: async (call, { scans }) =>
+      json(await scans.scan(call, call.params.className ?? '', call.query)),
   }),
   unknownClass('GET'),
   unknownClass('POST'),

@@ -16,7 +16,10 @@ import {
 import { json, type Limit, noBody, type Reply, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Roles (protocol/roles.md#role-fields); most SDKs use the second path (protocol/clients.md#calls-of-the-javascript-sdk). */
+/**
+ * Roles (protocol/roles.md#role-fields); most SDKs use the second path
+ * (protocol/clients.md#calls-of-the-javascript-sdk).
+ */
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
 const member = collection.map((path) => `${path}/:objectId`);
 

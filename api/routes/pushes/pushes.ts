@@ -16,7 +16,10 @@ import type { AcceptedPush } from '../../services/push/pushes.ts';
 /** Limit of a call with ids: 500 ids of up to some 500 bytes each, and the message. */
 const devicesBodyBytesBelow = 512 * 1024;
 
-/** Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings if there are any. */
+/**
+ * Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings if there
+ * are any.
+ */
 const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
   json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
 
@@ -43,10 +46,16 @@ const listQuery = z
     where,
   }));
 
-/** Path to which gateways send delivery receipts (shared/callbacks.ts); each connector reads the form of its gateway. */
+/**
+ * Path to which gateways send delivery receipts (shared/callbacks.ts); each connector reads the
+ * form of its gateway.
+ */
 const path = '/callbacks/:connector/:appId/:secret';
 
-/** Limit of a call: a thousand receipts, the most that a gateway is known to merge, take some 400 KB. */
+/**
+ * Limit of a call: a thousand receipts, the most that a gateway is known to merge, take some 400
+ * KB.
+ */
 const bodyBytes = 2 * 1024 * 1024;
 
 const addressOf = ({ connector = '', appId = '', secret = '' }: Record<string, string>) => ({
@@ -128,7 +137,8 @@ export default [
     limit: noBody,
     reply: pushRecord,
     refusals: ['objectNotFound'],
-    handle: async (call, { pushRecords }) => json(await pushRecords.get(call.app, call.params.id ?? '')),
+    handle: async (call, { pushRecords }) =>
+      json(await pushRecords.get(call.app, call.params.id ?? '')),
   }),
   route({
     method: 'DELETE',
@@ -170,7 +180,11 @@ export default [
     reply: receiptReply,
     refusals: ['notFound', 'unauthorized', 'tooManyRequests'],
     handle: async ({ params, raw }, { receipts, date }) => {
-      const call = { headers: raw?.headers ?? {}, body: raw?.text ?? '', receivedAtMs: date.nowMs() };
+      const call = {
+        headers: raw?.headers ?? {},
+        body: raw?.text ?? '',
+        receivedAtMs: date.nowMs(),
+      };
       return json(await receipts.record(addressOf(params), call));
     },
   }),

@@ -6,10 +6,16 @@ import { hosts, processStatus, serverTime, socketRoute } from '../../replies/ser
 import { json, noBody, type Reply, route } from '../../route.ts';
 import { loadRoutes } from '../../route-loader.ts';
 
-/** Query of routers; clients also send `installationId`, `secure`, `features` and others, which have no effect. */
+/**
+ * Query of routers; clients also send `installationId`, `secure`, `features` and others, which have
+ * no effect.
+ */
 const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
 
-/** Routers: clients call them before they connect, and do not retry after 403 and 404 (protocol/channel.md#router). */
+/**
+ * Routers: clients call them before they connect, and do not retry after 403 and 404
+ * (protocol/channel.md#router).
+ */
 
 const contentType = 'application/json; charset=utf-8';
 
@@ -120,7 +126,9 @@ export default [
       document ??= build();
       const { text, headers } = await document;
       const isKnown = raw?.headers['if-none-match'] === headers.ETag;
-      return isKnown ? { status: 304, headers, body: '' } : { body: text, type: contentType, headers };
+      return isKnown
+        ? { status: 304, headers, body: '' }
+        : { body: text, type: contentType, headers };
     },
   }),
 ];

@@ -31,8 +31,8 @@ interface Target {
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
 /**
- * Acts on accounts for operators (protocol/admin-api.md#users). Every method throws 404 when there is no such user, and
- * audits in the transaction of its change.
+ * Acts on accounts for operators (protocol/admin-api.md#users). Every method throws 404 when there
+ * is no such user, and audits in the transaction of its change.
  */
 export class AccountControl {
   readonly #parts: Parts;
@@ -59,26 +59,33 @@ export class AccountControl {
   }
 
   /**
-   * Marks a contact as verified: the operator knows whose it is, so nothing is revoked. Throws 204 or 212 when the user
-   * has no such contact.
+   * Marks a contact as verified: the operator knows whose it is, so nothing is revoked. Throws 204
+   * or 212 when the user has no such contact.
    */
   async verify(target: Target, contact: Contact): Promise<void> {
     const { hooks, store } = this.#parts;
     const verified = await this.#change(target, 'verify', async (tx, current) => {
-      if (current[contact] === null) throw refuse(contact === 'email' ? 'emailMissing' : 'phoneMissing');
+      if (current[contact] === null)
+        throw refuse(contact === 'email' ? 'emailMissing' : 'phoneMissing');
       const draft = { ...current, [flagOf[contact]]: true };
       await store.save(tx, target.app, { current, draft });
       if (contact === 'email') {
         const { appId } = target.app;
         await deleteLinksOfUser(tx, { appId, userId: current.id, purpose: 'verifyEmail' });
       }
-      return { before: { [flagOf[contact]]: current[flagOf[contact]] }, after: { [flagOf[contact]]: true } };
+      return {
+        before: { [flagOf[contact]]: current[flagOf[contact]] },
+        after: { [flagOf[contact]]: true },
+      };
     });
     const kind = contact === 'email' ? 'email' : 'sms';
     hooks.onVerified(kind, { app: target.app }, { ...verified, [flagOf[contact]]: true });
   }
 
-  /** Mails a link that resets the password. Throws 204 without an address, 1 for too many mails to it. */
+  /**
+   * Mails a link that resets the password. Throws 204 without an address, 1 for too many mails to
+   * it.
+   */
   async sendReset(target: Target): Promise<void> {
     const { links } = this.#parts;
     await this.#change(target, 'send-reset', async (tx, user) => {

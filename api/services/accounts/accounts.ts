@@ -39,7 +39,10 @@ export class Accounts {
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;
 
-  constructor(deps: ApiDeps, parts: { messaging: Messaging; functionHooks: Hooks; storage: ClientStorage }) {
+  constructor(
+    deps: ApiDeps,
+    parts: { messaging: Messaging; functionHooks: Hooks; storage: ClientStorage },
+  ) {
     const { functionHooks, storage } = parts;
     const { codes, sender } = parts.messaging;
     const hooks = new UserHooks(functionHooks);
@@ -62,7 +65,15 @@ export class Accounts {
     this.login = login;
     this.lookup = new UserLookup(deps, { sessions, storage });
     this.signUp = new SignUpService({ passwords, store, platforms, thirdParty, hooks, phoneCodes });
-    this.users = new UserService(deps, { passwords, sessions, locks, platforms, store, hooks, phoneCodes });
+    this.users = new UserService(deps, {
+      passwords,
+      sessions,
+      locks,
+      platforms,
+      store,
+      hooks,
+      phoneCodes,
+    });
     this.phoneLogin = new PhoneLogin(deps, { ...phoneParts, locks, login, signUp: this.signUp });
     this.phones = new PhoneService(deps, phoneParts);
     this.emails = new EmailService(deps, { links, store, sessions, passwords, hooks, contacts });

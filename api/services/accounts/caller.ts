@@ -20,12 +20,21 @@ export type SignUpCaller = Pick<UserCaller, 'app' | 'isMaster'> & {
   remoteAddress: string;
 };
 
-/** Returns the network address that a sign-up counts against; undefined for servers of the app, which act for many users. */
-export const signUpIpAddress = ({ isMaster, hasHookKey, remoteAddress }: SignUpCaller): string | undefined =>
-  isMaster || hasHookKey ? undefined : remoteAddress;
+/**
+ * Returns the network address that a sign-up counts against; undefined for servers of the app,
+ * which act for many users.
+ */
+export const signUpIpAddress = ({
+  isMaster,
+  hasHookKey,
+  remoteAddress,
+}: SignUpCaller): string | undefined => (isMaster || hasHookKey ? undefined : remoteAddress);
 
 /** Returns the rules for a caller's changes to a user. */
-export const rulesOf = ({ app: { options }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>): UserRules => ({
+export const rulesOf = ({
+  app: { options },
+  isMaster,
+}: Pick<UserCaller, 'app' | 'isMaster'>): UserRules => ({
   emailVerification: options.emailVerification,
   isMaster,
   maxBytes: isMaster ? undefined : options.userBytes,
@@ -34,7 +43,10 @@ export const rulesOf = ({ app: { options }, isMaster }: Pick<UserCaller, 'app' |
 /** Tells whether a text has the form of a user's or role's id. */
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
-/** Throws 206 unless the caller is the user itself or has the master key (protocol/users.md#changing-a-user). */
+/**
+ * Throws 206 unless the caller is the user itself or has the master key
+ * (protocol/users.md#changing-a-user).
+ */
 export function requireSelf({ isMaster, session }: UserCaller, objectId: string): void {
   if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
 }
@@ -60,8 +72,8 @@ export function requireRead({ isMaster, session }: UserCaller, { acl }: AclObjec
 }
 
 /**
- * Returns the function that decrypts tokens of third-party accounts; undefined without the master key
- * (accounts/README.md).
+ * Returns the function that decrypts tokens of third-party accounts; undefined without the master
+ * key (accounts/README.md).
  */
 export function tokenOpenerFor(
   { app: { appId }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>,

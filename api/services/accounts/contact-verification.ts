@@ -11,7 +11,10 @@ export type Contact = 'email' | 'mobilePhoneNumber';
 
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
-/** Clears the other contact: it may belong to the person who signed up, and could reset the password. */
+/**
+ * Clears the other contact: it may belong to the person who signed up, and could reset the
+ * password.
+ */
 const otherContactCleared = {
   email: { mobilePhoneNumber: null, mobilePhoneVerified: false },
   mobilePhoneNumber: { email: null, emailVerified: null },
@@ -28,15 +31,20 @@ export class ContactVerification {
   }
 
   /**
-   * Marks a contact of a locked user as verified. Another person may have signed up with it, so this revokes all earlier
-   * access: session, password, third-party accounts, the other contact, pending links and codes. Custom members stay.
-   * Revokes nothing for a contact that is verified already, for a caller with the account's own session, or with the
-   * option `trustUnverifiedNumbers`.
+   * Marks a contact of a locked user as verified. Another person may have signed up with it, so
+   * this revokes all earlier access: session, password, third-party accounts, the other contact,
+   * pending links and codes. Custom members stay. Revokes nothing for a contact that is verified
+   * already, for a caller with the account's own session, or with the option
+   * `trustUnverifiedNumbers`.
    */
   async verify(
     tx: Handle,
     app: App,
-    { user, contact, session }: { user: User; contact: Contact; session?: SessionOwner | undefined },
+    {
+      user,
+      contact,
+      session,
+    }: { user: User; contact: Contact; session?: SessionOwner | undefined },
   ): Promise<User> {
     const flag = flagOf[contact];
     if (user[flag] === true) return user;
@@ -53,11 +61,18 @@ export class ContactVerification {
    * Gives a number to a locked user who proved it. An unproven claim of another user is removed:
    * its account stays, without the number. Throws 214 when the other user proved the number too.
    */
-  async assignNumber(tx: Handle, app: App, { user, number }: { user: User; number: string }): Promise<User> {
+  async assignNumber(
+    tx: Handle,
+    app: App,
+    { user, number }: { user: User; number: string },
+  ): Promise<User> {
     const key = { mobilePhoneNumber: number };
     const holder = await findUser(tx, app.appId, { key, isLocked: true });
     if (holder && holder.id !== user.id && !holder.mobilePhoneVerified)
-      await this.#store.save(tx, app, { current: holder, draft: { ...holder, mobilePhoneNumber: null } });
+      await this.#store.save(tx, app, {
+        current: holder,
+        draft: { ...holder, mobilePhoneNumber: null },
+      });
     const draft = { ...user, mobilePhoneNumber: number, mobilePhoneVerified: true };
     return this.#store.save(tx, app, { current: user, draft });
   }

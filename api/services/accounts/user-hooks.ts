@@ -1,9 +1,22 @@
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { stableText } from '../../../shared/domain/objects/operations.ts';
-import { type AuthDataChanges, readAuthData, vouchFor } from '../../../shared/domain/users/auth-data.ts';
-import { changedUser, readUserChanges, type UserChanges } from '../../../shared/domain/users/changes.ts';
-import { draftDocument, type User, type UserDraft, userDocument } from '../../../shared/domain/users/user.ts';
+import {
+  type AuthDataChanges,
+  readAuthData,
+  vouchFor,
+} from '../../../shared/domain/users/auth-data.ts';
+import {
+  changedUser,
+  readUserChanges,
+  type UserChanges,
+} from '../../../shared/domain/users/changes.ts';
+import {
+  draftDocument,
+  type User,
+  type UserDraft,
+  userDocument,
+} from '../../../shared/domain/users/user.ts';
 import type { HookCaller, Hooks } from '../functions/hooks.ts';
 import type { SessionOwner } from './sessions/sessions.ts';
 
@@ -29,7 +42,10 @@ const serviceMembers = new Set([
 
 const view = { isOwn: true, hasAcl: 'stored' } as const;
 
-/** Runs the app's hooks for users: creation, changes, deletion, verification, login (protocol/functions.md#hooks). */
+/**
+ * Runs the app's hooks for users: creation, changes, deletion, verification, login
+ * (protocol/functions.md#hooks).
+ */
 export class UserHooks {
   readonly #hooks: Hooks;
 
@@ -37,17 +53,27 @@ export class UserHooks {
     this.#hooks = hooks;
   }
 
-  /** Runs `onAuthData`. Returns the changes with the third-party accounts of its reply, if it has any. Throws 142. */
-  async onAuthData(caller: UserHookCaller, body: JsonObject, changes: UserChanges): Promise<UserChanges> {
+  /**
+   * Runs `onAuthData`. Returns the changes with the third-party accounts of its reply, if it has
+   * any. Throws 142.
+   */
+  async onAuthData(
+    caller: UserHookCaller,
+    body: JsonObject,
+    changes: UserChanges,
+  ): Promise<UserChanges> {
     const linked = [...changes.authData].filter(([, entry]) => entry !== null);
-    if (linked.length === 0 || !(await this.#hooks.isNeeded('onAuthData', caller, body))) return changes;
+    if (linked.length === 0 || !(await this.#hooks.isNeeded('onAuthData', caller, body)))
+      return changes;
     const { result } = await this.#hooks.run('onAuthData', caller, {
       authData: Object.fromEntries(linked),
       user: userOf(caller),
     });
     if (!isJsonObject(result)) return changes;
     const unlinked = [...changes.authData].filter(([, entry]) => entry === null);
-    const authData: AuthDataChanges = asHookRefusal(() => new Map([...unlinked, ...readAuthData(result)]));
+    const authData: AuthDataChanges = asHookRefusal(
+      () => new Map([...unlinked, ...readAuthData(result)]),
+    );
     return { ...changes, authData };
   }
 
@@ -100,7 +126,8 @@ export class UserHooks {
   ): Promise<void> {
     if (!(await this.#hooks.isNeeded('beforeDelete', caller, body))) return;
     const user = await find();
-    if (user) await this.#hooks.run('beforeDelete', caller, hookMessage(caller, userDocument(user, view)));
+    if (user)
+      await this.#hooks.run('beforeDelete', caller, hookMessage(caller, userDocument(user, view)));
   }
 
   /** Runs `afterDelete` in the background. */
@@ -120,12 +147,18 @@ export class UserHooks {
   /** Runs `onVerified` for an e-mail address or a number, in the background. */
   onVerified(kind: 'sms' | 'email', caller: UserHookCaller, user: User): void {
     const hook = kind === 'sms' ? 'onVerifiedSms' : 'onVerifiedEmail';
-    this.#hooks.runInBackground(hook, caller, { message: hookMessage(caller, userDocument(user, view)) });
+    this.#hooks.runInBackground(hook, caller, {
+      message: hookMessage(caller, userDocument(user, view)),
+    });
   }
 }
 
 /** Returns the payload of a hook: the user, the written members, and the user of the caller. */
-function hookMessage(caller: UserHookCaller, object: JsonObject, touched?: ReadonlySet<string>): JsonObject {
+function hookMessage(
+  caller: UserHookCaller,
+  object: JsonObject,
+  touched?: ReadonlySet<string>,
+): JsonObject {
   return {
     object: touched ? { ...object, _updatedKeys: [...touched] } : object,
     user: userOf(caller),
@@ -150,8 +183,8 @@ function unwrapped(answer: JsonObject): JsonObject {
 }
 
 /**
- * Returns the changes in a hook's reply. A reply with a `username` is the whole user, so missing custom members are
- * deleted; any other reply contains changed members only.
+ * Returns the changes in a hook's reply. A reply with a `username` is the whole user, so missing
+ * custom members are deleted; any other reply contains changed members only.
  */
 function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
   const written = Object.entries(answer).filter(([name, value]) => {
@@ -168,11 +201,14 @@ function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject)
  */
 function isSame(before: Json, after: Json): boolean {
   if (isEmpty(before) && isEmpty(after)) return true;
-  if (!isJsonObject(before) || !isJsonObject(after)) return stableText(before) === stableText(after);
+  if (!isJsonObject(before) || !isJsonObject(after))
+    return stableText(before) === stableText(after);
   const names = Object.keys(before);
   return (
     names.length === Object.keys(after).length &&
-    names.every((name) => Object.hasOwn(after, name) && isSame(before[name] ?? null, after[name] ?? null))
+    names.every(
+      (name) => Object.hasOwn(after, name) && isSame(before[name] ?? null, after[name] ?? null),
+    )
   );
 }
 

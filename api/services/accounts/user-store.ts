@@ -11,7 +11,11 @@ import {
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
-import { type Identity, identitiesOf, sealedAuthData } from '../../../shared/domain/users/auth-data.ts';
+import {
+  type Identity,
+  identitiesOf,
+  sealedAuthData,
+} from '../../../shared/domain/users/auth-data.ts';
 import { draftBytes, type User, type UserDraft } from '../../../shared/domain/users/user.ts';
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -40,8 +44,8 @@ export interface NewAccount {
 }
 
 /**
- * Writes users: the row and its third-party accounts together. It is the only writer, so effects of every creation or
- * change belong here.
+ * Writes users: the row and its third-party accounts together. It is the only writer, so effects of
+ * every creation or change belong here.
  */
 export class UserStore {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>;
@@ -60,11 +64,15 @@ export class UserStore {
   }
 
   /**
-   * Runs `work` in one transaction, again after a deadlock. Throws 202, 203 and 214 for names, addresses and numbers of
-   * other users, 208 for their third-party accounts. A call with a `where` passes `asker`, and so uses the app's share of
-   * query capacity.
+   * Runs `work` in one transaction, again after a deadlock. Throws 202, 203 and 214 for names,
+   * addresses and numbers of other users, 208 for their third-party accounts. A call with a `where`
+   * passes `asker`, and so uses the app's share of query capacity.
    */
-  async transaction<T>(work: (tx: Handle) => Promise<T>, asker?: QueryCaller, triesLeft = 3): Promise<T> {
+  async transaction<T>(
+    work: (tx: Handle) => Promise<T>,
+    asker?: QueryCaller,
+    triesLeft = 3,
+  ): Promise<T> {
     const { db, queries } = this.#deps;
     try {
       return await (asker ? queries.change(asker, work) : db.transaction(work));
@@ -79,7 +87,10 @@ export class UserStore {
     }
   }
 
-  /** Creates a user and its session. Returns the token too. Throws `IdentityTaken`, 429 as `takeSignUpBudget`. */
+  /**
+   * Creates a user and its session. Returns the token too. Throws `IdentityTaken`, 429 as
+   * `takeSignUpBudget`.
+   */
   async create(
     tx: Handle,
     app: App,
@@ -120,7 +131,8 @@ export class UserStore {
     if (user.email !== current.email)
       await this.#sendVerificationMail(tx, app, user, by && signUpIpAddress(by));
     if (draft.authData === current.authData) return user;
-    // A UnionID of another user stays with that user: it helps to find users, but does not identify one.
+    // A UnionID of another user stays with that user: it helps to find users, but does not identify
+    // one.
     const taken = await this.#claimIdentities(tx, appId, user);
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
@@ -143,7 +155,8 @@ export class UserStore {
     user: User,
     ipAddress: string | undefined,
   ): Promise<void> {
-    if (user.email === null || user.emailVerified !== false || !app.options.emailVerification) return;
+    if (user.email === null || user.emailVerified !== false || !app.options.emailVerification)
+      return;
     await this.#links.send(tx, app, user, { purpose: 'verifyEmail', ipAddress });
   }
 

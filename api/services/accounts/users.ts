@@ -39,13 +39,18 @@ import type { UserStore } from './user-store.ts';
 /** User after a change, as the reply needs it. */
 export interface ChangedUser {
   document: JsonObject;
-  /** Members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
+  /**
+   * Members that the call wrote, with their new values (protocol/objects.md#replies-with-values).
+   */
   changed: JsonObject;
   /** New token, when a password that the master key set ended the session. */
   sessionToken?: string;
 }
 
-/** Error: an entry was stored when the call began, so the platform was not asked, and a concurrent call has unlinked it since. */
+/**
+ * Error: an entry was stored when the call began, so the platform was not asked, and a concurrent
+ * call has unlinked it since.
+ */
 class UncheckedEntry extends Error {
   override name = 'UncheckedEntry';
 }
@@ -105,7 +110,8 @@ export class UserService {
       for (const platform of unasked) if (!stored.has(platform)) throw new UncheckedEntry();
       await this.#requireCondition(tx, current, condition);
       const written = await this.#write(tx, caller, { current, changes, hash });
-      if (isAudited()) await recordUpdate(tx, caller.app, { current, changes, changed: written.changed });
+      if (isAudited())
+        await recordUpdate(tx, caller.app, { current, changes, changed: written.changed });
       return written;
     };
     const run = () => this.#parts.store.transaction(change, condition && caller);
@@ -129,7 +135,11 @@ export class UserService {
    * wrong one counts as a failed login, since the answer tells whether a guess was right. Throws 1
    * for another password (`requireMaySetPassword`), 219 when locked.
    */
-  async #withoutOwnPassword(caller: Caller, user: User, changes: UserChanges): Promise<UserChanges> {
+  async #withoutOwnPassword(
+    caller: Caller,
+    user: User,
+    changes: UserChanges,
+  ): Promise<UserChanges> {
     const { password, ...others } = changes;
     if (password === undefined || user.passwordHash === null || caller.isMaster) return changes;
     const { app } = caller;
@@ -153,7 +163,11 @@ export class UserService {
   async #write(
     tx: Handle,
     caller: Caller,
-    { current, changes, hash }: { current: User; changes: CheckedUserChanges; hash: string | undefined },
+    {
+      current,
+      changes,
+      hash,
+    }: { current: User; changes: CheckedUserChanges; hash: string | undefined },
   ): Promise<ChangedUser> {
     const { app } = caller;
     const { store, sessions } = this.#parts;
@@ -162,7 +176,8 @@ export class UserService {
     let token: string | undefined;
     if (hash !== undefined) {
       user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
-      // Only a change of the password ends the session; the first password does not (protocol/users.md#session-tokens).
+      // Only a change of the password ends the session; the first password does not
+      // (protocol/users.md#session-tokens).
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
     }
@@ -172,8 +187,9 @@ export class UserService {
   }
 
   /**
-   * Deletes one id, or several comma-joined ones in sequence (protocol/objects.md#create-and-update), for the user itself
-   * or the master key. Ignores unknown ids. Throws as `update`, and 116 for too many ids.
+   * Deletes one id, or several comma-joined ones in sequence
+   * (protocol/objects.md#create-and-update), for the user itself or the master key. Ignores unknown
+   * ids. Throws as `update`, and 116 for too many ids.
    */
   async delete(
     caller: Caller,
@@ -181,7 +197,8 @@ export class UserService {
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<void> {
     const ids = new Set(objectIds.split(','));
-    if (ids.size > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    if (ids.size > maxIdsPerDelete)
+      throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     for (const id of ids) requireSelf(caller, id);
     for (const id of ids) await this.#delete(caller, id, { body, where });
   }
@@ -217,7 +234,10 @@ export class UserService {
     if (deleted) hooks.afterDelete(caller, body, deleted);
   }
 
-  /** Returns the URL of a user, built from PUBLIC_URL and never from a request (protocol/admin-api.md#links). */
+  /**
+   * Returns the URL of a user, built from PUBLIC_URL and never from a request
+   * (protocol/admin-api.md#links).
+   */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#deps.config.publicUrl}/1.1/users/${objectId}`;
   }
@@ -226,8 +246,15 @@ export class UserService {
     return findUser(db, appId, { key: { objectId }, isLocked });
   }
 
-  async #require(db: Handle, caller: UserCaller, objectId: string, isLocked = false): Promise<User> {
-    const user = isObjectId(objectId) ? await this.#find(db, caller.app, objectId, isLocked) : undefined;
+  async #require(
+    db: Handle,
+    caller: UserCaller,
+    objectId: string,
+    isLocked = false,
+  ): Promise<User> {
+    const user = isObjectId(objectId)
+      ? await this.#find(db, caller.app, objectId, isLocked)
+      : undefined;
     if (!user)
       throw refuse(
         'noSuchObject',
@@ -253,30 +280,52 @@ export class UserService {
         return known !== undefined && stableText(known) === stableText(value);
       });
     };
-    const stored = [...changes.authData].filter(([platform, entry]) => entry && isStored(platform, entry));
+    const stored = [...changes.authData].filter(
+      ([platform, entry]) => entry && isStored(platform, entry),
+    );
     return new Set(stored.map(([platform]) => platform));
   }
 
-  async #requireCondition(tx: Handle, user: User, condition: RowCondition | undefined): Promise<void> {
+  async #requireCondition(
+    tx: Handle,
+    user: User,
+    condition: RowCondition | undefined,
+  ): Promise<void> {
     if (!condition) return;
-    if (!(await rowMeets(tx, { table: 'app_user', id: user.id }, condition))) throw refuse('noEffect');
+    if (!(await rowMeets(tx, { table: 'app_user', id: user.id }, condition)))
+      throw refuse('noEffect');
   }
 }
 
-/** Audits a change by an operator, without the password and without tokens of third-party accounts. */
+/**
+ * Audits a change by an operator, without the password and without tokens of third-party accounts.
+ */
 async function recordUpdate(
   tx: Handle,
   { appId }: App,
   { current, changes, changed }: { current: User; changes: UserChanges; changed: JsonObject },
 ): Promise<void> {
-  const before = pickUserMembers(userDocument(current, { isOwn: true, hasAcl: 'stored' }), changes.touched);
+  const before = pickUserMembers(
+    userDocument(current, { isOwn: true, hasAcl: 'stored' }),
+    changes.touched,
+  );
   const after: JsonObject = { ...changed };
   if (changes.password !== undefined) after.password = maskText;
   await recordChange(tx, { action: 'user.update', appId, target: current.objectId, before, after });
 }
 
-/** Throws 1 for a change without the old password: the holder of a stolen session must not lock the user out. */
-function requireMaySetPassword({ isMaster }: UserCaller, user: User, { password }: UserChanges): void {
+/**
+ * Throws 1 for a change without the old password: the holder of a stolen session must not lock the
+ * user out.
+ */
+function requireMaySetPassword(
+  { isMaster }: UserCaller,
+  user: User,
+  { password }: UserChanges,
+): void {
   if (password !== undefined && user.passwordHash !== null && !isMaster)
-    throw refuse('invalidParameter', 'A password is changed through updatePassword, with the old one.');
+    throw refuse(
+      'invalidParameter',
+      'A password is changed through updatePassword, with the old one.',
+    );
 }

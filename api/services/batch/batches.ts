@@ -53,9 +53,10 @@ export class BatchService {
   }
 
   /**
-   * Returns the JSON text of a list of `{"success"}` and `{"error"}`, one for each of `requests`, in their order. Calls run
-   * in parallel when their results do not depend on the order (order.ts). A call whose reply may not fit into the memory
-   * does not run: its item is 116 (batch), 429 (app) or 503 (process). Throws 107, 116, 429 or 503 for the whole batch.
+   * Returns the JSON text of a list of `{"success"}` and `{"error"}`, one for each of `requests`,
+   * in their order. Calls run in parallel when their results do not depend on the order (order.ts).
+   * A call whose reply may not fit into the memory does not run: its item is 116 (batch), 429 (app)
+   * or 503 (process). Throws 107, 116, 429 or 503 for the whole batch.
    */
   run(call: BatchCall): Promise<BatchReply> {
     const items = readRequests(call.body).map(itemOrRefusal);
@@ -67,13 +68,17 @@ export class BatchService {
       for (const indexes of parallelGroups(calls))
         await runTogether(indexes, { calls, outcomes, runInnerCall });
       const { language } = call;
-      return ['[', outcomes.map((outcome, index) => textOf(outcome, { call: calls[index], language })), ']'];
+      return [
+        '[',
+        outcomes.map((outcome, index) => textOf(outcome, { call: calls[index], language })),
+        ']',
+      ];
     });
   }
 
   /**
-   * Handles `batch/save`: returns the JSON text of a dictionary from `__internalId` to the reply of the save or `{"error"}`.
-   * Throws the first refusal when no object was saved.
+   * Handles `batch/save`: returns the JSON text of a dictionary from `__internalId` to the reply of
+   * the save or `{"error"}`. Throws the first refusal when no object was saved.
    */
   save(call: BatchCall): Promise<BatchReply> {
     const requests = readRequests(call.body);
@@ -126,7 +131,9 @@ function estimateOf(call: InnerCall, isMaster: boolean): ReplyEstimate {
   return call.method === 'GET' ? objectEstimate : writeEstimate;
 }
 
-/** Returns the memory that an outcome takes; refusals of this service are short and count nothing. */
+/**
+ * Returns the memory that an outcome takes; refusals of this service are short and count nothing.
+ */
 function bytesOf(outcome: InnerOutcome): number {
   if (outcome.ok) return Buffer.byteLength(outcome.text);
   return outcome.refusal ? 0 : Buffer.byteLength(outcome.error.error);
@@ -148,8 +155,13 @@ interface ParallelRun {
   runInnerCall: RunBudgeted;
 }
 
-/** Runs calls of one group in parallel; those that write to the same object run one after the other. */
-async function runTogether(indexes: number[], { calls, outcomes, runInnerCall }: ParallelRun): Promise<void> {
+/**
+ * Runs calls of one group in parallel; those that write to the same object run one after the other.
+ */
+async function runTogether(
+  indexes: number[],
+  { calls, outcomes, runInnerCall }: ParallelRun,
+): Promise<void> {
   const waiting = [...indexes];
   const lastOf = new Map<string, Promise<void>>();
   const runOne = async (index: number, call: InnerCall): Promise<void> => {
@@ -176,7 +188,10 @@ function errorIn(language: 'en' | 'zh', { refusal, ...failure }: InnerFailure): 
   return 'error' in failure ? failure.error : {};
 }
 
-/** Returns the text of an item. An unknown object is `null` (protocol/objects.md#batches); the single call returns `{}`. */
+/**
+ * Returns the text of an item. An unknown object is `null` (protocol/objects.md#batches); the
+ * single call returns `{}`.
+ */
 function textOf(
   outcome: InnerOutcome | undefined,
   { call, language }: { call: InnerCall | undefined; language: 'en' | 'zh' },

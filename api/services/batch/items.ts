@@ -2,14 +2,18 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { InnerCall } from './inner-call.ts';
 
-/** Largest batch; the public service has no limit and advises a hundred (protocol/objects.md#batches). */
+/**
+ * Largest batch; the public service has no limit and advises a hundred
+ * (protocol/objects.md#batches).
+ */
 export const maxItems = 1000;
 const maxPathLength = 16_384;
 
 /** Reads the list of requests. Throws 107 for anything but a list, 116 for too long a list. */
 export function readRequests({ requests }: JsonObject): Json[] {
   if (!Array.isArray(requests)) throw refuse('malformedJson', 'requests must be a list.');
-  if (requests.length > maxItems) throw refuse('tooLarge', `A batch holds at most ${maxItems} requests.`);
+  if (requests.length > maxItems)
+    throw refuse('tooLarge', `A batch holds at most ${maxItems} requests.`);
   return requests;
 }
 
@@ -20,20 +24,29 @@ export function readItem(item: Json): InnerCall {
   if (typeof method !== 'string') throw refuse('invalidParameter', 'method must be a text.');
   if (typeof path !== 'string' || path.length > maxPathLength)
     throw refuse('invalidParameter', 'path must be a text.');
-  if (params !== null && !isJsonObject(params)) throw refuse('malformedJson', 'params must be a dictionary.');
+  if (params !== null && !isJsonObject(params))
+    throw refuse('malformedJson', 'params must be a dictionary.');
   const [pathname = '', ...search] = path.split('?');
   return {
     method: method.toUpperCase(),
     path: pathname,
-    query: { ...Object.fromEntries(new URLSearchParams(search.join('?'))), ...textsOf(params ?? {}) },
+    query: {
+      ...Object.fromEntries(new URLSearchParams(search.join('?'))),
+      ...textsOf(params ?? {}),
+    },
     body: body ?? undefined,
   };
 }
 
-/** Writes parameters as a URL holds them: texts as they are, other values as JSON. Null is absent. */
+/**
+ * Writes parameters as a URL holds them: texts as they are, other values as JSON. Null is absent.
+ */
 function textsOf(params: JsonObject): Record<string, string> {
   const present = Object.entries(params).filter(([, value]) => value !== null);
   return Object.fromEntries(
-    present.map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
+    present.map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
   );
 }

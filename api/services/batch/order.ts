@@ -11,7 +11,9 @@ const identifyingMembers = [
   'mobilePhoneNumber',
 ];
 
-/** Returns the number of path segments of the collection: `/1.1/users/…`, `/1.1/classes/_User/…`. */
+/**
+ * Returns the number of path segments of the collection: `/1.1/users/…`, `/1.1/classes/_User/…`.
+ */
 const collectionLength = (parts: string[]): number => (parts[2] === 'classes' ? 4 : 3);
 
 /** Tells whether a call reads many objects, of a collection or by a query. */
@@ -20,13 +22,21 @@ export function isListCall({ method, path }: InnerCall): boolean {
   return method === 'GET' && (parts[2] === 'scan' || parts.length <= collectionLength(parts));
 }
 
-/** Returns a key of calls that may run in parallel: reads, or writes of one method to one collection. */
+/**
+ * Returns a key of calls that may run in parallel: reads, or writes of one method to one
+ * collection.
+ */
 function groupKey({ method, path }: InnerCall): string {
   const parts = path.split('/');
-  return method === 'GET' ? method : `${method} ${parts.slice(0, collectionLength(parts)).join('/')}`;
+  return method === 'GET'
+    ? method
+    : `${method} ${parts.slice(0, collectionLength(parts)).join('/')}`;
 }
 
-/** Splits calls into groups that run one after the other; returns the indexes of the calls of each group. */
+/**
+ * Splits calls into groups that run one after the other; returns the indexes of the calls of each
+ * group.
+ */
 export function parallelGroups(calls: (InnerCall | undefined)[]): number[][] {
   const groups: { kind: string; indexes: number[] }[] = [];
   for (const [index, call] of calls.entries()) {

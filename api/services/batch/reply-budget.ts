@@ -3,7 +3,10 @@ import type { ReplyAllowance } from './inner-call.ts';
 
 const mebibyte = 1024 * 1024;
 
-/** Limits of the memory of batch replies, in bytes, from the first inner reply until the last byte is sent. */
+/**
+ * Limits of the memory of batch replies, in bytes, from the first inner reply until the last byte
+ * is sent.
+ */
 export interface ReplyLimits {
   perBatch: number;
   /** Less than `perProcess`, so that one app cannot take all of it. */
@@ -26,14 +29,27 @@ export interface ReplyEstimate {
   isWrite: boolean;
 }
 
-/** Size of the largest reply with one object: 1 MB (shared/domain/users/user.ts) and the members that the service adds. */
+/**
+ * Size of the largest reply with one object: 1 MB (shared/domain/users/user.ts) and the members
+ * that the service adds.
+ */
 const objectBytes = 1.125 * mebibyte;
 
-/** Estimate for writes. A write returns at most one object; a function may return more, and reserves that as it arrives. */
-export const writeEstimate: ReplyEstimate = { minBytes: objectBytes, maxBytes: objectBytes, isWrite: true };
+/**
+ * Estimate for writes. A write returns at most one object; a function may return more, and reserves
+ * that as it arrives.
+ */
+export const writeEstimate: ReplyEstimate = {
+  minBytes: objectBytes,
+  maxBytes: objectBytes,
+  isWrite: true,
+};
 /** Estimate for reads of one object, which can still be refused after the read. */
 export const objectEstimate: ReplyEstimate = { minBytes: 1, maxBytes: objectBytes, isWrite: false };
-/** Estimate for lists, which take several times their text while they are read; the master key may read longer ones. */
+/**
+ * Estimate for lists, which take several times their text while they are read; the master key may
+ * read longer ones.
+ */
 export const listEstimate = (isMaster: boolean): ReplyEstimate => ({
   minBytes: 1,
   maxBytes: (isMaster ? 8 : 4) * mebibyte,
@@ -73,7 +89,10 @@ class MemoryAccount {
 const batchIsFull = () => refuse('tooLarge', 'The replies of this batch are too large.');
 const retryAfterSeconds = 1;
 const appIsFull = () =>
-  new Refusal('tooManyRequests', { text: 'Too many replies of batches wait to be read.', retryAfterSeconds });
+  new Refusal('tooManyRequests', {
+    text: 'Too many replies of batches wait to be read.',
+    retryAfterSeconds,
+  });
 const processIsFull = () => new Refusal('unavailable', { retryAfterSeconds });
 
 /** Memory for the replies of all batches of one process. */
@@ -94,8 +113,8 @@ export class ReplyBudget {
   }
 
   /**
-   * Opens the budget of a batch, which the caller must close. Throws 429 or 503 when the memory has no room for one
-   * write.
+   * Opens the budget of a batch, which the caller must close. Throws 429 or 503 when the memory has
+   * no room for one write.
    */
   open(appId: string): BatchBudget {
     const app = this.#apps.get(appId) ?? {
@@ -146,8 +165,9 @@ export class BatchBudget {
   }
 
   /**
-   * Reserves bytes for a call before it runs; returns the refusal of a call that must not run. Waits while running calls
-   * hold the missing bytes: a running call never waits here, which excludes deadlocks.
+   * Reserves bytes for a call before it runs; returns the refusal of a call that must not run.
+   * Waits while running calls hold the missing bytes: a running call never waits here, which
+   * excludes deadlocks.
    */
   async reserve({ minBytes, maxBytes, isWrite }: ReplyEstimate): Promise<Reservation | Refusal> {
     for (;;) {
@@ -218,8 +238,8 @@ class Reservation implements ReplyAllowance {
   }
 
   /**
-   * Counts a reply of `bytes` until the batch closes. Returns a refusal when it is too large, but never for a write, whose
-   * result must reach the client.
+   * Counts a reply of `bytes` until the batch closes. Returns a refusal when it is too large, but
+   * never for a write, whose result must reach the client.
    */
   keep(bytes: number): Refusal | undefined {
     const full = this.#isWrite ? undefined : this.#budget.refusalFor(bytes, this.#reserved);

@@ -20,7 +20,10 @@ export function writeReply(
     return `${begin}${parts.join(',')}${end}`;
   }
   const stream = Readable.from(chunksOf(begin, parts, end), { objectMode: false });
-  const timer = setTimeout(() => stream.destroy(new Error('the reply was not read in time')), timeoutMs);
+  const timer = setTimeout(
+    () => stream.destroy(new Error('the reply was not read in time')),
+    timeoutMs,
+  );
   stream.on('error', () => undefined);
   return stream.once('close', () => {
     clearTimeout(timer);
@@ -28,7 +31,10 @@ export function writeReply(
   });
 }
 
-/** Splits the reply into chunks, so that unread text stays in the stream, where it counts, and not in a socket's buffer. */
+/**
+ * Splits the reply into chunks, so that unread text stays in the stream, where it counts, and not
+ * in a socket's buffer.
+ */
 function* chunksOf(begin: string, parts: string[], end: string): Generator<Buffer> {
   for (const [index, part] of parts.entries()) {
     const bytes = Buffer.from(`${index === 0 ? begin : ','}${part}`);

@@ -1,5 +1,10 @@
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseExactly,
+} from '../../../shared/domain/json.ts';
 import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
 import { readItem } from './items.ts';
 
@@ -31,10 +36,10 @@ const directives = new Set(['__internalId', '__children']);
 type Result = { ok: true; text: string } | InnerFailure;
 
 /**
- * Saves one object after the other, children first. Returns the members of a JSON dictionary from `__internalId` to the
- * reply, as text, which takes far less memory than objects. An object that fails is `{"error":{"code","error"}}` and fails
- * only those that point to it. Throws the first refusal when no object was saved: clients that save one object read
- * nothing else.
+ * Saves one object after the other, children first. Returns the members of a JSON dictionary from
+ * `__internalId` to the reply, as text, which takes far less memory than objects. An object that
+ * fails is `{"error":{"code","error"}}` and fails only those that point to it. Throws the first
+ * refusal when no object was saved: clients that save one object read nothing else.
  */
 export async function saveAll(
   requests: Json[],
@@ -67,7 +72,10 @@ export async function saveAll(
   );
 }
 
-/** Returns the key of an object in the reply: its own id, else the id in the path or the reply, else the index. */
+/**
+ * Returns the key of an object in the reply: its own id, else the id in the path or the reply, else
+ * the index.
+ */
 function resultKey({ internalId, call, index }: SaveItem, result?: Result): string {
   const key = internalId ?? call?.path.match(objectIdInPath)?.[1];
   const { objectId } = key === undefined && result?.ok ? dictionaryOf(result.text) : {};
@@ -157,5 +165,8 @@ async function saveOne(
       return failed(refuse('incorrectType', 'A child is not part of the batch.'));
     pointers.push([key, { __type: 'Pointer', className, objectId }]);
   }
-  return runInnerCall({ ...call, body: Object.fromEntries([...Object.entries(body), ...pointers]) });
+  return runInnerCall({
+    ...call,
+    body: Object.fromEntries([...Object.entries(body), ...pointers]),
+  });
 }

@@ -54,7 +54,8 @@ export class CaptchaService {
     const { app, isMaster } = caller;
     requireCaptchas(app);
     const { width, height, size, ttl } = { ...defaults, ...request };
-    if (!isMaster && (size !== defaults.size || ttl !== defaults.ttl)) throw refuse('masterKeyRequired');
+    if (!isMaster && (size !== defaults.size || ttl !== defaults.ttl))
+      throw refuse('masterKeyRequired');
     this.#storage.accountOf('captchas', caller)?.create(0);
     const { db, vault, clock, config } = this.#deps;
     // With the first captcha: the font and the renderer take 8 MB, and most services draw none.
@@ -63,9 +64,17 @@ export class CaptchaService {
     const image = await drawCaptcha(text, { width, height, size });
     const id = { appId: app.appId, token: randomBytes(18).toString('base64url') };
     const answer = vault.seal(text, contextOf(id));
-    await insertCaptcha(db, { ...id, answer, image, expiresAt: new Date(clock.now() + ttl * 1000) });
+    await insertCaptcha(db, {
+      ...id,
+      answer,
+      image,
+      expiresAt: new Date(clock.now() + ttl * 1000),
+    });
     const query = new URLSearchParams({ appId: app.appId, token: id.token });
-    return { captcha_token: id.token, captcha_url: `${config.publicUrl}/1.1/captchaImage?${query}` };
+    return {
+      captcha_token: id.token,
+      captcha_url: `${config.publicUrl}/1.1/captchaImage?${query}`,
+    };
   }
 
   /** Returns the image as PNG. Throws 404 for an unknown or expired captcha. */
@@ -76,17 +85,24 @@ export class CaptchaService {
     return image;
   }
 
-  /** Returns a validate token, which pays for one message. Throws 119, and 1 for a wrong answer or an unusable captcha. */
+  /**
+   * Returns a validate token, which pays for one message. Throws 119, and 1 for a wrong answer or
+   * an unusable captcha.
+   */
   async verify(app: App, token: string, code: string): Promise<{ validate_token: string }> {
     requireCaptchas(app);
     const { db, clock } = this.#deps;
     const id = { appId: app.appId, token };
     const sealed = await countCaptchaAttempt(db, id, { maxAttempts, now: new Date(clock.now()) });
-    if (!sealed || !equalInConstantTime(this.#open(id, sealed).toLowerCase(), code.trim().toLowerCase()))
+    if (
+      !sealed ||
+      !equalInConstantTime(this.#open(id, sealed).toLowerCase(), code.trim().toLowerCase())
+    )
       throw wrongCaptcha();
     const validateToken = randomBytes(18).toString('base64url');
     const expiresAt = new Date(clock.now() + validateTokenMs);
-    if (!(await solveCaptcha(db, id, { digest: digestOf(validateToken), expiresAt }))) throw wrongCaptcha();
+    if (!(await solveCaptcha(db, id, { digest: digestOf(validateToken), expiresAt })))
+      throw wrongCaptcha();
     return { validate_token: validateToken };
   }
 
@@ -122,7 +138,8 @@ function requireCaptchas(app: App): void {
 
 const wrongCaptcha = () => refuse('wrongCaptcha');
 
-const contextOf = ({ appId, token }: { appId: string; token: string }) => sealContexts.captcha(appId, token);
+const contextOf = ({ appId, token }: { appId: string; token: string }) =>
+  sealContexts.captcha(appId, token);
 
 /** Hashes a token; 144 random bits need no key. */
 const digestOf = (token: string) => createHash('sha256').update(token).digest();

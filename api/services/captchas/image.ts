@@ -28,9 +28,9 @@ export function newCaptchaText(size: number): string {
 }
 
 /**
- * Draws a text as a PNG. Rotates, shears and scales each character, then bends all along one wave and draws lines of
- * the same colours over them. Glyphs are outlines of a font in the package, so no system font is needed. Rendering runs
- * off the main thread.
+ * Draws a text as a PNG. Rotates, shears and scales each character, then bends all along one wave
+ * and draws lines of the same colours over them. Glyphs are outlines of a font in the package, so
+ * no system font is needed. Rendering runs off the main thread.
  */
 export async function drawCaptcha(text: string, shape: CaptchaShape): Promise<Buffer> {
   const image = await renderAsync(captchaSvg(text, shape), { font: { loadSystemFonts: false } });
@@ -48,7 +48,9 @@ function captchaSvg(text: string, { width, height }: CaptchaShape): string {
     const centre = { x: step * (i + 0.7) + between(-0.08, 0.08) * step, y: height / 2 };
     return `<path fill="${color}" stroke="${color}" stroke-width="${stroke}" d="${transformed(glyphPath(char, fontSize), centre, wave)}"/>`;
   });
-  const lines = Array.from({ length: 2 }, () => line(width, height, darkColor(), between(0.8, 1.4)));
+  const lines = Array.from({ length: 2 }, () =>
+    line(width, height, darkColor(), between(0.8, 1.4)),
+  );
   // A line in the background colour cuts the characters into pieces.
   const cut = line(width, height, '#fff', between(0.8, 1.2));
   const dots = Array.from({ length: Math.round((width * height) / 130) }, () => dot(width, height));
@@ -71,7 +73,10 @@ interface Point {
 
 type Wave = (point: Point) => Point;
 
-/** Transforms an outline. It consists of coordinate pairs only, so bending each pair bends the character. */
+/**
+ * Transforms an outline. It consists of coordinate pairs only, so bending each pair bends the
+ * character.
+ */
 function transformed(path: string, { x, y }: Point, wave: Wave): string {
   const angle = between(-0.32, 0.32);
   const shear = between(-0.25, 0.25);
@@ -86,8 +91,16 @@ function transformed(path: string, { x, y }: Point, wave: Wave): string {
 }
 
 function newWave(height: number): Wave {
-  const [amplitude, length, phase] = [between(0.03, 0.07) * height, between(30, 50), between(0, 6.28)];
-  const [sway, swayLength, swayPhase] = [between(0.02, 0.04) * height, between(18, 30), between(0, 6.28)];
+  const [amplitude, length, phase] = [
+    between(0.03, 0.07) * height,
+    between(30, 50),
+    between(0, 6.28),
+  ];
+  const [sway, swayLength, swayPhase] = [
+    between(0.02, 0.04) * height,
+    between(18, 30),
+    between(0, 6.28),
+  ];
   return ({ x, y }) => ({
     x: x + sway * Math.sin(y / (swayLength / 6.28) + swayPhase),
     y: y + amplitude * Math.sin(x / (length / 6.28) + phase),
@@ -110,4 +123,5 @@ function dot(width: number, height: number): string {
 /** Returns a random colour that is readable on white. */
 const darkColor = () => `hsl(${randomInt(360)},${randomInt(45, 80)}%,${randomInt(20, 34)}%)`;
 
-const between = (low: number, high: number) => low + (randomInt(1_000_001) / 1_000_000) * (high - low);
+const between = (low: number, high: number) =>
+  low + (randomInt(1_000_001) / 1_000_000) * (high - low);

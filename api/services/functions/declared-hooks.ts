@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { type DeclaringHost, findDeclaredHooks, keepDeclaredHooks } from '../../../shared/db/tables/apps.ts';
+import {
+  type DeclaringHost,
+  findDeclaredHooks,
+  keepDeclaredHooks,
+} from '../../../shared/db/tables/apps.ts';
 import { eventHooks, userHooks } from '../../../shared/domain/apps/functions.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
 import { jsonValue } from '../../../shared/domain/json-schema.ts';
@@ -21,7 +25,10 @@ const hookNames = new Set<string>([
 ]);
 
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
-/** Result of a function: the host knows no such call, and answers each name as it answers a function. */
+/**
+ * Result of a function: the host knows no such call, and answers each name as it answers a
+ * function.
+ */
 const otherResult = z.object({ result: jsonValue.refine((result) => !Array.isArray(result)) });
 
 /** Hooks that a host declares, as this process knows them. */
@@ -37,8 +44,8 @@ interface HookList {
 }
 
 /**
- * Requests the hooks that function hosts declare, and caches them for seconds. The last list of a host is also in the
- * database, for a process that starts while the host is unreachable.
+ * Requests the hooks that function hosts declare, and caches them for seconds. The last list of a
+ * host is also in the database, for a process that starts while the host is unreachable.
  */
 export class DeclaredHooks {
   readonly #hosts: FunctionHosts;
@@ -51,8 +58,9 @@ export class DeclaredHooks {
   }
 
   /**
-   * Returns the names of the hooks of a host. An unreachable host has the hooks that it last declared to any process. Throws
-   * 503 when it never answered any process: without its hooks, forbidden writes would pass.
+   * Returns the names of the hooks of a host. An unreachable host has the hooks that it last
+   * declared to any process. Throws 503 when it never answered any process: without its hooks,
+   * forbidden writes would pass.
    */
   async get(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
     const list = this.#byHost.get(host) ?? {
@@ -80,7 +88,12 @@ export class DeclaredHooks {
 
   async #request(host: FunctionHost, caller: FunctionCaller, list: HookList): Promise<void> {
     const headers = this.#hosts.listHeaders(caller, host);
-    const reply = await host.httpClient.request({ method: 'GET', path, headers, timeoutMs: requestMs });
+    const reply = await host.httpClient.request({
+      method: 'GET',
+      path,
+      headers,
+      timeoutMs: requestMs,
+    });
     list.requestedAtMs = this.#deps.clock.monotonicMs();
     const names = namesIn(reply);
     list.failure = names ? undefined : peerErrorOf(host.url, reply);

@@ -22,7 +22,10 @@ export interface SentArguments {
 
 /** Call of a function. */
 export interface FunctionCall {
-  /** `call` is the object-typed encoding (protocol/functions.md#object-encoding); this service reads neither of them. */
+  /**
+   * `call` is the object-typed encoding (protocol/functions.md#object-encoding); this service reads
+   * neither of them.
+   */
   encoding: 'functions' | 'call';
   name: string;
   sent: SentArguments;
@@ -35,7 +38,10 @@ export interface FunctionReply {
   body: BatchReply;
 }
 
-/** Forwards calls of cloud functions to the server that runs them (protocol/functions.md#function-calls). */
+/**
+ * Forwards calls of cloud functions to the server that runs them
+ * (protocol/functions.md#function-calls).
+ */
 export class FunctionService {
   readonly #hosts: FunctionHosts;
   readonly #answers = new HostAnswers();
@@ -45,15 +51,20 @@ export class FunctionService {
   }
 
   /**
-   * Calls a function and returns the host's response, also an error, unchanged. Throws 404 for an invalid name or an app
-   * without a host, 401 for an internal name, 413 and 408 for the arguments, 429 for too many concurrent calls, 124 (HTTP
-   * 503) when the response times out, 524 when the connection times out, 503 when the host refuses the connection, 502
-   * for a response that is no JSON.
+   * Calls a function and returns the host's response, also an error, unchanged. Throws 404 for an
+   * invalid name or an app without a host, 401 for an internal name, 413 and 408 for the arguments,
+   * 429 for too many concurrent calls, 124 (HTTP 503) when the response times out, 524 when the
+   * connection times out, 503 when the host refuses the connection, 502 for a response that is no
+   * JSON.
    */
-  async call(caller: FunctionCaller, { encoding, name, sent }: FunctionCall): Promise<FunctionReply> {
+  async call(
+    caller: FunctionCaller,
+    { encoding, name, sent }: FunctionCall,
+  ): Promise<FunctionReply> {
     const checked = checkFunctionName(name);
     // A host that finds a hook under this name would run it for a caller without its key.
-    if (isInternalName(checked) && !caller.isMaster && !caller.hasHookKey) throw refuse('unauthorized');
+    if (isInternalName(checked) && !caller.isMaster && !caller.hasHookKey)
+      throw refuse('unauthorized');
     const host = this.#hostOf(caller, checked);
     if (this.#hosts.isLoop(sent.via))
       throw refuse('badGateway', 'The address of this app’s functions leads back to this service.');
@@ -73,21 +84,29 @@ export class FunctionService {
   }
 
   /**
-   * Returns the names of functions and hooks that the host declares. Throws 401 without the master key, and the
-   * refusals of `call`.
+   * Returns the names of functions and hooks that the host declares. Throws 401 without the master
+   * key, and the refusals of `call`.
    */
   async metadatas(caller: FunctionCaller): Promise<FunctionReply> {
     if (!caller.isMaster) throw refuse('unauthorized');
     const host = this.#hostOf(caller, '_ops');
     const headers = { ...this.#hosts.headers(caller, host), 'accept-encoding': 'identity' };
-    const request = { method: 'GET', path: '/1.1/functions/_ops/metadatas', headers, body: null } as const;
+    const request = {
+      method: 'GET',
+      path: '/1.1/functions/_ops/metadatas',
+      headers,
+      body: null,
+    } as const;
     return this.#forward(caller, host, request);
   }
 
   #hostOf(caller: FunctionCaller, name: string): FunctionHost {
     const host = this.#hosts.find(caller);
     if (host) return host;
-    throw refuse('noSuchFunction', `No such cloud function '${name}': this app has no functionsUrl.`);
+    throw refuse(
+      'noSuchFunction',
+      `No such cloud function '${name}': this app has no functionsUrl.`,
+    );
   }
 
   async #forward(
@@ -132,10 +151,16 @@ function refusalOfStatus(url: string, status: number, fault?: Refusal): Refusal 
   const cause = new PeerError(url, `status ${status}${fault ? `: ${fault.message}` : ''}`);
   if (status === 504) return new Refusal('upstreamTimeout', { cause });
   if (status === 503) return new Refusal('unavailable', { retryAfterSeconds: 5, cause });
-  return new Refusal('badGateway', { ...(fault?.hasOwnText ? { text: fault.message } : {}), cause });
+  return new Refusal('badGateway', {
+    ...(fault?.hasOwnText ? { text: fault.message } : {}),
+    cause,
+  });
 }
 
-function refusalOfFailure(url: string, failure: Extract<ForwardResult, { kind: 'failed' }>): Refusal {
+function refusalOfFailure(
+  url: string,
+  failure: Extract<ForwardResult, { kind: 'failed' }>,
+): Refusal {
   const cause = peerErrorOf(url, failure);
   switch (failure.reason) {
     case 'busy':

@@ -29,17 +29,22 @@ const otherTimeoutMs = 3_000;
 /** Hooks that run in the background at a time; further ones are dropped and counted. */
 const maxInBackground = 1_000;
 /**
- * Concurrent deciding hooks of one app that calls of its own host cause: half of the connections to a host. The limit stops
- * a hook that calls itself by the writes that it makes.
+ * Concurrent deciding hooks of one app that calls of its own host cause: half of the connections to
+ * a host. The limit stops a hook that calls itself by the writes that it makes.
  */
 const maxNested = 32;
 const maxTextLength = 1_000;
 
 const isEvent = (hook: HookName): hook is EventHook => Object.hasOwn(eventHooks, hook);
-const nameOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].name : userHooks[hook]);
-const pathOf = (hook: HookName): string => (isEvent(hook) ? eventHooks[hook].path : `_User/${hook}`);
+const nameOf = (hook: HookName): string =>
+  isEvent(hook) ? eventHooks[hook].name : userHooks[hook];
+const pathOf = (hook: HookName): string =>
+  isEvent(hook) ? eventHooks[hook].path : `_User/${hook}`;
 
-/** Runs the hooks of `_User` that the function host of an app declares (protocol/functions.md#hooks). */
+/**
+ * Runs the hooks of `_User` that the function host of an app declares
+ * (protocol/functions.md#hooks).
+ */
 export class Hooks {
   readonly #hosts: FunctionHosts;
   readonly #declaredHooks: DeclaredHooks;
@@ -57,8 +62,9 @@ export class Hooks {
   }
 
   /**
-   * Tells whether a hook has to run: the host declares it, and the body does not exclude it by `__ignore_hooks`, which
-   * counts with the hook or the master key. Throws 503 when the host never answered.
+   * Tells whether a hook has to run: the host declares it, and the body does not exclude it by
+   * `__ignore_hooks`, which counts with the hook or the master key. Throws 503 when the host never
+   * answered.
    */
   async isNeeded(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
     const host = this.#hosts.find(completeCaller(caller));
@@ -104,7 +110,10 @@ export class Hooks {
     }
   }
 
-  /** Runs a hook that does not decide, in the background. A failure is counted, and the hook is not repeated. */
+  /**
+   * Runs a hook that does not decide, in the background. A failure is counted, and the hook is not
+   * repeated.
+   */
   runInBackground(
     hook: HookName,
     caller: HookCaller,
@@ -151,14 +160,19 @@ export class Hooks {
     if (reply.kind !== 'response') {
       if (reply.reason === 'timeout' || reply.reason === 'queue_timeout')
         throw failed('hookTimedOut', { text: timedOutText(hook) });
-      throw failed('unavailable', { text: 'The function host is not there.', retryAfterSeconds: 5 });
+      throw failed('unavailable', {
+        text: 'The function host is not there.',
+        retryAfterSeconds: 5,
+      });
     }
     const value = hostValue(reply.body);
     const answer = isJsonObject(value) ? value : undefined;
     if (reply.status >= 200 && reply.status < 300) {
       // Nothing is known of the decision behind an answer that is empty or cut off.
       if (value === undefined)
-        throw failed('badGateway', { text: `The function host gave no JSON for the hook ${hook} of _User.` });
+        throw failed('badGateway', {
+          text: `The function host gave no JSON for the hook ${hook} of _User.`,
+        });
       // The engine for PHP writes an empty object as a list.
       return answer ?? {};
     }
@@ -180,9 +194,13 @@ export class Hooks {
 const refusedBy = 'Cloud Code validation failed. Error detail : ';
 const loginRefusedBy = 'Unauthorized. Error detail : ';
 
-const timedOutText = (hook: HookName): string => `LeanEngine request timeout. The hook is ${hook} of _User.`;
+const timedOutText = (hook: HookName): string =>
+  `LeanEngine request timeout. The hook is ${hook} of _User.`;
 
-/** Returns the refusal of a hook, with its message in the form that clients know (protocol/functions.md#hooks). */
+/**
+ * Returns the refusal of a hook, with its message in the form that clients know
+ * (protocol/functions.md#hooks).
+ */
 function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal {
   const message = typeof answer?.error === 'string' ? answer.error : 'the hook failed';
   // The error of a nested hook already has the prefix.
@@ -212,7 +230,9 @@ function signedMessage(
 /** Returns the member of a hook's signature, and the text that is signed. */
 function signatureOf(hook: HookName): [member: string, text: string] {
   if (isEvent(hook)) return ['__sign', nameOf(hook)];
-  return hook.startsWith('before') ? ['__before', '__before_for__User'] : ['__after', '__after_for__User'];
+  return hook.startsWith('before')
+    ? ['__before', '__before_for__User']
+    : ['__after', '__after_for__User'];
 }
 
 const completeCaller = (caller: HookCaller): FunctionCaller => ({
@@ -224,8 +244,15 @@ const completeCaller = (caller: HookCaller): FunctionCaller => ({
   ...caller,
 });
 
-/** Tells whether the body excludes the hook: hosts do this when they write users within a hook, to end the recursion. */
-function isIgnored(hook: HookName, { isMaster, hasHookKey }: HookCaller, body: JsonObject): boolean {
+/**
+ * Tells whether the body excludes the hook: hosts do this when they write users within a hook, to
+ * end the recursion.
+ */
+function isIgnored(
+  hook: HookName,
+  { isMaster, hasHookKey }: HookCaller,
+  body: JsonObject,
+): boolean {
   if (!isMaster && !hasHookKey) return false;
   const { __ignore_hooks: ignored } = body;
   return Array.isArray(ignored) && ignored.includes(hook);

@@ -50,8 +50,8 @@ export class FunctionHosts {
   }
 
   /**
-   * Returns the host of a stage; undefined when the app has no host. Without a staging host it is the production host, so
-   * that a header cannot bypass its hooks.
+   * Returns the host of a stage; undefined when the app has no host. Without a staging host it is
+   * the production host, so that a header cannot bypass its hooks.
    */
   find({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
     const { functionsUrl, functionsStagingUrl } = app.options;
@@ -60,7 +60,10 @@ export class FunctionHosts {
     return url === undefined ? undefined : this.#connect(app, url);
   }
 
-  /** Returns the key of a host in the database; the embedded one has a name, since its port changes with every start. */
+  /**
+   * Returns the key of a host in the database; the embedded one has a name, since its port changes
+   * with every start.
+   */
   declaringHostOf(
     { url }: FunctionHost,
     { app, stage }: Pick<FunctionCaller, 'app' | 'stage'>,
@@ -85,15 +88,22 @@ export class FunctionHosts {
     const timing = { connectMs: 3000, requestMs: maxRequestMs, drainMs: 1000 };
     const { clock, config } = this.#deps;
     const isOwnAddress = url === config.functionsUrl;
-    const httpClient = createHttpClient({ baseUrl: url, isOwnAddress, timing, connections: 64, clock });
+    const httpClient = createHttpClient({
+      baseUrl: url,
+      isOwnAddress,
+      timing,
+      connections: 64,
+      clock,
+    });
     const host = { url, forwardClient: new ForwardClient(url, { isOwnAddress }), httpClient };
     this.#hosts.set(key, host);
     return host;
   }
 
   /**
-   * Returns the headers that describe a caller to a host: app id, a key of the same kind, session, stage and IP address
-   * (protocol/functions.md#host-protocol). No header of the caller is copied, so none can change the request.
+   * Returns the headers that describe a caller to a host: app id, a key of the same kind, session,
+   * stage and IP address (protocol/functions.md#host-protocol). No header of the caller is copied,
+   * so none can change the request.
    */
   headers(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app, isMaster, hasHookKey, stage, sessionToken, remoteAddress } = caller;
@@ -140,7 +150,10 @@ export class FunctionHosts {
     };
   }
 
-  /** Tells whether a call passed this service before: a functions URL that leads back here would loop. */
+  /**
+   * Tells whether a call passed this service before: a functions URL that leads back here would
+   * loop.
+   */
   isLoop(via: string): boolean {
     return via.includes(this.#pseudonym);
   }
@@ -154,7 +167,13 @@ const closeHost = ({ forwardClient, httpClient }: FunctionHost) =>
   Promise.all([forwardClient.close(), httpClient.close()]);
 
 /** Returns the headers that name the client software, without unsafe values. */
-export function agentHeaders({ userAgent, clientAgent }: { userAgent: string; clientAgent: string }) {
+export function agentHeaders({
+  userAgent,
+  clientAgent,
+}: {
+  userAgent: string;
+  clientAgent: string;
+}) {
   return {
     ...(agentText.test(userAgent) ? { 'user-agent': userAgent } : {}),
     ...(agentText.test(clientAgent) ? { 'x-lc-ua': clientAgent } : {}),
@@ -188,7 +207,8 @@ export function hostValue(text: string): Json | undefined {
 /** Returns the cause why a text is not forwarded as JSON; undefined for JSON. */
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return 'The function host gave an empty answer.';
-  if (measureJson(text) === undefined) return 'The answer of the function host has too many values.';
+  if (measureJson(text) === undefined)
+    return 'The answer of the function host has too many values.';
   try {
     JSON.parse(text);
     return undefined;
@@ -224,7 +244,8 @@ export class HostAnswers {
         chunks.push(bytes);
       }
       const text = decoded(Buffer.concat(chunks));
-      const fault = text === undefined ? 'The answer of the function host is not UTF-8.' : faultOf(text);
+      const fault =
+        text === undefined ? 'The answer of the function host is not UTF-8.' : faultOf(text);
       if (text === undefined || fault !== undefined) throw refuse('badGateway', fault);
       return writeReply({ begin: '', parts: [text], end: '' }, () => account.release());
     } catch (error) {

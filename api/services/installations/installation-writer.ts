@@ -66,7 +66,11 @@ export class InstallationWriter {
    * since. Returns undefined if a concurrent call was faster, or several rows must be written, and
    * has written nothing then. Throws the refusals of `save`.
    */
-  async saveAtOnce(db: Handle, app: App, device: DeviceSave): Promise<SavedInstallation | undefined> {
+  async saveAtOnce(
+    db: Handle,
+    app: App,
+    device: DeviceSave,
+  ): Promise<SavedInstallation | undefined> {
     const { ids, changes, storage } = device;
     const found = await findInstallationsOfDevice(db, app.appId, ids);
     const current = findRegistered([...found.keys()], ids, changes);
@@ -85,16 +89,27 @@ export class InstallationWriter {
   }
 
   /**
-   * Updates the installation that the ids name (`findRegistered`), or creates one, so that a device never has two
-   * installations, in the caller's transaction. Throws 105, 111, 112, 114, 116, 117, 137.
+   * Updates the installation that the ids name (`findRegistered`), or creates one, so that a device
+   * never has two installations, in the caller's transaction. Throws 105, 111, 112, 114, 116, 117,
+   * 137.
    */
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
     for (let tries = 0; tries < maxTries; tries += 1) {
-      const current = findRegistered(await lockInstallationsOfDevice(tx, app.appId, ids), ids, changes);
+      const current = findRegistered(
+        await lockInstallationsOfDevice(tx, app.appId, ids),
+        ids,
+        changes,
+      );
       const { storage, requireWrite } = device;
       if (current)
-        return this.change(tx, app, { current, changes, storage, requireWrite, isRegistration: true });
+        return this.change(tx, app, {
+          current,
+          changes,
+          storage,
+          requireWrite,
+          isRegistration: true,
+        });
       const made = await this.#insert(tx, app, device, draftOfNew(device));
       // Undefined means that a concurrent call created the installation.
       if (!made) continue;
@@ -123,8 +138,13 @@ export class InstallationWriter {
     const draft = changedDraft(current, changes);
     checkChange(current, draft, { changes, isRegistration });
     storage?.change(memberBytes(draft), memberBytes(current));
-    const installation = await updateInstallation(tx, app.appId, { id: current.id, draft, now: this.#now() });
-    const isOwner = draft.registrationId === current.registrationId && draft.vendor === current.vendor;
+    const installation = await updateInstallation(tx, app.appId, {
+      id: current.id,
+      draft,
+      now: this.#now(),
+    });
+    const isOwner =
+      draft.registrationId === current.registrationId && draft.vendor === current.vendor;
     if (isRegistration || !isOwner) await takeRegistration(tx, app.appId, installation);
     return { installation, isNew: false };
   }

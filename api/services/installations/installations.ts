@@ -11,7 +11,11 @@ import { shortenTokens } from '../../../shared/domain/admin/masking.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { parseInstallationChanges } from '../../../shared/domain/installations/changes.ts';
-import { deviceIdsOf, hasDeviceId, isPublicId } from '../../../shared/domain/installations/identity.ts';
+import {
+  deviceIdsOf,
+  hasDeviceId,
+  isPublicId,
+} from '../../../shared/domain/installations/identity.ts';
 import {
   aclOf,
   type Installation,
@@ -19,9 +23,17 @@ import {
   pickMembers,
 } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
+import {
+  parseInclude,
+  resolveInclude,
+  resolveIncludes,
+} from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
-import { compileList, compileRowCondition, parseListQuery } from '../../../shared/query/list/list.ts';
+import {
+  compileList,
+  compileRowCondition,
+  parseListQuery,
+} from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
 import { readerFor, requireRead, requireWrite, type UserCaller } from '../accounts/caller.ts';
@@ -29,7 +41,11 @@ import type { ClientStorage, StorageAccount, StoringCaller } from '../client-sto
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/audit.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
-import { type DeviceSave, InstallationWriter, type SavedInstallation } from './installation-writer.ts';
+import {
+  type DeviceSave,
+  InstallationWriter,
+  type SavedInstallation,
+} from './installation-writer.ts';
 import { SaveGroups } from './save-groups.ts';
 
 /** App of a call, and whether the call has the master key. */
@@ -51,7 +67,10 @@ const showsAcl = (query: Record<string, unknown>): boolean => query.returnACL ==
 
 const maxIdsPerDelete = 1000;
 
-/** Registers, reads, changes and deletes installations (protocol/installations.md#calls-for-installations). */
+/**
+ * Registers, reads, changes and deletes installations
+ * (protocol/installations.md#calls-for-installations).
+ */
 export class InstallationService {
   readonly #deps: ApiDeps;
   readonly #writer: InstallationWriter;
@@ -71,7 +90,11 @@ export class InstallationService {
    * the size of the body. Concurrent calls with the same ids result in one installation. Throws
    * 105, 111, 112, 114, 116, 117, 137, 429.
    */
-  async register(caller: WritingCaller, body: JsonObject, bodyBytes: number): Promise<SavedInstallation> {
+  async register(
+    caller: WritingCaller,
+    body: JsonObject,
+    bodyBytes: number,
+  ): Promise<SavedInstallation> {
     const { app } = caller;
     const changes = parseInstallationChanges(body);
     const storage = this.#storage.accountOf('installations', caller);
@@ -94,10 +117,11 @@ export class InstallationService {
   }
 
   /**
-   * Handles PUT. Devices keep their object id for years, so an unknown id with the identity of a device in the body
-   * registers that device again, under this id unless it has another one (`InstallationWriter.save`). Returns the new
-   * document and the members that the call wrote (protocol/objects.md#replies-with-values). Throws 1 for any other
-   * unknown id, 305 when the installation does not meet `where`, and the refusals of `register`.
+   * Handles PUT. Devices keep their object id for years, so an unknown id with the identity of a
+   * device in the body registers that device again, under this id unless it has another one
+   * (`InstallationWriter.save`). Returns the new document and the members that the call wrote
+   * (protocol/objects.md#replies-with-values). Throws 1 for any other unknown id, 305 when the
+   * installation does not meet `where`, and the refusals of `register`.
    */
   async update(
     caller: WritingCaller,
@@ -123,13 +147,21 @@ export class InstallationService {
             requireWrite,
             isRegistration: false,
           });
-          if (isAudited()) await recordUpdate(tx, app, { current, saved, touched: changes.touched });
+          if (isAudited())
+            await recordUpdate(tx, app, { current, saved, touched: changes.touched });
           return saved;
         }
         const ids = { ...deviceIdsOf(changes), objectId };
         // An installation that does not exist meets no condition.
-        if (condition || !isPublicId(objectId) || !hasDeviceId(ids)) throw noSuchInstallation(objectId);
-        return this.#writer.save(tx, app, { ids, changes, storage, requireWrite, isReturning: true });
+        if (condition || !isPublicId(objectId) || !hasDeviceId(ids))
+          throw noSuchInstallation(objectId);
+        return this.#writer.save(tx, app, {
+          ids,
+          changes,
+          storage,
+          requireWrite,
+          isReturning: true,
+        });
       });
     const { installation } = await refundingFailure(storage, () => refusingDuplicates(change));
     const document = installationDocument(installation, { hasAcl: true });
@@ -137,10 +169,14 @@ export class InstallationService {
   }
 
   /**
-   * Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad `keys` and `include`,
-   * 116 for too large a reply.
+   * Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad
+   * `keys` and `include`, 116 for too large a reply.
    */
-  async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
+  async get(
+    caller: UserCaller,
+    objectId: string,
+    query: Record<string, unknown>,
+  ): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
     const hasAcl = showsAcl(query);
@@ -158,14 +194,15 @@ export class InstallationService {
   }
 
   /**
-   * Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query, 116 for too large a
-   * reply, 124.
+   * Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query,
+   * 116 for too large a reply, 124.
    */
   async list(
     caller: UserCaller,
     query: Record<string, unknown>,
   ): Promise<{ results: JsonObject[]; count?: number }> {
-    if (!caller.isMaster && !caller.app.options.allowInstallationQuery) throw refuse('forbiddenFind');
+    if (!caller.isMaster && !caller.app.options.allowInstallationQuery)
+      throw refuse('forbiddenFind');
     const reader = readerFor(caller);
     const hasAcl = showsAcl(query);
     return this.#deps.queries.readPrepared(caller, () => {
@@ -179,7 +216,9 @@ export class InstallationService {
           list.include,
           source,
         );
-        const results = documents.map((document) => project(document, list.keys, installationClass));
+        const results = documents.map((document) =>
+          project(document, list.keys, installationClass),
+        );
         return list.hasCount
           ? { results, count: await countRows(tx, 'installation', selection) }
           : { results };
@@ -196,7 +235,8 @@ export class InstallationService {
     const { app, isMaster } = caller;
     if (!isMaster && !app.options.allowInstallationDelete) throw refuse('forbiddenDelete');
     const wanted = [...new Set(objectIds.split(',').filter(isPublicId))];
-    if (wanted.length > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    if (wanted.length > maxIdsPerDelete)
+      throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     const condition = compileRowCondition(where, installationClass, viewerOf(app, caller));
     await this.#change(caller, condition, async (tx) => {
       const locked = await lockInstallations(tx, app.appId, wanted);
@@ -213,8 +253,8 @@ export class InstallationService {
   }
 
   /**
-   * Runs `work` in a transaction: with a condition on the connections for client queries, else on those for fast
-   * statements.
+   * Runs `work` in a transaction: with a condition on the connections for client queries, else on
+   * those for fast statements.
    */
   #change<T>(
     caller: Caller,
@@ -232,7 +272,10 @@ export class InstallationService {
 }
 
 /** Takes back what a write that failed has counted. */
-async function refundingFailure<T>(storage: StorageAccount | undefined, work: () => Promise<T>): Promise<T> {
+async function refundingFailure<T>(
+  storage: StorageAccount | undefined,
+  work: () => Promise<T>,
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -270,7 +313,11 @@ async function recordUpdate(
   });
 }
 
-async function requireCondition(tx: Handle, id: number, condition: RowCondition | undefined): Promise<void> {
+async function requireCondition(
+  tx: Handle,
+  id: number,
+  condition: RowCondition | undefined,
+): Promise<void> {
   if (!condition) return;
   if (!(await rowMeets(tx, { table: 'installation', id }, condition))) throw refuse('noEffect');
 }
@@ -284,5 +331,8 @@ async function lock(tx: Handle, app: App, objectId: string): Promise<Installatio
 /** Quotes the id only when it has the form of an id. */
 function noSuchInstallation(objectId: string): Error {
   const shown = isPublicId(objectId) ? objectId : '?';
-  return refuse('noSuchObject', `Could not find object by id '${shown}' for class '_Installation'.`);
+  return refuse(
+    'noSuchObject',
+    `Could not find object by id '${shown}' for class '_Installation'.`,
+  );
 }

@@ -30,8 +30,9 @@ const apartMs = 10_000;
 const excludedMs = minuteMs;
 
 /**
- * Remembers which apps may share groups. A group fails when one of its rows waits too long for another transaction, or
- * PostgreSQL refuses it; which row it was is not known. Groups of single apps show whose it was, and delay no others.
+ * Remembers which apps may share groups. A group fails when one of its rows waits too long for
+ * another transaction, or PostgreSQL refuses it; which row it was is not known. Groups of single
+ * apps show whose it was, and delay no others.
  */
 class SharedGroups {
   readonly #clock: Clock;
@@ -74,7 +75,10 @@ class SharedGroups {
 /** Limits of saves in groups. */
 const limits = { size: 64, maxWaiting: 2000, maxWaitMs: 5000 };
 
-/** Size of a body from which a save is written by itself. Together with `size` it limits the duration of a group. */
+/**
+ * Size of a body from which a save is written by itself. Together with `size` it limits the
+ * duration of a group.
+ */
 const maxBodyBytes = 2048;
 
 interface GroupedSave extends DeviceSave {
@@ -82,7 +86,10 @@ interface GroupedSave extends DeviceSave {
   bodyBytes: number;
 }
 
-/** Decision on a save: a refusal, a row to write, or undefined for a save that must be written by itself. */
+/**
+ * Decision on a save: a refusal, a row to write, or undefined for a save that must be written by
+ * itself.
+ */
 type Decision =
   | { error: unknown }
   | { insert: GroupInsert }
@@ -93,9 +100,10 @@ type Decision =
 type Result = SavedInstallation | { error: unknown } | undefined;
 
 /**
- * Saves installations of all apps in groups: one statement looks the devices of a group up, one writes it, and one commit
- * makes it durable. A save that may wait for a lock, is large, or whose device is being saved already, is left to its
- * caller, so that no save delays or fails others of its group.
+ * Saves installations of all apps in groups: one statement looks the devices of a group up, one
+ * writes it, and one commit makes it durable. A save that may wait for a lock, is large, or whose
+ * device is being saved already, is left to its caller, so that no save delays or fails others of
+ * its group.
  */
 export class SaveGroups {
   readonly #deps: Pick<ApiDeps, 'savesDb' | 'clock'>;
@@ -121,10 +129,14 @@ export class SaveGroups {
   }
 
   /**
-   * Saves a device in a group. Returns undefined, and has written nothing then, if the caller must save it. Throws the
-   * refusals of `InstallationWriter.save`, and `QueueFull`.
+   * Saves a device in a group. Returns undefined, and has written nothing then, if the caller must
+   * save it. Throws the refusals of `InstallationWriter.save`, and `QueueFull`.
    */
-  async save(appId: string, device: DeviceSave, bodyBytes: number): Promise<SavedInstallation | undefined> {
+  async save(
+    appId: string,
+    device: DeviceSave,
+    bodyBytes: number,
+  ): Promise<SavedInstallation | undefined> {
     if (bodyBytes > maxBodyBytes || this.#shared.isExcluded(appId)) return undefined;
     const keys = keysOf(appId, device.ids);
     if (keys.length === 0 || keys.some((key) => this.#underWay.has(key))) return undefined;
@@ -144,7 +156,8 @@ export class SaveGroups {
     try {
       return await this.#write(saves);
     } catch (error) {
-      if (!isConnectionFailure(error)) this.#shared.noteFailure(new Set(saves.map(({ appId }) => appId)));
+      if (!isConnectionFailure(error))
+        this.#shared.noteFailure(new Set(saves.map(({ appId }) => appId)));
       throw error;
     }
   }
@@ -167,7 +180,10 @@ export class SaveGroups {
       if ('insert' in decision) {
         const { objectId, draft } = decision.insert;
         if (!written.inserted.has(objectId)) return undefined;
-        return { installation: { ...draft, objectId, createdAt: now, updatedAt: now }, isNew: true };
+        return {
+          installation: { ...draft, objectId, createdAt: now, updatedAt: now },
+          isNew: true,
+        };
       }
       const {
         update,
@@ -175,7 +191,10 @@ export class SaveGroups {
       } = decision;
       if (!written.updated.has(update.id)) return undefined;
       const { objectId, createdAt } = installation;
-      return { installation: { ...update.draft, objectId, createdAt, updatedAt: now }, isNew: false };
+      return {
+        installation: { ...update.draft, objectId, createdAt, updatedAt: now },
+        isNew: false,
+      };
     });
   }
 }
@@ -191,7 +210,10 @@ function keysOf(appId: string, ids: DeviceIds): string[] {
 const tokenOf = ({ deviceToken }: DeviceIds) =>
   deviceToken === undefined ? undefined : comparedToken(deviceToken);
 
-/** Decides on a save. `chosen` has the keys of the installations that earlier saves of the group change. */
+/**
+ * Decides on a save. `chosen` has the keys of the installations that earlier saves of the group
+ * change.
+ */
 function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<number>): Decision {
   if (found.some(({ isSmall }) => !isSmall)) return undefined;
   const { appId, ids, changes, storage, bodyBytes } = save;
@@ -216,6 +238,9 @@ function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<numbe
   }
 }
 
-/** Tells whether a change keeps the unique ids. Others may meet those of another installation and wait for it. */
+/**
+ * Tells whether a change keeps the unique ids. Others may meet those of another installation and
+ * wait for it.
+ */
 const hasSameIds = (a: InstallationDraft, b: InstallationDraft): boolean =>
   a.deviceToken === b.deviceToken && a.installationId === b.installationId;

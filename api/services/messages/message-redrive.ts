@@ -44,9 +44,9 @@ export class MessageRedriveService {
   }
 
   /**
-   * Makes selected messages wait for their provider again, the oldest first, at most 1000; one whose time is over gets another
-   * day. Leaves out codes that have expired, and messages that no key decrypts. `next` is where another call goes on; null at
-   * the end. Throws 404.
+   * Makes selected messages wait for their provider again, the oldest first, at most 1000; one
+   * whose time is over gets another day. Leaves out codes that have expired, and messages that no
+   * key decrypts. `next` is where another call goes on; null at the end. Throws 404.
    */
   async redrive(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);
@@ -80,7 +80,9 @@ export class MessageRedriveService {
   async explain(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);
     const now = new Date(this.#deps.clock.now());
-    const { sorted, next } = await this.#deps.db.transaction((tx) => this.#page(tx, appId, { request, now }));
+    const { sorted, next } = await this.#deps.db.transaction((tx) =>
+      this.#page(tx, appId, { request, now }),
+    );
     return { ...countsOf(sorted), causes: causesOf(sorted.possible), next };
   }
 

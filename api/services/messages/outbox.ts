@@ -29,8 +29,8 @@ import { type PageRequest, toPage } from '../operator/lists/page.ts';
 export const messagePriority = (kind: OutboxMessage['kind']): number => (kind === 'sms' ? 1 : 0);
 
 /**
- * Stores a message and the job that sends it within `tx`, so that it is sent if and only if `tx` commits. Without a
- * provider it stays in the outbox.
+ * Stores a message and the job that sends it within `tx`, so that it is sent if and only if `tx`
+ * commits. Without a provider it stays in the outbox.
  */
 export async function enqueueMessage(
   { vault, queue }: Pick<ApiDeps, 'vault' | 'queue'>,
@@ -39,7 +39,10 @@ export async function enqueueMessage(
   message: OutboxMessage & { expiresAt?: Date },
 ): Promise<void> {
   const messageId = await insertOutboxMessage(tx, vault, appId, message);
-  await queue.send(messageJob, [{ appId, messageId }], { tx, priority: messagePriority(message.kind) });
+  await queue.send(messageJob, [{ appId, messageId }], {
+    tx,
+    priority: messagePriority(message.kind),
+  });
 }
 
 /** Largest number of messages in a reply; a filter by recipient finds older ones. */
@@ -71,7 +74,10 @@ export class OutboxService {
     });
   }
 
-  /** Lists a page of messages with the state of their delivery, newest first; their texts for owners only. Throws 404. */
+  /**
+   * Lists a page of messages with the state of their delivery, newest first; their texts for owners
+   * only. Throws 404.
+   */
   async page(
     operator: Operator,
     appId: string,
@@ -87,7 +93,9 @@ export class OutboxService {
     const shown = results.map(({ body, ...row }) => ({
       ...row,
       id: String(row.id),
-      ...(row.reason === null ? {} : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
+      ...(row.reason === null
+        ? {}
+        : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
       ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
     return { results: shown, next };
@@ -99,8 +107,9 @@ export class OutboxService {
   }
 
   /**
-   * Sends a message again that failed or found no provider; one whose time is over gets another day. Throws 404, 409 for a
-   * message in another state, with a code that has expired, or that cannot be decrypted.
+   * Sends a message again that failed or found no provider; one whose time is over gets another
+   * day. Throws 404, 409 for a message in another state, with a code that has expired, or that
+   * cannot be decrypted.
    */
   async retry(appId: string, id: number | undefined): Promise<void> {
     await requireApp(this.#deps, appId);
@@ -111,7 +120,8 @@ export class OutboxService {
       if (message.state !== 'failed' && message.state !== 'kept')
         throw refuse('conflict', `The message is ${message.state}.`);
       const opened = readable(() => openListed(vault, appId, message));
-      if (opened === undefined) throw refuse('conflict', 'No key of CARILLON_SECRET decrypts the message.');
+      if (opened === undefined)
+        throw refuse('conflict', 'No key of CARILLON_SECRET decrypts the message.');
       const isOver = message.expiresAt.getTime() <= clock.now();
       if (isOver && opened.code !== undefined) throw refuse('conflict', 'The code has expired.');
       const expiresAt = isOver ? new Date(clock.now() + dayMs) : message.expiresAt;
@@ -134,7 +144,10 @@ export class OutboxService {
     const { options } = await requireApp(this.#deps, appId);
     const { clock, db } = this.#deps;
     const nowMs = clock.now();
-    const state = await readSmsState(db, appId, { now: new Date(nowMs), hourAgo: new Date(nowMs - hourMs) });
+    const state = await readSmsState(db, appId, {
+      now: new Date(nowMs),
+      hourAgo: new Date(nowMs - hourMs),
+    });
     return {
       balance: options.smsBalance,
       free: { used: Math.min(state.freeUsed, freeMessages), limit: freeMessages },

@@ -24,10 +24,15 @@ export async function requireMaySetAddresses(
   requirePublicAddresses(addresses);
   if (hasRole(role, 'owner') || addresses.size === 0) return;
   const profiles = await appCache.profiles(appId);
-  const stored = profiles.find((one) => one.connector === connector && one.name === name)?.credentials;
+  const stored = profiles.find(
+    (one) => one.connector === connector && one.name === name,
+  )?.credentials;
   const known = addressesIn(isJsonObject(stored) ? stored : {});
   for (const [member, url] of addresses)
-    if (known.get(member) !== url && !(member.endsWith('token_uri') && googleHost.test(new URL(url).origin)))
+    if (
+      known.get(member) !== url &&
+      !(member.endsWith('token_uri') && googleHost.test(new URL(url).origin))
+    )
       throw refuse('forbidden', detail('ownerOption', { option: member }));
 }
 

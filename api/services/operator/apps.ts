@@ -39,7 +39,10 @@ import { mailTemplateHint } from '../verification/mails.ts';
 import { requirePublicAddresses } from './addresses.ts';
 import { type ReadAudit, recordChange } from './audit/audit.ts';
 
-/** Time for which processes remember an app, with room for its query (protocol/admin-api.md#changes). */
+/**
+ * Time for which processes remember an app, with room for its query
+ * (protocol/admin-api.md#changes).
+ */
 const rememberedMs = 1000;
 
 export interface NewAppRequest {
@@ -71,8 +74,9 @@ export class AppService {
   }
 
   /**
-   * Creates an app. With an id in the request, `movedInOptions` are its defaults. Throws 400 for options that the plan
-   * forbids and for equal keys, 409 when the id is taken, 503 when CARILLON_SECRET is not the one of the database.
+   * Creates an app. With an id in the request, `movedInOptions` are its defaults. Throws 400 for
+   * options that the plan forbids and for equal keys, 409 when the id is taken, 503 when
+   * CARILLON_SECRET is not the one of the database.
    */
   async create(request: NewAppRequest): Promise<App> {
     const { appId = newAppId(), plan = 'commercial' } = request;
@@ -82,7 +86,8 @@ export class AppService {
     requirePublicAddresses(addressesIn(options));
     const { db, vault, appCache, readiness } = this.#deps;
     // Keys encrypted with a wrong CARILLON_SECRET would be unreadable once the right one is set.
-    if ((await readiness.hint()) !== undefined) throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
+    if ((await readiness.hint()) !== undefined)
+      throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
     const app = { appId, name: request.name, edition, plan, keys: keysOf(request), options };
     const created = await db.transaction(async (tx) => {
@@ -154,8 +159,9 @@ export class AppService {
   }
 
   /**
-   * Replaces a key; the old one stays valid for `graceSeconds`. Answers once every process accepts the new key, which no
-   * caller knows before: they remember an app for half a second. Throws 404 when there is no such app.
+   * Replaces a key; the old one stays valid for `graceSeconds`. Answers once every process accepts
+   * the new key, which no caller knows before: they remember an app for half a second. Throws 404
+   * when there is no such app.
    */
   async rotateKey(appId: string, name: KeyName, graceSeconds: number) {
     const { appCache, clock, db, vault } = this.#deps;
@@ -200,7 +206,8 @@ function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatc
   const current = new Map<string, unknown>(Object.entries(options));
   const kept = Object.entries(patch.options).filter(([name, value]) => {
     if (operatorOptions.has(name)) return true;
-    const isMasked = name === 'authPlatforms' && isDeepStrictEqual(value, masked(options.authPlatforms));
+    const isMasked =
+      name === 'authPlatforms' && isDeepStrictEqual(value, masked(options.authPlatforms));
     if (isMasked || isDeepStrictEqual(value, current.get(name))) return false;
     throw refuse('forbidden', detail('ownerOption', { option: name }));
   });
@@ -209,7 +216,9 @@ function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatc
 
 /** Returns the members of an app that a patch changes. */
 function shownMembers(app: App, patch: AppPatch): JsonObject {
-  const changed = Object.entries(app.options).filter(([name]) => Object.hasOwn(patch.options ?? {}, name));
+  const changed = Object.entries(app.options).filter(([name]) =>
+    Object.hasOwn(patch.options ?? {}, name),
+  );
   return {
     ...(patch.name === undefined ? {} : { name: app.name }),
     ...(changed.length === 0 ? {} : { options: maskedOptions(Object.fromEntries(changed)) }),
@@ -218,12 +227,19 @@ function shownMembers(app: App, patch: AppPatch): JsonObject {
 
 /** Returns the keys of a request, and generates the others. Throws 400 for equal keys. */
 function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
-  if (!areDistinct({ appKey, masterKey, hookKey })) throw refuse('invalidParameter', detail('keysDiffer'));
-  return { appKey: appKey ?? newKey(), masterKey: masterKey ?? newKey(), hookKey: hookKey ?? newKey() };
+  if (!areDistinct({ appKey, masterKey, hookKey }))
+    throw refuse('invalidParameter', detail('keysDiffer'));
+  return {
+    appKey: appKey ?? newKey(),
+    masterKey: masterKey ?? newKey(),
+    hookKey: hookKey ?? newKey(),
+  };
 }
 
 const optionError = (plan: Plan, options: AppOptionsPatch): string | undefined =>
-  planProblem(plan, options) ?? authPlatformHint(options.authPlatforms ?? {}) ?? mailTemplateHint(options);
+  planProblem(plan, options) ??
+  authPlatformHint(options.authPlatforms ?? {}) ??
+  mailTemplateHint(options);
 
 /** Reads an app from the database. Throws 404 when there is no such app. */
 export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {

@@ -44,7 +44,9 @@ export class BreakerService {
     return all.filter(({ appId }) => mayUseApp(operator, appId)).map(shownBreaker);
   }
 
-  /** Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker. */
+  /**
+   * Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker.
+   */
   async force(operator: Operator, id: string, forced: OverrideState | null): Promise<ShownBreaker> {
     const key = parseBreakerId(id);
     if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', detail('otherApps'));

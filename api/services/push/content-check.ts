@@ -42,7 +42,8 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
   for (const language of Object.keys(order.languages ?? {})) {
     const pushOrder = orderIn(order, language);
     const why = await rejectionOf(db, app, { ...push, pushOrder });
-    if (why !== null) throw refuse('invalidParameter', detail('translationRefused', { language, why }));
+    if (why !== null)
+      throw refuse('invalidParameter', detail('translationRefused', { language, why }));
   }
 }
 
@@ -114,7 +115,10 @@ function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderT
   return [vendor ? { connector: vendor, deviceType: 'android' } : android];
 }
 
-/** Returns the vendors that the push has an object for: such an object may hold a whole message without an alert. */
+/**
+ * Returns the vendors that the push has an object for: such an object may hold a whole message
+ * without an alert.
+ */
 function vendorsNamedIn(data: JsonObject): ConnectorId[] {
   const owners = Object.entries(data).map(([name, value]) =>
     isJsonObject(value) ? (dataKeyOwners.get(name) ?? '') : '',
@@ -135,12 +139,14 @@ function wantedTypes(where: unknown): string[] | undefined {
     isJsonObject(wanted) && Object.keys(wanted).length === 1 ? (wanted.$in ?? wanted.$eq) : wanted;
   const types = Array.isArray(listed) ? listed : [listed];
   const names = types.filter((type) => typeof type === 'string');
-  return names.length === types.length && names.length <= maxWanted ? [...new Set(names)] : undefined;
+  return names.length === types.length && names.length <= maxWanted
+    ? [...new Set(names)]
+    : undefined;
 }
 
 /**
- * Tells whether the app has devices of other types (`web`, …) that can take this content: their messages may hold any
- * members. Runs only when the usual types reject the message.
+ * Tells whether the app has devices of other types (`web`, …) that can take this content: their
+ * messages may hold any members. Runs only when the usual types reject the message.
  */
 async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
   const { data, target } = push.pushOrder;
@@ -150,11 +156,16 @@ async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): 
     (deviceType) =>
       deviceType !== 'android' &&
       !isAppleDeviceType(deviceType) &&
-      judge(push, [{ connector: 'channel', deviceType }]).every(({ verdict }) => verdict === 'taken'),
+      judge(push, [{ connector: 'channel', deviceType }]).every(
+        ({ verdict }) => verdict === 'taken',
+      ),
   );
 }
 
-/** Tells whether the data has members beside an empty alert or title and the objects for one device type. */
+/**
+ * Tells whether the data has members beside an empty alert or title and the objects for one device
+ * type.
+ */
 const hasOwnMembers = (data: JsonObject): boolean =>
   Object.entries(data).some(
     ([name, value]) =>

@@ -26,7 +26,11 @@ import type { JsonObject } from '../../../shared/domain/json.ts';
 import { flowControlOf } from '../../../shared/domain/pushes/push.ts';
 import { operatorStatus, type Push } from '../../../shared/domain/pushes/record.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
-import { continuePushes, startVoidSlots, startWaitingBatches } from '../../../shared/queue/push-jobs.ts';
+import {
+  continuePushes,
+  startVoidSlots,
+  startWaitingBatches,
+} from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
 import type { PushRecordService } from './push-records.ts';
@@ -36,7 +40,10 @@ type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 /**
  * Throws 403 for the person that sent the push, by the token or by the name that its tokens have.
  */
-function requireOther({ name, tokenId }: Operator, { createdBy, createdToken }: ApprovedPush): void {
+function requireOther(
+  { name, tokenId }: Operator,
+  { createdBy, createdToken }: ApprovedPush,
+): void {
   if (createdBy === null) return;
   if (createdToken === tokenId) throw refuse('forbidden', detail('secondPerson'));
   if (isSameName(createdBy, name)) throw refuse('forbidden', detail('secondName'));
@@ -95,7 +102,12 @@ export async function shownApproval(db: Handle, push: Pick<Push, 'appId' | 'id' 
  * Statement that changes the state of a push within `tx`; false when its state does not allow that.
  * Members are added to the change in the audit.
  */
-type StateChange = (tx: Handle, appId: string, id: number, record: Push) => Promise<boolean | JsonObject>;
+type StateChange = (
+  tx: Handle,
+  appId: string,
+  id: number,
+  record: Push,
+) => Promise<boolean | JsonObject>;
 
 /** Caller of the admin API: a sender controls the pushes of its own token only. */
 type Controller = Pick<Operator, 'role' | 'tokenId'>;
@@ -153,8 +165,9 @@ export class PushControlService {
   }
 
   /**
-   * Ends a push: messages that the gateways already have cannot be recalled, all others are not sent
-   * (protocol/push-records.md#state-changes). Returns the record with its current counts. Throws 404/101, 409 when finished.
+   * Ends a push: messages that the gateways already have cannot be recalled, all others are not
+   * sent (protocol/push-records.md#state-changes). Returns the record with its current counts.
+   * Throws 404/101, 409 when finished.
    */
   cancel(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
@@ -168,7 +181,10 @@ export class PushControlService {
     });
   }
 
-  /** Stops a push until it is resumed; it may expire before. Throws 404/101, 409 when it is not being sent. */
+  /**
+   * Stops a push until it is resumed; it may expire before. Throws 404/101, 409 when it is not
+   * being sent.
+   */
   pause(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paused' }, markPushPaused);
   }
@@ -178,17 +194,21 @@ export class PushControlService {
    * (protocol/push.md#flow-control).
    */
   resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
-    return this.#changeState({ ...push, verb: 'resumed', flowControl }, async (tx, app, id, record) => {
-      const approval = await findApproval(tx, { appId: app, id });
-      if (isWaiting(approval)) throw refuse('conflict', detail('needsApproval'));
-      if (!(await markPushResumed(tx, app, id))) return false;
-      const pace = flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
-      // Also with an unchanged rate: slots reserved before the pause are void.
-      await changePace(tx, app, id, pace);
-      await startVoidSlots(tx, app, id);
-      await this.#continue(tx, app, id);
-      return true;
-    });
+    return this.#changeState(
+      { ...push, verb: 'resumed', flowControl },
+      async (tx, app, id, record) => {
+        const approval = await findApproval(tx, { appId: app, id });
+        if (isWaiting(approval)) throw refuse('conflict', detail('needsApproval'));
+        if (!(await markPushResumed(tx, app, id))) return false;
+        const pace =
+          flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
+        // Also with an unchanged rate: slots reserved before the pause are void.
+        await changePace(tx, app, id, pace);
+        await startVoidSlots(tx, app, id);
+        await this.#continue(tx, app, id);
+        return true;
+      },
+    );
   }
 
   /**
@@ -199,17 +219,21 @@ export class PushControlService {
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
     requireOther(controller, record);
-    const document = await this.#changeState({ ...push, verb: 'approved' }, async (tx, appId, id) => {
-      const result = await approve(tx, controller, record);
-      if (result === 'resumed') await this.#continue(tx, appId, id);
-      return result === 'first' ? { missing: 1 } : result !== undefined;
-    });
+    const document = await this.#changeState(
+      { ...push, verb: 'approved' },
+      async (tx, appId, id) => {
+        const result = await approve(tx, controller, record);
+        if (result === 'resumed') await this.#continue(tx, appId, id);
+        return result === 'first' ? { missing: 1 } : result !== undefined;
+      },
+    );
     return { ...document, approval: await shownApproval(this.#deps.db, record) };
   }
 
   /**
-   * Changes the rate of an unfinished push within a second; null removes the limit (protocol/push.md#flow-control). A paused
-   * push stays paused. Throws 404/101, 409 when it is finished.
+   * Changes the rate of an unfinished push within a second; null removes the limit
+   * (protocol/push.md#flow-control). A paused push stays paused. Throws 404/101, 409 when it is
+   * finished.
    */
   pace(push: PushName, flowControl: number | null): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paced', flowControl }, async (tx, app, id) => {
@@ -242,14 +266,22 @@ export class PushControlService {
    * Deletes one page in a transaction of its own, with its entry in the audit. The last one ends
    * the note of the record.
    */
-  #deleteInvalidPage({ appId, id: pushId, objectId, keptTokens }: Push, after: number): Promise<DeletedPage> {
+  #deleteInvalidPage(
+    { appId, id: pushId, objectId, keptTokens }: Push,
+    after: number,
+  ): Promise<DeletedPage> {
     return this.#deps.db.transaction(async (tx) => {
       const selection = { appId, pushId, deletable: { called: true, proven: true } };
       const page = await deleteInvalidPage(tx, selection, after);
       const isLast = page.last === null;
       if (isLast && keptTokens.length > 0) await noteKeptTokens(tx, selection, []);
       const deleted = page.deleted + (isLast ? await deleteReported(tx, selection) : 0);
-      await recordChange(tx, { action: 'push.delete-invalid', appId, target: objectId, after: { deleted } });
+      await recordChange(tx, {
+        action: 'push.delete-invalid',
+        appId,
+        target: objectId,
+        after: { deleted },
+      });
       return { ...page, deleted };
     });
   }

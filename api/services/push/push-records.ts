@@ -50,7 +50,10 @@ interface RecordDetails {
   variables: Map<number, VariableCounts>;
 }
 
-/** Reads push records (protocol/push-records.md#record-fields and protocol/push-records.md#look-up-a-record). */
+/**
+ * Reads push records (protocol/push-records.md#record-fields and
+ * protocol/push-records.md#look-up-a-record).
+ */
 export class PushRecordService {
   readonly #deps: ApiDeps;
 
@@ -58,13 +61,18 @@ export class PushRecordService {
     this.#deps = deps;
   }
 
-  /** Finds a record by its objectId or the custom notification_id. Throws 404/101 when there is no such record. */
+  /**
+   * Finds a record by its objectId or the custom notification_id. Throws 404/101 when there is no
+   * such record.
+   */
   async get(app: App, publicId: string): Promise<JsonObject> {
     const record = await this.#findVisible(app.appId, publicId);
     return record.objectId === publicId ? this.#toPublic(record) : this.#sumGroup(record);
   }
 
-  /** Lists the records that meet `where`, of all but cancelled pushes. Throws as `parseWhere`, 124. */
+  /**
+   * Lists the records that meet `where`, of all but cancelled pushes. Throws as `parseWhere`, 124.
+   */
   async list(app: App, request: ListRequest): Promise<JsonObject> {
     const { appId } = app;
     const filter = compileRowCondition(request.where, pushRecordClass, masterViewer(appId));
@@ -81,7 +89,10 @@ export class PushRecordService {
     return count === undefined ? { results } : { results, count };
   }
 
-  /** Returns a record for the operator, also a cancelled one. Throws 404/101 when there is no such record. */
+  /**
+   * Returns a record for the operator, also a cancelled one. Throws 404/101 when there is no such
+   * record.
+   */
   async getForOperator(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
     return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
@@ -98,7 +109,9 @@ export class PushRecordService {
     );
   }
 
-  /** Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress). */
+  /**
+   * Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress).
+   */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     return this.progressOf(await this.find(appId, publicId));
   }
@@ -115,11 +128,14 @@ export class PushRecordService {
       : await readProgress(this.#deps.db, appId, record.id);
     const outcomes = allTotals(connectors);
     const settled = sumTotals(outcomes);
-    const seconds = record.firstSentAt ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000 : 0;
+    const seconds = record.firstSentAt
+      ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000
+      : 0;
     const hold = record.totals ? undefined : await this.#holdOf(record, open);
     const perSecond = seconds > 0 && hold !== 'all' ? Math.round(settled / seconds) : 0;
     const remaining = record.devices - settled;
-    const secondsLeft = perSecond > 0 && hold === undefined ? Math.ceil(remaining / perSecond) : null;
+    const secondsLeft =
+      perSecond > 0 && hold === undefined ? Math.ceil(remaining / perSecond) : null;
     const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
     return {
       status: operatorStatus(record),
@@ -148,7 +164,9 @@ export class PushRecordService {
     const { db } = this.#deps;
     if (state === 'paused' || (await isFrozen(db, appId))) return 'all';
     const breakers = await listBreakers(db, { appId });
-    const stopped = new Set(breakers.flatMap((one) => (one.state === 'closed' ? [] : [one.connector])));
+    const stopped = new Set(
+      breakers.flatMap((one) => (one.state === 'closed' ? [] : [one.connector])),
+    );
     const waiting = connectorIds.filter((id) => (open[id] ?? 0) > 0);
     const held = waiting.filter((id) => stopped.has(id));
     if (held.length === 0) return undefined;
@@ -168,7 +186,10 @@ export class PushRecordService {
     return record;
   }
 
-  /** Finds a record for clients, which see a cancelled push as removed (protocol/push-records.md#status). */
+  /**
+   * Finds a record for clients, which see a cancelled push as removed
+   * (protocol/push-records.md#status).
+   */
   async #findVisible(appId: string, publicId: string): Promise<Push> {
     const record = await this.find(appId, publicId);
     if (record.state === 'cancelled') throw refuse('objectNotFound');
@@ -190,7 +211,8 @@ export class PushRecordService {
         if (counts) sums[connector] = addTotals(sums[connector] ?? {}, counts);
       }
     }
-    const sumOf = (count: (record: Push) => number) => group.reduce((sum, record) => sum + count(record), 0);
+    const sumOf = (count: (record: Push) => number) =>
+      group.reduce((sum, record) => sum + count(record), 0);
     const devices = sumOf((record) => record.devices);
     const acked = sumOf((record) => record.acked);
     const displaced = sumOf((record) => record.displaced);
@@ -220,7 +242,12 @@ export class PushRecordService {
     const receipts = await this.#receiptsOf(appId, records);
     const troubles = await describeGatewayFailures(this.#deps.db, appId, open);
     const languages = await this.#countsOf(appId, 'languages', records);
-    return { receipts, troubles, languages, variables: await this.#countsOf(appId, 'variables', records) };
+    return {
+      receipts,
+      troubles,
+      languages,
+      variables: await this.#countsOf(appId, 'variables', records),
+    };
   }
 
   async #countsOf(appId: string, column: 'languages' | 'variables', records: readonly Push[]) {

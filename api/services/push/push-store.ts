@@ -8,7 +8,10 @@ import {
   type NewPush,
   type RequestClaim,
 } from '../../../shared/db/tables/pushes.ts';
-import { countScheduledLocked, insertScheduledPush } from '../../../shared/db/tables/scheduled-pushes.ts';
+import {
+  countScheduledLocked,
+  insertScheduledPush,
+} from '../../../shared/db/tables/scheduled-pushes.ts';
 import { type App, planLimits } from '../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
@@ -16,20 +19,26 @@ import { planJob } from '../../../shared/queue/jobs.ts';
 import { insertQueuedPushes } from '../../../shared/queue/push-jobs.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Time in which a second push with the same `req_id` is a repeat (protocol/push.md#repeated-requests). */
+/**
+ * Time in which a second push with the same `req_id` is a repeat
+ * (protocol/push.md#repeated-requests).
+ */
 export const repeatWindowMs = 5 * 60_000;
 
 /** Pushes of one transaction, and limits of the pushes that wait for theirs. */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 /**
- * Transactions at the same time. Those without request ids wait for no lock: one at a time holds more
- * pushes, each of which costs less.
+ * Transactions at the same time. Those without request ids wait for no lock: one at a time holds
+ * more pushes, each of which costs less.
  */
 const plainConcurrency = 1;
 const claimingConcurrency = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
 const batchLane = 'accepted pushes';
-/** A row that is locked for longer delays its own push only: the pushes of the batch are stored one by one. */
+/**
+ * A row that is locked for longer delays its own push only: the pushes of the batch are stored one
+ * by one.
+ */
 const lockTimeoutMs = 100;
 
 /** Checked push of an app, to be stored. */
@@ -41,7 +50,9 @@ export interface UnstoredPush {
   onStored?: ((tx: Handle) => Promise<void>) | undefined;
 }
 
-/** Push that a call is answered with: the stored one, or the one before it with the same `req_id`. */
+/**
+ * Push that a call is answered with: the stored one, or the one before it with the same `req_id`.
+ */
 export interface StoredPush {
   objectId: string;
   createdAt: Date;
@@ -50,8 +61,8 @@ export interface StoredPush {
 }
 
 /**
- * Stores the record of a push, its request id and the job that plans it in one transaction, which pushes that arrive
- * together share: a commit costs more than a row.
+ * Stores the record of a push, its request id and the job that plans it in one transaction, which
+ * pushes that arrive together share: a commit costs more than a row.
  */
 export class PushStore {
   readonly #deps: ApiDeps;
@@ -97,7 +108,8 @@ export class PushStore {
   ): Promise<StoredPush[]> {
     const { admissionDb, queue } = this.#deps;
     const stored = await admissionDb.transaction((tx) => this.#storeAll(tx, pushes), options);
-    if (pushes.some(({ push }) => push.state === 'queued')) queue.wake(planJob).catch(() => undefined);
+    if (pushes.some(({ push }) => push.state === 'queued'))
+      queue.wake(planJob).catch(() => undefined);
     return stored;
   }
 
@@ -111,7 +123,8 @@ export class PushStore {
     const claims = await claimIds(tx, pushes);
     const first = pushes.filter((push) => !repeatedBy(push, claims));
     const queued = first.filter(({ push }) => push.state === 'queued').map(({ push }) => push);
-    if (queued.length > 0) await insertQueuedPushes(tx, this.#deps.queue, queued, { wakeName: null });
+    if (queued.length > 0)
+      await insertQueuedPushes(tx, this.#deps.queue, queued, { wakeName: null });
     for (const push of first) if (push.push.state === 'scheduled') await insertScheduled(tx, push);
     for (const { onStored } of first) await onStored?.(tx);
     return pushes.map((push) => {
@@ -136,8 +149,8 @@ const claimKey = (appId: string, reqId: string): string => `${appId} ${reqId}`;
 type Claims = ReadonlyMap<string, RequestClaim>;
 
 /**
- * Claims the request ids of the pushes. Returns the claim that counts for each: that of the push itself, of an earlier push,
- * or of the first push here with this id.
+ * Claims the request ids of the pushes. Returns the claim that counts for each: that of the push
+ * itself, of an earlier push, or of the first push here with this id.
  */
 async function claimIds(tx: Handle, pushes: UnstoredPush[]): Promise<Claims> {
   const claims = new Map<string, RequestClaim>();
@@ -159,7 +172,9 @@ function repeatedBy({ reqId, push }: UnstoredPush, claims: Claims): RequestClaim
   return claim && claim.objectId !== push.objectId ? claim : undefined;
 }
 
-/** Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits). */
+/**
+ * Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits).
+ */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];
   if ((await countScheduledLocked(tx, appId)) >= pending)

@@ -90,10 +90,15 @@ export class PushService {
     return this.#accept(sender, parsePushToDevices(body, sender.prodHeader, now.getTime()), now);
   }
 
-  /** Returns the time that `push_time` is compared with: the earlier of two clocks, so that no push is sent early. */
+  /**
+   * Returns the time that `push_time` is compared with: the earlier of two clocks, so that no push
+   * is sent early.
+   */
   async #earliestMs(now: Date, { push_time: pushTime }: JsonObject): Promise<number> {
     const isScheduled = pushTime !== undefined && pushTime !== null;
-    return isScheduled ? Math.min(now.getTime(), await databaseNow(this.#deps.admissionDb)) : now.getTime();
+    return isScheduled
+      ? Math.min(now.getTime(), await databaseNow(this.#deps.admissionDb))
+      : now.getTime();
   }
 
   /** Sends a push with an order that the service made. Throws 1 with a message. */
@@ -101,7 +106,10 @@ export class PushService {
     return this.#accept(sender, request, new Date(this.#deps.clock.now()));
   }
 
-  /** Checks a request as that of a push of now, and stores nothing. Throws the refusals of its content and its profiles. */
+  /**
+   * Checks a request as that of a push of now, and stores nothing. Throws the refusals of its
+   * content and its profiles.
+   */
   async check(sender: PushSender, { pushOrder, timing }: PushRequest): Promise<void> {
     const now = new Date(this.#deps.clock.now());
     const times = { pushTime: now, expiresAt: expiryOf(timing, now), createdAt: now };
@@ -109,8 +117,8 @@ export class PushService {
   }
 
   /**
-   * Returns the times of a push that can be undone for some seconds. The scheduler compares with the clock of the database,
-   * so that the push waits no shorter where the clocks differ.
+   * Returns the times of a push that can be undone for some seconds. The scheduler compares with
+   * the clock of the database, so that the push waits no shorter where the clocks differ.
    */
   async #delayed(timing: PushTiming, undoSeconds: number): Promise<PushTiming> {
     if (undoSeconds === 0 || timing.pushTime !== null) return timing;
@@ -128,11 +136,21 @@ export class PushService {
     const timing = terms ? await this.#delayed(asked, terms.undoSeconds) : asked;
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
-    const push = { objectId: newPushObjectId(), pushOrder, timing, pushTime, expiresAt, createdAt: now };
+    const push = {
+      objectId: newPushObjectId(),
+      pushOrder,
+      timing,
+      pushTime,
+      expiresAt,
+      createdAt: now,
+    };
     await this.#check(sender, push);
     const attributes = { 'carillon.app': sender.app.appId, 'carillon.push': push.objectId };
     const stored = await inSpan('push', { kind: 'producer', attributes }, (span) => {
-      const created = { ...toNewPush(sender.app, push, terms?.creator), traceParent: traceParentOf(span) };
+      const created = {
+        ...toNewPush(sender.app, push, terms?.creator),
+        traceParent: traceParentOf(span),
+      };
       return this.#store.store({
         app: sender.app,
         reqId: timing.reqId,
@@ -172,20 +190,25 @@ const toNewPush = (
   sender,
 });
 
-/** Returns an empty reader for an app key: planning runs later and cannot apply the rights of the caller. */
+/**
+ * Returns an empty reader for an app key: planning runs later and cannot apply the rights of the
+ * caller.
+ */
 const readerOfPush = ({ app, isMaster, asker }: PushSender): Viewer =>
-  asker ?? (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
+  asker ??
+  (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
 
 /**
- * Returns the absolute expiry, or one counted from push_time, its last start or the call; the default is seven days
- * (protocol/push.md#expiry).
+ * Returns the absolute expiry, or one counted from push_time, its last start or the call; the
+ * default is seven days (protocol/push.md#expiry).
  */
 export function expiryOf(
   timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds' | 'lastStart'>,
   pushTime: Date,
 ): Date {
   if (timing.expirationTime) return timing.expirationTime;
-  const lifeMs = timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
+  const lifeMs =
+    timing.expirationSeconds === null ? defaultExpiryMs : timing.expirationSeconds * 1000;
   return expiryAfter(timing.lastStart ?? pushTime, lifeMs);
 }
 
@@ -204,7 +227,10 @@ export class ScheduleService {
     return (await listScheduled(this.#deps.db, app.appId)).map(toScheduledEntry);
   }
 
-  /** Cancels by the outer integer id. Throws 1 for a malformed id, 404/101 when no push is pending under it. */
+  /**
+   * Cancels by the outer integer id. Throws 1 for a malformed id, 404/101 when no push is pending
+   * under it.
+   */
   async cancel(app: App, entryId: string): Promise<void> {
     if (!(await cancelScheduled(this.#deps.db, app.appId, entryIdOf(entryId)))) noSuchEntry();
   }

@@ -1,4 +1,8 @@
-import type { Receipt, ReceiptCall, ReceiptsResult } from '../../../connectors/contract/connector.ts';
+import type {
+  Receipt,
+  ReceiptCall,
+  ReceiptsResult,
+} from '../../../connectors/contract/connector.ts';
 import { connectors } from '../../../connectors/registry.ts';
 import { Batcher } from '../../../shared/batcher.ts';
 import { isDeadlock } from '../../../shared/db/limits/database-errors.ts';
@@ -37,7 +41,9 @@ interface CallbackPath {
   secret: string;
 }
 
-/** Largest number of receipts in a call, above that of any gateway: one query looks up all of them. */
+/**
+ * Largest number of receipts in a call, above that of any gateway: one query looks up all of them.
+ */
 const maxReceipts = 20_000;
 /**
  * Receipts of waiting calls that share a transaction: some gateways send one receipt per call.
@@ -56,7 +62,10 @@ interface CallReceipts {
   receipts: Receipt[];
 }
 
-/** Counts delivery receipts of gateways on the push record, and deletes installations with invalid tokens. */
+/**
+ * Counts delivery receipts of gateways on the push record, and deletes installations with invalid
+ * tokens.
+ */
 export class ReceiptService {
   readonly #deps: ApiDeps;
   /** Resolves with the error of a call, if it failed. */
@@ -79,15 +88,19 @@ export class ReceiptService {
   }
 
   /**
-   * Records the receipts of a call and returns the reply that the gateway expects. Throws 400 or 401 for a call that is
-   * no receipt of this gateway, 413 for too many receipts, 429 while too many calls of the app wait.
+   * Records the receipts of a call and returns the reply that the gateway expects. Throws 400 or
+   * 401 for a call that is no receipt of this gateway, 413 for too many receipts, 429 while too
+   * many calls of the app wait.
    */
   async record(path: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
     const source = await this.#source(path);
     const result = await this.read(source, call);
     if (!result.ok) {
       await keepRefusedCall(this.#deps, source, call, result);
-      throw refuse(result.status === 401 ? 'unauthorized' : 'invalidParameter', toErrorText(result.error));
+      throw refuse(
+        result.status === 401 ? 'unauthorized' : 'invalidParameter',
+        toErrorText(result.error),
+      );
     }
     const { receipts, reply = {} } = result;
     await this.take(source, receipts);
@@ -101,17 +114,27 @@ export class ReceiptService {
       .filter((profile) => profile.connector === connector)
       .map((profile) => profile.credentials);
     const read = connectors.get(connector)?.receipts;
-    return read?.(call, credentials) ?? { ok: false, status: 400, error: 'this gateway sends no receipts' };
+    return (
+      read?.(call, credentials) ?? {
+        ok: false,
+        status: 400,
+        error: 'this gateway sends no receipts',
+      }
+    );
   }
 
   /** Records receipts. Throws 413 for too many, 429 while too many calls of the app wait. */
   async take(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
-    for (const { event } of receipts) this.#deps.metrics.receipts.inc({ connector: source.connector, event });
+    for (const { event } of receipts)
+      this.#deps.metrics.receipts.inc({ connector: source.connector, event });
     await this.#writeInTurn(source, receipts.filter(isMatchable));
   }
 
-  /** Checks the secret before the app: a caller without it costs no query and cannot learn whether the app exists. */
+  /**
+   * Checks the secret before the app: a caller without it costs no query and cannot learn whether
+   * the app exists.
+   */
   async #source({ connector, appId, secret }: CallbackPath): Promise<ReceiptSource> {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
     const generation = generationOfSecret(this.#deps.vault, { connector, appId }, secret);
@@ -187,7 +210,10 @@ export class ReceiptService {
   }
 }
 
-/** Tells whether a receipt can be looked up: it names a push of this service, and a token that the database can hold. */
+/**
+ * Tells whether a receipt can be looked up: it names a push of this service, and a token that the
+ * database can hold.
+ */
 const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
   objectId !== null &&
   objectIdPattern.test(objectId) &&
@@ -195,7 +221,10 @@ const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
   !deviceToken.includes('\0') &&
   (event === 'delivered' || event === 'clicked' || event === 'dead_token');
 
-/** Returns one mark for each device and push. A clicked push counts as delivered, also without a receipt of its delivery. */
+/**
+ * Returns one mark for each device and push. A clicked push counts as delivered, also without a
+ * receipt of its delivery.
+ */
 function deliveryMarks(
   receipts: readonly Receipt[],
   pushes: ReadonlyMap<string, ReceiptPush>,
@@ -214,15 +243,20 @@ function deliveryMarks(
 }
 
 /**
- * Returns the tokens that the gateway reports as invalid, as of the start of the push or the gateway's own time, whichever is
- * earlier: an installation that was saved after that is alive.
+ * Returns the tokens that the gateway reports as invalid, as of the start of the push or the
+ * gateway's own time, whichever is earlier: an installation that was saved after that is alive.
  */
-function invalidTokenNotices(receipts: readonly Receipt[], pushes: ReadonlyMap<string, ReceiptPush>) {
+function invalidTokenNotices(
+  receipts: readonly Receipt[],
+  pushes: ReadonlyMap<string, ReceiptPush>,
+) {
   return receipts.flatMap(({ deviceToken, atMs, event, needsConfirmation, objectId }) => {
     const push = pushes.get(objectId ?? '');
     if (event !== 'dead_token' || push === undefined) return [];
     const asOf = new Date(Math.min(push.sentAt.getTime(), atMs ?? maxTimeMs));
-    return [{ pushId: push.id, registrationId: deviceToken, asOf, isSure: needsConfirmation !== true }];
+    return [
+      { pushId: push.id, registrationId: deviceToken, asOf, isSure: needsConfirmation !== true },
+    ];
   });
 }
 
@@ -248,7 +282,10 @@ export class FailedReceiptService {
   }
 
   /** Lists refused calls, newest first, without their content. Throws 404. */
-  async list(appId: string, { connector, before, limit }: { connector?: string | undefined } & PageRequest) {
+  async list(
+    appId: string,
+    { connector, before, limit }: { connector?: string | undefined } & PageRequest,
+  ) {
     await requireApp(this.#deps, appId);
     const page = { before, limit: limit + 1 };
     const rows = await listFailedReceipts(this.#deps.db, appId, connector, page);
@@ -257,8 +294,9 @@ export class FailedReceiptService {
   }
 
   /**
-   * Reads refused calls again with the credentials of now, the oldest first, at most 50, and deletes those that were processed.
-   * A receipt counts once, however often its call is read. `isDryRun` counts only. Throws 404.
+   * Reads refused calls again with the credentials of now, the oldest first, at most 50, and
+   * deletes those that were processed. A receipt counts once, however often its call is read.
+   * `isDryRun` counts only. Throws 404.
    */
   async redrive(
     appId: string,
@@ -267,7 +305,10 @@ export class FailedReceiptService {
   ) {
     await requireApp(this.#deps, appId);
     const { db } = this.#deps;
-    const calls = await readFailedReceipts(db, appId, connector, { after: cursor, limit: maxCalls });
+    const calls = await readFailedReceipts(db, appId, connector, {
+      after: cursor,
+      limit: maxCalls,
+    });
     const taken: number[] = [];
     for (const { id, connector: of, ...sealed } of calls) {
       const source = { appId, connector: of };
@@ -281,7 +322,12 @@ export class FailedReceiptService {
       await db.transaction(async (tx) => {
         await deleteFailedReceipts(tx, appId, taken);
         const after = { processed: taken.length };
-        await recordChange(tx, { action: 'receipts.redrive', appId, target: connector ?? 'all', after });
+        await recordChange(tx, {
+          action: 'receipts.redrive',
+          appId,
+          target: connector ?? 'all',
+          after,
+        });
       });
     const last = calls.length < maxCalls ? undefined : calls.at(-1);
     return {

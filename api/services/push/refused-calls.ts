@@ -22,7 +22,10 @@ const storedCall = z.object({
   receivedAtMs: z.number().optional(),
 });
 
-/** Keeps a call of a gateway that was refused, for a later try; one that is too large or one too many is counted only. */
+/**
+ * Keeps a call of a gateway that was refused, for a later try; one that is too large or one too
+ * many is counted only.
+ */
 export async function keepRefusedCall(
   { db, vault, metrics }: ApiDeps,
   { appId, connector }: ReceiptSource,
@@ -60,5 +63,7 @@ export function openRefusedCall(
   { appId, connector }: ReceiptSource,
   { call, digest }: SealedCall,
 ): ReceiptCall | undefined {
-  return readable(() => storedCall.parse(vault.open(call, sealContexts.receipt(appId, connector, digest))));
+  return readable(() =>
+    storedCall.parse(vault.open(call, sealContexts.receipt(appId, connector, digest))),
+  );
 }

@@ -29,7 +29,10 @@ import {
 import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Limit of a search and of its wait for a connection. After it, the push is accepted (`findUnserved`). */
+/**
+ * Limit of a search and of its wait for a connection. After it, the push is accepted
+ * (`findUnserved`).
+ */
 const searchTimeoutMs = 200;
 const searchWaitMs = 100;
 
@@ -56,8 +59,8 @@ interface Look {
 }
 
 /**
- * Searches the recipients of a push for devices that no profile serves. Most apps have no such device, which an index
- * look-up tells; pushes that arrive together share its statement.
+ * Searches the recipients of a push for devices that no profile serves. Most apps have no such
+ * device, which an index look-up tells; pushes that arrive together share its statement.
  */
 class UnservedDevices {
   readonly #deps: ApiDeps;
@@ -73,11 +76,16 @@ class UnservedDevices {
   }
 
   /**
-   * Returns the first group that has a device among the recipients of the push. Compares at most a thousand devices of each
-   * kind with a condition that no index serves, and ends after a fifth of a second. Where that is not enough the push is
-   * accepted, and such devices are counted `failed` with the message on the record.
+   * Returns the first group that has a device among the recipients of the push. Compares at most a
+   * thousand devices of each kind with a condition that no index serves, and ends after a fifth of
+   * a second. Where that is not enough the push is accepted, and such devices are counted `failed`
+   * with the message on the record.
    */
-  async find(app: App, pushOrder: PushOrder, groups: UnservedGroup[]): Promise<UnservedGroup | undefined> {
+  async find(
+    app: App,
+    pushOrder: PushOrder,
+    groups: UnservedGroup[],
+  ): Promise<UnservedGroup | undefined> {
     if (groups.length === 0) return undefined;
     try {
       const existing = await this.#batcher.run({ appId: app.appId, groups });
@@ -94,16 +102,23 @@ class UnservedDevices {
     for (const { appId, groups } of looks)
       for (const kind of groups.flatMap((group) => group.kinds))
         kinds.set(keyOf(appId, kind), { appId, ...kind });
-    const found = await this.#deps.admissionDb.transaction((tx) => haveDevices(tx, [...kinds.values()]), {
-      statementTimeoutMs: searchTimeoutMs,
-    });
+    const found = await this.#deps.admissionDb.transaction(
+      (tx) => haveDevices(tx, [...kinds.values()]),
+      {
+        statementTimeoutMs: searchTimeoutMs,
+      },
+    );
     const existing = new Set([...kinds.keys()].filter((_, i) => found[i]));
     return looks.map(({ appId, groups }) =>
       groups.filter((group) => group.kinds.some((kind) => existing.has(keyOf(appId, kind)))),
     );
   }
 
-  async #search(app: App, pushOrder: PushOrder, groups: UnservedGroup[]): Promise<UnservedGroup | undefined> {
+  async #search(
+    app: App,
+    pushOrder: PushOrder,
+    groups: UnservedGroup[],
+  ): Promise<UnservedGroup | undefined> {
     const { queries, clock } = this.#deps;
     const params = new Params();
     const target = targetCondition(app, pushOrder, { params, nowMs: clock.now() });
@@ -114,7 +129,10 @@ class UnservedDevices {
       );
     });
     const search = (tx: Handle) =>
-      tx.query<{ found: number | null }>(`SELECT CASE ${branches.join(' ')} END AS found`, params.values);
+      tx.query<{ found: number | null }>(
+        `SELECT CASE ${branches.join(' ')} END AS found`,
+        params.values,
+      );
     const limit = { timeoutMs: searchTimeoutMs, maxWaitMs: searchWaitMs };
     // The search counts against the app's share of client queries, also with the master key.
     const { rows } = await queries.read({ app, isMaster: false }, search, limit);
@@ -124,8 +142,8 @@ class UnservedDevices {
 }
 
 /**
- * Returns the tables to search, one after the other: some devices of the group, then all where an index leads to the
- * recipients.
+ * Returns the tables to search, one after the other: some devices of the group, then all where an
+ * index leads to the recipients.
  */
 function sourcesOf(
   app: App,
@@ -141,13 +159,19 @@ function sourcesOf(
 const keyOf = (appId: string, { deviceType, vendor }: UnservedGroup['kinds'][number]): string =>
   `${appId} ${deviceType} ${vendor ?? ''}`;
 
-const kindCondition = ({ deviceType, vendor }: UnservedGroup['kinds'][number], params: Params): string =>
+const kindCondition = (
+  { deviceType, vendor }: UnservedGroup['kinds'][number],
+  params: Params,
+): string =>
   `device_type = ${params.add(deviceType)}${vendor === null ? '' : ` AND vendor = ${params.add(vendor)}`}`;
 
 const kindsCondition = ({ kinds }: UnservedGroup, params: Params): string =>
   `(${kinds.map((kind) => kindCondition(kind, params)).join(' OR ')})`;
 
-/** Returns a table expression of some devices of each kind. Sorted, they come from the index on the kinds. */
+/**
+ * Returns a table expression of some devices of each kind. Sorted, they come from the index on the
+ * kinds.
+ */
 function someDevices({ appId }: App, { kinds }: UnservedGroup, params: Params): string {
   const parts = kinds.map(
     (kind) =>
@@ -171,32 +195,47 @@ export class MissingProfiles {
   }
 
   /**
-   * Returns the message of the refusal when a device of the push needs a profile that is missing, else undefined. Devices of
-   * a redrive without a profile fail again, each with the reason.
+   * Returns the message of the refusal when a device of the push needs a profile that is missing,
+   * else undefined. Devices of a redrive without a profile fail again, each with the reason.
    */
   async find(app: App, pushOrder: PushOrder): Promise<Detail | undefined> {
     if (pushOrder.redrive) return undefined;
     const profiles = await this.#deps.appCache.profiles(app.appId);
     const missing = missingForDevices(profiles, pushOrder);
     if (missing) return missing;
-    const group = await this.#unserved.find(app, pushOrder, unservedGroups(app, profiles, pushOrder));
+    const group = await this.#unserved.find(
+      app,
+      pushOrder,
+      unservedGroups(app, profiles, pushOrder),
+    );
     return group?.message;
   }
 }
 
-const validProfiles = (profiles: StoredProfile[], connector: ConnectorId): NamedCredentials<unknown>[] =>
+const validProfiles = (
+  profiles: StoredProfile[],
+  connector: ConnectorId,
+): NamedCredentials<unknown>[] =>
   profiles
     .filter((profile) => profile.connector === connector)
     .flatMap((profile) => readCredentials(profile) ?? []);
 
-/** Returns a message when no APNs profile can serve this push. The choice of a profile is made for each device later. */
+/**
+ * Returns a message when no APNs profile can serve this push. The choice of a profile is made for
+ * each device later.
+ */
 function missingApnsProfile(
   profiles: StoredProfile[],
   pushOrder: PushOrder,
   deviceProfile: string,
 ): Detail | undefined {
   const apns = connectors.get('apns');
-  const message = toPushMessage({ objectId: '', pushOrder, expiresAt: new Date(0), createdAt: new Date(0) });
+  const message = toPushMessage({
+    objectId: '',
+    pushOrder,
+    expiresAt: new Date(0),
+    createdAt: new Date(0),
+  });
   const traits = { deviceProfile, topic: null, teamId: null };
   const candidates = validProfiles(profiles, 'apns');
   const choice = apns?.choose?.(candidates, traits, message);
@@ -230,7 +269,11 @@ const usesVendor = `registration_id IS NOT NULL AND coalesce(device_profile, '')
 /** Devices of HarmonyOS are Huawei's, with or without a vendor. */
 const harmonyKinds = harmonyDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
 
-function unservedGroups(app: App, profiles: StoredProfile[], pushOrder: PushOrder): UnservedGroup[] {
+function unservedGroups(
+  app: App,
+  profiles: StoredProfile[],
+  pushOrder: PushOrder,
+): UnservedGroup[] {
   const message = missingApnsProfile(profiles, pushOrder, '');
   const kinds = appleDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
   const groups: UnservedGroup[] = message ? [{ kinds, condition: usesApns, message }] : [];

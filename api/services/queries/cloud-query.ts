@@ -23,7 +23,9 @@ export class CloudQueryService {
     this.#services = services;
   }
 
-  /** Throws 300 for an invalid statement, 101 for an unknown class, and the refusals of the lists. */
+  /**
+   * Throws 300 for an invalid statement, 101 for an unknown class, and the refusals of the lists.
+   */
   async run(
     caller: UserCaller,
     { cql, pvalues }: Record<string, unknown>,
@@ -32,7 +34,10 @@ export class CloudQueryService {
     return { ...(await this.#list(caller, query)), className: query.className };
   }
 
-  #list(caller: UserCaller, { className, hasCount, keys, include, ...query }: CqlQuery): Promise<ListReply> {
+  #list(
+    caller: UserCaller,
+    { className, hasCount, keys, include, ...query }: CqlQuery,
+  ): Promise<ListReply> {
     const list = {
       ...query,
       keys: keys.join(','),
@@ -47,10 +52,16 @@ export class CloudQueryService {
   }
 }
 
-/** Decodes a text that was encoded for the URL twice: no JSON begins with `%`. Throws a `URIError`. */
-const unescaped = (text: string): string => (text.startsWith('%') ? decodeURIComponent(text) : text);
+/**
+ * Decodes a text that was encoded for the URL twice: no JSON begins with `%`. Throws a `URIError`.
+ */
+const unescaped = (text: string): string =>
+  text.startsWith('%') ? decodeURIComponent(text) : text;
 
-/** Reads the values of placeholders: a JSON list; the Python SDK sends it as JSON of JSON. Throws 107. */
+/**
+ * Reads the values of placeholders: a JSON list; the Python SDK sends it as JSON of JSON. Throws
+ * 107.
+ */
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];
   try {

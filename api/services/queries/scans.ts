@@ -13,7 +13,10 @@ import { tokenOpenerFor } from '../accounts/caller.ts';
 import type { ApiDeps } from '../deps.ts';
 import type { Caller } from '../installations/installations.ts';
 
-/** Reads all users, installations or roles of an app page by page; concurrent writes do not disturb the pages. */
+/**
+ * Reads all users, installations or roles of an app page by page; concurrent writes do not disturb
+ * the pages.
+ */
 export class ScanService {
   readonly #deps: Pick<ApiDeps, 'queries' | 'clock' | 'vault'>;
 

@@ -3,7 +3,11 @@ import { countRows } from '../../../shared/db/tables/selection.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { isJsonObject, type JsonObject, parseJson } from '../../../shared/domain/json.ts';
 import { roleDocument } from '../../../shared/domain/roles/role.ts';
-import { parseInclude, resolveInclude, resolveIncludes } from '../../../shared/query/list/include.ts';
+import {
+  parseInclude,
+  resolveInclude,
+  resolveIncludes,
+} from '../../../shared/query/list/include.ts';
 import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { findRelation } from '../../../shared/query/parse/related.ts';
@@ -27,8 +31,8 @@ export class RoleLookup {
   }
 
   /**
-   * Returns a role, or `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 403 when the ACL denies the caller,
-   * 102 or 105 for invalid `keys` and `include`, 116 for too much.
+   * Returns a role, or `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 403 when
+   * the ACL denies the caller, 102 or 105 for invalid `keys` and `include`, 116 for too much.
    */
   async get(caller: UserCaller, objectId: string, query: Query): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
@@ -57,10 +61,13 @@ export class RoleLookup {
     const key = named === undefined || named === '' ? relatedKey(query.where) : named;
     if (key === undefined) return this.#list(caller, query);
     const relation = typeof key === 'string' ? findRelation(roleClass, key) : undefined;
-    if (!relation) throw refuse('invalidQuery', 'redirectClassNameForKey names no relation of this class.');
+    if (!relation)
+      throw refuse('invalidQuery', 'redirectClassNameForKey names no relation of this class.');
     const { className } = relation;
     const found =
-      className === roleClass.name ? await this.#list(caller, query) : await this.#users.list(caller, query);
+      className === roleClass.name
+        ? await this.#list(caller, query)
+        : await this.#users.list(caller, query);
     return { ...found, className };
   }
 
@@ -75,7 +82,9 @@ export class RoleLookup {
         const source = includeSourceFor(caller, { db: tx, hasAcl: hasAcl(query) });
         const whole = await resolveIncludes(documents, list.include, source);
         const results = whole.map((document) => project(document, list.keys, roleClass));
-        return list.hasCount ? { results, count: await countRows(tx, 'role', selection) } : { results };
+        return list.hasCount
+          ? { results, count: await countRows(tx, 'role', selection) }
+          : { results };
       };
     });
   }
@@ -91,7 +100,9 @@ function relatedKey(where: unknown): string | undefined {
   const { object, key } = isJsonObject(operand) ? operand : {};
   const isOfRole = isJsonObject(object) && object.className === roleClass.name;
   const relation = isOfRole && typeof key === 'string' ? findRelation(roleClass, key) : undefined;
-  return relation && relation.className !== roleClass.name && typeof key === 'string' ? key : undefined;
+  return relation && relation.className !== roleClass.name && typeof key === 'string'
+    ? key
+    : undefined;
 }
 
 /** Parses a condition. Returns undefined for text that is no JSON, which the list refuses. */

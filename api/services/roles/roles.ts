@@ -41,7 +41,9 @@ import type { ApiDeps } from '../deps.ts';
 /** Saved role, as the reply needs it. */
 export interface SavedRole {
   document: JsonObject;
-  /** Members that the call wrote, with their new values (protocol/objects.md#replies-with-values). */
+  /**
+   * Members that the call wrote, with their new values (protocol/objects.md#replies-with-values).
+   */
   changed: JsonObject;
 }
 
@@ -77,7 +79,9 @@ export class RoleCache {
   /** Returns the role names of a user; needs no query per user in an app without roles. */
   async rolesOf(appId: string, userId: number): Promise<readonly string[]> {
     if (!(await this.#apps.getOrMake(appId, () => hasAnyRole(this.#db, appId)))) return [];
-    return this.#users.getOrMake(`${appId} ${userId}`, () => findRolesOfUser(this.#db, appId, userId));
+    return this.#users.getOrMake(`${appId} ${userId}`, () =>
+      findRolesOfUser(this.#db, appId, userId),
+    );
   }
 
   /**
@@ -118,16 +122,23 @@ export class RoleService {
     return this.#change(caller, undefined, async (tx, storage) => {
       storage?.create(roleBytes(draft), addedBytes(changes));
       if ((await countRolesLocked(tx, app.appId)) >= app.options.maxRoles)
-        throw refuse('thresholdExceeded', `The app has ${app.options.maxRoles} roles (option maxRoles).`);
-      const role = await insertRole(tx, app.appId, { objectId: newObjectId(), draft, now: this.#now() });
+        throw refuse(
+          'thresholdExceeded',
+          `The app has ${app.options.maxRoles} roles (option maxRoles).`,
+        );
+      const role = await insertRole(tx, app.appId, {
+        objectId: newObjectId(),
+        draft,
+        now: this.#now(),
+      });
       await writeMembers(tx, app, role, changes.members);
       return savedRole(role, changes);
     });
   }
 
   /**
-   * Updates a role (PUT). Throws 1 for an unknown id, 403 when the ACL denies it, 305 when the role does not match `where`,
-   * 117 for another name, and as `create`.
+   * Updates a role (PUT). Throws 1 for an unknown id, 403 when the ACL denies it, 305 when the role
+   * does not match `where`, 117 for another name, and as `create`.
    */
   async update(
     caller: RoleCaller,
@@ -155,13 +166,15 @@ export class RoleService {
   }
 
   /**
-   * Deletes one id, or several comma-joined ones in sequence (protocol/objects.md#create-and-update). Ignores unknown ids.
-   * Throws as `update`, and 116 for too many ids.
+   * Deletes one id, or several comma-joined ones in sequence
+   * (protocol/objects.md#create-and-update). Ignores unknown ids. Throws as `update`, and 116 for
+   * too many ids.
    */
   async delete(caller: RoleCaller, objectIds: string, where: unknown): Promise<void> {
     const { app } = caller;
     const ids = new Set(objectIds.split(','));
-    if (ids.size > maxIdsPerDelete) throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
+    if (ids.size > maxIdsPerDelete)
+      throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
     const condition = compileRowCondition(where, roleClass, readerFor(caller));
     for (const objectId of ids)
       await this.#change(caller, condition, async (tx) => {
@@ -174,7 +187,10 @@ export class RoleService {
       });
   }
 
-  /** Returns the URL of a role, built from PUBLIC_URL and never from a request (protocol/admin-api.md#links). */
+  /**
+   * Returns the URL of a role, built from PUBLIC_URL and never from a request
+   * (protocol/admin-api.md#links).
+   */
   urlOf({ objectId }: JsonObject): string {
     return `${this.#deps.config.publicUrl}/1.1/roles/${objectId}`;
   }
@@ -213,11 +229,15 @@ export class RoleService {
   }
 }
 
-const roleBytes = ({ acl, fields }: RoleDraft): number => Buffer.byteLength(JSON.stringify([acl, fields]));
+const roleBytes = ({ acl, fields }: RoleDraft): number =>
+  Buffer.byteLength(JSON.stringify([acl, fields]));
 
 /** Returns the size of the rows of members that a change adds. */
 const addedBytes = ({ members }: RoleChanges): number =>
-  members.reduce((sum, { isAdded, objectIds }) => sum + (isAdded ? objectIds.length * memberRowBytes : 0), 0);
+  members.reduce(
+    (sum, { isAdded, objectIds }) => sum + (isAdded ? objectIds.length * memberRowBytes : 0),
+    0,
+  );
 
 async function lock(tx: Handle, { appId }: App, objectId: string): Promise<Role | undefined> {
   return isObjectId(objectId) ? findRole(tx, appId, { objectId, isLocked: true }) : undefined;
@@ -228,14 +248,20 @@ async function requireCondition(
   { id }: Role,
   condition: RowCondition | undefined,
 ): Promise<void> {
-  if (condition && !(await rowMeets(tx, { table: 'role', id }, condition))) throw refuse('noEffect');
+  if (condition && !(await rowMeets(tx, { table: 'role', id }, condition)))
+    throw refuse('noEffect');
 }
 
 /**
  * Applies the steps in order. Members that do not exist are left out, as a deleted user is
  * (recorded).
  */
-async function writeMembers(tx: Handle, { appId }: App, { id }: Role, steps: MemberStep[]): Promise<void> {
+async function writeMembers(
+  tx: Handle,
+  { appId }: App,
+  { id }: Role,
+  steps: MemberStep[],
+): Promise<void> {
   for (const { relation, isAdded, objectIds } of steps) {
     const members = { roleId: id, relation, objectIds };
     await (isAdded ? addMembers : removeMembers)(tx, appId, members);
@@ -244,6 +270,8 @@ async function writeMembers(tx: Handle, { appId }: App, { id }: Role, steps: Mem
 
 function savedRole(role: Role, { touched }: RoleChanges): SavedRole {
   const document = roleDocument(role, { hasAcl: true });
-  const changed = Object.fromEntries(Object.entries(document).filter(([name]) => touched.has(name)));
+  const changed = Object.fromEntries(
+    Object.entries(document).filter(([name]) => touched.has(name)),
+  );
   return { document, changed };
 }

@@ -4,8 +4,8 @@ import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**
- * Returns the addresses of the service to clients of the device channel (protocol/clients.md#app-router,
- * protocol/channel.md#router).
+ * Returns the addresses of the service to clients of the device channel
+ * (protocol/clients.md#app-router, protocol/channel.md#router).
  */
 export class AppRouterService {
   readonly #deps: ApiDeps;
@@ -15,8 +15,8 @@ export class AppRouterService {
   }
 
   /**
-   * Returns the WebSocket URL of the channel. All processes share one address, so `secondary` equals `server`. Throws 404
-   * when there is no such app.
+   * Returns the WebSocket URL of the channel. All processes share one address, so `secondary`
+   * equals `server`. Throws 404 when there is no such app.
    */
   async socketRoute(appId: string) {
     await this.#requireApp(appId);
@@ -25,7 +25,10 @@ export class AppRouterService {
     return { groupId: 'g0', groupUrl: base, server, secondary: server, ttl: routeTtlSeconds };
   }
 
-  /** Returns the host name of this service for every service that clients know. Throws 404 when there is no such app. */
+  /**
+   * Returns the host name of this service for every service that clients know. Throws 404 when
+   * there is no such app.
+   */
   async hosts(appId: string) {
     await this.#requireApp(appId);
     const { host } = new URL(this.#deps.config.publicUrl);

@@ -7,10 +7,15 @@ import type { Clock } from '../../../shared/clock.ts';
 /** Folder of the built console (ops/console/README.md). */
 export const consoleFolder = fileURLToPath(new URL('../../../ops/console/dist', import.meta.url));
 
-/** Folder of a build where the other one cannot be written, in the data directory of the service. */
+/**
+ * Folder of a build where the other one cannot be written, in the data directory of the service.
+ */
 export const fallbackConsoleFolder = (dataDir: string): string => join(dataDir, 'console');
 
-/** Name of the file that names the current build. It is replaced as a whole, after the files of the build exist. */
+/**
+ * Name of the file that names the current build. It is replaced as a whole, after the files of the
+ * build exist.
+ */
 export const currentBuildFile = 'current.json';
 
 /** Content of `current.json`. */
@@ -47,8 +52,9 @@ export interface LoadedConsole {
 const lookEveryMs = 1000;
 
 /**
- * Files of the built console. Keeps the newest build in memory (about 1 MB), so that a path of a request never reaches the
- * file system. Looks for a newer build at most once a second, when a page is asked for.
+ * Files of the built console. Keeps the newest build in memory (about 1 MB), so that a path of a
+ * request never reaches the file system. Looks for a newer build at most once a second, when a page
+ * is asked for.
  */
 export class ConsoleFiles {
   readonly #folders: readonly string[];
@@ -82,13 +88,17 @@ export class ConsoleFiles {
 
   async #look(): Promise<void> {
     const found = await Promise.all(this.#folders.map(findBuild));
-    const [newest] = found.flatMap((build) => build ?? []).sort((a, b) => b.builtAtMs - a.builtAtMs);
+    const [newest] = found
+      .flatMap((build) => build ?? [])
+      .sort((a, b) => b.builtAtMs - a.builtAtMs);
     if (newest && newest.build.digest !== this.#loaded?.digest)
       this.#loaded = (await load(newest.folder, newest.build)) ?? this.#loaded;
   }
 }
 
-/** Returns the current build of a folder; undefined when it has none, or a file that is not ours. */
+/**
+ * Returns the current build of a folder; undefined when it has none, or a file that is not ours.
+ */
 export async function readBuild(folder: string): Promise<ConsoleBuild | undefined> {
   try {
     return consoleBuild.parse(JSON.parse(await readFile(join(folder, currentBuildFile), 'utf8')));
@@ -104,7 +114,10 @@ async function findBuild(folder: string) {
 }
 
 /** Reads all files of a build; undefined when one is missing because a newer build replaces it. */
-async function load(folder: string, { digest, files }: ConsoleBuild): Promise<LoadedConsole | undefined> {
+async function load(
+  folder: string,
+  { digest, files }: ConsoleBuild,
+): Promise<LoadedConsole | undefined> {
   try {
     const entries = files.map(async ({ path, type, isCompressed }) => {
       const file = join(folder, digest, path);

@@ -19,8 +19,8 @@ export class HealthService {
   }
 
   /**
-   * Returns `ready` when the process is not stopping and the database answers, is migrated and matches CARILLON_SECRET;
-   * else `stopping`, `database unreachable` or a hint for the operator.
+   * Returns `ready` when the process is not stopping and the database answers, is migrated and
+   * matches CARILLON_SECRET; else `stopping`, `database unreachable` or a hint for the operator.
    */
   async readiness(): Promise<string> {
     return this.#isStopping ? 'stopping' : this.#databaseReadiness();
@@ -30,7 +30,9 @@ export class HealthService {
   #databaseReadiness(): Promise<string> {
     const { admissionDb, readiness } = this.#deps;
     this.#pendingCheck ??= runInLane('health', async () =>
-      (await admissionDb.isReachable()) ? ((await readiness.hint()) ?? 'ready') : 'database unreachable',
+      (await admissionDb.isReachable())
+        ? ((await readiness.hint()) ?? 'ready')
+        : 'database unreachable',
     )
       .catch(() => 'database unreachable')
       .finally(() => {
@@ -39,7 +41,10 @@ export class HealthService {
     return this.#pendingCheck;
   }
 
-  /** Reports `stopping` from now on, so that the load balancer sends new calls elsewhere while current ones finish. */
+  /**
+   * Reports `stopping` from now on, so that the load balancer sends new calls elsewhere while
+   * current ones finish.
+   */
   markStopping(): void {
     this.#isStopping = true;
   }

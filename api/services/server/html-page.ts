@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
 /**
- * Plain HTML pages for people: without scripts, readable on a phone, English or Chinese. Styles are inline; nothing is
- * loaded.
+ * Plain HTML pages for people: without scripts, readable on a phone, English or Chinese. Styles are
+ * inline; nothing is loaded.
  */
 export type Language = 'en' | 'zh';
 
@@ -11,7 +11,10 @@ export interface Page {
   html: string;
 }
 
-/** Headers of every page: nothing runs, nothing is loaded, and an address with a token in it does not travel on. */
+/**
+ * Headers of every page: nothing runs, nothing is loaded, and an address with a token in it does
+ * not travel on.
+ */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
   'Referrer-Policy': 'no-referrer',
@@ -58,7 +61,8 @@ const retryAfterSeconds = 5;
 
 /**
  * Handler of an api that starts: it listens at once, so that `/readyz` tells what it waits for
- * (protocol/operation.md#health). Calls are refused with 503 until `become` gives it the handler of the started api.
+ * (protocol/operation.md#health). Calls are refused with 503 until `become` gives it the handler of
+ * the started api.
  */
 export class StartingHandler {
   #handler: RequestListener;
@@ -78,7 +82,8 @@ export class StartingHandler {
   async #answer({ url = '' }: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = url.split('?')[0];
     if (path === '/healthz') return write(response, 200, { status: 'ok' });
-    if (path !== '/readyz') return write(response, 503, { code: 503, error: 'The service is starting.' });
+    if (path !== '/readyz')
+      return write(response, 503, { code: 503, error: 'The service is starting.' });
     const reason = await this.reason().catch(() => 'database unreachable');
     write(response, 503, { status: reason ?? 'starting' });
   }
@@ -88,5 +93,7 @@ function write(response: ServerResponse, status: number, body: object): void {
   if (status === 503) response.setHeader('retry-after', retryAfterSeconds);
   // The body of a call is not read.
   response.setHeader('connection', 'close');
-  response.writeHead(status, { 'content-type': 'application/json; charset=utf-8' }).end(JSON.stringify(body));
+  response
+    .writeHead(status, { 'content-type': 'application/json; charset=utf-8' })
+    .end(JSON.stringify(body));
 }

@@ -43,11 +43,16 @@ const foreverMs = 100 * 365 * dayMs;
 const blockDigits = 4;
 
 /**
- * Counts a message against all its budgets as part of `tx`; the rollback after a refusal undoes every count. Throws 1
- * within 10 seconds, 601 for a number's other limits, 154 for those of network address, block and app
- * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
+ * Counts a message against all its budgets as part of `tx`; the rollback after a refusal undoes
+ * every count. Throws 1 within 10 seconds, 601 for a number's other limits, 154 for those of
+ * network address, block and app (protocol/codes.md#limits,
+ * protocol/admin-api.md#options-of-an-app).
  */
-export async function spendBudgets(deps: ApiDeps, tx: Handle, message: CountedMessage): Promise<void> {
+export async function spendBudgets(
+  deps: ApiDeps,
+  tx: Handle,
+  message: CountedMessage,
+): Promise<void> {
   const { app, phone, kind, sign, ipAddress } = message;
   const now = new Date(deps.clock.now());
   const { appId } = app;
@@ -64,7 +69,8 @@ export async function spendBudgets(deps: ApiDeps, tx: Handle, message: CountedMe
       limit: app.options.smsPerAddressPerHour,
       windowMs: hourMs,
     });
-  for (const budget of budgets) if (!(await takeBudget(tx, budget, now))) throw refuse('thresholdExceeded');
+  for (const budget of budgets)
+    if (!(await takeBudget(tx, budget, now))) throw refuse('thresholdExceeded');
   await insertSend(tx, { appId, number: phone.e164, kind, sign }, now);
 }
 
@@ -88,7 +94,9 @@ async function requireNumberBudget(
     throw refuse('smsTooFrequent');
 }
 
-/** Charges the app's balance for a message; the first hundred domestic ones are free. Throws 160. */
+/**
+ * Charges the app's balance for a message; the first hundred domestic ones are free. Throws 160.
+ */
 export async function chargeMessage(
   { clock }: Pick<ApiDeps, 'clock'>,
   tx: Handle,
@@ -105,7 +113,10 @@ export async function chargeMessage(
 
 const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
 
-/** Returns the digest of a network address; for IPv6 of its /64 network, since a host can use any address in it. */
+/**
+ * Returns the digest of a network address; for IPv6 of its /64 network, since a host can use any
+ * address in it.
+ */
 export function ipAddressKey({ vault }: Pick<ApiDeps, 'vault'>, ipAddress: string): string {
   return vault.derive(`address ${networkOf(ipAddress)}`).slice(0, 22);
 }
@@ -113,9 +124,10 @@ export function ipAddressKey({ vault }: Pick<ApiDeps, 'vault'>, ipAddress: strin
 type PumpingDeps = Pick<ApiDeps, 'db' | 'clock' | 'metrics'>;
 
 /**
- * Detects SMS pumping: an attacker who earns a share of the price of messages does not use the codes
- * (protocol/known-problems.md#sms-pumping). Counts the codes sent and used per app and country. When hardly any is used,
- * sending to that country is suspended for an hour, and a metric shows it.
+ * Detects SMS pumping: an attacker who earns a share of the price of messages does not use the
+ * codes (protocol/known-problems.md#sms-pumping). Counts the codes sent and used per app and
+ * country. When hardly any is used, sending to that country is suspended for an hour, and a metric
+ * shows it.
  */
 export class PumpingGuard {
   readonly #deps: PumpingDeps;

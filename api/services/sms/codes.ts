@@ -44,7 +44,10 @@ export interface NumberlessCode {
 
 const codePattern = /^\d{6}$/;
 
-/** Issues, checks and spends six-digit codes (protocol/codes.md#code-rules): stored as HMACs, five tries, spent once. */
+/**
+ * Issues, checks and spends six-digit codes (protocol/codes.md#code-rules): stored as HMACs, five
+ * tries, spent once.
+ */
 export class VerificationCodes {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>;
 
@@ -52,7 +55,10 @@ export class VerificationCodes {
     this.#deps = deps;
   }
 
-  /** Issues a code as part of `tx`; the previous code of the scope becomes invalid. `ipAddress` is the caller's. */
+  /**
+   * Issues a code as part of `tx`; the previous code of the scope becomes invalid. `ipAddress` is
+   * the caller's.
+   */
   async issue(
     tx: Handle,
     scope: CodeScope,
@@ -62,13 +68,19 @@ export class VerificationCodes {
     const id = randomUUID();
     const key = keyOf(scope);
     const digest = this.#deps.vault.derive(derivationContext(key, id, code));
-    await putCode(tx, { ...key, id, digest, expiresAt, askedFrom: ipAddressKey(this.#deps, ipAddress) });
+    await putCode(tx, {
+      ...key,
+      id,
+      digest,
+      expiresAt,
+      askedFrom: ipAddressKey(this.#deps, ipAddress),
+    });
     return code;
   }
 
   /**
-   * Counts a try and compares. Throws invalidSmsCode (603) for any invalid code, without saying why. The caller spends
-   * the code in the transaction that uses it.
+   * Counts a try and compares. Throws invalidSmsCode (603) for any invalid code, without saying
+   * why. The caller spends the code in the transaction that uses it.
    */
   async check(scope: CodeScope, code: unknown): Promise<CheckedCode> {
     const { db, vault, clock, metrics } = this.#deps;
@@ -92,9 +104,10 @@ export class VerificationCodes {
   }
 
   /**
-   * Finds the number of a code that is submitted alone (protocol/codes.md#codes-without-a-number; resetPasswordBySmsCode
-   * and verifyMobilePhone). Searches only codes that the same network address requested, which prevents guessing among
-   * all codes of an app. Throws 603 for no match, two matches or too many tries.
+   * Finds the number of a code that is submitted alone (protocol/codes.md#codes-without-a-number;
+   * resetPasswordBySmsCode and verifyMobilePhone). Searches only codes that the same network
+   * address requested, which prevents guessing among all codes of an app. Throws 603 for no match,
+   * two matches or too many tries.
    */
   async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;
@@ -102,9 +115,14 @@ export class VerificationCodes {
     const now = new Date(clock.now());
     const { tries: limit, windowMs, maxCandidates } = numberlessCode;
     const budget = { appId, scope: 'codeAlone', key: askedFrom, limit, windowMs } as const;
-    const mayTry = typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
+    const mayTry =
+      typeof code === 'string' && codePattern.test(code) && (await takeBudget(db, budget, now));
     const candidates = mayTry
-      ? await selectCodesRequestedFrom(db, { appId, purpose, askedFrom }, { now, limit: maxCandidates })
+      ? await selectCodesRequestedFrom(
+          db,
+          { appId, purpose, askedFrom },
+          { now, limit: maxCandidates },
+        )
       : [];
     const matching = candidates.filter(({ number, id, digest }) =>
       vault
@@ -122,8 +140,15 @@ export class VerificationCodes {
   /** Spends a code as part of `tx`. Throws 603 when a concurrent call spent it first. */
   async spend(tx: Handle, { scope, id }: CheckedCode): Promise<void> {
     if (!(await spendCode(tx, keyOf(scope), id))) throw refuse('invalidSmsCode');
-    const bucket = new Date(Math.floor(this.#deps.clock.now() / pumping.bucketMs) * pumping.bucketMs);
-    await countConversion(tx, { appId: scope.appId, prefix: scope.phone.callingCode }, 'used', bucket);
+    const bucket = new Date(
+      Math.floor(this.#deps.clock.now() / pumping.bucketMs) * pumping.bucketMs,
+    );
+    await countConversion(
+      tx,
+      { appId: scope.appId, prefix: scope.phone.callingCode },
+      'used',
+      bucket,
+    );
     this.#deps.metrics.smsVerifications.inc({ app: scope.appId, outcome: 'right' });
   }
 }
@@ -135,5 +160,8 @@ const keyOf = ({ appId, purpose, phone, subject = '' }: CodeScope): CodeKey => (
   subject,
 });
 
-const derivationContext = ({ appId, purpose, number, subject }: CodeKey, id: string, code: string) =>
-  `sms code ${appId} ${purpose} ${number} ${subject} ${id} ${code}`;
+const derivationContext = (
+  { appId, purpose, number, subject }: CodeKey,
+  id: string,
+  code: string,
+) => `sms code ${appId} ${purpose} ${number} ${subject} ${id} ${code}`;

@@ -55,7 +55,10 @@ export interface TextParameters {
   custom?: { name: string; template: Template; values: JsonObject } | undefined;
 }
 
-/** Renders the text of a message, beginning with its signature. Also returns its variables. Throws 1, 111, 606. */
+/**
+ * Renders the text of a message, beginning with its signature. Also returns its variables. Throws
+ * 1, 111, 606.
+ */
 export function renderMessage(
   parameters: TextParameters,
   code: string | undefined,
@@ -65,8 +68,11 @@ export function renderMessage(
   const values: Record<string, string> = {
     ...(custom ? callerValues(custom.template, custom.values) : {}),
     name:
-      parameters.name === undefined ? requirePlain('name', app.name) : requireNoLink('name', parameters.name),
-    op: parameters.op === undefined ? operations[type][language] : requireNoLink('op', parameters.op),
+      parameters.name === undefined
+        ? requirePlain('name', app.name)
+        : requireNoLink('name', parameters.name),
+    op:
+      parameters.op === undefined ? operations[type][language] : requireNoLink('op', parameters.op),
     ttl: String(ttlMinutes),
     sign,
     template: custom?.name ?? '',
@@ -74,7 +80,10 @@ export function renderMessage(
   };
   const body = (custom?.template ?? defaultTemplate(language)).render(values);
   if (body === undefined || body.length > maxTextChars) throw refuse('smsTemplateFailed');
-  return { text: language === 'zh' ? `【${sign}】${body}` : `[${sign}] ${body}`, variables: values };
+  return {
+    text: language === 'zh' ? `【${sign}】${body}` : `[${sign}] ${body}`,
+    variables: values,
+  };
 }
 
 /** Returns the caller's values for the variables of the template. */
@@ -102,9 +111,13 @@ function requirePlain(name: string, value: string): string {
   return value;
 }
 
-/** Returns a text that a caller with an app key sends to any number, as plain text. Throws 1 for a link of any form. */
+/**
+ * Returns a text that a caller with an app key sends to any number, as plain text. Throws 1 for a
+ * link of any form.
+ */
 function requireNoLink(name: string, value: string): string {
-  if (holdsLink(value)) throw refuse('invalidParameter', `${name}: must not hold links or addresses`);
+  if (holdsLink(value))
+    throw refuse('invalidParameter', `${name}: must not hold links or addresses`);
   return requirePlain(name, plainText(value));
 }
 

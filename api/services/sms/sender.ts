@@ -35,7 +35,10 @@ export interface SmsRequest {
   op?: string | undefined;
   sign?: string | undefined;
   template?: { name: string; values: JsonObject } | undefined;
-  /** Does the same work and rolls it back: no account may get the message, and the caller must not learn that. */
+  /**
+   * Does the same work and rolls it back: no account may get the message, and the caller must not
+   * learn that.
+   */
   isDryRun?: boolean;
 }
 
@@ -63,8 +66,8 @@ export class SmsSender {
   }
 
   /**
-   * Issues a code, counts the message against all budgets and writes it to the outbox, in one transaction. Throws 1,
-   * 127, 154, 160, 600, 601, 604, 605, 606 and 608.
+   * Issues a code, counts the message against all budgets and writes it to the outbox, in one
+   * transaction. Throws 1, 127, 154, 160, 600, 601, 604, 605, 606 and 608.
    */
   async send(caller: SmsCaller, request: SmsRequest): Promise<void> {
     const { app } = caller;
@@ -79,28 +82,53 @@ export class SmsSender {
       outcome.kind = error instanceof Refusal ? error.kind : 'failed';
       throw error;
     } finally {
-      this.#deps.metrics.smsRequests.inc({ app: app.appId, type: outcome.type, outcome: outcome.kind });
+      this.#deps.metrics.smsRequests.inc({
+        app: app.appId,
+        type: outcome.type,
+        outcome: outcome.kind,
+      });
     }
   }
 
-  /** Spends the captcha of a call that is refused without a message. Throws 608 and 1 if the app requires captchas. */
+  /**
+   * Spends the captcha of a call that is refused without a message. Throws 608 and 1 if the app
+   * requires captchas.
+   */
   async spendCaptcha({ app }: SmsCaller, validateToken: string | undefined): Promise<void> {
     if (!app.options.captchaForSms) return;
-    await this.#deps.db.transaction((tx) => this.#parts.captchas.spend(tx, app.appId, validateToken));
+    await this.#deps.db.transaction((tx) =>
+      this.#parts.captchas.spend(tx, app.appId, validateToken),
+    );
   }
 
   async #prepare(app: App, request: SmsRequest): Promise<Prepared> {
     const sign = await this.#signature(app, request.sign);
     const { phone, ttlMinutes, name, op, isVoice = false } = request;
-    const parameters: TextParameters = { app, phone, type: request.type, sign, ttlMinutes, name, op };
+    const parameters: TextParameters = {
+      app,
+      phone,
+      type: request.type,
+      sign,
+      ttlMinutes,
+      name,
+      op,
+    };
     if (!request.template)
       return { parameters, type: request.type, kind: isVoice ? 'voice' : 'verification' };
-    const found = await findTemplate(this.#deps.db, app.appId, reachableName(request.template.name));
+    const found = await findTemplate(
+      this.#deps.db,
+      app.appId,
+      reachableName(request.template.name),
+    );
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
     const reading = parseTemplate(found.active.text, { format: 'text' });
     if (!reading.ok) throw refuse('smsTemplateFailed');
-    const custom = { name: found.name, template: reading.template, values: request.template.values };
+    const custom = {
+      name: found.name,
+      template: reading.template,
+      values: request.template.values,
+    };
     const isNotification = found.active.type === 'notification';
     if (isNotification && isVoice)
       throw refuse('invalidParameter', 'A voice call reads out a code: a notification has none.');
@@ -124,7 +152,8 @@ export class SmsSender {
     const { parameters, kind } = prepared;
     const { phone, isDryRun = false } = request;
     await this.#deps.db.transaction(async (tx) => {
-      if (app.options.captchaForSms) await this.#parts.captchas.spend(tx, app.appId, request.validateToken);
+      if (app.options.captchaForSms)
+        await this.#parts.captchas.spend(tx, app.appId, request.validateToken);
       await spendBudgets(this.#deps, tx, {
         app,
         phone,
@@ -180,7 +209,10 @@ function refuseSignature(): never {
 function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
   const { smsCountries } = app.options;
   if (smsCountries !== null && !smsCountries.includes(phone.country ?? ''))
-    throw refuse('invalidParameter', 'Messages to this country are not allowed (option smsCountries).');
+    throw refuse(
+      'invalidParameter',
+      'Messages to this country are not allowed (option smsCountries).',
+    );
   if (isVoice && (app.edition !== 'home' || phone.callingCode !== '+86'))
     throw refuse('invalidParameter', 'Voice codes are not available outside the home region.');
   if (isVoice ? !phone.can.voice : !phone.can.sms) throw refuse('invalidPhone');

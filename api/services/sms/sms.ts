@@ -12,7 +12,10 @@ import { VerificationCodes } from './codes.ts';
 import { type SmsCaller, SmsSender } from './sender.ts';
 import { SmsTemplateService } from './templates.ts';
 
-/** Body of requestSmsCode with validated scalars; its other members are values for a custom template. */
+/**
+ * Body of requestSmsCode with validated scalars; its other members are values for a custom
+ * template.
+ */
 interface SmsCodeRequest {
   mobilePhoneNumber?: unknown;
   smsType?: 'sms' | 'voice' | undefined;
@@ -37,8 +40,8 @@ class SmsService {
   }
 
   /**
-   * Sends a code or a notification. Throws 119 when the service is disabled, 212 without a number, and as
-   * `SmsSender.send`.
+   * Sends a code or a notification. Throws 119 when the service is disabled, 212 without a number,
+   * and as `SmsSender.send`.
    */
   async request(caller: SmsCaller, request: SmsCodeRequest, body: JsonObject): Promise<void> {
     requireGeneralSms(caller.app);
@@ -52,11 +55,15 @@ class SmsService {
       name: request.name,
       op: request.op,
       sign: request.sign,
-      template: request.template === undefined ? undefined : { name: request.template, values: body },
+      template:
+        request.template === undefined ? undefined : { name: request.template, values: body },
     });
   }
 
-  /** Spends a code of the general service. Throws 603 for a wrong, expired or used one, 119, 127 and 212. */
+  /**
+   * Spends a code of the general service. Throws 603 for a wrong, expired or used one, 119, 127 and
+   * 212.
+   */
   async verify(app: App, code: string, mobilePhoneNumber: unknown): Promise<void> {
     requireGeneralSms(app);
     const phone = requirePhone(mobilePhoneNumber);
@@ -86,7 +93,10 @@ export function readTtl(ttl: number | undefined, defaultTtl: number): number {
 }
 
 /** Creates the services of codes, messages and captchas, which depend on one another. */
-export function createMessaging(deps: ApiDeps, clients: { storage: ClientStorage; reads: ReadAudit }) {
+export function createMessaging(
+  deps: ApiDeps,
+  clients: { storage: ClientStorage; reads: ReadAudit },
+) {
   const codes = new VerificationCodes(deps);
   const pumping = new PumpingGuard(deps);
   const captchas = new CaptchaService(deps, clients);

@@ -24,7 +24,10 @@ import { noSuchApp, requireApp } from '../operator/apps.ts';
 import { type Change, recordChange } from '../operator/audit/audit.ts';
 import { isAllowedInMessages } from './message-text.ts';
 
-/** Review status. `approved`: the shown text is in use; `pending`: it waits for review, and `active` is in use. */
+/**
+ * Review status. `approved`: the shown text is in use; `pending`: it waits for review, and `active`
+ * is in use.
+ */
 type Status = 'approved' | 'pending';
 
 export interface PublicTemplate extends TemplateText {
@@ -42,7 +45,9 @@ export interface PublicSignature {
   updatedAt: Date;
 }
 
-/** Manages templates and signatures of messages, and their review (protocol/admin-api.md#sms-texts). */
+/**
+ * Manages templates and signatures of messages, and their review (protocol/admin-api.md#sms-texts).
+ */
 export class SmsTemplateService {
   readonly #deps: ApiDeps;
 
@@ -51,8 +56,9 @@ export class SmsTemplateService {
   }
 
   /**
-   * Submits a template for review, new or to replace an active one. Throws 160 below 200 currency units of balance
-   * (protocol/codes.md#templates), 400 for an invalid text, 404 for an unknown app.
+   * Submits a template for review, new or to replace an active one. Throws 160 below 200 currency
+   * units of balance (protocol/codes.md#templates), 400 for an invalid text, 404 for an unknown
+   * app.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
     const app = await requireApp(this.#deps, appId);
@@ -78,7 +84,9 @@ export class SmsTemplateService {
 
   async getTemplate(appId: string, name: string): Promise<PublicTemplate> {
     await requireApp(this.#deps, appId);
-    return publicTemplate((await findTemplate(this.#deps.db, appId, name)) ?? refuseMissing('template'));
+    return publicTemplate(
+      (await findTemplate(this.#deps.db, appId, name)) ?? refuseMissing('template'),
+    );
   }
 
   async approveTemplate(appId: string, name: string): Promise<PublicTemplate> {
@@ -102,7 +110,10 @@ export class SmsTemplateService {
   async putSignature(appId: string, name: string): Promise<PublicSignature> {
     checkName(name);
     if (!isAllowedInMessages(name))
-      throw refuse('invalidParameter', 'A signature must not hold links, 【】 or control characters.');
+      throw refuse(
+        'invalidParameter',
+        'A signature must not hold links, 【】 or control characters.',
+      );
     const signature = await this.#audited(
       { action: 'sms-signature.put', appId, target: name },
       async (tx) => ({ value: await putSignature(tx, appId, name) }),
@@ -117,7 +128,9 @@ export class SmsTemplateService {
 
   async getSignature(appId: string, name: string): Promise<PublicSignature> {
     await requireApp(this.#deps, appId);
-    return publicSignature((await findSignature(this.#deps.db, appId, name)) ?? refuseMissing('signature'));
+    return publicSignature(
+      (await findSignature(this.#deps.db, appId, name)) ?? refuseMissing('signature'),
+    );
   }
 
   async approveSignature(appId: string, name: string): Promise<PublicSignature> {
@@ -160,7 +173,8 @@ function refuseMissing(noun: 'template' | 'signature'): never {
  * is.
  */
 function checkName(name: string): void {
-  if (itemNameOf(name) !== name) throw refuse('invalidParameter', 'A name has no blanks at its ends.');
+  if (itemNameOf(name) !== name)
+    throw refuse('invalidParameter', 'A name has no blanks at its ends.');
 }
 
 /** Throws 1 for links, and for a verification without its code (protocol/codes.md#templates). */
@@ -173,10 +187,19 @@ function checkTemplate({ type, text }: TemplateText): void {
   if (type === 'verification' && !hasCode)
     throw refuse('invalidParameter', 'A verification template must show {{code}}.');
   if (type === 'notification' && hasCode)
-    throw refuse('invalidParameter', 'A notification has no {{code}}: make it a verification template.');
+    throw refuse(
+      'invalidParameter',
+      'A notification has no {{code}}: make it a verification template.',
+    );
 }
 
-function publicTemplate({ name, active, pending, createdAt, updatedAt }: SmsTemplate): PublicTemplate {
+function publicTemplate({
+  name,
+  active,
+  pending,
+  createdAt,
+  updatedAt,
+}: SmsTemplate): PublicTemplate {
   const shown = pending ?? active;
   if (!shown) throw new Error('a template without a text');
   return {
@@ -189,7 +212,12 @@ function publicTemplate({ name, active, pending, createdAt, updatedAt }: SmsTemp
   };
 }
 
-const publicSignature = ({ name, isApproved, createdAt, updatedAt }: SmsSignature): PublicSignature => ({
+const publicSignature = ({
+  name,
+  isApproved,
+  createdAt,
+  updatedAt,
+}: SmsSignature): PublicSignature => ({
   name,
   status: isApproved ? 'approved' : 'pending',
   createdAt,

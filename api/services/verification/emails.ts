@@ -1,5 +1,9 @@
 import type { Handle } from '../../../shared/db/pool.ts';
-import { deleteLinksOfUser, type Link, type LinkPurpose } from '../../../shared/db/tables/sign-in.ts';
+import {
+  deleteLinksOfUser,
+  type Link,
+  type LinkPurpose,
+} from '../../../shared/db/tables/sign-in.ts';
 import { findUser, setPassword } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
@@ -33,8 +37,9 @@ interface Parts {
 }
 
 /**
- * Verifies e-mail addresses and resets passwords by links (protocol/codes.md#e-mail-and-password-reset). A mail to an
- * unknown address is 205 (protocol/errors.md#account-failures). With the option `concealUsers` unknown and known addresses
+ * Verifies e-mail addresses and resets passwords by links
+ * (protocol/codes.md#e-mail-and-password-reset). A mail to an unknown address is 205
+ * (protocol/errors.md#account-failures). With the option `concealUsers` unknown and known addresses
  * get the same answer after the same work.
  */
 export class EmailService {
@@ -46,10 +51,16 @@ export class EmailService {
     this.#parts = parts;
   }
 
-  /** Sends a verification link. Throws 1 when verification is off or for too many mails, 125, 204, 205. */
+  /**
+   * Sends a verification link. Throws 1 when verification is off or for too many mails, 125, 204,
+   * 205.
+   */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
     if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');
-    await this.#request(caller, 'verifyEmail', { email, isEligible: (user) => user.emailVerified !== true });
+    await this.#request(caller, 'verifyEmail', {
+      email,
+      isEligible: (user) => user.emailVerified !== true,
+    });
   }
 
   /** Sends a reset link. Throws 1 for too many mails, 125, 204, 205. */
@@ -74,12 +85,18 @@ export class EmailService {
   }
 
   /** Handles the submitted form and returns a page with the result. */
-  async submitReset(token: string, { password, repeat }: JsonObject, language: Language): Promise<Page> {
+  async submitReset(
+    token: string,
+    { password, repeat }: JsonObject,
+    language: Language,
+  ): Promise<Page> {
     const app = await this.#appOfReset(token);
     if (!app) return invalidLinkPage(language);
     if (!isPassword(password)) return passwordForm(app.name, language, 'invalid');
     if (password !== repeat) return passwordForm(app.name, language, 'mismatch');
-    return (await this.#reset(app, token, password)) ? resetPage(language) : invalidLinkPage(language);
+    return (await this.#reset(app, token, password))
+      ? resetPage(language)
+      : invalidLinkPage(language);
   }
 
   /**
@@ -150,11 +167,15 @@ export class EmailService {
     const { isMaster, ipAddress } = caller;
     const request = { purpose, ipAddress: isMaster ? undefined : ipAddress, isDryRun };
     await this.#parts.store.transaction(async (tx) => {
-      if (!(await this.#parts.links.send(tx, app, recipient, request))) throw refuse('tooManyMails');
+      if (!(await this.#parts.links.send(tx, app, recipient, request)))
+        throw refuse('tooManyMails');
     });
   }
 
-  /** Spends a link and locks its user. Returns undefined when either is gone or the user's address has changed. */
+  /**
+   * Spends a link and locks its user. Returns undefined when either is gone or the user's address
+   * has changed.
+   */
   async #open(
     tx: Handle,
     purpose: LinkPurpose,

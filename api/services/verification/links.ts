@@ -87,12 +87,23 @@ export class MailLinks {
     await insertLink(tx, link, { digest: digestOf(token), expiresAt });
     const values = { appname: app.name, email, username };
     const url = `${config.publicUrl}${paths[purpose]}/${token}`;
-    await enqueueMessage(this.#deps, tx, app.appId, writeMail(app, purpose, { ...values, link: url }));
+    await enqueueMessage(
+      this.#deps,
+      tx,
+      app.appId,
+      writeMail(app, purpose, { ...values, link: url }),
+    );
   }
 
   #budgets({ appId }: App, email: string, { purpose, ipAddress }: MailRequest): Budget[] {
     const mailbox = this.#deps.vault.derive(`mail ${purpose} ${mailboxOf(email)}`).slice(0, 22);
-    const ofMailbox = { appId, scope: 'mail', key: mailbox, limit: mailsPerDay, windowMs: dayMs } as const;
+    const ofMailbox = {
+      appId,
+      scope: 'mail',
+      key: mailbox,
+      limit: mailsPerDay,
+      windowMs: dayMs,
+    } as const;
     if (ipAddress === undefined) return [ofMailbox];
     const key = ipAddressKey(this.#deps, ipAddress);
     const limit = mailsPerIpAddressAndHour;
@@ -164,15 +175,22 @@ const form = {
 };
 
 export const verifiedPage = (language: Language): Page => notice(200, language, texts.verified);
-export const alreadyVerifiedPage = (language: Language): Page => notice(200, language, texts.alreadyVerified);
+export const alreadyVerifiedPage = (language: Language): Page =>
+  notice(200, language, texts.alreadyVerified);
 export const resetPage = (language: Language): Page => notice(200, language, texts.reset);
-export const invalidLinkPage = (language: Language): Page => notice(404, language, texts.invalidLink);
+export const invalidLinkPage = (language: Language): Page =>
+  notice(404, language, texts.invalidLink);
 
 /** Returns the page for a link whose path is malformed. */
-export const brokenLinkPage = (language: Language): Page => notice(400, language, texts.invalidLink);
+export const brokenLinkPage = (language: Language): Page =>
+  notice(400, language, texts.invalidLink);
 
 /** Returns the form for a new password, with the error of the previous attempt if there is one. */
-export function passwordForm(appName: string, language: Language, error?: 'mismatch' | 'invalid'): Page {
+export function passwordForm(
+  appName: string,
+  language: Language,
+  error?: 'mismatch' | 'invalid',
+): Page {
   const text = form[language];
   const field = (name: string, label: string) =>
     `<label>${label}<input type="password" name="${name}" autocomplete="new-password" required></label>`;

@@ -87,7 +87,10 @@ function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
   return {};
 }
 
-/** Renders one part; returns undefined for a template that an older version accepted and this one does not. */
+/**
+ * Renders one part; returns undefined for a template that an older version accepted and this one
+ * does not.
+ */
 function render(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
   const reading = parseTemplate(text, { format });
   return reading.ok ? reading.template.render({ ...values }) : undefined;

@@ -17,7 +17,10 @@ export interface CodeRequest {
   ttl?: number | undefined;
 }
 
-/** Condition on the account of a number, and the error for an account that does not meet it (absent: no error). */
+/**
+ * Condition on the account of a number, and the error for an account that does not meet it (absent:
+ * no error).
+ */
 interface Requirement {
   isMet: (user: User) => boolean;
   refusal?: ErrorName;
@@ -27,9 +30,10 @@ const isVerified = (user: User): boolean => user.mobilePhoneVerified;
 const verifiedNumber: Requirement = { isMet: isVerified, refusal: 'phoneUnverified' };
 
 /**
- * Sends codes to the phones of accounts (protocol/codes.md#phone-accounts). A number without an account is 213, and an
- * unverified number 215 where a verified one is required (protocol/errors.md#account-failures). With the option
- * `concealUsers` these calls get the same answer as others and count against the same limits, but send no message
+ * Sends codes to the phones of accounts (protocol/codes.md#phone-accounts). A number without an
+ * account is 213, and an unverified number 215 where a verified one is required
+ * (protocol/errors.md#account-failures). With the option `concealUsers` these calls get the same
+ * answer as others and count against the same limits, but send no message
  * (protocol/known-problems.md#enumeration).
  */
 export class PhoneCodes {
@@ -95,7 +99,9 @@ export class PhoneCodes {
   ): Promise<void> {
     const { app } = caller;
     const phone = requirePhone(request.mobilePhoneNumber);
-    const user = await findUser(this.#deps.db, app.appId, { key: { mobilePhoneNumber: phone.e164 } });
+    const user = await findUser(this.#deps.db, app.appId, {
+      key: { mobilePhoneNumber: phone.e164 },
+    });
     const isMet = user !== undefined && requirement.isMet(user);
     if (!isMet && !app.options.concealUsers) {
       await this.#sender.spendCaptcha(caller, request.validate_token);

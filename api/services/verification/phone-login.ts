@@ -43,17 +43,24 @@ export class PhoneLogin {
   }
 
   /**
-   * Logs in the user of a number, or signs one up, with a code of the general service. Verifies an unverified number
-   * (`ContactVerification.verify`). Wrong codes count towards the lock as at login. Throws 603, 211 with
-   * `failOnNotExist`, 219, and as a sign-up.
+   * Logs in the user of a number, or signs one up, with a code of the general service. Verifies an
+   * unverified number (`ContactVerification.verify`). Wrong codes count towards the lock as at
+   * login. Throws 603, 211 with `failOnNotExist`, 219, and as a sign-up.
    */
-  async logInOrSignUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
+  async logInOrSignUp(
+    caller: Caller,
+    body: JsonObject,
+    failOnNotExist: boolean,
+  ): Promise<LoginResult> {
     const { app } = caller;
     const { hooks, locks, store } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
     const known = await this.#find(this.#deps.db, app, phone);
-    const target: LockTarget = { user: known, submitted: { kind: 'mobilePhoneNumber', value: phone.e164 } };
+    const target: LockTarget = {
+      user: known,
+      submitted: { kind: 'mobilePhoneNumber', value: phone.e164 },
+    };
     await locks.requireUnlocked(app, target);
     const code = await this.#checkCode(app, { phone, target }, smsCode);
     const isSignUp = !known && !failOnNotExist;
@@ -85,7 +92,11 @@ export class PhoneLogin {
     user: User,
   ): Promise<{ document: JsonObject; proven: User | undefined }> {
     const { contacts, login } = this.#parts;
-    const verified = await contacts.verify(tx, app, { user, contact: 'mobilePhoneNumber', session });
+    const verified = await contacts.verify(tx, app, {
+      user,
+      contact: 'mobilePhoneNumber',
+      session,
+    });
     const document = await login.completeLogin(app, verified, tx);
     return { document, proven: user.mobilePhoneVerified ? undefined : verified };
   }
@@ -102,7 +113,10 @@ export class PhoneLogin {
     smsCode: Json | undefined,
   ): Promise<CheckedCode> {
     try {
-      return await this.#parts.codes.check({ appId: app.appId, purpose: 'general', phone }, smsCode);
+      return await this.#parts.codes.check(
+        { appId: app.appId, purpose: 'general', phone },
+        smsCode,
+      );
     } catch (error) {
       if (error instanceof Refusal && error.kind === 'invalidSmsCode')
         await this.#parts.locks.countFailure(app, target);
@@ -110,7 +124,10 @@ export class PhoneLogin {
     }
   }
 
-  /** Returns the account to create. The number is the user name where the body has none (protocol/users.md#user-fields). */
+  /**
+   * Returns the account to create. The number is the user name where the body has none
+   * (protocol/users.md#user-fields).
+   */
   async #newAccount(
     caller: Caller,
     { phone, members, changes }: { phone: Phone; members: JsonObject; changes: CheckedUserChanges },

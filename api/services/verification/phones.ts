@@ -31,7 +31,10 @@ export interface CodeCaller {
   session?: SessionOwner | undefined;
 }
 
-/** Verifies and changes phone numbers, and resets passwords, by codes (protocol/codes.md#phone-accounts). */
+/**
+ * Verifies and changes phone numbers, and resets passwords, by codes
+ * (protocol/codes.md#phone-accounts).
+ */
 export class PhoneService {
   readonly #deps: Pick<ApiDeps, 'db'>;
   readonly #parts: Parts;
@@ -42,8 +45,9 @@ export class PhoneService {
   }
 
   /**
-   * Verifies the number of an account: the submitted number, else the session's, else the one that the code was sent
-   * to. Without the account's own session `ContactVerification.verify` revokes earlier access. Throws 127, 603.
+   * Verifies the number of an account: the submitted number, else the session's, else the one that
+   * the code was sent to. Without the account's own session `ContactVerification.verify` revokes
+   * earlier access. Throws 127, 603.
    */
   async verify(
     caller: CodeCaller & UserHookCaller,
@@ -55,14 +59,16 @@ export class PhoneService {
     const submitted = mobilePhoneNumber ?? (await this.#numberOf(app, session));
     const phone = await this.#phoneOf({ ...scope, ipAddress }, submitted, code);
     const checked = await this.#parts.codes.check({ ...scope, phone }, code);
-    const user = await this.#spendForUser(app, checked, (tx, user) => this.#markVerified(tx, caller, user));
+    const user = await this.#spendForUser(app, checked, (tx, user) =>
+      this.#markVerified(tx, caller, user),
+    );
     this.#parts.hooks.onVerified('sms', caller, user);
     return { updatedAt: user.updatedAt.toISOString(), objectId: user.objectId };
   }
 
   /**
-   * Sets the number that a code was sent to, on the account that requested the code. With a session it must be that
-   * account's. Throws 212, 214 when another user has proved the number, 603.
+   * Sets the number that a code was sent to, on the account that requested the code. With a session
+   * it must be that account's. Throws 212, 214 when another user has proved the number, 603.
    */
   async change(
     caller: UserHookCaller,
@@ -108,7 +114,10 @@ export class PhoneService {
     if (isProof) this.#parts.hooks.onVerified('sms', { app }, user);
   }
 
-  /** Spends a code and runs `work` with the locked account of its number. Throws 603 when no account has the number. */
+  /**
+   * Spends a code and runs `work` with the locked account of its number. Throws 603 when no account
+   * has the number.
+   */
   #spendForUser<T>(
     { appId }: App,
     checked: CheckedCode,
@@ -131,7 +140,11 @@ export class PhoneService {
     return this.#parts.contacts.verify(tx, app, { user, contact: 'mobilePhoneNumber', session });
   }
 
-  #phoneOf(code: NumberlessCode, submitted: Json | undefined, text: string): Phone | Promise<Phone> {
+  #phoneOf(
+    code: NumberlessCode,
+    submitted: Json | undefined,
+    text: string,
+  ): Phone | Promise<Phone> {
     const isSubmitted = submitted !== undefined && submitted !== null && submitted !== '';
     return isSubmitted ? requirePhone(submitted) : this.#parts.codes.findNumber(code, text);
   }

@@ -1,4 +1,7 @@
-/** Frames of the client that carry no request: preface, SETTINGS, PING, WINDOW_UPDATE, RST_STREAM, GOAWAY (RFC 9113 6). */
+/**
+ * Frames of the client that carry no request: preface, SETTINGS, PING, WINDOW_UPDATE, RST_STREAM,
+ * GOAWAY (RFC 9113 6).
+ */
 
 import { maxHeaderListBytes, streamWindowBytes } from '../streams/response-reader.ts';
 import type { Output } from './output.ts';
@@ -41,7 +44,9 @@ export class ControlFrames {
     this.sendWindowUpdate(receiveWindowBytes - defaultWindowBytes);
   }
 
-  /** Handles the acknowledgement of our SETTINGS; returns the round trip in seconds, the first time. */
+  /**
+   * Handles the acknowledgement of our SETTINGS; returns the round trip in seconds, the first time.
+   */
   onSettingsAck(nowMs: number): number | null {
     const seconds = this.#settingsSentAtMs > 0 ? (nowMs - this.#settingsSentAtMs) / 1000 : null;
     this.#settingsSentAtMs = 0;

@@ -12,8 +12,9 @@ const windowsPerStep = 4;
 const maxWindows = 100_000;
 
 /**
- * Detects floods of frames that cost work and carry no response: SETTINGS, PING, WINDOW_UPDATE, RST_STREAM, empty DATA,
- * frames of closed streams and of unknown types. Throws ENHANCE_YOUR_CALM above the limits (RFC 9113 10.5).
+ * Detects floods of frames that cost work and carry no response: SETTINGS, PING, WINDOW_UPDATE,
+ * RST_STREAM, empty DATA, frames of closed streams and of unknown types. Throws ENHANCE_YOUR_CALM
+ * above the limits (RFC 9113 10.5).
  */
 export class FloodGuard {
   #count = 0;
@@ -35,7 +36,10 @@ export class FloodGuard {
   /** Grants WINDOW_UPDATE frames for written bodies; `progress` is that of `Uploads`. */
   onUploadProgress(progress: number): void {
     if (progress === this.#uploaded) return;
-    this.#windows = Math.min(maxWindows, this.#windows + windowsPerStep * (progress - this.#uploaded));
+    this.#windows = Math.min(
+      maxWindows,
+      this.#windows + windowsPerStep * (progress - this.#uploaded),
+    );
     this.#uploaded = progress;
   }
 

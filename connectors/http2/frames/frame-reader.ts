@@ -1,6 +1,7 @@
 /**
- * Splits the bytes of a peer into frames (RFC 9113 4, 6), in place: a frame that is complete in the read buffer is
- * passed on as a range of it. Checks each frame by itself; the handler checks it against the state of the session.
+ * Splits the bytes of a peer into frames (RFC 9113 4, 6), in place: a frame that is complete in the
+ * read buffer is passed on as a range of it. Checks each frame by itself; the handler checks it
+ * against the state of the session.
  */
 
 import {
@@ -175,7 +176,8 @@ export class FrameReader {
   }
 
   #continuation(flags: number, bytes: Buffer, start: number, end: number): void {
-    if (this.#blockId === 0) throwConnectionError(errorCode.protocol, 'CONTINUATION without HEADERS');
+    if (this.#blockId === 0)
+      throwConnectionError(errorCode.protocol, 'CONTINUATION without HEADERS');
     this.#blockBytes += end - start;
     if (this.#blockBytes > maxBlockBytes || this.#block.length > maxContinuations)
       throwConnectionError(errorCode.enhanceYourCalm, 'a header block above the limit');
@@ -197,7 +199,8 @@ export class FrameReader {
     if (flags & flag.padded) {
       piece.start += 1;
       piece.end -= bytes[start] ?? 0;
-      if (start === end) throwConnectionError(errorCode.frameSize, 'DATA without its padding length');
+      if (start === end)
+        throwConnectionError(errorCode.frameSize, 'DATA without its padding length');
       if (piece.start > piece.end)
         throwConnectionError(errorCode.protocol, 'DATA with more padding than bytes');
     }
@@ -205,7 +208,14 @@ export class FrameReader {
     piece.bytes = nothing;
   }
 
-  #rareFrame(type: number, flags: number, streamId: number, bytes: Buffer, start: number, end: number): void {
+  #rareFrame(
+    type: number,
+    flags: number,
+    streamId: number,
+    bytes: Buffer,
+    start: number,
+    end: number,
+  ): void {
     const error = frameError(type, streamId, end - start, (flags & flag.ack) !== 0);
     if (error !== null) throwConnectionError(error, `an invalid frame of type ${type}`);
     const handler = this.#handler;
@@ -214,7 +224,8 @@ export class FrameReader {
     else if (type === frame.settings) handler.onSettings(bytes.subarray(start, end));
     else if (type === frame.ping) handler.onPing(isAck, bytes.subarray(start, end));
     else if (type === frame.reset) handler.onReset(streamId, readUint32(bytes, start));
-    else if (type === frame.windowUpdate) handler.onWindowUpdate(streamId, readUint31(bytes, start));
+    else if (type === frame.windowUpdate)
+      handler.onWindowUpdate(streamId, readUint31(bytes, start));
     else if (type === frame.goaway)
       handler.onGoaway(
         readUint31(bytes, start),
@@ -225,7 +236,10 @@ export class FrameReader {
   }
 }
 
-/** Returns the connection error of a frame by its type, length and stream (RFC 9113 6); null for a valid one. */
+/**
+ * Returns the connection error of a frame by its type, length and stream (RFC 9113 6); null for a
+ * valid one.
+ */
 function frameError(type: number, streamId: number, length: number, isAck: boolean): number | null {
   const isOfConnection = type === frame.settings || type === frame.ping || type === frame.goaway;
   const isOfStream = type === frame.priority || type === frame.reset;
@@ -233,7 +247,8 @@ function frameError(type: number, streamId: number, length: number, isAck: boole
   if (isOfStream && streamId === 0) return errorCode.protocol;
   // Our SETTINGS disable server push (RFC 9113 6.6).
   if (type === frame.pushPromise) return errorCode.protocol;
-  if (type === frame.settings && (isAck ? length !== 0 : length % 6 !== 0)) return errorCode.frameSize;
+  if (type === frame.settings && (isAck ? length !== 0 : length % 6 !== 0))
+    return errorCode.frameSize;
   const fixed = fixedLengths.get(type);
   if (fixed !== undefined && length !== fixed) return errorCode.frameSize;
   return type === frame.goaway && length < 8 ? errorCode.frameSize : null;

@@ -6,11 +6,17 @@ export interface ByteSink {
 }
 
 const firstBytes = 65_536;
-/** Size to which buffers grow, so that a turn stays one write: Node would copy several pieces into one. */
+/**
+ * Size to which buffers grow, so that a turn stays one write: Node would copy several pieces into
+ * one.
+ */
 const mostBytes = 524_288;
 const keptBuffers = 2;
 
-/** Write buffer for frames: one write per tick of the event loop, for any number of requests. Reuses its buffers. */
+/**
+ * Write buffer for frames: one write per tick of the event loop, for any number of requests. Reuses
+ * its buffers.
+ */
 export class Output {
   /** Current buffer; valid until the next `reserve`, `append` or `flush`. */
   bytes: Buffer = Buffer.allocUnsafeSlow(firstBytes);

@@ -22,8 +22,9 @@ export const initialSettings: PeerSettings = {
 };
 
 /**
- * Returns the settings after a SETTINGS frame; throws for invalid values, ignores unknown ones. Passes every size of the
- * header table to `onTableSize`, in order: the smallest one counts too (RFC 7541 4.2).
+ * Returns the settings after a SETTINGS frame; throws for invalid values, ignores unknown ones.
+ * Passes every size of the header table to `onTableSize`, in order: the smallest one counts too
+ * (RFC 7541 4.2).
  */
 export function applySettings(
   known: PeerSettings,

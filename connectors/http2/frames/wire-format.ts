@@ -84,7 +84,12 @@ export function writeFrameHead(bytes: Uint8Array, at: number, head: FrameHead): 
 }
 
 /** Returns a whole frame in a new buffer; for infrequent frames. */
-export function frameOf(type: number, flags: number, streamId: number, payload: Uint8Array): Buffer {
+export function frameOf(
+  type: number,
+  flags: number,
+  streamId: number,
+  payload: Uint8Array,
+): Buffer {
   const bytes = Buffer.allocUnsafe(frameHeaderBytes + payload.length);
   writeFrameHead(bytes, 0, { length: payload.length, type, flags, streamId });
   bytes.set(payload, frameHeaderBytes);

@@ -1,6 +1,6 @@
 /**
- * HPACK decoder (RFC 7541). Decodes every field to keep its table correct, but keeps only the status and `retry-after`;
- * creates strings of other fields only for `onField`.
+ * HPACK decoder (RFC 7541). Decodes every field to keep its table correct, but keeps only the
+ * status and `retry-after`; creates strings of other fields only for `onField`.
  */
 
 import { huffmanDecode, huffmanRoom } from './huffman.ts';
@@ -87,7 +87,9 @@ export class HeaderDecoder {
     return this.#literal(this.#integer(isAdded ? 0x3f : 0x0f), isAdded);
   }
 
-  /** Handles a size update: valid before the first field only, and up to our setting (RFC 7541 4.2). */
+  /**
+   * Handles a size update: valid before the first field only, and up to our setting (RFC 7541 4.2).
+   */
   #resize(size: number): boolean {
     if (this.#hasField || size < 0 || size > this.#limits.tableSize) return false;
     this.#table.resize(size);
@@ -132,7 +134,9 @@ export class HeaderDecoder {
   #kindOf(index: number, start: number, end: number): number {
     const table = this.#table;
     if (index > staticCount) return table.kindOf(table.slotOf(index - staticCount - 1));
-    return index > 0 ? (staticKinds[index] ?? 0) : kindOf(table.bytes.toString('latin1', start, end));
+    return index > 0
+      ? (staticKinds[index] ?? 0)
+      : kindOf(table.bytes.toString('latin1', start, end));
   }
 
   /** Copies the name of an entry after the tail: the entry may be evicted for the new one. */
@@ -162,7 +166,10 @@ export class HeaderDecoder {
     return at + length;
   }
 
-  /** Decodes an integer with the prefix `mask` (RFC 7541 5.1); returns -1 when it is incomplete or too large. */
+  /**
+   * Decodes an integer with the prefix `mask` (RFC 7541 5.1); returns -1 when it is incomplete or
+   * too large.
+   */
   #integer(mask: number): number {
     if (this.#at >= this.#end) return -1;
     let value = (this.#block[this.#at++] ?? 0) & mask;
@@ -186,7 +193,8 @@ export class HeaderDecoder {
     else if (kind === malformedField) this.isMalformed = true;
     else {
       this.#hasRegular = true;
-      if (kind === retryAfterField) this.retryAfter ??= bytes.toString('latin1', valueStart, valueEnd);
+      if (kind === retryAfterField)
+        this.retryAfter ??= bytes.toString('latin1', valueStart, valueEnd);
     }
     this.#onField?.(
       bytes.toString('latin1', start, valueStart),

@@ -1,6 +1,7 @@
 /**
- * HPACK encoder (RFC 7541) for similar requests. Fields of the connection are indexed and cost a byte afterwards; of
- * fields of a batch only the name is indexed; fields of a request, secret or unique, are never indexed.
+ * HPACK encoder (RFC 7541) for similar requests. Fields of the connection are indexed and cost a
+ * byte afterwards; of fields of a batch only the name is indexed; fields of a request, secret or
+ * unique, are never indexed.
  */
 import { huffmanEncode, huffmanLength } from './huffman.ts';
 import { defaultTableSize, entryOverhead, staticTable } from './static-table.ts';
@@ -20,7 +21,10 @@ interface Entry {
   size: number;
 }
 
-/** Blocks between two evictions, to prevent thrashing; between them fields that do not fit stay literals. */
+/**
+ * Blocks between two evictions, to prevent thrashing; between them fields that do not fit stay
+ * literals.
+ */
 const blocksBetweenEvictions = 1000;
 
 /** Growing output buffer of an encoder. */
@@ -56,8 +60,8 @@ export class HeaderEncoder {
   readonly #out = new GrowingBuffer();
 
   /**
-   * Applies the peer's SETTINGS_HEADER_TABLE_SIZE; uses the default size at most. The next block announces the new
-   * size, and the smallest of several (RFC 7541 4.2).
+   * Applies the peer's SETTINGS_HEADER_TABLE_SIZE; uses the default size at most. The next block
+   * announces the new size, and the smallest of several (RFC 7541 4.2).
    */
   setPeerTableSize(bytes: number): void {
     const size = Math.min(bytes, defaultTableSize);
@@ -75,8 +79,8 @@ export class HeaderEncoder {
   }
 
   /**
-   * Encodes fields as one block. If this changes `generation`, the block updates the peer's table and must be sent
-   * once only.
+   * Encodes fields as one block. If this changes `generation`, the block updates the peer's table
+   * and must be sent once only.
    */
   encode(fields: readonly Field[]): Buffer {
     this.#blocks += 1;
@@ -162,7 +166,8 @@ export class HeaderEncoder {
     }
     out.bytes[out.length++] = pattern | mask;
     let rest = value - mask;
-    for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) out.bytes[out.length++] = 0x80 | (rest % 0x80);
+    for (; rest >= 0x80; rest = Math.floor(rest / 0x80))
+      out.bytes[out.length++] = 0x80 | (rest % 0x80);
     out.bytes[out.length++] = rest;
   }
 

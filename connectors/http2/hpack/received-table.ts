@@ -1,6 +1,6 @@
 /**
- * Dynamic table of the decoder (RFC 7541 2.3.2, 4). Stores names and values as bytes in one buffer and their offsets in
- * ring buffers, so that adding a field creates no object.
+ * Dynamic table of the decoder (RFC 7541 2.3.2, 4). Stores names and values as bytes in one buffer
+ * and their offsets in ring buffers, so that adding a field creates no object.
  */
 import { entryOverhead } from './static-table.ts';
 

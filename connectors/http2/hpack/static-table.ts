@@ -103,7 +103,10 @@ export function kindOf(name: string): FieldKind {
 }
 
 /** Kinds of the entries of the static table, by index. */
-export const staticKinds = Uint8Array.from([otherField, ...staticTable.map(([name]) => kindOf(name))]);
+export const staticKinds = Uint8Array.from([
+  otherField,
+  ...staticTable.map(([name]) => kindOf(name)),
+]);
 
 /** Statuses of the entries of the static table, by index; 0 for other fields. */
 export const staticStatuses = Uint16Array.from([

@@ -10,7 +10,10 @@ import type {
   TransportRequest,
 } from '../transport.ts';
 
-/** Batch in progress: a cursor over its requests, the returned ones, and the count of results to come. */
+/**
+ * Batch in progress: a cursor over its requests, the returned ones, and the count of results to
+ * come.
+ */
 export class ActiveBatch {
   readonly requests: readonly TransportRequest[];
   readonly template: RequestTemplate;
@@ -36,7 +39,12 @@ export class ActiveBatch {
 
   constructor(
     batch: RequestBatch,
-    options: { onResult: OnResult; baseUrl: URL; nowMs: number; done(callbackError: unknown): void },
+    options: {
+      onResult: OnResult;
+      baseUrl: URL;
+      nowMs: number;
+      done(callbackError: unknown): void;
+    },
   ) {
     this.requests = batch.requests;
     this.template = batch.template;
@@ -59,7 +67,9 @@ export class ActiveBatch {
     return this.#next++;
   }
 
-  /** Returns a request that was not processed, to be taken first. Returns the number of its returns. */
+  /**
+   * Returns a request that was not processed, to be taken first. Returns the number of its returns.
+   */
   putBack(index: number): number {
     this.#repeats ??= new Uint8Array(this.requests.length);
     const repeats = (this.#repeats[index] ?? 0) + 1;
@@ -74,7 +84,9 @@ export class ActiveBatch {
     if (at >= 0) this.#returned.splice(at, 1);
   }
 
-  /** Reports one result. An error of the callback stops the batch and rejects `sendMany` at its end. */
+  /**
+   * Reports one result. An error of the callback stops the batch and rejects `sendMany` at its end.
+   */
   settle(index: number, result: RequestResult): ResponseDecision {
     let decision: ResponseDecision;
     try {
@@ -105,7 +117,11 @@ export class ActiveBatch {
 function fieldsOf(template: RequestTemplate, authority: string): Field[] {
   const batchHeaders = new Set(template.batchHeaders);
   const shared = Object.entries(template.headers).map(
-    ([name, value]): Field => ({ name, value, scope: batchHeaders.has(name) ? 'batch' : 'connection' }),
+    ([name, value]): Field => ({
+      name,
+      value,
+      scope: batchHeaders.has(name) ? 'batch' : 'connection',
+    }),
   );
   return [
     { name: ':method', value: 'POST', scope: 'connection' },

@@ -1,6 +1,6 @@
 /**
- * Requests as bytes on the wire. The part that requests of a batch share is encoded once, frame headers included; a
- * request is a copy of it with its stream id, path and header value filled in.
+ * Requests as bytes on the wire. The part that requests of a batch share is encoded once, frame
+ * headers included; a request is a copy of it with its stream id, path and header value filled in.
  */
 import { flag, frame, frameHeaderBytes, writeFrameHead } from '../frames/wire-format.ts';
 import type { Field, HeaderEncoder } from '../hpack/encoder.ts';
@@ -61,7 +61,12 @@ export class EncodedRequest {
     });
     if (isEmpty) return;
     const length = body.length;
-    writeFrameHead(this.bytes, blockEnd, { length, type: frame.data, flags: flag.endStream, streamId: 0 });
+    writeFrameHead(this.bytes, blockEnd, {
+      length,
+      type: frame.data,
+      flags: flag.endStream,
+      streamId: 0,
+    });
     front.copy(this.bytes, blockEnd + frameHeaderBytes);
   }
 
@@ -92,7 +97,10 @@ export interface SharedPart {
 /** Part of a batch that its requests share. */
 type SharedSource = Pick<ActiveBatch, 'template' | 'fields' | 'pathPrefix'>;
 
-/** Encoder of similar batches for one connection; encodes the shared part again when the HPACK table has changed. */
+/**
+ * Encoder of similar batches for one connection; encodes the shared part again when the HPACK table
+ * has changed.
+ */
 export class RequestEncoder {
   readonly #source: SharedSource;
   readonly #encoder: HeaderEncoder;
@@ -148,7 +156,9 @@ export class RequestEncoder {
     const { template, fields, pathPrefix } = this.#source;
     const encoder = this.#encoder;
     const before = encoder.generation;
-    const path: Field[] = isPathShared ? [{ name: ':path', value: pathPrefix, scope: 'connection' }] : [];
+    const path: Field[] = isPathShared
+      ? [{ name: ':path', value: pathPrefix, scope: 'connection' }]
+      : [];
     this.#shared = {
       pseudo: encoder.encode([...fields.filter(isPseudo), ...path]),
       regular: encoder.encode(fields.filter((field) => !isPseudo(field))),
@@ -161,14 +171,16 @@ export class RequestEncoder {
     this.#encoded.clear();
     this.#lastKey = -1;
     this.#isPathShared = isPathShared;
-    // Bytes that update the table must be sent once only: the next request encodes the shared part again.
+    // Bytes that update the table must be sent once only: the next request encodes the shared part
+    // again.
     this.#generation = encoder.generation === before ? before : -1;
     return this.#build(request);
   }
 
   #build({ path, headerValue }: TransportRequest): EncodedRequest {
     if (this.#shared === null) throw new Error('the shared part is not encoded');
-    const hasHeader = this.#source.template.requestHeaderName !== undefined && headerValue !== undefined;
+    const hasHeader =
+      this.#source.template.requestHeaderName !== undefined && headerValue !== undefined;
     return new EncodedRequest(this.#shared, path.length, hasHeader ? headerValue.length : -1);
   }
 }

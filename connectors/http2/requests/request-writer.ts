@@ -1,4 +1,7 @@
-/** Writes requests of one connection to its output, within the flow-control windows (RFC 9113 5.2, 8.1). */
+/**
+ * Writes requests of one connection to its output, within the flow-control windows (RFC 9113 5.2,
+ * 8.1).
+ */
 
 import type { Output } from '../frames/output.ts';
 import { applySettings, initialSettings, type PeerSettings } from '../frames/peer-settings.ts';
@@ -27,7 +30,10 @@ const maxBacklogBytes = 524_288;
 const maxDataBytes = 65_536;
 /** Most bodies that wait for windows at the same time. */
 const maxUploads = 64;
-/** Largest block or body written as a single frame without checks; every peer takes frames of this size. */
+/**
+ * Largest block or body written as a single frame without checks; every peer takes frames of this
+ * size.
+ */
 const usualBytes = defaultFrameBytes;
 
 /** Time of a write, for the deadline, and number of reads before it, for the watchdog. */
@@ -55,9 +61,16 @@ export class RequestWriter {
     this.#table = table;
   }
 
-  /** No request can be written completely: empty window, too many waiting bodies, or backlog of the socket. */
+  /**
+   * No request can be written completely: empty window, too many waiting bodies, or backlog of the
+   * socket.
+   */
   get isBlocked(): boolean {
-    return this.#window <= 0 || this.#uploads.count >= maxUploads || this.#output.backlog >= maxBacklogBytes;
+    return (
+      this.#window <= 0 ||
+      this.#uploads.count >= maxUploads ||
+      this.#output.backlog >= maxBacklogBytes
+    );
   }
 
   /** Writes up to `count` waiting requests of `batch` and returns their number. */
@@ -79,7 +92,9 @@ export class RequestWriter {
 
   onSettings(payload: Buffer): void {
     const before = this.settings.initialWindowSize;
-    this.settings = applySettings(this.settings, payload, (bytes) => this.#encoder.setPeerTableSize(bytes));
+    this.settings = applySettings(this.settings, payload, (bytes) =>
+      this.#encoder.setPeerTableSize(bytes),
+    );
     this.#bodyLimit = Math.min(usualBytes, this.settings.initialWindowSize);
     if (!this.#uploads.adjustWindows(this.settings.initialWindowSize - before))
       throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
@@ -93,7 +108,8 @@ export class RequestWriter {
     }
     if (increment === 0) throwConnectionError(errorCode.protocol, 'WINDOW_UPDATE of 0');
     this.#window += increment;
-    if (this.#window > maxWindowBytes) throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
+    if (this.#window > maxWindowBytes)
+      throwConnectionError(errorCode.flowControl, 'a window beyond 2^31-1');
     return null;
   }
 
@@ -133,7 +149,11 @@ export class RequestWriter {
     const splice = tail === null ? '' : (request.splice ?? '');
     const spliceBytes = splice === '' ? 0 : Buffer.byteLength(splice);
     const bodyBytes = encoded.bodyBytes + spliceBytes;
-    if (bodyBytes > this.#window || bodyBytes > this.#bodyLimit || encoded.blockBytes > usualBytes) {
+    if (
+      bodyBytes > this.#window ||
+      bodyBytes > this.#bodyLimit ||
+      encoded.blockBytes > usualBytes
+    ) {
       this.#writeLarge(batch, id, request, encoded);
       return;
     }
@@ -171,8 +191,16 @@ export class RequestWriter {
     bytes[lengthAt + 2] = length;
   }
 
-  /** Writes a request that does not fit two frames: with CONTINUATION, and the body as windows allow. */
-  #writeLarge(batch: ActiveBatch, id: number, request: TransportRequest, encoded: EncodedRequest): void {
+  /**
+   * Writes a request that does not fit two frames: with CONTINUATION, and the body as windows
+   * allow.
+   */
+  #writeLarge(
+    batch: ActiveBatch,
+    id: number,
+    request: TransportRequest,
+    encoded: EncodedRequest,
+  ): void {
     const body = bodyOf(batch, request);
     const block = encoded.blockOf(request);
     const output = this.#output;
@@ -180,7 +208,8 @@ export class RequestWriter {
     for (let at = 0; at < block.length; at += maxFrameSize) {
       const piece = block.subarray(at, at + maxFrameSize);
       const isLast = at + piece.length === block.length;
-      const flags = (at === 0 && body.length === 0 ? flag.endStream : 0) | (isLast ? flag.endHeaders : 0);
+      const flags =
+        (at === 0 && body.length === 0 ? flag.endStream : 0) | (isLast ? flag.endHeaders : 0);
       const type = at === 0 ? frame.headers : frame.continuation;
       output.reserve(frameHeaderBytes);
       const head = { length: piece.length, type, flags, streamId: id };

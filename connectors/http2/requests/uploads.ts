@@ -1,7 +1,16 @@
-/** Bodies that did not fit the windows, a frame or the socket when their request was written (RFC 9113 5.2). */
+/**
+ * Bodies that did not fit the windows, a frame or the socket when their request was written (RFC
+ * 9113 5.2).
+ */
 
 import type { Output } from '../frames/output.ts';
-import { flag, frame, frameHeaderBytes, maxWindowBytes, writeFrameHead } from '../frames/wire-format.ts';
+import {
+  flag,
+  frame,
+  frameHeaderBytes,
+  maxWindowBytes,
+  writeFrameHead,
+} from '../frames/wire-format.ts';
 
 interface Upload {
   id: number;
@@ -20,7 +29,10 @@ export interface UploadLimits {
 }
 
 export class Uploads {
-  /** Frames written in total, plus one per KiB in them: the number of WINDOW_UPDATE frames that a peer may send. */
+  /**
+   * Frames written in total, plus one per KiB in them: the number of WINDOW_UPDATE frames that a
+   * peer may send.
+   */
   uploadProgress = 0;
   readonly #uploads = new Map<number, Upload>();
 
@@ -56,7 +68,10 @@ export class Uploads {
     return true;
   }
 
-  /** Writes as much as the limits allow, oldest body first; returns the bytes taken from the connection's window. */
+  /**
+   * Writes as much as the limits allow, oldest body first; returns the bytes taken from the
+   * connection's window.
+   */
   pump(output: Output, limits: UploadLimits): number {
     let left = limits.connectionWindow;
     for (const upload of this.#uploads.values()) {
@@ -70,7 +85,12 @@ export class Uploads {
     let taken = 0;
     while (output.backlog < limits.backlogBytes) {
       const rest = upload.body.length - upload.at;
-      const length = Math.min(rest, upload.window, limits.connectionWindow - taken, limits.frameBytes);
+      const length = Math.min(
+        rest,
+        upload.window,
+        limits.connectionWindow - taken,
+        limits.frameBytes,
+      );
       if (length <= 0) break;
       const flags = length === rest ? flag.endStream : 0;
       output.reserve(frameHeaderBytes);

@@ -37,7 +37,10 @@ export const maxBodyBytes = 65_536;
 const maxKeptBytes = 4_194_304;
 /** Our SETTINGS_MAX_HEADER_LIST_SIZE. */
 export const maxHeaderListBytes = 16_384;
-/** Our SETTINGS_INITIAL_WINDOW_SIZE. Stream windows are never increased, since `maxBodyBytes` is smaller. */
+/**
+ * Our SETTINGS_INITIAL_WINDOW_SIZE. Stream windows are never increased, since `maxBodyBytes` is
+ * smaller.
+ */
 export const streamWindowBytes = 131_072;
 
 /** Session, as the response reader uses it. */
@@ -60,10 +63,19 @@ export class ResponseReader {
   readonly #connection: Http2SessionHost;
   readonly #table: StreamTable;
   readonly #guard: FloodGuard;
-  readonly #decoder = new HeaderDecoder({ tableSize: defaultTableSize, listSize: maxHeaderListBytes });
+  readonly #decoder = new HeaderDecoder({
+    tableSize: defaultTableSize,
+    listSize: maxHeaderListBytes,
+  });
   #keptBytes = 0;
   /** Reused for nearly all responses: 200 without body. */
-  readonly #ok: Http2Response = { kind: 'response', status: 200, body: '', retryAfterMs: null, seconds: 0 };
+  readonly #ok: Http2Response = {
+    kind: 'response',
+    status: 200,
+    body: '',
+    retryAfterMs: null,
+    seconds: 0,
+  };
 
   constructor(
     session: ResponseReaderHost,
@@ -144,7 +156,9 @@ export class ResponseReader {
     const status = table.statuses[slot] ?? 0;
     const retryAfter = partial?.retryAfter;
     const kept =
-      partial === null || partial.chunks.length === 0 ? '' : Buffer.concat(partial.chunks).toString('utf8');
+      partial === null || partial.chunks.length === 0
+        ? ''
+        : Buffer.concat(partial.chunks).toString('utf8');
     this.#report(slot, {
       kind: 'response',
       status,
@@ -253,7 +267,10 @@ export class ResponseReader {
     this.settleUnknown(slot, 'stream_reset');
   }
 
-  /** Handles a frame of a stream that is not open: ignores it after a reset, fails for an idle stream. */
+  /**
+   * Handles a frame of a stream that is not open: ignores it after a reset, fails for an idle
+   * stream.
+   */
   #onUnknownStream(id: number): void {
     if ((id & 1) === 0 || id >= this.#session.nextId)
       throwConnectionError(errorCode.protocol, 'a frame of an idle stream');

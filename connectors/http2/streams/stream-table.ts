@@ -16,16 +16,18 @@ export interface PartialResponse {
 }
 
 /**
- * State of the open streams: typed arrays over a ring of slots, so that a stream needs no object. Stream ids grow
- * (RFC 9113 5.1.1), so the slot follows from the id. A stream that outlives 2048 newer ones moves to a spare slot,
- * which a map finds.
+ * State of the open streams: typed arrays over a ring of slots, so that a stream needs no object.
+ * Stream ids grow (RFC 9113 5.1.1), so the slot follows from the id. A stream that outlives 2048
+ * newer ones moves to a spare slot, which a map finds.
  */
 export class StreamTable {
   /** Most streams open at the same time. */
   static readonly capacity = spareSlots;
   /** Stream id by slot; 0: free. */
   readonly ids = new Uint32Array(ringSlots + spareSlots);
-  readonly batches: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(ringSlots + spareSlots).fill(null);
+  readonly batches: (ActiveBatch | null)[] = new Array<ActiveBatch | null>(
+    ringSlots + spareSlots,
+  ).fill(null);
   readonly indices = new Uint32Array(ringSlots + spareSlots);
   readonly writtenAtMs = new Float64Array(ringSlots + spareSlots);
   /** Reads of the connection before the request was written. */
@@ -44,7 +46,10 @@ export class StreamTable {
     return this.#moved.size === 0 ? -1 : (this.#moved.get(id) ?? -1);
   }
 
-  /** Opens a stream and returns its slot. Its id is the highest so far; fewer than `capacity` are open. */
+  /**
+   * Opens a stream and returns its slot. Its id is the highest so far; fewer than `capacity` are
+   * open.
+   */
   open(id: number): number {
     const slot = (id >>> 1) & (ringSlots - 1);
     if (this.ids[slot] !== 0) this.#move(slot);

@@ -1,4 +1,7 @@
-/** Seconds of responses that may be outstanding: this much is still in flight when a push is stopped. */
+/**
+ * Seconds of responses that may be outstanding: this much is still in flight when a push is
+ * stopped.
+ */
 const aheadSeconds = 0.4;
 /** Response time above which requests queue at the peer. */
 const lateSeconds = 0.8;
@@ -13,9 +16,10 @@ const measureMs = 100;
 const memoryMs = 30_000;
 
 /**
- * Congestion window: the number of requests in flight on a connection. A peer that responds more slowly than requests
- * are written queues them, which speeds up nothing, delays the stop of a push and increases the number of unknown
- * results when the connection breaks. So the limit follows the response rate, and doubles while responses are quick.
+ * Congestion window: the number of requests in flight on a connection. A peer that responds more
+ * slowly than requests are written queues them, which speeds up nothing, delays the stop of a push
+ * and increases the number of unknown results when the connection breaks. So the limit follows the
+ * response rate, and doubles while responses are quick.
  */
 export class StreamWindow {
   #limit = firstStreams;
@@ -64,7 +68,8 @@ export class StreamWindow {
     if (this.#slowest > Math.max(lateSeconds, lateTrips * trip)) {
       const responsesAhead = Math.ceil((this.#responses * 1000 * ahead) / passedMs);
       this.#change(Math.max(leastStreams, Math.min(responsesAhead, this.#limit)), nowMs);
-    } else if (this.#wasFull && isRecent && this.#slowest < ahead) this.#change(this.#limit * 2, nowMs);
+    } else if (this.#wasFull && isRecent && this.#slowest < ahead)
+      this.#change(this.#limit * 2, nowMs);
     this.#measuredAtMs = nowMs;
     this.#responses = 0;
     this.#slowest = 0;

@@ -22,8 +22,8 @@ import { bodyOf, limits, renderHonor } from './payload.ts';
 import { parseResponse, TokenErrorClassifier } from './responses.ts';
 
 /**
- * Credentials of Honor (protocol/admin-api.md#credentials-of-a-push-profile). Without `badgeClass`, the entry activity, a
- * device shows no badge (protocol/honor.md#message).
+ * Credentials of Honor (protocol/admin-api.md#credentials-of-a-push-profile). Without `badgeClass`,
+ * the entry activity, a device shows no badge (protocol/honor.md#message).
  */
 export const honorCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -117,21 +117,34 @@ class HonorSender implements Sender {
     const headers = { authorization: `Bearer ${token}`, timestamp: String(nowMs) };
     const reply = await client.request({ ...jsonPost(this.#path, body, headers), signal });
     const result =
-      reply.kind === 'response' ? this.#classifier.classify(parseResponse(reply), token, nowMs) : reply;
+      reply.kind === 'response'
+        ? this.#classifier.classify(parseResponse(reply), token, nowMs)
+        : reply;
     context.onCall(gatewayCall(result, reply.seconds));
     return result;
   }
 }
 
-/** Creates the app's access tokens (protocol/honor.md#access-token), which threads and dispatchers share. */
+/**
+ * Creates the app's access tokens (protocol/honor.md#access-token), which threads and dispatchers
+ * share.
+ */
 function accessTokens({ authClient, context, credentials }: SenderDeps): AccessTokens {
   const { authEndpoint = authHost, clientId, clientSecret } = credentials;
-  const form = { grant_type: 'client_credentials', client_id: clientId, client_secret: clientSecret };
+  const form = {
+    grant_type: 'client_credentials',
+    client_id: clientId,
+    client_secret: clientSecret,
+  };
   return new AccessTokens({
     store: context.tokens,
     clock: context.clock,
     credential: JSON.stringify([authEndpoint, clientId, clientSecret]),
     fetch: async () =>
-      tokenFromReply(await authClient.request(formPost('/auth/token', form)), oauthGrant, 'honorToken'),
+      tokenFromReply(
+        await authClient.request(formPost('/auth/token', form)),
+        oauthGrant,
+        'honorToken',
+      ),
   });
 }

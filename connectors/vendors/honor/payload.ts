@@ -1,7 +1,7 @@
 /**
- * `data` of a push → the body Honor takes (protocol/honor.md#message; protocol/push.md#vendor-objects,
- * protocol/push.md#what-a-tap-opens): a notification whose tap opens an intent with the app's members, or with `silent`
- * a data message of all of them. Pure.
+ * `data` of a push → the body Honor takes (protocol/honor.md#message;
+ * protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
+ * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
@@ -104,12 +104,16 @@ const ours = new Set(['token', 'badgeClass']);
 function placed(vendor: JsonObject, path: string): Rendering<JsonObject> {
   const members = Object.entries(vendor).filter(([name]) => !ours.has(name));
   // Beside a body of Honor's own, `notification` is that of Android.
-  const moved: Record<string, string> = hasOwnText(vendor) ? {} : { notification: 'android.notification' };
+  const moved: Record<string, string> = hasOwnText(vendor)
+    ? {}
+    : { notification: 'android.notification' };
   const own = honorMembers.place(Object.fromEntries(members), path, { moved });
   const { badgeClass = null } = vendor;
   if (badgeClass !== null && activity.read(badgeClass) === undefined)
     return { ok: false, error: unfitMember(`${path}.badgeClass`, `must be ${activity.expected}`) };
-  const error = own.ok ? clickError(objectOf(objectOf(own.payload.android).notification), path) : null;
+  const error = own.ok
+    ? clickError(objectOf(objectOf(own.payload.android).notification), path)
+    : null;
   return error === null ? own : { ok: false, error };
 }
 
@@ -132,7 +136,8 @@ function hasOwnText(vendor: JsonObject): boolean {
  * Builds the badge of the push, with the activity that the vendor's object or the profile names.
  */
 function badgeOf(change: JsonObject | null, badgeClass: Json | undefined): JsonObject | null {
-  if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined) return change;
+  if (change === null || typeof badgeClass !== 'string' || change.badgeClass !== undefined)
+    return change;
   return { ...change, badgeClass };
 }
 
@@ -151,7 +156,10 @@ const objectOf = (value: Json | undefined): JsonObject => (isJsonObject(value) ?
 /** The push sets the badge (protocol/push.md#badges-by-vendor). */
 export const can: Capabilities = { passThrough: true, badge: true, collapse: true };
 
-/** Honor publishes no limits: 1000 devices and 4096 bytes without them, as its clients assume (protocol/honor.md#message). */
+/**
+ * Honor publishes no limits: 1000 devices and 4096 bytes without them, as its clients assume
+ * (protocol/honor.md#message).
+ */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1000, bodyBytes: 4096 };
 
 /** Rendered push, the part that all recipients share. */
@@ -175,7 +183,10 @@ const intentHost = 'cn.leancloud.push';
 const titleChars = 40;
 
 /** Renders a push. The vendor's object may be a complete body of Honor. */
-export function renderHonor(message: PushMessage, options: RenderOptions = {}): Rendering<HonorPayload> {
+export function renderHonor(
+  message: PushMessage,
+  options: RenderOptions = {},
+): Rendering<HonorPayload> {
   const content = androidContent(message, { connector: 'vendor_f', can, limits, isNative });
   if (!content.ok) return content;
   const own = placed(content.payload.vendor, content.payload.vendorKey);
@@ -212,20 +223,27 @@ function bodyWith(
     return deepMerge(silent ? { data: JSON.stringify(data) } : {}, { ...own, android });
   }
   const { clickAction, ...over } = objectOf(objectOf(own.android).notification);
-  const badge = badgeOf(changeOf(over.badge ?? data.badge), vendor.badgeClass ?? options.badgeClass);
+  const badge = badgeOf(
+    changeOf(over.badge ?? data.badge),
+    vendor.badgeClass ?? options.badgeClass,
+  );
   const notification: JsonObject = {
     title: titleOf(content, titleChars),
     body: alert,
     clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
     ...tagOf(data['collapse-id'], over, message.objectId),
   };
-  const shown = withBigText({ ...deepMerge(notification, over), ...(badge === null ? {} : { badge }) });
+  const shown = withBigText({
+    ...deepMerge(notification, over),
+    ...(badge === null ? {} : { badge }),
+  });
   return deepMerge(own, { android: { notification: shown } });
 }
 
 /**
- * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a repeat replaces the
- * notification (protocol/honor.md#repeats). No tag if the push sets a number, which does the same.
+ * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a
+ * repeat replaces the notification (protocol/honor.md#repeats). No tag if the push sets a number,
+ * which does the same.
  */
 function tagOf(group: Json | undefined, own: JsonObject, objectId: string): JsonObject {
   if (typeof group === 'string' && group !== '') return { tag: group };
@@ -258,7 +276,9 @@ export function bodyOf({ head, tail }: HonorPayload, deviceTokens: readonly stri
 export function testLimit({ data }: PushMessage): TestLimit | null {
   const isTest = [data.honor, data.vendor_f].some((value) => {
     const vendor = objectOf(value);
-    return [vendor, objectOf(vendor.android)].some(({ targetUserType: type = null }) => numberIn(type) === 1);
+    return [vendor, objectOf(vendor.android)].some(
+      ({ targetUserType: type = null }) => numberIn(type) === 1,
+    );
   });
   return isTest ? { pushesPerDay: 1000, devicesPerPush: 10 } : null;
 }

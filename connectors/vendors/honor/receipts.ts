@@ -1,6 +1,6 @@
 /**
- * Honor's receipts (protocol/honor.md#receipts): unsigned calls to the URL registered with Honor. One status is known, from a
- * single source; the others are not public, so they retire no token.
+ * Honor's receipts (protocol/honor.md#receipts): unsigned calls to the URL registered with Honor.
+ * One status is known, from a single source; the others are not public, so they retire no token.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
@@ -14,7 +14,11 @@ const mostStatuses = 1000;
 export function readReceipts({ body }: ReceiptCall): ReceiptsResult {
   const statuses = parseObject(body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)
-    return { ok: false, status: 400, error: `expected statuses, an array of at most ${mostStatuses}` };
+    return {
+      ok: false,
+      status: 400,
+      error: `expected statuses, an array of at most ${mostStatuses}`,
+    };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: 200, message: 'success' } };
 }

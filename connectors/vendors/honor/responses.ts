@@ -1,12 +1,20 @@
-/** Parses Honor's responses (protocol/honor.md#answers): `code` is a number, and 200 may still name failed tokens. */
+/**
+ * Parses Honor's responses (protocol/honor.md#answers): `code` is a number, and 200 may still name
+ * failed tokens.
+ */
 import { isJsonObject, type Json } from '../../../shared/domain/json.ts';
 import { type HttpResponse, isTemporaryStatus } from '../../../shared/http/result.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
-import { type ResponseRule, responseTable, ruleForPage, ruleForStatus } from '../../kit/response-rules.ts';
+import {
+  type ResponseRule,
+  responseTable,
+  ruleForPage,
+  ruleForStatus,
+} from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response table of Honor (protocol/honor.md#answers). Honor publishes no codes: these are the known ones. Only
-// `expireTokens` deletes a token.
+// Response table of Honor (protocol/honor.md#answers). Honor publishes no codes: these are the
+// known ones. Only `expireTokens` deletes a token.
 
 /** Rules for codes of the body, which equal HTTP statuses, and for the HTTP status itself. */
 export const responseRules: readonly ResponseRule[] = [
@@ -19,7 +27,10 @@ export const responseRules: readonly ResponseRule[] = [
   { code: '504', reason: 'gateway_timeout', reaction: 'retry' },
 ];
 
-/** Rule for an error with any code whose text mentions tokens or authorisation: most likely the access token. */
+/**
+ * Rule for an error with any code whose text mentions tokens or authorisation: most likely the
+ * access token.
+ */
 const authMessage: ResponseRule = {
   code: 'message',
   reason: 'auth_message',
@@ -27,8 +38,15 @@ const authMessage: ResponseRule = {
   hint: 'honorTokenRefused',
 };
 
-/** Rule for the same error with a good access token: a device token is invalid, and halving finds it. */
-const ambiguousToken: ResponseRule = { ...authMessage, reaction: 'ambiguous', singleTarget: 'fail' };
+/**
+ * Rule for the same error with a good access token: a device token is invalid, and halving finds
+ * it.
+ */
+const ambiguousToken: ResponseRule = {
+  ...authMessage,
+  reaction: 'ambiguous',
+  singleTarget: 'fail',
+};
 
 /** Rules for device tokens in a response with code 200 (protocol/honor.md#answers). */
 const tokenRules = {
@@ -49,7 +67,9 @@ function ruleFor(status: number, code: string, message: unknown): ResponseRule {
   if (status === 403 || status === 404) return ruleForStatus(status);
   if (typeof message === 'string' && /token|auth/i.test(message)) return authMessage;
   // Its codes are those of HTTP.
-  return isTemporaryStatus(Number(code)) && code.length === 3 ? ruleForStatus(Number(code)) : lookUp(code);
+  return isTemporaryStatus(Number(code)) && code.length === 3
+    ? ruleForStatus(Number(code))
+    : lookUp(code);
 }
 
 /** Text of an answer that refuses the access token without a code. */
@@ -78,7 +98,9 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
   }
   const rule = ruleFor(status, code, body.message);
   if (rule.reaction !== 'sent') return { kind: 'parsed', status, rule, retryAfterMs };
-  const { expireTokens, failTokens, requestId, sendResult } = isJsonObject(body.data) ? body.data : {};
+  const { expireTokens, failTokens, requestId, sendResult } = isJsonObject(body.data)
+    ? body.data
+    : {};
   const targets = new Map<string, ResponseRule>();
   for (const token of strings(failTokens)) targets.set(token, tokenRules.failTokens);
   for (const token of strings(expireTokens)) targets.set(token, tokenRules.expireTokens);
@@ -87,7 +109,8 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
     status,
     rule: sendResult === false ? notSent : rule,
     targets,
-    messageId: typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined,
+    messageId:
+      typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined,
   };
 }
 
@@ -97,13 +120,17 @@ const codeIn = (code: Json | undefined): string | undefined =>
 const strings = (value: Json | undefined): string[] =>
   Array.isArray(value) ? value.filter((one) => typeof one === 'string') : [];
 
-/** Halving finds one token among a thousand in ten steps; more refusals without a success are due to the access token. */
+/**
+ * Halving finds one token among a thousand in ten steps; more refusals without a success are due to
+ * the access token.
+ */
 const enoughRefusals = 12;
 const recentMs = 60_000;
 
 /**
- * Decides which token an error means that does not say so (protocol/honor.md#answers): the access token at first; after its
- * renewal a device token, so that the request is halved; without any success the access token again.
+ * Decides which token an error means that does not say so (protocol/honor.md#answers): the access
+ * token at first; after its renewal a device token, so that the request is halved; without any
+ * success the access token again.
  */
 export class TokenErrorClassifier {
   #refused: { token: string; atMs: number } | null = null;
@@ -116,7 +143,9 @@ export class TokenErrorClassifier {
     if (result.rule.reason !== ambiguousToken.reason) return result;
     this.#refusals += 1;
     const isRenewed =
-      this.#refused !== null && this.#refused.token !== token && nowMs - this.#refused.atMs < recentMs;
+      this.#refused !== null &&
+      this.#refused.token !== token &&
+      nowMs - this.#refused.atMs < recentMs;
     if (isRenewed && this.#refusals <= enoughRefusals) return { ...result, rule: ambiguousToken };
     if (!isRenewed) this.#refused = { token, atMs: nowMs };
     return result;

@@ -29,16 +29,26 @@ import {
   privateKeyText,
   secretText,
 } from '../../contract/credentials.ts';
-import { AccessTokens, oauthGrant, signJwt, skewS, tokenFromReply } from '../../kit/access-token.ts';
+import {
+  AccessTokens,
+  oauthGrant,
+  signJwt,
+  skewS,
+  tokenFromReply,
+} from '../../kit/access-token.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { expired, failed, reportAll, unrenderable } from '../../kit/response-rules.ts';
 import { bodyOf, type HuaweiPayload, renderV1 } from './payload.ts';
 import { renderV3 } from './payload-v3.ts';
 import { type ApiVersion, isHarmonyToken, parseResponse } from './responses.ts';
 
-// Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed here for v3.
+// Access tokens of the two APIs (protocol/huawei.md#access-tokens): fetched for v1, JWTs signed
+// here for v3.
 
-/** Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members are dropped. */
+/**
+ * Huawei's service account file as downloaded (protocol/huawei.md#service-account); unused members
+ * are dropped.
+ */
 const serviceAccount = z.object(
   {
     project_id: secretText('project_id'),
@@ -50,8 +60,9 @@ const serviceAccount = z.object(
 );
 
 /**
- * Credentials of Huawei (protocol/admin-api.md#credentials-of-a-push-profile). `serviceAccount` serves devices of HarmonyOS 5
- * and newer; `callbackKey` and `callbackUser` are those of AppGallery Connect, for signed receipts.
+ * Credentials of Huawei (protocol/admin-api.md#credentials-of-a-push-profile). `serviceAccount`
+ * serves devices of HarmonyOS 5 and newer; `callbackKey` and `callbackUser` are those of AppGallery
+ * Connect, for signed receipts.
  */
 export const huaweiCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -72,13 +83,22 @@ export type HuaweiCredentials = z.infer<typeof huaweiCredentials>;
 type HuaweiServiceAccount = z.infer<typeof serviceAccount>;
 
 /** Reports on the credentials; neither secrets nor service accounts say when they expire. */
-export function inspectHuawei({ ca, serviceAccount }: HuaweiCredentials, nowMs: number): CredentialReport {
-  return { kind: serviceAccount ? 'secret and service account' : 'secret', ...inspectTrust(ca, nowMs) };
+export function inspectHuawei(
+  { ca, serviceAccount }: HuaweiCredentials,
+  nowMs: number,
+): CredentialReport {
+  return {
+    kind: serviceAccount ? 'secret and service account' : 'secret',
+    ...inspectTrust(ca, nowMs),
+  };
 }
 
 const authHost = 'https://oauth-login.cloud.huawei.com';
 const tokenPath = '/oauth2/v3/token';
-/** Audience: Huawei's own URL even if the profile sets another (`authEndpoint`) (protocol/huawei.md#service-account). */
+/**
+ * Audience: Huawei's own URL even if the profile sets another (`authEndpoint`)
+ * (protocol/huawei.md#service-account).
+ */
 const audience = `${authHost}${tokenPath}`;
 /** Huawei's recommendation; it refuses more than a day (80300036). */
 const lifetimeS = 3600;
@@ -92,8 +112,8 @@ interface TokenDeps {
 }
 
 /**
- * Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens stay valid after a
- * renewal.
+ * Creates the app's access tokens for the v1 API (protocol/huawei.md#access-tokens). Older tokens
+ * stay valid after a renewal.
  */
 function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessTokens {
   const { appId, appSecret, authEndpoint = authHost } = credentials;
@@ -107,7 +127,10 @@ function accessTokens({ credentials, store, clock, client }: TokenDeps): AccessT
   });
 }
 
-/** Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared by all senders. */
+/**
+ * Creates JWTs of the service account for the v3 API (protocol/huawei.md#service-account), shared
+ * by all senders.
+ */
 function signedTokens(
   account: HuaweiServiceAccount,
   { store, clock }: Pick<TokenDeps, 'store' | 'clock'>,
@@ -125,7 +148,10 @@ function signedTokens(
   });
 }
 
-function sign({ key_id, sub_account, private_key }: HuaweiServiceAccount, nowS: number): Promise<string> {
+function sign(
+  { key_id, sub_account, private_key }: HuaweiServiceAccount,
+  nowS: number,
+): Promise<string> {
   return signJwt(
     { algorithm: 'PS256', keyId: key_id, privateKey: private_key },
     { iss: sub_account, aud: audience, nowS, lifetimeS },
@@ -288,7 +314,13 @@ class HuaweiSender implements Sender {
         tokens: way.tokens,
         isRepeatHidden: payload.isRepeatHidden,
         exchange: (deviceTokens, token, signal) =>
-          this.#exchange(way, { body: bodyOf(payload, deviceTokens), payload, deviceTokens, token, signal }),
+          this.#exchange(way, {
+            body: bodyOf(payload, deviceTokens),
+            payload,
+            deviceTokens,
+            token,
+            signal,
+          }),
       },
       request,
     );

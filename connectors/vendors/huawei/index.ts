@@ -15,7 +15,9 @@ export function huaweiConnector(timing?: HttpTiming): Connector<HuaweiCredential
     tokenField: 'registrationId',
     credentials: huaweiCredentials,
     render: (message, deviceType) =>
-      isHarmonyDeviceType(deviceType) ? renderV3(message) : (v3Mistake(message) ?? renderV1(message)),
+      isHarmonyDeviceType(deviceType)
+        ? renderV3(message)
+        : (v3Mistake(message) ?? renderV1(message)),
     preview: (payload) => bodyOf(payload, ['TOKEN']),
     // Huawei counts devices (protocol/huawei.md#limits); the number is in AppGallery Connect.
     rate: ({ ratePerSecond: perSecond }) =>

@@ -1,6 +1,7 @@
 /**
  * `data` of a push → the request of Huawei's v3 API, for devices of HarmonyOS 5 and newer
- * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request parameters). Pure.
+ * (protocol/huawei.md#v3-requests; `extraData` and `clickAction.data`: Huawei's page of v3 request
+ * parameters). Pure.
  */
 import { createHash } from 'node:crypto';
 import type { JsonObject } from '../../../shared/domain/json.ts';
@@ -78,8 +79,14 @@ const neededTexts = ['category', 'title', 'body', 'clickAction'];
 /** A request takes ten devices for test messages (protocol/huawei.md#v3-requests). */
 const testTokens = 10;
 
-/** Renders a push for the v3 API. The vendor's object may hold a complete `payload` with its `push-type`. */
-export function renderV3(message: PushMessage, { nowMs }: RenderOptions = {}): Rendering<HuaweiPayload> {
+/**
+ * Renders a push for the v3 API. The vendor's object may hold a complete `payload` with its
+ * `push-type`.
+ */
+export function renderV3(
+  message: PushMessage,
+  { nowMs }: RenderOptions = {},
+): Rendering<HuaweiPayload> {
   const tooMuch = dataSizeError(message);
   if (tooMuch !== null) return misfit(tooMuch);
   const content = androidContent(message, { connector: 'vendor_a', can, limits, isNative });
@@ -99,7 +106,8 @@ export function renderV3(message: PushMessage, { nowMs }: RenderOptions = {}): R
   return finish('v3', body, {
     headers: { 'push-type': String(type.payload) },
     tokensPerRequest:
-      kinds.get(type.payload)?.tokens ?? (isTest(message) ? testTokens : limits.recipientsPerRequest),
+      kinds.get(type.payload)?.tokens ??
+      (isTest(message) ? testTokens : limits.recipientsPerRequest),
     isRepeatHidden: (typeof notifyId === 'number' && notifyId >= 0) || appMessageId !== undefined,
   });
 }
@@ -111,7 +119,9 @@ const ownMembers = ['payload', 'pushOptions', 'push-type', 'pushType'];
  * Returns the error of a wrong member in the v3 part of the vendor's object, so that it is reported
  * before it is known which request the devices need; null without one.
  */
-export function v3Mistake(message: PushMessage): Extract<Rendering<HuaweiPayload>, { ok: false }> | null {
+export function v3Mistake(
+  message: PushMessage,
+): Extract<Rendering<HuaweiPayload>, { ok: false }> | null {
   const { hms, vendor_a: vendor } = message.data;
   if (![hms, vendor].some((one) => ownMembers.some((name) => name in objectOf(one)))) return null;
   const rendering = renderV3(message);
@@ -139,13 +149,21 @@ interface V3Request {
 }
 
 /** Builds the payload and the options of the request, and checks them by the kind of message. */
-function requestOf(content: AndroidContent, message: PushMessage, type: number): Rendering<V3Request> {
+function requestOf(
+  content: AndroidContent,
+  message: PushMessage,
+  type: number,
+): Rendering<V3Request> {
   const { vendor, vendorKey: key } = content;
   const placed = placedInV3(isNative(vendor) ? nativeParts(vendor) : vendor, key);
   const kind = kinds.get(type);
-  if (!placed.ok || !kind) return placed.ok ? { ok: false, error: `${type} is no push-type` } : placed;
+  if (!placed.ok || !kind)
+    return placed.ok ? { ok: false, error: `${type} is no push-type` } : placed;
   if (kind.content === null && !isNative(vendor))
-    return { ok: false, error: unfitMember(`${key}.payload`, `must be given for the push-type ${type}`) };
+    return {
+      ok: false,
+      error: unfitMember(`${key}.payload`, `must be given for the push-type ${type}`),
+    };
   // A null leaves its member out.
   const own = deepMerge({}, objectOf(placed.payload.payload));
   const payload = isNative(vendor) ? own : contentPayload(content, message, { kind, own });
@@ -153,14 +171,20 @@ function requestOf(content: AndroidContent, message: PushMessage, type: number):
   if (problem !== null)
     return {
       ok: false,
-      error: unfitMember(isNative(vendor) ? `${key}.payload` : key, `${problem} for the push-type ${type}`),
+      error: unfitMember(
+        isNative(vendor) ? `${key}.payload` : key,
+        `${problem} for the push-type ${type}`,
+      ),
     };
   const named = objectOf(vendor.pushOptions);
   const surplus = optionsOfSome.find((name) => name in named && !kind.options.includes(name));
   if (surplus !== undefined)
     return {
       ok: false,
-      error: unfitMember(`${key}.pushOptions.${surplus}`, `must not be given for the push-type ${type}`),
+      error: unfitMember(
+        `${key}.pushOptions.${surplus}`,
+        `must not be given for the push-type ${type}`,
+      ),
     };
   const pushOptions = Object.entries(objectOf(placed.payload.pushOptions)).filter(
     ([name]) => !optionsOfSome.includes(name) || kind.options.includes(name),
@@ -182,7 +206,11 @@ function payloadError(
 }
 
 /** A native payload is complete: of the other members only the options count. */
-const nativeParts = ({ payload = null, pushOptions = null, receipt_id = null }: JsonObject): JsonObject => ({
+const nativeParts = ({
+  payload = null,
+  pushOptions = null,
+  receipt_id = null,
+}: JsonObject): JsonObject => ({
   payload,
   ...(receipt_id === null ? {} : { receipt_id }),
   ...(pushOptions === null ? {} : { pushOptions }),
@@ -190,7 +218,8 @@ const nativeParts = ({ payload = null, pushOptions = null, receipt_id = null }: 
 
 /** Returns the member that an alert lacks. A payload with a badge alone changes the badge. */
 function missingIn({ badge, notification }: JsonObject, type: number): string | undefined {
-  if (type === 0 && notification === undefined) return badge === undefined ? 'notification' : undefined;
+  if (type === 0 && notification === undefined)
+    return badge === undefined ? 'notification' : undefined;
   const given = objectOf(notification);
   return notification === undefined
     ? undefined
@@ -217,7 +246,10 @@ function contentPayload(
   return { ...rest, notification: deepMerge(notification, objectOf(ownNotification)) };
 }
 
-/** Returns a positive 31-bit id, the same for the same text, so that a repeat replaces the notification. */
+/**
+ * Returns a positive 31-bit id, the same for the same text, so that a repeat replaces the
+ * notification.
+ */
 function idOf(text: string): number {
   return createHash('sha256').update(text).digest().readUInt32BE(0) & 0x7fffffff;
 }

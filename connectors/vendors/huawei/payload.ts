@@ -1,7 +1,7 @@
 /**
- * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages; protocol/push.md#vendor-objects,
- * protocol/push.md#what-a-tap-opens): a notification whose tap opens an intent with the app's members, or with `silent`
- * a data message of all of them. Pure.
+ * `data` of a push → the message of Huawei's v1 API (protocol/huawei.md#messages;
+ * protocol/push.md#vendor-objects, protocol/push.md#what-a-tap-opens): a notification whose tap
+ * opens an intent with the app's members, or with `silent` a data message of all of them. Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { flagIn, numberIn } from '../../../shared/domain/plain-values.ts';
@@ -61,7 +61,9 @@ function translated({ action, body, type }: JsonObject): JsonObject {
   return { android: { notification } };
 }
 
-/** Converts an action: 1 opens an intent, 2 a URL, others the app; the numbers are still the same. */
+/**
+ * Converts an action: 1 opens an intent, 2 a URL, others the app; the numbers are still the same.
+ */
 function clickAction(action: Json | undefined): JsonObject {
   const { param, type } = isJsonObject(action) ? action : {};
   const { intent, url } = isJsonObject(param) ? param : {};
@@ -79,7 +81,18 @@ const longestTtlS = 1_296_000;
 
 /** Categories of both APIs; `MISS_CALL` is one of v3, `CUSTOMER_SERVICE` of older pages. */
 const category = oneName([
-  ...['IM', 'VOIP', 'MISS_CALL', 'SUBSCRIPTION', 'TRAVEL', 'HEALTH', 'WORK', 'ACCOUNT', 'EXPRESS', 'FINANCE'],
+  ...[
+    'IM',
+    'VOIP',
+    'MISS_CALL',
+    'SUBSCRIPTION',
+    'TRAVEL',
+    'HEALTH',
+    'WORK',
+    'ACCOUNT',
+    'EXPRESS',
+    'FINANCE',
+  ],
   ...['DEVICE_REMINDER', 'MAIL', 'PLAY_VOICE', 'MARKETING', 'CUSTOMER_SERVICE'],
 ]);
 
@@ -182,7 +195,11 @@ export const v1Members = new MemberTable(
       action: text(1),
       url: httpsUrl,
     }),
-    ...membersAt('android.notification.badge', { add_num: int(1, 99), set_num: int(0, 99), class: text(1) }),
+    ...membersAt('android.notification.badge', {
+      add_num: int(1, 99),
+      set_num: int(0, 99),
+      class: text(1),
+    }),
   ],
   { flat: ['android', 'android.notification'], unknown: { place: 'android' } },
 );
@@ -231,7 +248,11 @@ export const v3Members = new MemberTable(
       style: oneNumber(0, 1, 3),
       bigTitle: text(),
       bigBody: text(),
-      inboxContent: list(text(0, 1024), 'a list of at most 3 strings of at most 1024 characters', 3),
+      inboxContent: list(
+        text(0, 1024),
+        'a list of at most 3 strings of at most 1024 characters',
+        3,
+      ),
       notifyId: int(-1, largestInt),
       appMessageId: like(/^[A-Za-z0-9+/=\-_ ]{1,64}$/, '1 to 64 letters, digits, blanks and +/=-_'),
       profileId: text(0, 64),
@@ -273,7 +294,15 @@ const ours = ['token', 'topic', 'condition', 'target', 'validate_only'];
 /** Complete messages of v1, and the member that chooses the kind of v3 message. */
 const ofNoTable = ['message', 'msg', 'push-type', 'pushType'];
 /** Members that mean something else in v3. */
-const notOfV3 = new Set([...ours, ...ofNoTable, 'style', 'sound', 'android', 'notification', 'data']);
+const notOfV3 = new Set([
+  ...ours,
+  ...ofNoTable,
+  'style',
+  'sound',
+  'android',
+  'notification',
+  'data',
+]);
 const notOfV1 = new Set([...ours, ...ofNoTable]);
 
 const without = (object: JsonObject, isLeftOut: (name: string) => boolean): JsonObject =>
@@ -285,7 +314,10 @@ const without = (object: JsonObject, isLeftOut: (name: string) => boolean): Json
  */
 const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
   v1Members.place(
-    without(vendor, (name) => notOfV1.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name))),
+    without(
+      vendor,
+      (name) => notOfV1.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name)),
+    ),
     path,
     { moved: { notification: 'android.notification' } },
   );
@@ -303,7 +335,10 @@ const nativeInV1 = (message: JsonObject, path: string): Rendering<JsonObject> =>
  */
 export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
   v3Members.place(
-    without(vendor, (name) => notOfV3.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name))),
+    without(
+      vendor,
+      (name) => notOfV3.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name)),
+    ),
     path,
   );
 
@@ -354,7 +389,10 @@ const titleChars = 40;
 const dataAndChannelsBytes = 4096;
 
 /** Renders a push for the v1 API. The vendor's object may hold a complete `message` of Huawei. */
-export function renderV1(message: PushMessage, options: RenderOptions = {}): Rendering<HuaweiPayload> {
+export function renderV1(
+  message: PushMessage,
+  options: RenderOptions = {},
+): Rendering<HuaweiPayload> {
   const tooMuch = dataSizeError(message);
   if (tooMuch !== null) return misfit(tooMuch);
   const isNative = (vendor: JsonObject) => nativeMessage(vendor) !== null;
@@ -389,7 +427,10 @@ function ownMessage(
   const placed = native === null ? placedInV1(vendor, key) : nativeInV1(native, nativePath);
   if (!placed.ok) return placed;
   const notification = objectOf(objectOf(placed.payload.android).notification);
-  const error = clickError(notification, native === null ? key : `${nativePath}.android.notification`);
+  const error = clickError(
+    notification,
+    native === null ? key : `${nativePath}.android.notification`,
+  );
   if (error !== null) return { ok: false, error };
   const own =
     native === null
@@ -424,15 +465,19 @@ function contentMessage(
 }
 
 /**
- * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a repeat replaces the
- * notification (protocol/huawei.md#repeats). No tag if the push sets a number, which does the same.
+ * Returns the tag: the push's collapse id or its own id, the same for every attempt, so that a
+ * repeat replaces the notification (protocol/huawei.md#repeats). No tag if the push sets a number,
+ * which does the same.
  */
 function tagOf(content: AndroidContent, own: JsonObject, objectId: string): JsonObject {
   const tag = collapseId(content) ?? (typeof own.notify_id === 'number' ? null : objectId);
   return tag === null ? {} : { tag };
 }
 
-/** Returns the intent of a tap, which the clients of this protocol handle (protocol/push.md#what-a-tap-opens). */
+/**
+ * Returns the intent of a tap, which the clients of this protocol handle
+ * (protocol/push.md#what-a-tap-opens).
+ */
 function intentOf(host: string, custom: JsonObject): string {
   const content = encodeURIComponent(JSON.stringify(custom));
   return `intent://${host}/notify_detail?S.content=${content}#Intent;scheme=lcpushscheme;launchFlags=0x10000000;end`;
@@ -452,10 +497,14 @@ export function ttlSeconds({ createdAtMs, expiresAtMs }: PushMessage, nowMs = cr
   return Math.min(longestTtlS, Math.max(1, Math.ceil((expiresAtMs - nowMs) / 1000)));
 }
 
-/** Checks that `data` and `channels` together stay under 4096 bytes (protocol/push.md#sizes-of-vendors). */
+/**
+ * Checks that `data` and `channels` together stay under 4096 bytes
+ * (protocol/push.md#sizes-of-vendors).
+ */
 export function dataSizeError({ channels, data }: PushMessage): string | null {
   const bytes =
-    Buffer.byteLength(JSON.stringify(data)) + (channels ? Buffer.byteLength(JSON.stringify(channels)) : 0);
+    Buffer.byteLength(JSON.stringify(data)) +
+    (channels ? Buffer.byteLength(JSON.stringify(channels)) : 0);
   return bytes < dataAndChannelsBytes
     ? null
     : `data and channels have ${bytes} bytes; vendor_a takes less than ${dataAndChannelsBytes}`;
@@ -480,7 +529,9 @@ export function bodyOf({ head, tail }: HuaweiPayload, deviceTokens: readonly str
   return `${head}${deviceTokens.map((deviceToken) => JSON.stringify(deviceToken)).join(',')}${tail}`;
 }
 
-/** `target_user_type` 1 marks a test (protocol/push.md#test-pushes; protocol/huawei.md#messages). */
+/**
+ * `target_user_type` 1 marks a test (protocol/push.md#test-pushes; protocol/huawei.md#messages).
+ */
 export function testLimit(message: PushMessage): TestLimit | null {
   return isTest(message) ? { pushesPerDay: 500, devicesPerPush: 10 } : null;
 }
@@ -490,7 +541,9 @@ export function isTest({ data }: PushMessage): boolean {
     const vendor = objectOf(value);
     const native = objectOf(nativeMessage(vendor)?.android);
     const { testMessage = null } = objectOf(vendor.pushOptions);
-    const types = [vendor, objectOf(vendor.android), native].map(({ target_user_type: type = null }) => type);
+    const types = [vendor, objectOf(vendor.android), native].map(
+      ({ target_user_type: type = null }) => type,
+    );
     return flagIn(testMessage) === true || types.some((type) => numberIn(type) === 1);
   });
 }

@@ -1,12 +1,17 @@
 /**
- * Huawei's receipts (protocol/huawei.md#receipts): v1 with a plain status, v2 for messages of the v3 API. If a key is set in
- * AppGallery Connect, each call is signed.
+ * Huawei's receipts (protocol/huawei.md#receipts): v1 with a plain status, v2 for messages of the
+ * v3 API. If a key is set in AppGallery Connect, each call is signed.
  */
 import { createHmac } from 'node:crypto';
 import { minuteMs } from '../../../shared/clock.ts';
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
+import type {
+  Receipt,
+  ReceiptCall,
+  ReceiptEvent,
+  ReceiptsResult,
+} from '../../contract/connector.ts';
 import { epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
@@ -36,13 +41,23 @@ interface SigningKey {
   callbackUser?: string | undefined;
 }
 
-/** Parses the receipts of one call; refuses it if profiles have keys and none matches the signature. */
+/**
+ * Parses the receipts of one call; refuses it if profiles have keys and none matches the signature.
+ */
 export function readReceipts(call: ReceiptCall, profiles: readonly SigningKey[]): ReceiptsResult {
   if (!isSigned(call, profiles))
-    return { ok: false, status: 401, error: 'the signature of the receipts is missing, wrong or too old' };
+    return {
+      ok: false,
+      status: 401,
+      error: 'the signature of the receipts is missing, wrong or too old',
+    };
   const statuses = parseObject(call.body)?.statuses;
   if (!Array.isArray(statuses) || statuses.length > mostStatuses)
-    return { ok: false, status: 400, error: `expected statuses, an array of at most ${mostStatuses}` };
+    return {
+      ok: false,
+      status: 400,
+      error: `expected statuses, an array of at most ${mostStatuses}`,
+    };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: '0', message: 'success' } };
 }
@@ -84,7 +99,10 @@ function isRecent(timestamp: string | undefined, receivedAtMs: number): boolean 
 /**
  * Checks the signature and its age. Without any key, only the secret in the URL protects the call.
  */
-function isSigned({ headers, receivedAtMs }: ReceiptCall, profiles: readonly SigningKey[]): boolean {
+function isSigned(
+  { headers, receivedAtMs }: ReceiptCall,
+  profiles: readonly SigningKey[],
+): boolean {
   const keyed = profiles.filter(({ callbackKey }) => callbackKey !== undefined);
   if (keyed.length === 0) return true;
   const members = new Map(

@@ -1,4 +1,6 @@
-/** Parses Huawei's responses (protocol/huawei.md#answers): a code as text, and JSON text in `msg`. */
+/**
+ * Parses Huawei's responses (protocol/huawei.md#answers): a code as text, and JSON text in `msg`.
+ */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
@@ -11,8 +13,8 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response table of Huawei (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page). A success means that Huawei
-// accepted the message, no more.
+// Response table of Huawei (protocol/huawei.md#answers; v3 reasons: Huawei's v3 response page). A
+// success means that Huawei accepted the message, no more.
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '80000000', reason: 'ok', reaction: 'sent' },
@@ -87,7 +89,10 @@ export const responseRules: readonly ResponseRule[] = [
   ...groupCodes(),
 ];
 
-/** 82000001–82000013: device groups and topics, which this connector never addresses; the last two concern data storage. */
+/**
+ * 82000001–82000013: device groups and topics, which this connector never addresses; the last two
+ * concern data storage.
+ */
 function groupCodes(): ResponseRule[] {
   return Array.from({ length: 13 }, (_, i) => ({
     code: String(82_000_001 + i),
@@ -110,15 +115,22 @@ function ruleFor(status: number, code: string): ResponseRule {
   // The status signals flow control, whatever the body says (protocol/huawei.md#answers).
   if (status === 502 || status === 503) return ruleForStatus(status);
   const rule = lookUp(code);
-  return rule.reason === 'unknown_code' && status >= 300 ? ruleForStatus(status) : ruleForReply(status, rule);
+  return rule.reason === 'unknown_code' && status >= 300
+    ? ruleForStatus(status)
+    : ruleForReply(status, rule);
 }
 
 /** Rules for single tokens, by reason (protocol/huawei.md#answers; v3 groups tokens by reason). */
 const tokenRules: readonly ResponseRule[] = [
   { code: 'illegal_token', reason: 'illegal_token', reaction: 'dead_token' },
   { code: 'tokenFormatError', reason: 'token_format_error', reaction: 'dead_token' },
-  { code: 'tokenPlatformNotSupport', reason: 'token_platform_not_supported', reaction: 'dead_token' },
-  // The device was upgraded, or the project is wrong: invalid only if other tokens of the request succeeded.
+  {
+    code: 'tokenPlatformNotSupport',
+    reason: 'token_platform_not_supported',
+    reaction: 'dead_token',
+  },
+  // The device was upgraded, or the project is wrong: invalid only if other tokens of the request
+  // succeeded.
   { code: 'noRight', reason: 'no_right', reaction: 'dead_token' },
   { code: 'noPushTypeRight', reason: 'no_push_type_right', reaction: 'fail' },
   {
@@ -127,12 +139,21 @@ const tokenRules: readonly ResponseRule[] = [
     reaction: 'fail',
     isOfDevice: true,
   },
-  { code: 'countryNotSupport', reason: 'country_not_supported', reaction: 'fail', isOfDevice: true },
+  {
+    code: 'countryNotSupport',
+    reason: 'country_not_supported',
+    reaction: 'fail',
+    isOfDevice: true,
+  },
   { code: 'disableSendHuaweiMsgBecauseOfPenalty', reason: 'app_penalised', reaction: 'fail' },
   { code: 'differentImgVerifyPolicy', reason: 'image_verified_for_other_type', reaction: 'fail' },
   { code: 'appinfoError', reason: 'app_not_created', reaction: 'fail' },
   { code: 'notSupportPlayVoice', reason: 'play_voice_not_supported', reaction: 'fail' },
-  { code: 'noRightToSendThisLiveNotificationEvent', reason: 'no_live_view_right', reaction: 'fail' },
+  {
+    code: 'noRightToSendThisLiveNotificationEvent',
+    reason: 'no_live_view_right',
+    reaction: 'fail',
+  },
 ];
 
 /** Returns the rule of a reason for single tokens. */
@@ -163,7 +184,13 @@ export function parseResponse(
   if (!body || (typeof code !== 'string' && typeof code !== 'number')) return unreadable(reply);
   const { status, retryAfterMs } = reply;
   const rule = ruleFor(status, String(code));
-  const answer = { kind: 'parsed', status, rule, retryAfterMs, messageId: messageIdOf(body) } as const;
+  const answer = {
+    kind: 'parsed',
+    status,
+    rule,
+    retryAfterMs,
+    messageId: messageIdOf(body),
+  } as const;
   if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, asked) };
   if (rule.reason === 'all_tokens_invalid')
     return { ...answer, targets: parseAllInvalid(body, asked, deviceTokens) };
@@ -173,7 +200,9 @@ export function parseResponse(
 const messageIdOf = ({ requestId }: JsonObject): string | undefined =>
   typeof requestId === 'string' && requestId !== '' ? requestId.slice(0, 200) : undefined;
 
-/** Parses the refused tokens. Without names the outcome is unknown, and the request is not repeated. */
+/**
+ * Parses the refused tokens. Without names the outcome is unknown, and the request is not repeated.
+ */
 function parsePartial(
   { msg }: JsonObject,
   rule: ResponseRule,
@@ -194,7 +223,9 @@ function parseAllInvalid(
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
   const named = details && parseRefusedTokens(details, asked, false);
   if (named && named.size > 0) return named;
-  return asked.api === 'v1' ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, asked)])) : new Map();
+  return asked.api === 'v1'
+    ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, asked)]))
+    : new Map();
 }
 
 /** Parses refused tokens in either spelling, as a list or grouped by reason. */
@@ -210,7 +241,8 @@ function parseRefusedTokens(
         refused.set(token, asked.api === 'v1' ? v1TokenRule(token, asked) : unspecifiedReason);
     if (!isJsonObject(tokens)) continue;
     for (const [reason, group] of Object.entries(tokens))
-      for (const token of strings(group)) refused.set(token, v3TokenRule(reason.trim(), hasSuccess));
+      for (const token of strings(group))
+        refused.set(token, v3TokenRule(reason.trim(), hasSuccess));
   }
   return refused;
 }

@@ -1,9 +1,17 @@
-/** Client of Meizu: one message to a hundred devices per request, each request signed (protocol/meizu.md). */
+/**
+ * Client of Meizu: one message to a hundred devices per request, each request signed
+ * (protocol/meizu.md).
+ */
 
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
+import {
+  createHttpClient,
+  formPost,
+  type HttpClient,
+  type HttpTiming,
+} from '../../../shared/http/client.ts';
 import type { HttpResult } from '../../../shared/http/result.ts';
 import type {
   CredentialReport,
@@ -15,9 +23,19 @@ import type {
 } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
-import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
+import {
+  type ExchangeResult,
+  gatewayCall,
+  sendMulticast,
+  unreadable,
+} from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipts.ts';
-import { type ResponseRule, reportAll, ruleForReply, unrenderable } from '../../kit/response-rules.ts';
+import {
+  type ResponseRule,
+  reportAll,
+  ruleForReply,
+  unrenderable,
+} from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
 import { wantedReceipts } from './receipts.ts';
@@ -27,8 +45,9 @@ export const meizuCredentials = z.strictObject({
   appId: secretText('appId'),
   appSecret: secretText('appSecret'),
   /**
-   * Token that was entered in Meizu's console with the URL for receipts, so the URL is registered. Meizu may lose messages
-   * with an unregistered URL (protocol/meizu.md#receipts); without this token messages have no URL.
+   * Token that was entered in Meizu's console with the URL for receipts, so the URL is registered.
+   * Meizu may lose messages with an unregistered URL (protocol/meizu.md#receipts); without this
+   * token messages have no URL.
    */
   receiptToken: secretText('receiptToken').optional(),
   ...common,
@@ -38,10 +57,12 @@ export const meizuCredentials = z.strictObject({
 export type MeizuCredentials = z.infer<typeof meizuCredentials>;
 
 /**
- * Returns the rate: 200 a second unless Meizu granted more. It is unknown whether Meizu counts calls or devices
- * (protocol/meizu.md#limits); counting devices satisfies both.
+ * Returns the rate: 200 a second unless Meizu granted more. It is unknown whether Meizu counts
+ * calls or devices (protocol/meizu.md#limits); counting devices satisfies both.
  */
-export function rateOf({ ratePerSecond: perSecond = 200 }: Pick<MeizuCredentials, 'ratePerSecond'>): Rate {
+export function rateOf({
+  ratePerSecond: perSecond = 200,
+}: Pick<MeizuCredentials, 'ratePerSecond'>): Rate {
   return { perSecond, counts: 'recipients', burst: Math.ceil(perSecond / 10), rampMs: 0 };
 }
 
@@ -65,8 +86,13 @@ export function openMeizu(
   return new MeizuSender(credentials, context, timing);
 }
 
-/** Signs a call: all other parameters, sorted by name, and the secret (protocol/meizu.md#signature). */
-export function signatureOf(parameters: Readonly<Record<string, string>>, appSecret: string): string {
+/**
+ * Signs a call: all other parameters, sorted by name, and the secret (protocol/meizu.md#signature).
+ */
+export function signatureOf(
+  parameters: Readonly<Record<string, string>>,
+  appSecret: string,
+): string {
   const text = Object.entries(parameters)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => `${name}=${value}`)
@@ -93,7 +119,9 @@ class MeizuSender implements Sender {
     const rendering = renderMeizu(request.message, clock.now());
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { messageClass, parameters } = rendering.payload;
-    const messageJson = JSON.stringify(this.#messageOf(rendering.payload, request.message.objectId));
+    const messageJson = JSON.stringify(
+      this.#messageOf(rendering.payload, request.message.objectId),
+    );
     await sendMulticast(
       {
         clock,
@@ -132,8 +160,8 @@ class MeizuSender implements Sender {
   }
 
   /**
-   * Returns the URL for receipts if Meizu's console knows it (otherwise Meizu may lose the message), or for a custom
-   * endpoint.
+   * Returns the URL for receipts if Meizu's console knows it (otherwise Meizu may lose the
+   * message), or for a custom endpoint.
    */
   #callback(): string | undefined {
     const { endpoint, receiptToken } = this.#credentials;
@@ -174,7 +202,8 @@ class MeizuSender implements Sender {
     if (!URL.canParse(redirect)) return undefined;
     const url = new URL(redirect);
     const { endpoint = host } = this.#credentials;
-    const isOwn = url.protocol === 'https:' && /(^|\.)meizu\.com$/.test(url.hostname) && url.port === '';
+    const isOwn =
+      url.protocol === 'https:' && /(^|\.)meizu\.com$/.test(url.hostname) && url.port === '';
     return isOwn || url.origin === new URL(endpoint).origin ? url : undefined;
   }
 
@@ -182,7 +211,12 @@ class MeizuSender implements Sender {
     const known = this.#clients.get(baseUrl);
     if (known) return known;
     const { ca } = this.#credentials;
-    const client = createHttpClient({ baseUrl, ca, timing: this.#timing, clock: this.#context.clock });
+    const client = createHttpClient({
+      baseUrl,
+      ca,
+      timing: this.#timing,
+      clock: this.#context.clock,
+    });
     this.#clients.set(baseUrl, client);
     if (this.#isClosed) void client.close();
     return client;
@@ -211,7 +245,9 @@ function parseResponse(
     status: reply.status,
     rule,
     targets:
-      rule.reaction === 'sent' ? parseTargets(body.value, deviceTokens) : new Map<string, ResponseRule>(),
+      rule.reaction === 'sent'
+        ? parseTargets(body.value, deviceTokens)
+        : new Map<string, ResponseRule>(),
     messageId: typeof msgId === 'string' && msgId !== '' ? msgId : undefined,
     retryAfterMs: reply.retryAfterMs,
     ...(rule.code === '300' && typeof redirect === 'string' ? { redirect } : {}),
@@ -219,16 +255,24 @@ function parseResponse(
 }
 
 /** Parses failed devices: devices by code, as documented, or codes by device, as observed. */
-function parseTargets(value: Json | undefined, deviceTokens: readonly string[]): Map<string, ResponseRule> {
+function parseTargets(
+  value: Json | undefined,
+  deviceTokens: readonly string[],
+): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   if (!isJsonObject(value)) return targets;
   const asked = new Set(deviceTokens);
   for (const [key, member] of Object.entries(value)) {
     if (asked.has(key)) {
-      if (typeof member === 'string' || typeof member === 'number') targets.set(key, targetRuleFor(member));
+      if (typeof member === 'string' || typeof member === 'number')
+        targets.set(key, targetRuleFor(member));
       continue;
     }
-    const named = Array.isArray(member) ? member : typeof member === 'string' ? member.split(',') : [];
+    const named = Array.isArray(member)
+      ? member
+      : typeof member === 'string'
+        ? member.split(',')
+        : [];
     for (const deviceToken of named)
       if (typeof deviceToken === 'string') targets.set(deviceToken, targetRuleFor(key));
   }

@@ -1,6 +1,12 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { inspectMeizu, type MeizuCredentials, meizuCredentials, openMeizu, rateOf } from './client.ts';
+import {
+  inspectMeizu,
+  type MeizuCredentials,
+  meizuCredentials,
+  openMeizu,
+  rateOf,
+} from './client.ts';
 import { can, limits, type MeizuPayload, previewMeizu, renderMeizu } from './payload.ts';
 import { readMeizuReceipts } from './receipts.ts';
 

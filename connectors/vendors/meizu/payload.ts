@@ -1,12 +1,18 @@
 /**
- * Renders `data` of a push as Meizu's message (protocol/meizu.md#message; protocol/push.md#what-a-tap-opens): a notification
- * that hands the whole push to the app when it is opened. Pure.
+ * Renders `data` of a push as Meizu's message (protocol/meizu.md#message;
+ * protocol/push.md#what-a-tap-opens): a notification that hands the whole push to the app when it
+ * is opened. Pure.
  */
 import { hourMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
-import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
+import type {
+  Capabilities,
+  ConnectorLimits,
+  PushMessage,
+  Rendering,
+} from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { MemberTable, membersAt, part } from '../../kit/members.ts';
 import {
@@ -79,7 +85,11 @@ export const meizuMembers = new MemberTable(
       fixEndDisplayTime: time,
     }),
     ...membersAt('advanceInfo.notificationType', { vibrate: bit, lights: bit, sound: bit }),
-    ...membersAt('extra', { callback: bytes(128), 'callback.param': bytes(64), 'callback.type': events }),
+    ...membersAt('extra', {
+      callback: bytes(128),
+      'callback.param': bytes(64),
+      'callback.type': events,
+    }),
   ],
   {
     flat: ['noticeBarInfo', 'noticeExpandInfo', 'clickTypeInfo', 'pushTimeInfo', 'advanceInfo'],
@@ -101,7 +111,8 @@ const needs = [
 /** Returns the first rule on several members that a message breaks, or null. */
 function messageError(message: JsonObject): string | null {
   const { content, title } = groupIn(message, 'noticeBarInfo');
-  if (content === undefined) return reason('missingMember', { connector: 'vendor_c', member: 'content' });
+  if (content === undefined)
+    return reason('missingMember', { connector: 'vendor_c', member: 'content' });
   if (title === undefined || title === '')
     return reason('missingMember', { connector: 'vendor_c', member: 'title' });
   if (charsOf(String(title)) > 32) return tooLong('title', 32, 'vendor_c');
@@ -148,8 +159,9 @@ const notifyKeyChars = 8;
 const hours = { least: 1, most: 72 };
 
 /**
- * Renders a push for Meizu; `nowMs` is the send time, from which the time to live is computed. The vendor's object may
- * hold members of Meizu's message, or a complete one (also under `messageJson`), which needs no alert.
+ * Renders a push for Meizu; `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may hold members of Meizu's message, or a complete one (also under
+ * `messageJson`), which needs no alert.
  */
 export function renderMeizu(
   message: PushMessage,
@@ -206,8 +218,8 @@ function baseMessage(content: AndroidContent, { objectId }: PushMessage): JsonOb
       suspend: 1,
       clearNoticeBar: 1,
       notificationType: { vibrate: 1, lights: 1, sound: 1 },
-      // The same for every attempt: a repeat replaces the notification (protocol/meizu.md#repeats). Push ids are
-      // random: eight suffice.
+      // The same for every attempt: a repeat replaces the notification (protocol/meizu.md#repeats).
+      // Push ids are random: eight suffice.
       notifyKey: isGroup ? collapseId : objectId.slice(0, notifyKeyChars),
     },
   };
@@ -223,7 +235,10 @@ function placed(
 ): Rendering<JsonObject> {
   const given = messageJson === null ? {} : jsonObject.read(messageJson);
   if (!isJsonObject(given))
-    return { ok: false, error: unfitMember(`${key}.messageJson`, `must be ${jsonObject.expected}`) };
+    return {
+      ok: false,
+      error: unfitMember(`${key}.messageJson`, `must be ${jsonObject.expected}`),
+    };
   const members = Object.entries(vendor).filter(([name]) => !ownParameters.has(name));
   const whole = meizuMembers.place(given, `${key}.messageJson`);
   const single = meizuMembers.place(Object.fromEntries(members), key);
@@ -231,13 +246,20 @@ function placed(
   return single.ok ? { ok: true, payload: deepMerge(whole.payload, single.payload) } : single;
 }
 
-/** Returns further parameters of the call: packages of an app that has several (protocol/meizu.md#message: at most 50). */
+/**
+ * Returns further parameters of the call: packages of an app that has several
+ * (protocol/meizu.md#message: at most 50).
+ */
 function formParameters(
   { restrictedPackageNames: given = null }: JsonObject,
   key: string,
 ): Rendering<Record<string, string>> {
   if (given === null) return { ok: true, payload: {} };
-  const names: Json[] = Array.isArray(given) ? given : typeof given === 'string' ? given.split(',') : [''];
+  const names: Json[] = Array.isArray(given)
+    ? given
+    : typeof given === 'string'
+      ? given.split(',')
+      : [''];
   const isName = (name: Json) => typeof name === 'string' && /^[A-Za-z][\w.]{0,127}$/.test(name);
   if (names.length > 50 || !names.every(isName))
     return {
@@ -253,7 +275,8 @@ function formParameters(
  */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const asked = memberOf(message, 'pushTimeInfo').validTime;
-  if (leftMs < 1000) return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
+  if (leftMs < 1000)
+    return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
   const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / hourMs)));
   const validTime = typeof asked === 'number' ? Math.min(asked, left) : (asked ?? left);
   return deepMerge(message, { pushTimeInfo: { validTime } });

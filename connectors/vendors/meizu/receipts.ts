@@ -1,10 +1,15 @@
 /**
- * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and `access_token` as entered in
- * the console (`receiptToken` of a profile).
+ * Meizu's receipts (protocol/meizu.md#receipts): a form with `cb`, JSON by message and type, and
+ * `access_token` as entered in the console (`receiptToken` of a profile).
  */
 import { equalInConstantTime } from '../../../shared/crypto.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
+import type {
+  Receipt,
+  ReceiptCall,
+  ReceiptEvent,
+  ReceiptsResult,
+} from '../../contract/connector.ts';
 import { textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
@@ -21,13 +26,20 @@ interface ReceiptKey {
   receiptToken?: string | undefined;
 }
 
-/** Parses a call, which must have the token of a profile if there is one; ignores entries that are not receipts. */
-export function readMeizuReceipts({ body }: ReceiptCall, profiles: readonly ReceiptKey[]): ReceiptsResult {
+/**
+ * Parses a call, which must have the token of a profile if there is one; ignores entries that are
+ * not receipts.
+ */
+export function readMeizuReceipts(
+  { body }: ReceiptCall,
+  profiles: readonly ReceiptKey[],
+): ReceiptsResult {
   const form = new URLSearchParams(body);
   if (!isFromMeizu(form.get('access_token') ?? '', profiles))
     return { ok: false, status: 401, error: 'access_token is not the one of any profile' };
   const messages = parseObject(form.get('cb') ?? '');
-  if (!messages) return { ok: false, status: 400, error: 'expected a form with a field cb of JSON' };
+  if (!messages)
+    return { ok: false, status: 400, error: 'expected a form with a field cb of JSON' };
   const receipts = Object.entries(messages).flatMap(([key, receipt]) =>
     isJsonObject(receipt) ? receiptsOf(key, receipt) : [],
   );
@@ -36,7 +48,9 @@ export function readMeizuReceipts({ body }: ReceiptCall, profiles: readonly Rece
 
 function isFromMeizu(given: string, profiles: readonly ReceiptKey[]): boolean {
   const tokens = profiles.flatMap(({ receiptToken }) => receiptToken ?? []);
-  return tokens.length === 0 || tokens.map((token) => equalInConstantTime(token, given)).includes(true);
+  return (
+    tokens.length === 0 || tokens.map((token) => equalInConstantTime(token, given)).includes(true)
+  );
 }
 
 function receiptsOf(key: string, receipt: JsonObject): Receipt[] {
@@ -45,11 +59,18 @@ function receiptsOf(key: string, receipt: JsonObject): Receipt[] {
   const type = Number(receipt.type ?? typeOfKey);
   const event = events.get(type);
   if (event === undefined) return [];
-  const shared = { objectId: textOf(receipt.param), messageId, event, code: String(type), atMs: null };
+  const shared = {
+    objectId: textOf(receipt.param),
+    messageId,
+    event,
+    code: String(type),
+    atMs: null,
+  };
   return deviceTokensIn(receipt.targets).map((deviceToken) => ({ ...shared, deviceToken }));
 }
 
 const deviceTokensIn = (targets: Json | undefined): string[] => {
-  const all = typeof targets === 'string' ? targets.split(',') : Array.isArray(targets) ? targets : [];
+  const all =
+    typeof targets === 'string' ? targets.split(',') : Array.isArray(targets) ? targets : [];
   return all.flatMap((one) => (typeof one === 'string' && one.trim() !== '' ? [one.trim()] : []));
 };

@@ -1,6 +1,7 @@
 /**
- * Response tables of Meizu (protocol/meizu.md#codes). A code may mean one thing for a whole call and another for a device
- * of a successful call. Only the latter deletes a token (protocol/gateways.md#dead-tokens).
+ * Response tables of Meizu (protocol/meizu.md#codes). A code may mean one thing for a whole call
+ * and another for a device of a successful call. Only the latter deletes a token
+ * (protocol/gateways.md#dead-tokens).
  */
 import { configError, type ResponseRule, responseTable } from '../../kit/response-rules.ts';
 
@@ -46,7 +47,8 @@ export const targetRules: readonly ResponseRule[] = [
   { code: '110003', reason: 'illegal_push_id', reaction: 'dead_token' },
   { code: '110005', reason: 'alias_not_subscribed', reaction: 'fail', isOfDevice: true },
   { code: '110010', reason: 'notifications_off', reaction: 'fail', isOfDevice: true },
-  // Daily cap of the device for public messages: other devices and private messages are not affected.
+  // Daily cap of the device for public messages: other devices and private messages are not
+  // affected.
   { code: '110011', reason: 'device_day_quota_exceeded', reaction: 'cap' },
 ];
 

@@ -1,6 +1,7 @@
 /**
- * Client of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): up to a thousand messages per request, of
- * which OPPO drops repeats; or, for some content, one saved message that is broadcast to lists of devices.
+ * Client of OPPO (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): up to a thousand
+ * messages per request, of which OPPO drops repeats; or, for some content, one saved message that
+ * is broadcast to lists of devices.
  */
 
 import { createHash } from 'node:crypto';
@@ -31,7 +32,8 @@ import { reportAll, unrenderable } from '../../kit/response-rules.ts';
 import { limits, type OppoPayload, renderOppo } from './payload.ts';
 import { dataOf, InvalidMessageDetector, parseResponse, ruleFor } from './responses.ts';
 
-// Sends one message to many devices (protocol/oppo.md#broadcast): saves it once, then broadcasts it to lists of devices.
+// Sends one message to many devices (protocol/oppo.md#broadcast): saves it once, then broadcasts it
+// to lists of devices.
 
 interface Broadcast {
   payload: OppoPayload;
@@ -63,7 +65,8 @@ class SavedMessages {
     if (saved.kind !== 'parsed') {
       this.#forget(key, saving);
       // Saving sends nothing to devices: without a response it can always be repeated.
-      if (saved.kind === 'unreadable') return { kind: 'parsed', status: saved.status, rule: unsaved };
+      if (saved.kind === 'unreadable')
+        return { kind: 'parsed', status: saved.status, rule: unsaved };
       return saved.kind === 'unknown' ? { ...saved, kind: 'not_sent' } : saved;
     }
     if (saved.rule.reaction !== 'sent' || saved.messageId === undefined) {
@@ -101,8 +104,12 @@ class SavedMessages {
   }
 }
 
-/** Returns the key of a message; its time to live, which changes between attempts, is not part of it. */
-const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string => JSON.stringify(rest);
+/**
+ * Returns the key of a message; its time to live, which changes between attempts, is not part of
+ * it.
+ */
+const keyOf = ({ notification: { off_line_ttl: _, ...rest } }: OppoPayload): string =>
+  JSON.stringify(rest);
 
 const unsaved = { code: '0', reason: 'saved_without_id', reaction: 'retry' } as const;
 
@@ -115,7 +122,10 @@ const flat = (members: JsonObject): Record<string, string> =>
     ]),
   );
 
-/** Hosts by region (protocol/oppo.md#hosts). Profiles of older accounts set another one as `endpoint`. */
+/**
+ * Hosts by region (protocol/oppo.md#hosts). Profiles of older accounts set another one as
+ * `endpoint`.
+ */
 const hosts = {
   china: 'https://api-push-cn.heytapmobi.com',
   abroad: 'https://api-intl.push.oppomobile.com',
@@ -137,23 +147,27 @@ export type OppoCredentials = z.infer<typeof oppoCredentials>;
 const chinese = 'CN_';
 
 /**
- * Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the last is `CN` or it has
- * one part.
+ * Returns the region of a registration id (protocol/oppo.md#hosts): China if its part before the
+ * last is `CN` or it has one part.
  */
 export function regionOf(registrationId: string): OppoRegion {
-  if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length)) return 'china';
+  if (registrationId.startsWith(chinese) && !registrationId.includes('_', chinese.length))
+    return 'china';
   const parts = registrationId.split('_');
   if (parts.length === 1) return 'china';
   return parts.length <= 3 && parts.at(-2) === 'CN' ? 'china' : 'abroad';
 }
 
 /** Returns the base URL of a region, unless the profile sets `endpoint`. */
-export const baseUrlOf = ({ endpoint }: Pick<OppoCredentials, 'endpoint'>, region: OppoRegion): string =>
-  endpoint ?? hosts[region];
+export const baseUrlOf = (
+  { endpoint }: Pick<OppoCredentials, 'endpoint'>,
+  region: OppoRegion,
+): string => endpoint ?? hosts[region];
 
 /**
- * Returns the rate in devices per second over all calls (protocol/oppo.md#limits): by default that of the smallest apps.
- * Larger ones have up to 30000, by users and category, which the profile sets.
+ * Returns the rate in devices per second over all calls (protocol/oppo.md#limits): by default that
+ * of the smallest apps. Larger ones have up to 30000, by users and category, which the profile
+ * sets.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 5000,
@@ -172,7 +186,10 @@ export function inspectOppo({ ca }: OppoCredentials, nowMs: number): CredentialR
 // Requests of messages to one device, and of batches of messages (protocol/oppo.md#single-device,
 // protocol/oppo.md#batch).
 
-/** Message encoded for a form around its device, the only part in which the messages of a request differ. */
+/**
+ * Message encoded for a form around its device, the only part in which the messages of a request
+ * differ.
+ */
 interface EncodedMessage {
   /** Until the quote before the device. */
   head: string;
@@ -219,8 +236,14 @@ const encodeDevice = (deviceToken: string): string =>
     ? deviceToken
     : encodeURIComponent(JSON.stringify(deviceToken)).slice(quote.length, -quote.length);
 
-/** Joins parts as bytes: a text of a megabyte per request would be copied three times. All are ASCII. */
-function joined(parts: readonly string[], texts: { before: string; between: string; after: string }): Buffer {
+/**
+ * Joins parts as bytes: a text of a megabyte per request would be copied three times. All are
+ * ASCII.
+ */
+function joined(
+  parts: readonly string[],
+  texts: { before: string; between: string; after: string },
+): Buffer {
   const { after, before } = texts;
   const between = Buffer.from(texts.between, 'latin1');
   const length =
@@ -378,7 +401,11 @@ class OppoSender implements Sender {
   #withCallback(payload: OppoPayload, objectId: string): OppoPayload {
     const { notification } = payload;
     const callback = receiptUrl(this.#context, this.#credentials);
-    if (callback === undefined || callback.length > callbackChars || 'call_back_url' in notification)
+    if (
+      callback === undefined ||
+      callback.length > callbackChars ||
+      'call_back_url' in notification
+    )
       return payload;
     const receiptFields = { call_back_url: callback, call_back_parameter: objectId };
     return { ...payload, notification: { ...notification, ...receiptFields } };

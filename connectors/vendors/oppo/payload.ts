@@ -1,6 +1,7 @@
 /**
- * Renders `data` of a push as OPPO's notification (protocol/oppo.md#single-device, protocol/oppo.md#notification;
- * protocol/push.md#what-a-tap-opens), which opens the app and hands it the whole push. Pure.
+ * Renders `data` of a push as OPPO's notification (protocol/oppo.md#single-device,
+ * protocol/oppo.md#notification; protocol/push.md#what-a-tap-opens), which opens the app and hands
+ * it the whole push. Pure.
  */
 
 import { createHash } from 'node:crypto';
@@ -131,8 +132,8 @@ function notificationProblem(notification: JsonObject): string | null {
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 /**
- * 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50 characters uses the long
- * style, up to 128 (protocol/oppo.md#notification).
+ * 1000 devices (protocol/oppo.md#batch, protocol/oppo.md#broadcast); a text of more than 50
+ * characters uses the long style, up to 128 (protocol/oppo.md#notification).
  */
 export const limits: ConnectorLimits = {
   recipientsPerRequest: 1000,
@@ -150,7 +151,10 @@ export interface OppoPayload {
   messageClass: string;
   /** Big pictures and speed control require a broadcast: one saved message to lists of devices. */
   isBroadcast: boolean;
-  /** The server sends a device one message per id; of broadcasts with the same number the device shows the last. */
+  /**
+   * The server sends a device one message per id; of broadcasts with the same number the device
+   * shows the last.
+   */
   isRepeatHidden: boolean;
 }
 
@@ -159,11 +163,18 @@ const longestLifeS = 864_000;
 const shortTextChars = 50;
 
 /** Members of a request that select devices, which callers cannot set. */
-const targetNames = new Set(['target_type', 'target_value', 'auth_token', 'message_id', 'messages']);
+const targetNames = new Set([
+  'target_type',
+  'target_value',
+  'auth_token',
+  'message_id',
+  'messages',
+]);
 
 /**
- * Renders a push for OPPO; `nowMs` is the send time, from which the time to live is computed. The vendor's object may
- * hold members of OPPO's notification, or a complete message with one, which needs no alert.
+ * Renders a push for OPPO; `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may hold members of OPPO's notification, or a complete message with one, which
+ * needs no alert.
  */
 export function renderOppo(
   message: PushMessage,
@@ -180,13 +191,18 @@ export function renderOppo(
   if (!placed.ok) return placed;
   const { notification: own = {}, ...envelope } = placed.payload;
   const base = baseNotification(content.payload, message);
-  const named = withOwnNumber(styled(deepMerge(base, isJsonObject(own) ? own : {})), message.objectId);
+  const named = withOwnNumber(
+    styled(deepMerge(base, isJsonObject(own) ? own : {})),
+    message.objectId,
+  );
   const notification = withLife(named, message.expiresAtMs - nowMs);
   const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };
   // Members that the push has for all devices may be too long for OPPO.
   const whole = oppoMembers.place(notification, 'vendor_d', { place: 'notification' });
-  const tooLarge = whole.ok ? bodySizeError('vendor_d', sizeOf(notification), limits) : misfit(whole.error);
+  const tooLarge = whole.ok
+    ? bodySizeError('vendor_d', sizeOf(notification), limits)
+    : misfit(whole.error);
   if (tooLarge) return tooLarge;
   const { category, channel_id: channel } = notification;
   const isBroadcast = isForBroadcast(notification);
@@ -198,7 +214,8 @@ export function renderOppo(
       envelope,
       messageClass: isBroadcast ? `broadcast ${messageClass}` : messageClass,
       isBroadcast,
-      isRepeatHidden: (isBroadcast ? notification.notify_id : notification.app_message_id) !== undefined,
+      isRepeatHidden:
+        (isBroadcast ? notification.notify_id : notification.app_message_id) !== undefined,
     },
   };
 }
@@ -210,7 +227,8 @@ function baseNotification(content: AndroidContent, { objectId }: PushMessage): J
   const { alert, data, notificationChannel } = content;
   const collapseId = data['collapse-id'];
   return {
-    // The same for every attempt: OPPO sends a device one message per id (protocol/oppo.md#notification).
+    // The same for every attempt: OPPO sends a device one message per id
+    // (protocol/oppo.md#notification).
     app_message_id: objectId,
     title: titleOf(content, 50),
     content: alert,
@@ -218,11 +236,14 @@ function baseNotification(content: AndroidContent, { objectId }: PushMessage): J
     action_parameters: JSON.stringify(data),
     off_line: true,
     ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
-    ...(typeof collapseId === 'string' && collapseId !== '' ? { notify_id: notifyIdOf(collapseId) } : {}),
+    ...(typeof collapseId === 'string' && collapseId !== ''
+      ? { notify_id: notifyIdOf(collapseId) }
+      : {}),
   };
 }
 
-const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean => style === 3 || isEven === true;
+const isForBroadcast = ({ fix_speed: isEven, style }: JsonObject): boolean =>
+  style === 3 || isEven === true;
 
 /**
  * Sets `notify_id` of a broadcast from the push's id, if absent: a repeat replaces the notification
@@ -258,7 +279,9 @@ function membersOf({ vendor, vendorKey: key }: AndroidContent): Rendering<JsonOb
   if (message !== null)
     return { ok: false, error: unfitMember(`${key}.message`, `must be ${jsonObject.expected}`) };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
-  return oppoMembers.place(Object.fromEntries(own), key, { moved: { notification: 'notification' } });
+  return oppoMembers.place(Object.fromEntries(own), key, {
+    moved: { notification: 'notification' },
+  });
 }
 
 /** Chooses the long style for a long text, unless the push sets a style. */
@@ -269,11 +292,16 @@ function styled(notification: JsonObject): JsonObject {
     ...notification,
     style: style ?? (isLong ? 2 : 1),
     // A native notification may have a text without a title.
-    ...(title === '' && typeof content === 'string' ? { title: [...content].slice(0, 50).join('') } : {}),
+    ...(title === '' && typeof content === 'string'
+      ? { title: [...content].slice(0, 50).join('') }
+      : {}),
   };
 }
 
-/** Sets the time to live in seconds (protocol/gateways.md#time-to-live); with less than one, only online devices get it. */
+/**
+ * Sets the time to live in seconds (protocol/gateways.md#time-to-live); with less than one, only
+ * online devices get it.
+ */
 function withLife(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
   const { off_line_ttl: asked } = notification;

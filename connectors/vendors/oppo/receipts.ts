@@ -1,6 +1,6 @@
 /**
- * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. The only known event is the arrival; others are
- * ignored.
+ * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. The only known event is the
+ * arrival; others are ignored.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
@@ -14,7 +14,10 @@ export function readOppoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const list = parsed(body);
   if (!Array.isArray(list) || list.length > most)
     return { ok: false, status: 400, error: 'expected a JSON array of receipts' };
-  return { ok: true, receipts: list.flatMap((one: Json) => (isJsonObject(one) ? receiptsOf(one) : [])) };
+  return {
+    ok: true,
+    receipts: list.flatMap((one: Json) => (isJsonObject(one) ? receiptsOf(one) : [])),
+  };
 }
 
 function parsed(text: string): unknown {
@@ -25,7 +28,13 @@ function parsed(text: string): unknown {
   }
 }
 
-function receiptsOf({ eventTime, eventType, messageId, param, registrationIds }: JsonObject): Receipt[] {
+function receiptsOf({
+  eventTime,
+  eventType,
+  messageId,
+  param,
+  registrationIds,
+}: JsonObject): Receipt[] {
   if (eventType !== arrived || typeof registrationIds !== 'string') return [];
   const shared = {
     objectId: textOf(param),

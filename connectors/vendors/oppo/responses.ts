@@ -1,8 +1,13 @@
 /**
- * Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code is in the body, and
- * single devices of a success may fail.
+ * Parses OPPO's responses (protocol/oppo.md#single-device to protocol/oppo.md#broadcast): the code
+ * is in the body, and single devices of a success may fail.
  */
-import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseExactly,
+} from '../../../shared/domain/json.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import { type ExchangeResult, unreadable } from '../../kit/multicast.ts';
 import {
@@ -15,8 +20,8 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response table of OPPO (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004): one rule per code, for a
-// whole response and for one device within it.
+// Response table of OPPO (protocol/oppo.md#codes, protocol/oppo.md#broadcast for 10001 and 10004):
+// one rule per code, for a whole response and for one device within it.
 
 export const responseRules: readonly ResponseRule[] = [
   { code: '0', reason: 'ok', reaction: 'sent' },
@@ -48,7 +53,12 @@ export const responseRules: readonly ResponseRule[] = [
   invalidMessage('40', 'argument_missing'),
   // Concerns the message or a registration id: not reliable for a single device.
   { code: '41', reason: 'argument_invalid', reaction: 'ambiguous', singleTarget: 'fail' },
-  { code: '10000', reason: 'registration_id_invalid', reaction: 'ambiguous', singleTarget: 'dead_token' },
+  {
+    code: '10000',
+    reason: 'registration_id_invalid',
+    reaction: 'ambiguous',
+    singleTarget: 'dead_token',
+  },
   { code: '10001', reason: 'unsubscribed', reaction: 'ambiguous', singleTarget: 'dead_token' },
   // Listed twice in a request: it was sent to.
   { code: '10004', reason: 'repeated', reaction: 'sent' },
@@ -71,7 +81,10 @@ export const ruleFor = responseTable(responseRules);
 /** Number of devices with 41, without any success, from which on the message is invalid. */
 const maxRefusals = 3;
 
-/** Distinguishes an invalid message from a device that invalidates its request (protocol/gateways.md#ambiguous-answers). */
+/**
+ * Distinguishes an invalid message from a device that invalidates its request
+ * (protocol/gateways.md#ambiguous-answers).
+ */
 export class InvalidMessageDetector {
   #isTaken = false;
   #refusals = 0;
@@ -91,7 +104,12 @@ export function parseResponse(reply: HttpResponse): ExchangeResult {
   const code = body?.code;
   if (!body || (typeof code !== 'number' && typeof code !== 'string')) return unreadable(reply);
   const rule = ruleForReply(reply.status, ruleFor(code));
-  const answer = { kind: 'parsed', status: reply.status, rule, retryAfterMs: reply.retryAfterMs } as const;
+  const answer = {
+    kind: 'parsed',
+    status: reply.status,
+    rule,
+    retryAfterMs: reply.retryAfterMs,
+  } as const;
   if (rule.code !== '0') return answer;
   const data = dataOf(body.data);
   if (Array.isArray(data)) return { ...answer, ...itemsOf(data) };

@@ -1,13 +1,18 @@
 /**
- * Client of vivo (protocol/vivo.md#message, protocol/vivo.md#lists): one call for one device; for many, the message is saved
- * and then pushed to lists of 2 to 1000 devices.
+ * Client of vivo (protocol/vivo.md#message, protocol/vivo.md#lists): one call for one device; for
+ * many, the message is saved and then pushed to lists of 2 to 1000 devices.
  */
 
 import { createHash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { hourMs, minuteMs } from '../../../shared/clock.ts';
 import type { Json } from '../../../shared/domain/json.ts';
-import { createHttpClient, type HttpClient, type HttpTiming, jsonPost } from '../../../shared/http/client.ts';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpTiming,
+  jsonPost,
+} from '../../../shared/http/client.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import type {
   AttemptResult,
@@ -45,13 +50,16 @@ export const vivoCredentials = z.strictObject({
 
 export type VivoCredentials = z.infer<typeof vivoCredentials>;
 
-/** Returns the app id as vivo's bodies have it, a number if possible (protocol/vivo.md#access-token). */
+/**
+ * Returns the app id as vivo's bodies have it, a number if possible
+ * (protocol/vivo.md#access-token).
+ */
 const appIdOf = ({ appId }: Pick<VivoCredentials, 'appId'>): number | string =>
   /^[1-9]\d{0,14}$/.test(appId) ? Number(appId) : appId;
 
 /**
- * Returns the rate in devices per second (protocol/vivo.md#limits): by default that of the smallest apps. Larger ones have
- * up to 5000, by users, which the profile sets.
+ * Returns the rate in devices per second (protocol/vivo.md#limits): by default that of the smallest
+ * apps. Larger ones have up to 5000, by users, which the profile sets.
  */
 export const rateOf = ({
   ratePerSecond: perSecond = 3000,
@@ -67,7 +75,8 @@ export function inspectVivo({ ca }: VivoCredentials, nowMs: number): CredentialR
   return { kind: 'secret', ...inspectTrust(ca, nowMs) };
 }
 
-// Sends one message to many devices (protocol/vivo.md#lists): saves it once, then pushes it to lists of devices.
+// Sends one message to many devices (protocol/vivo.md#lists): saves it once, then pushes it to
+// lists of devices.
 
 interface Call {
   body: Readonly<Record<string, Json | readonly string[]>>;
@@ -143,7 +152,8 @@ const unsaved = {
   rule: { code: '0', reason: 'saved_without_task', reaction: 'retry' },
 } as const;
 
-// Access tokens of vivo (protocol/vivo.md#access-token), shared by threads and dispatchers: vivo limits token calls.
+// Access tokens of vivo (protocol/vivo.md#access-token), shared by threads and dispatchers: vivo
+// limits token calls.
 
 const path = '/message/auth';
 /** vivo's recommendation; tokens last a day. Twelve calls a day are far below its limit. */
@@ -237,7 +247,8 @@ class VivoSender implements Sender {
     const payload = this.#withCallback(rendering.payload, message.objectId);
     const { isRepeatHidden, messageClass } = payload;
     const isHeld = messageClass === 'operation' && this.#heldUntilMs > clock.now();
-    if (isHeld && message.expiresAtMs > clock.now()) return reportAll(request, this.#untilMorning());
+    if (isHeld && message.expiresAtMs > clock.now())
+      return reportAll(request, this.#untilMorning());
     await sendMulticast(
       {
         clock,
@@ -346,14 +357,18 @@ class VivoSender implements Sender {
     const { context, credentials } = this.#deps;
     const extra = typeof message.extra === 'object' ? message.extra : {};
     const callback = receiptUrl(context, credentials);
-    const isFit = callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';
+    const isFit =
+      callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';
     if (!isFit || (extra !== null && 'callback' in extra)) return payload;
     const wanted = { callback, 'callback.param': objectId };
     return { ...payload, message: { ...message, extra: { ...extra, ...wanted } } };
   }
 }
 
-/** Returns a request id of at most 64 characters: different for each list of devices, the same for every attempt. */
+/**
+ * Returns a request id of at most 64 characters: different for each list of devices, the same for
+ * every attempt.
+ */
 function requestIdOf(objectId: string, deviceTokens: readonly string[]): string {
   const digest = createHash('sha256').update(deviceTokens.join(' ')).digest('hex');
   return `${objectId.slice(0, 32)}-${digest.slice(0, 24)}`;

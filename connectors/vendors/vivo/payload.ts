@@ -1,6 +1,7 @@
 /**
- * Renders `data` of a push as vivo's message (protocol/vivo.md#message; protocol/push.md#what-a-tap-opens): a
- * notification that opens the client library's activity and hands it the members for the app. Pure.
+ * Renders `data` of a push as vivo's message (protocol/vivo.md#message;
+ * protocol/push.md#what-a-tap-opens): a notification that opens the client library's activity and
+ * hands it the members for the app. Pure.
  */
 
 import { createHash } from 'node:crypto';
@@ -86,7 +87,8 @@ const webUrl = like(/^https?:\/\//, 'an http:// or https:// URL');
 /** Returns the first rule on several members that a message breaks, or null. */
 function messageProblem(message: JsonObject): string | null {
   for (const name of ['title', 'content', 'notifyType', 'skipType'])
-    if (message[name] === undefined) return reason('missingMember', { connector: 'vendor_e', member: name });
+    if (message[name] === undefined)
+      return reason('missingMember', { connector: 'vendor_e', member: name });
   const { category, classification, skipContent = null, skipType, title } = message;
   if (charsOf(String(title)) > 40) return tooLong('title', 40, 'vendor_e');
   if (needsContent.has(skipType) && skipContent === null)
@@ -97,7 +99,11 @@ function messageProblem(message: JsonObject): string | null {
       connector: 'vendor_e',
     });
   const isOperation = operationCategories.some((one) => one === category);
-  if (category !== undefined && classification !== undefined && isOperation === (classification === 1))
+  if (
+    category !== undefined &&
+    classification !== undefined &&
+    isOperation === (classification === 1)
+  )
     return `classification ${classification} of vendor_e contradicts the category ${category}: leave it out`;
   return null;
 }
@@ -119,9 +125,15 @@ const maxMapChars = 1024;
 
 /** Counts the characters of all names and values. */
 const charsIn = (map: JsonObject): number =>
-  Object.entries(map).reduce((chars, [name, value]) => chars + charsOf(name) + charsOf(String(value)), 0);
+  Object.entries(map).reduce(
+    (chars, [name, value]) => chars + charsOf(name) + charsOf(String(value)),
+    0,
+  );
 
-/** No pass-through; the client library sets the badge (protocol/push.md#pass-through, protocol/push.md#badges-by-vendor). */
+/**
+ * No pass-through; the client library sets the badge (protocol/push.md#pass-through,
+ * protocol/push.md#badges-by-vendor).
+ */
 export const can: Capabilities = { passThrough: false, badge: false, collapse: true };
 
 export const limits: ConnectorLimits = {
@@ -145,15 +157,28 @@ export interface VivoPayload {
 const lifeS = { least: 60, most: 86_400 };
 const titleChars = 40;
 
-/** Members that select devices or name the call; callers cannot set them. vivo accepts no badge number. */
-const ownNames = new Set(['appId', 'regId', 'regIds', 'alias', 'aliases', 'taskId', 'requestId', 'badge']);
+/**
+ * Members that select devices or name the call; callers cannot set them. vivo accepts no badge
+ * number.
+ */
+const ownNames = new Set([
+  'appId',
+  'regId',
+  'regIds',
+  'alias',
+  'aliases',
+  'taskId',
+  'requestId',
+  'badge',
+]);
 
 /** Activity of the client library (protocol/push.md#what-a-tap-opens). */
-const detail = 'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
+const detail =
+  'intent://cn.leancloud.push/detail#Intent;scheme=mixpushscheme;launchFlags=0x10000000;end';
 
 /**
- * Renders a push for vivo; `nowMs` is the send time, from which the time to live is computed. The vendor's object may hold
- * members of vivo's message, or be a complete one, which needs no alert.
+ * Renders a push for vivo; `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may hold members of vivo's message, or be a complete one, which needs no alert.
  */
 export function renderVivo(
   message: PushMessage,
@@ -175,16 +200,23 @@ export function renderVivo(
   if (problem !== null) return { ok: false, error: problem };
   const payload = withLife(whole, message.expiresAtMs - nowMs);
   const tooLarge =
-    mapProblem(payload) ?? bodySizeError('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
+    mapProblem(payload) ??
+    bodySizeError('vendor_e', Buffer.byteLength(JSON.stringify(payload)), limits);
   if (tooLarge) return tooLarge;
   const isRepeatHidden = payload.notifyId !== undefined;
-  return { ok: true, payload: { message: payload, messageClass: classOf(payload), isRepeatHidden } };
+  return {
+    ok: true,
+    payload: { message: payload, messageClass: classOf(payload), isRepeatHidden },
+  };
 }
 
 /** Returns the message as one device receives it. */
 export const previewVivo = ({ message }: VivoPayload): string => JSON.stringify(message);
 
-/** Returns the limits of a test: the console takes 20 test devices, and limits tests per day (protocol/vivo.md#limits). */
+/**
+ * Returns the limits of a test: the console takes 20 test devices, and limits tests per day
+ * (protocol/vivo.md#limits).
+ */
 export function testLimit(message: PushMessage): TestLimit | null {
   const rendering = renderVivo(message);
   if (!rendering.ok || rendering.payload.messageClass !== 'test') return null;
@@ -192,7 +224,11 @@ export function testLimit(message: PushMessage): TestLimit | null {
   return { pushesPerDay: isSystem ? 10_000 : 100, devicesPerPush: 20 };
 }
 
-function baseMessage(content: AndroidContent, { objectId }: PushMessage, own: JsonObject): JsonObject {
+function baseMessage(
+  content: AndroidContent,
+  { objectId }: PushMessage,
+  own: JsonObject,
+): JsonObject {
   const { alert, custom, data } = content;
   const collapseId = data['collapse-id'];
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
@@ -226,18 +262,21 @@ const notifyIdOf = (text: string): number =>
 function titled(message: JsonObject): JsonObject {
   const { clientCustomMap: map, content, title, ...rest } = message;
   const isEmpty = isJsonObject(map) && Object.keys(map).length === 0;
-  const shown = title === '' && typeof content === 'string' ? firstChars(content.trim(), titleChars) : title;
+  const shown =
+    title === '' && typeof content === 'string' ? firstChars(content.trim(), titleChars) : title;
   return {
     ...rest,
     ...(shown === undefined ? {} : { title: shown }),
     ...(content === undefined ? {} : { content }),
-    ...(map === undefined || isEmpty ? {} : { clientCustomMap: isJsonObject(map) ? texts(map) : map }),
+    ...(map === undefined || isEmpty
+      ? {}
+      : { clientCustomMap: isJsonObject(map) ? texts(map) : map }),
   };
 }
 
 /**
- * Sets the time to live in seconds (protocol/gateways.md#time-to-live); below vivo's minimum only online devices get
- * the message, so that it never comes late.
+ * Sets the time to live in seconds (protocol/gateways.md#time-to-live); below vivo's minimum only
+ * online devices get the message, so that it never comes late.
  */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
@@ -249,4 +288,5 @@ function withLife(message: JsonObject, leftMs: number): JsonObject {
   };
 }
 
-const classOf = (message: JsonObject): MessageClass => (message.pushMode === 1 ? 'test' : kindOf(message));
+const classOf = (message: JsonObject): MessageClass =>
+  message.pushMode === 1 ? 'test' : kindOf(message);

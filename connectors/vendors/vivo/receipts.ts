@@ -1,6 +1,11 @@
 /** vivo's receipts (protocol/vivo.md#receipts): a JSON object by task. Calls are not signed. */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
+import type {
+  Receipt,
+  ReceiptCall,
+  ReceiptEvent,
+  ReceiptsResult,
+} from '../../contract/connector.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
@@ -18,14 +23,18 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map([
 /** Parses a call; ignores entries that are not receipts. */
 export function readVivoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const tasks = parseObject(body);
-  if (!tasks) return { ok: false, status: 400, error: 'expected a JSON object of receipts by task' };
+  if (!tasks)
+    return { ok: false, status: 400, error: 'expected a JSON object of receipts by task' };
   const receipts = Object.entries(tasks).flatMap(([taskId, receipt]) =>
     isJsonObject(receipt) ? receiptsOf(taskId, receipt) : [],
   );
   return { ok: true, receipts };
 }
 
-function receiptsOf(messageId: string, { ackTime, ackType, param, targets }: JsonObject): Receipt[] {
+function receiptsOf(
+  messageId: string,
+  { ackTime, ackType, param, targets }: JsonObject,
+): Receipt[] {
   if (typeof targets !== 'string') return [];
   // The older format reports only arrivals, without a code.
   const code = ackType === undefined || ackType === null ? '0' : codeOf(ackType);

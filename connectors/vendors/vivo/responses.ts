@@ -1,6 +1,6 @@
 /**
- * Parses vivo's responses (protocol/vivo.md#message, protocol/vivo.md#lists): the code is in the body, and single
- * devices of a success may fail.
+ * Parses vivo's responses (protocol/vivo.md#message, protocol/vivo.md#lists): the code is in the
+ * body, and single devices of a success may fail.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
@@ -15,7 +15,8 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 
-// Response tables of vivo (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a list).
+// Response tables of vivo (protocol/vivo.md#codes; protocol/vivo.md#lists for single devices of a
+// list).
 
 const badField = (code: string): ResponseRule => ({
   code,
@@ -87,7 +88,10 @@ export const responseRules: readonly ResponseRule[] = [
 
 export const ruleFor = responseTable(responseRules);
 
-/** Rules for `status` of a single device (protocol/vivo.md#lists). 3 and 5 are from weak sources and delete no token. */
+/**
+ * Rules for `status` of a single device (protocol/vivo.md#lists). 3 and 5 are from weak sources and
+ * delete no token.
+ */
 export const userRules: readonly ResponseRule[] = [
   { code: '1', reason: 'unknown_user', reaction: 'dead_token' },
   { code: '2', reason: 'uninstalled_or_unsubscribed', reaction: 'dead_token' },
@@ -114,15 +118,20 @@ export function parseListResponse(reply: HttpResponse): ExchangeResult {
   if (!body || result.kind !== 'parsed' || result.rule.code !== '0') return result;
   const targets = new Map<string, ResponseRule>();
   for (const user of Array.isArray(body.invalidUsers) ? body.invalidUsers : [])
-    if (isJsonObject(user) && typeof user.userid === 'string') targets.set(user.userid, userRule(user));
+    if (isJsonObject(user) && typeof user.userid === 'string')
+      targets.set(user.userid, userRule(user));
   return { ...result, targets };
 }
 
 /** Parses any response: its code, and the task, which is vivo's message id. */
-export function parseCallResponse(reply: HttpResponse): { body?: JsonObject; result: ExchangeResult } {
+export function parseCallResponse(reply: HttpResponse): {
+  body?: JsonObject;
+  result: ExchangeResult;
+} {
   const body = parseObject(reply.body);
   const code = body?.result;
-  if (!body || (typeof code !== 'number' && typeof code !== 'string')) return { result: unreadable(reply) };
+  if (!body || (typeof code !== 'number' && typeof code !== 'string'))
+    return { result: unreadable(reply) };
   const { retryAfterMs, status } = reply;
   const messageId = taskOf(body.taskId);
   const rule = ruleForReply(status, ruleFor(code));
@@ -133,6 +142,8 @@ const userRule = ({ status }: JsonObject): ResponseRule =>
   userRuleFor(typeof status === 'number' || typeof status === 'string' ? status : '');
 
 const taskOf = (value: Json | undefined): string | undefined =>
-  (typeof value === 'string' && value !== '') || typeof value === 'number' || typeof value === 'bigint'
+  (typeof value === 'string' && value !== '') ||
+  typeof value === 'number' ||
+  typeof value === 'bigint'
     ? String(value).slice(0, 200)
     : undefined;

@@ -1,10 +1,16 @@
 /**
- * Client of Xiaomi: one message to a thousand devices per request, to the host of their region (protocol/xiaomi.md).
+ * Client of Xiaomi: one message to a thousand devices per request, to the host of their region
+ * (protocol/xiaomi.md).
  */
 
 import { z } from 'zod';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { createHttpClient, formPost, type HttpClient, type HttpTiming } from '../../../shared/http/client.ts';
+import {
+  createHttpClient,
+  formPost,
+  type HttpClient,
+  type HttpTiming,
+} from '../../../shared/http/client.ts';
 import type { HttpResponse } from '../../../shared/http/result.ts';
 import type {
   CredentialReport,
@@ -15,11 +21,27 @@ import type {
   SenderContext,
   SendRequest,
 } from '../../contract/connector.ts';
-import { authEndpoint, common, inspectTrust, requiredText, secretText } from '../../contract/credentials.ts';
+import {
+  authEndpoint,
+  common,
+  inspectTrust,
+  requiredText,
+  secretText,
+} from '../../contract/credentials.ts';
 import { checkConnection } from '../../kit/connection-check.ts';
-import { type ExchangeResult, gatewayCall, sendMulticast, unreadable } from '../../kit/multicast.ts';
+import {
+  type ExchangeResult,
+  gatewayCall,
+  sendMulticast,
+  unreadable,
+} from '../../kit/multicast.ts';
 import { deviceTokensIn, receiptUrl } from '../../kit/receipts.ts';
-import { type ResponseRule, reportAll, ruleForReply, unrenderable } from '../../kit/response-rules.ts';
+import {
+  type ResponseRule,
+  reportAll,
+  ruleForReply,
+  unrenderable,
+} from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 import { limits, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { deadToken, wantedReceipts } from './receipts.ts';
@@ -42,7 +64,13 @@ const hosts = {
 
 type XiaomiRegion = keyof typeof hosts;
 
-const regionNames = ['china', 'russia', 'india', 'europe', 'global'] as const satisfies XiaomiRegion[];
+const regionNames = [
+  'china',
+  'russia',
+  'india',
+  'europe',
+  'global',
+] as const satisfies XiaomiRegion[];
 
 export const xiaomiCredentials = z.strictObject({
   appId: secretText('appId'),
@@ -66,8 +94,8 @@ interface DeviceRegion {
 }
 
 /**
- * Returns the region of a device. `mi-intl` means outside China: without `region` in the profile the largest region is
- * tried, and its responses about a device prove nothing.
+ * Returns the region of a device. `mi-intl` means outside China: without `region` in the profile
+ * the largest region is tried, and its responses about a device prove nothing.
  */
 export function regionFor(
   { region }: Pick<XiaomiCredentials, 'region'>,
@@ -80,14 +108,18 @@ export function regionFor(
 }
 
 /** Returns the base URL of a region, unless the profile sets `endpoint`. */
-export const baseUrlOf = ({ endpoint }: Pick<XiaomiCredentials, 'endpoint'>, region: XiaomiRegion): string =>
-  endpoint ?? hosts[region];
+export const baseUrlOf = (
+  { endpoint }: Pick<XiaomiCredentials, 'endpoint'>,
+  region: XiaomiRegion,
+): string => endpoint ?? hosts[region];
 
 /**
- * Returns the rate in requests per second (protocol/xiaomi.md#limits): by default that of the smallest apps. Larger ones
- * have up to 3000, by users, which the profile sets.
+ * Returns the rate in requests per second (protocol/xiaomi.md#limits): by default that of the
+ * smallest apps. Larger ones have up to 3000, by users, which the profile sets.
  */
-export function rateOf({ ratePerSecond: perSecond = 500 }: Pick<XiaomiCredentials, 'ratePerSecond'>): Rate {
+export function rateOf({
+  ratePerSecond: perSecond = 500,
+}: Pick<XiaomiCredentials, 'ratePerSecond'>): Rate {
   return { perSecond, counts: 'requests', burst: Math.ceil(perSecond / 10), rampMs: 0 };
 }
 
@@ -169,7 +201,10 @@ class XiaomiSender implements Sender {
         exchange: async (deviceTokens, _token, signal) => {
           const authorization = `key=${this.#credentials.appSecret}`;
           const body = { registration_id: deviceTokens.join(','), ...form };
-          const reply = await client.request({ ...formPost(path, body, { authorization }), signal });
+          const reply = await client.request({
+            ...formPost(path, body, { authorization }),
+            signal,
+          });
           const result =
             reply.kind === 'response' ? parseResponse(reply, deviceTokens, isRegionCertain) : reply;
           this.#context.onCall(gatewayCall(result, reply.seconds));
@@ -180,8 +215,15 @@ class XiaomiSender implements Sender {
     );
   }
 
-  /** Returns the form without devices: the package, and the URL for receipts unless the push sets one. */
-  #formOf({ fields }: XiaomiPayload, objectId: string, isRegionCertain: boolean): Record<string, string> {
+  /**
+   * Returns the form without devices: the package, and the URL for receipts unless the push sets
+   * one.
+   */
+  #formOf(
+    { fields }: XiaomiPayload,
+    objectId: string,
+    isRegionCertain: boolean,
+  ): Record<string, string> {
     const form: Record<string, string> = {
       restricted_package_name: this.#credentials.packageName,
       ...fields,
@@ -190,7 +232,9 @@ class XiaomiSender implements Sender {
     if (callback === undefined || 'extra.callback' in fields) return form;
     form['extra.callback'] = callback;
     form['extra.callback.param'] = objectId;
-    form['extra.callback.type'] = String(isRegionCertain ? wantedReceipts : wantedReceipts - deadToken);
+    form['extra.callback.type'] = String(
+      isRegionCertain ? wantedReceipts : wantedReceipts - deadToken,
+    );
     return form;
   }
 
@@ -216,7 +260,10 @@ interface RegionGroup {
   recipients: Recipient[];
 }
 
-/** Parses a response (protocol/xiaomi.md#answers). `isRegionCertain`: false if the region is only the most likely one. */
+/**
+ * Parses a response (protocol/xiaomi.md#answers). `isRegionCertain`: false if the region is only
+ * the most likely one.
+ */
 function parseResponse(
   reply: HttpResponse,
   deviceTokens: readonly string[],
@@ -233,7 +280,8 @@ function parseResponse(
       ? parseTargets(data, deviceTokens, isRegionCertain)
       : new Map<string, ResponseRule>();
   const isQuotaExceeded =
-    deviceTokens.length > 0 && deviceTokens.every((one) => targets.get(one) === channelQuotaExceeded);
+    deviceTokens.length > 0 &&
+    deviceTokens.every((one) => targets.get(one) === channelQuotaExceeded);
   return {
     kind: 'parsed',
     status: reply.status,
@@ -256,7 +304,8 @@ function parseTargets(
   // Xiaomi names no devices: count as many of them, so that the totals are right.
   const good = deviceTokens.filter((deviceToken) => !targets.has(deviceToken));
   const left = countOf(memberOf(data, 'channel_exceed_quota'));
-  for (const deviceToken of left > 0 ? good.slice(-left) : []) targets.set(deviceToken, channelQuotaExceeded);
+  for (const deviceToken of left > 0 ? good.slice(-left) : [])
+    targets.set(deviceToken, channelQuotaExceeded);
   return targets;
 }
 

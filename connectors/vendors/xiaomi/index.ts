@@ -1,6 +1,12 @@
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
 import type { Connector } from '../../contract/connector.ts';
-import { inspectXiaomi, openXiaomi, rateOf, type XiaomiCredentials, xiaomiCredentials } from './client.ts';
+import {
+  inspectXiaomi,
+  openXiaomi,
+  rateOf,
+  type XiaomiCredentials,
+  xiaomiCredentials,
+} from './client.ts';
 import { can, limits, previewXiaomi, renderXiaomi, type XiaomiPayload } from './payload.ts';
 import { readXiaomiReceipts } from './receipts.ts';
 

@@ -1,13 +1,19 @@
 /**
- * Renders `data` of a push as Xiaomi's form fields (protocol/xiaomi.md#fields; protocol/push.md#what-a-tap-opens): a
- * notification with the whole push as JSON in `payload`, or that payload alone if it is silent. Pure.
+ * Renders `data` of a push as Xiaomi's form fields (protocol/xiaomi.md#fields;
+ * protocol/push.md#what-a-tap-opens): a notification with the whole push as JSON in `payload`, or
+ * that payload alone if it is silent. Pure.
  */
 
 import { createHash } from 'node:crypto';
 import { dayMs } from '../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
-import type { Capabilities, ConnectorLimits, PushMessage, Rendering } from '../../contract/connector.ts';
+import type {
+  Capabilities,
+  ConnectorLimits,
+  PushMessage,
+  Rendering,
+} from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, bodySizeError, titleOf } from '../../kit/android.ts';
 import { MemberTable, membersAt } from '../../kit/members.ts';
 import {
@@ -41,7 +47,8 @@ const templateValue = refined(
   'a string of 1 to 128 characters that is not blank and has no emoji or other symbols',
 );
 const maxTemplateValues = 9;
-const isFilledTo = (most: number, value: string): boolean => value.trim() !== '' && charsOf(value) <= most;
+const isFilledTo = (most: number, value: string): boolean =>
+  value.trim() !== '' && charsOf(value) <= most;
 
 const templateParam: ValueType = {
   ...refined(
@@ -69,7 +76,11 @@ export const xiaomiMembers = new MemberTable(
       notify_id: int(0, 2_147_483_647),
       time_to_live: int(1, 10 * dayMs, 'milliseconds, at most ten days'),
       time_to_send: int(0, 9_999_999_999_999, 'epoch milliseconds'),
-      restricted_package_name: refined(bytes(128), (value) => value !== '', 'a string of 1 to 128 bytes'),
+      restricted_package_name: refined(
+        bytes(128),
+        (value) => value !== '',
+        'a string of 1 to 128 bytes',
+      ),
       extra: object,
     }),
     ...membersAt('extra', {
@@ -81,7 +92,10 @@ export const xiaomiMembers = new MemberTable(
       sound_uri: text(),
       badge: written,
       only_send_once: bit,
-      jobkey: like(/^[0-9A-Za-z-][\w-]{0,19}$/, 'at most 20 letters, digits, _ or -, the first no _'),
+      jobkey: like(
+        /^[0-9A-Za-z-][\w-]{0,19}$/,
+        'at most 20 letters, digits, _ or -, the first no _',
+      ),
       flow_control: int(1, 1_000_000),
       callback: url,
       'callback.param': bytes(64),
@@ -95,7 +109,14 @@ export const xiaomiMembers = new MemberTable(
 );
 
 /** Fields that select devices; callers cannot set them. */
-const targetNames = new Set(['registration_id', 'alias', 'user_account', 'topic', 'topics', 'topic_op']);
+const targetNames = new Set([
+  'registration_id',
+  'alias',
+  'user_account',
+  'topic',
+  'topics',
+  'topic_op',
+]);
 
 /**
  * Beginning of the members of a focus notification: the parameter, and its pictures
@@ -107,7 +128,10 @@ const focusPrefix = 'miui.focus.';
 const isOwnPair = (name: string): boolean =>
   !name.startsWith(focusPrefix) && !xiaomiMembers.has('extra', name);
 
-/** Returns the vendor's members by field name. Objects become JSON text, `extra` one field per member. */
+/**
+ * Returns the vendor's members by field name. Objects become JSON text, `extra` one field per
+ * member.
+ */
 function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, string>> {
   const { extra = null, ...members } = withoutPrefix(vendor);
   if (extra !== null && !isJsonObject(extra))
@@ -119,8 +143,12 @@ function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, st
   if (!below.ok) return below;
   const { extra: flat = {}, ...form } = top.payload;
   const fields = new Map<string, string>();
-  for (const [name, value] of Object.entries(form)) if (value !== null) fields.set(name, textOf(value));
-  for (const [name, value] of Object.entries({ ...(isJsonObject(flat) ? flat : {}), ...below.payload }))
+  for (const [name, value] of Object.entries(form))
+    if (value !== null) fields.set(name, textOf(value));
+  for (const [name, value] of Object.entries({
+    ...(isJsonObject(flat) ? flat : {}),
+    ...below.payload,
+  }))
     if (value !== null) fields.set(`extra.${name}`, textOf(value));
   return { ok: true, payload: fields };
 }
@@ -132,7 +160,9 @@ function withoutPrefix(vendor: JsonObject): JsonObject {
   const below = Object.entries(vendor).filter(isBelow);
   if (below.length === 0) return vendor;
   const extra = isJsonObject(vendor.extra) ? vendor.extra : {};
-  const named = Object.fromEntries(below.map(([name, value]) => [name.slice(prefix.length), value]));
+  const named = Object.fromEntries(
+    below.map(([name, value]) => [name.slice(prefix.length), value]),
+  );
   const top = Object.fromEntries(Object.entries(vendor).filter((one) => !isBelow(one)));
   return { ...top, extra: { ...extra, ...named } };
 }
@@ -155,7 +185,8 @@ function textError(fields: ReadonlyMap<string, string>): string | null {
     ['description', 127],
   ] as const) {
     const value = fields.get(name) ?? '';
-    if (value.trim() === '') return reason('missingMember', { connector: 'vendor_b', member: name });
+    if (value.trim() === '')
+      return reason('missingMember', { connector: 'vendor_b', member: name });
     if (charsOf(value) > chars) return tooLong(name, chars, 'vendor_b');
   }
   return null;
@@ -184,9 +215,15 @@ function templateError(fields: ReadonlyMap<string, string>): string | null {
 /** Checks the app's own pairs: at most ten, with 1024 characters in all. */
 function extrasError(fields: ReadonlyMap<string, string>, key: string): string | null {
   const own = [...fields].filter(([name]) => name.startsWith('extra.') && isOwnPair(name.slice(6)));
-  if (own.length > 10) return unfitMember(`${key}.extra`, 'must have at most 10 members of its own');
-  const chars = own.reduce((sum, [name, value]) => sum + charsOf(name.slice(6)) + charsOf(value), 0);
-  return chars > 1024 ? unfitMember(`${key}.extra`, 'must have at most 1024 characters in all') : null;
+  if (own.length > 10)
+    return unfitMember(`${key}.extra`, 'must have at most 10 members of its own');
+  const chars = own.reduce(
+    (sum, [name, value]) => sum + charsOf(name.slice(6)) + charsOf(value),
+    0,
+  );
+  return chars > 1024
+    ? unfitMember(`${key}.extra`, 'must have at most 1024 characters in all')
+    : null;
 }
 
 /** The system increments the badge (protocol/push.md#badges-by-vendor). */
@@ -212,12 +249,16 @@ export interface XiaomiPayload {
   isRepeatHidden: boolean;
 }
 
-/** Longest time to live (protocol/xiaomi.md#fields): ten days in a category of the console, else one. */
+/**
+ * Longest time to live (protocol/xiaomi.md#fields): ten days in a category of the console, else
+ * one.
+ */
 const longestMs = { ofCategory: 10 * dayMs, ofDefault: dayMs };
 
 /**
- * Renders a push for Xiaomi; `nowMs` is the send time, from which the time to live is computed. The vendor's object may
- * hold fields of Xiaomi, or be a complete message of them (then it needs no alert).
+ * Renders a push for Xiaomi; `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may hold fields of Xiaomi, or be a complete message of them (then it needs no
+ * alert).
  */
 export function renderXiaomi(
   message: PushMessage,
@@ -227,7 +268,8 @@ export function renderXiaomi(
     connector: 'vendor_b',
     can,
     limits,
-    isNative: ({ description, payload }) => typeof description === 'string' || payload !== undefined,
+    isNative: ({ description, payload }) =>
+      typeof description === 'string' || payload !== undefined,
   });
   if (!content.ok) return content;
   const own = vendorFields(content.payload.vendor, content.payload.vendorKey);
@@ -235,7 +277,10 @@ export function renderXiaomi(
   const fields = new Map([...Object.entries(baseFields(content.payload, message)), ...own.payload]);
   const isPassThrough = fields.get('pass_through') === '1';
   if (!isPassThrough && !fields.get('title')?.trim() && fields.has('description'))
-    fields.set('title', titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49));
+    fields.set(
+      'title',
+      titleOf({ ...content.payload, alert: fields.get('description') ?? '' }, 49),
+    );
   if (!isPassThrough) setEffect(fields);
   const problem = formError(fields, { key: content.payload.vendorKey, isPassThrough });
   if (problem !== null) return { ok: false, error: problem };
@@ -257,7 +302,10 @@ export const previewXiaomi = ({ fields }: XiaomiPayload): string => JSON.stringi
 
 function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<string, string> {
   const { alert, data, notificationChannel, silent, title } = content;
-  const fields: Record<string, string> = { payload: JSON.stringify(data), pass_through: silent ? '1' : '0' };
+  const fields: Record<string, string> = {
+    payload: JSON.stringify(data),
+    pass_through: silent ? '1' : '0',
+  };
   if (notificationChannel !== null) fields['extra.channel_id'] = notificationChannel;
   if (silent) return fields;
   // A native body may have its own texts.
@@ -267,7 +315,8 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
   const collapseId = data['collapse-id'];
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
   fields.notify_type = '-1';
-  // The same for every attempt: a repeat replaces the notification, another push does not (protocol/gateways.md#repeats).
+  // The same for every attempt: a repeat replaces the notification, another push does not
+  // (protocol/gateways.md#repeats).
   fields.notify_id = String(notifyIdOf(group));
   fields['extra.jobkey'] = objectId;
   return fields;
@@ -288,8 +337,8 @@ function setEffect(fields: Map<string, string>): void {
 }
 
 /**
- * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a second, only online
- * devices get it.
+ * Sets the time to live in milliseconds (protocol/gateways.md#time-to-live); with less than a
+ * second, only online devices get it.
  */
 function setLife(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;

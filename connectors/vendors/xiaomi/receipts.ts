@@ -1,9 +1,14 @@
 /**
- * Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message id. Calls are not
- * signed.
+ * Xiaomi's receipts (protocol/xiaomi.md#receipts): a form with one field `data`, JSON by message
+ * id. Calls are not signed.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
-import type { Receipt, ReceiptCall, ReceiptEvent, ReceiptsResult } from '../../contract/connector.ts';
+import type {
+  Receipt,
+  ReceiptCall,
+  ReceiptEvent,
+  ReceiptsResult,
+} from '../../contract/connector.ts';
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 import { parseObject } from '../../kit/values.ts';
 
@@ -22,15 +27,16 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 ]);
 
 /**
- * `extra.callback.type`: the sum of the requested events (protocol/xiaomi.md#receipts: a wrong sum disables all). 1024, the
- * expiry of a message, is known from one source only and not requested.
+ * `extra.callback.type`: the sum of the requested events (protocol/xiaomi.md#receipts: a wrong sum
+ * disables all). 1024, the expiry of a message, is known from one source only and not requested.
  */
 export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 
 /** Parses a call; ignores entries that are not receipts. */
 export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptsResult {
   const messages = parseObject(new URLSearchParams(body).get('data') ?? '');
-  if (!messages) return { ok: false, status: 400, error: 'expected a form with a field data of JSON' };
+  if (!messages)
+    return { ok: false, status: 400, error: 'expected a form with a field data of JSON' };
   const receipts = Object.entries(messages).flatMap(([messageId, receipt]) =>
     isJsonObject(receipt) ? receiptsOf(messageId, receipt) : [],
   );

@@ -1,6 +1,7 @@
 /**
- * Response table of Xiaomi (protocol/xiaomi.md#codes): one rule per code of the body. A code for many targets never deletes
- * a token, only `bad_regids` does (protocol/gateways.md#dead-tokens, protocol/gateways.md#ambiguous-answers).
+ * Response table of Xiaomi (protocol/xiaomi.md#codes): one rule per code of the body. A code for
+ * many targets never deletes a token, only `bad_regids` does (protocol/gateways.md#dead-tokens,
+ * protocol/gateways.md#ambiguous-answers).
  */
 import {
   configError,
@@ -83,7 +84,11 @@ export const responseRules: readonly ResponseRule[] = [
 const ruleFor = responseTable(responseRules);
 
 /** Rule for targets that a success names (protocol/xiaomi.md#answers). */
-export const invalidRegId: ResponseRule = { code: 'bad_regids', reason: 'bad_regid', reaction: 'dead_token' };
+export const invalidRegId: ResponseRule = {
+  code: 'bad_regids',
+  reason: 'bad_regid',
+  reaction: 'dead_token',
+};
 
 /** Rule for the same targets if the device may belong to another region. */
 export const unknownInRegion: ResponseRule = {
@@ -93,7 +98,10 @@ export const unknownInRegion: ResponseRule = {
   isOfDevice: true,
 };
 
-/** Rule for targets that a success leaves out because the quota of their channel is used up (protocol/xiaomi.md#answers). */
+/**
+ * Rule for targets that a success leaves out because the quota of their channel is used up
+ * (protocol/xiaomi.md#answers).
+ */
 export const channelQuotaExceeded: ResponseRule = {
   code: 'channel_exceed_quota',
   reason: 'channel_quota_exceeded',

@@ -1,7 +1,10 @@
 import { posix } from 'node:path';
 import { defineConfig } from 'vitepress';
 
-/** Address of the repository's files, such as https://git.example/carillon/blob/main; without it links to code become plain text. */
+/**
+ * Address of the repository's files, such as https://git.example/carillon/blob/main; without it
+ * links to code become plain text.
+ */
 const repository = process.env.REPOSITORY_URL?.replace(/\/$/, '');
 
 const guide = [
@@ -81,7 +84,10 @@ function pathOutside(page, href) {
     : path;
 }
 
-/** Takes `<name>` and `{{name}}` in a page as text, as they are meant, and points links that leave docs/ to the repository or turns them into text. */
+/**
+ * Takes `<name>` and `{{name}}` in a page as text, as they are meant, and points links that leave
+ * docs/ to the repository or turns them into text.
+ */
 function plainMarkdown(md) {
   md.set({ html: false });
   for (const rule of ['text', 'code_inline']) {
@@ -91,7 +97,8 @@ function plainMarkdown(md) {
   md.core.ruler.push('links-to-code', ({ tokens, env }) => {
     for (const { children } of tokens) {
       for (const [at, token] of (children ?? []).entries()) {
-        const path = token.type === 'link_open' && pathOutside(env.relativePath, token.attrGet('href'));
+        const path =
+          token.type === 'link_open' && pathOutside(env.relativePath, token.attrGet('href'));
         if (!path) continue;
         if (repository) {
           token.attrSet('href', `${repository}/${path}`);

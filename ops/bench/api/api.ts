@@ -129,13 +129,17 @@ const ofDatabase = (name: string, { database, servers }: Uses, calls: number): F
 /** Devices of an app that pushes name, one each. */
 const devices = 1000;
 
-/** A look reads all open pushes, so that many of them would take a fifth of the CPU time of the database. */
+/**
+ * A look reads all open pushes, so that many of them would take a fifth of the CPU time of the
+ * database.
+ */
 const pollMs = 100;
 /** Longest time of pushes without a dispatcher, which delivers them afterwards. */
 const maxAloneSeconds = 4;
 /**
- * Clients of pushes beside their delivery, for each of the other phases, and what they send: the goal and a little more. Without
- * a rate they would leave the dispatcher as much of the processor as it takes from the api, whatever that is.
+ * Clients of pushes beside their delivery, for each of the other phases, and what they send: the
+ * goal and a little more. Without a rate they would leave the dispatcher as much of the processor
+ * as it takes from the api, whatever that is.
  */
 const clientsBesideDelivery = 2;
 const callsPerSecondBesideDelivery = 2600;
@@ -150,8 +154,9 @@ function pushPhase(tenants: Tenant[]): Phase {
 }
 
 /**
- * Measures pushes with dispatchers, then without. This order, because the code and the statements of a fresh dispatcher, and the
- * statistics of a fresh database, cost its first ten thousand pushes half as much again.
+ * Measures pushes with dispatchers, then without. This order, because the code and the statements
+ * of a fresh dispatcher, and the statistics of a fresh database, cost its first ten thousand pushes
+ * half as much again.
  */
 async function pushFigures(load: Load, seconds: number, tenants: Tenant[]): Promise<Figure[]> {
   const phase = pushPhase(tenants);
@@ -171,8 +176,8 @@ async function pushFigures(load: Load, seconds: number, tenants: Tenant[]): Prom
 }
 
 /**
- * Measures how many pushes api and database accept while dispatchers take no CPU time, and how fast dispatchers deliver
- * these when no more arrive.
+ * Measures how many pushes api and database accept while dispatchers take no CPU time, and how fast
+ * dispatchers deliver these when no more arrive.
  */
 async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
   load.log(`pushes without dispatchers: ${load.clients} clients, ${seconds} s`);
@@ -192,7 +197,12 @@ async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<
     const count = done.tookMs.length;
     accepted = warm.tookMs.length + count;
     figures = [
-      { name: 'pushes, no dispatcher: accepted', value: count / done.seconds, unit, before: '5,350' },
+      {
+        name: 'pushes, no dispatcher: accepted',
+        value: count / done.seconds,
+        unit,
+        before: '5,350',
+      },
       ...spread('pushes, no dispatcher', done.tookMs),
       perThousand('pushes, no dispatcher: api CPU', used.api, count),
       ...ofDatabase('pushes, no dispatcher: PostgreSQL CPU', used, count),
@@ -206,9 +216,14 @@ async function figuresAlone(load: Load, seconds: number, phase: Phase): Promise<
   return [...figures, { name: 'pushes, no calls: delivered', value, unit, before: '1,370' }];
 }
 
-/** Measures pushes until the last one is done: the rate of the replies, and that of the finished records, in the same time. */
+/**
+ * Measures pushes until the last one is done: the rate of the replies, and that of the finished
+ * records, in the same time.
+ */
 async function figuresTogether(load: Load, seconds: number, phase: Phase): Promise<Figure[]> {
-  load.log(`pushes: ${load.clients} clients, ${phase.callsPerSecond} calls/s at most, ${seconds} s`);
+  load.log(
+    `pushes: ${load.clients} clients, ${phase.callsPerSecond} calls/s at most, ${seconds} s`,
+  );
   const { unit } = phase;
   const doneBefore = await countDone(load.bench);
   const before = await uses(load.bench);
@@ -223,8 +238,19 @@ async function figuresTogether(load: Load, seconds: number, phase: Phase): Promi
   const { api } = delta(before, accepted);
   const all = delta(before, after);
   return [
-    { name: 'pushes: accepted', value: count / done.seconds, unit, goal: '≥ 2,500', before: '1,830' },
-    { name: 'pushes: delivered in that time', value: delivered / done.seconds, unit, goal: '≥ 1,500' },
+    {
+      name: 'pushes: accepted',
+      value: count / done.seconds,
+      unit,
+      goal: '≥ 2,500',
+      before: '1,830',
+    },
+    {
+      name: 'pushes: delivered in that time',
+      value: delivered / done.seconds,
+      unit,
+      goal: '≥ 1,500',
+    },
     { name: 'pushes: delivered until the last', value: count / allSeconds, unit, before: '1,730' },
     ...spread(phase.name, done.tookMs),
     perThousand('pushes: api CPU', api, count),
@@ -258,10 +284,10 @@ const apps = 16;
 const createdUser = z.object({ objectId: z.string(), sessionToken: z.string() });
 
 /**
- * Measures the calls of `args[1]` clients (32) over open connections, for `args[0]` seconds (10) each: saves of
- * installations, half of them new and half repeats; reads of the own user; pushes to one device each, beside
- * their delivery (2,600 calls per second by twice the clients) and without dispatchers. Prints the CPU time of api and
- * PostgreSQL per 1,000 calls.
+ * Measures the calls of `args[1]` clients (32) over open connections, for `args[0]` seconds (10)
+ * each: saves of installations, half of them new and half repeats; reads of the own user; pushes to
+ * one device each, beside their delivery (2,600 calls per second by twice the clients) and without
+ * dispatchers. Prints the CPU time of api and PostgreSQL per 1,000 calls.
  */
 export function benchApi(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -287,7 +313,12 @@ async function createTenant(bench: Bench): Promise<Tenant> {
   const app = await createApp(bench);
   await writeInstallations(bench, app.appId, devices);
   const body = { username: 'reader', password: 'the password of a benchmark' };
-  const { sessionToken } = await callAsMaster(bench, app, { path: '/1.1/users', body }, createdUser);
+  const { sessionToken } = await callAsMaster(
+    bench,
+    app,
+    { path: '/1.1/users', body },
+    createdUser,
+  );
   await pushAndWait(bench, app, { where: { badge: 1 } });
   return { app, sessionToken };
 }
@@ -308,7 +339,10 @@ function savePhase(tenants: Tenant[]): Phase {
 function readPhase(tenants: Tenant[]): Phase {
   const call = (client: number, n: number) => {
     const { app, sessionToken } = tenantOf(tenants, client, n);
-    return { path: '/1.1/users/me', headers: { ...masterHeaders(app), 'x-lc-session': sessionToken } };
+    return {
+      path: '/1.1/users/me',
+      headers: { ...masterHeaders(app), 'x-lc-session': sessionToken },
+    };
   };
   return { name: 'user reads', unit: 'reads/s', call };
 }
@@ -326,7 +360,11 @@ async function figuresOf(load: Load, seconds: number, phase: Phase): Promise<Fig
   ];
 }
 
-function costs(name: string, { before, after }: { before: Uses; after: Uses }, calls: number): Figure[] {
+function costs(
+  name: string,
+  { before, after }: { before: Uses; after: Uses },
+  calls: number,
+): Figure[] {
   const used = delta(before, after);
   return [
     perThousand(`${name}: api CPU`, used.api, calls),

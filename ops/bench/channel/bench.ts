@@ -17,10 +17,11 @@ const probeMs = 50;
 const settleMs = 2000;
 
 /**
- * Connects `args[0]` devices (10,000) to the device channel of one api process. Measures the login rate, the memory per
- * connection, the rate at which `args[1]` pushes (3) to all devices arrive, one after the other and after two that warm up, the
- * rate at which ten at the same time are acknowledged, and the time until all are back after the api was killed. Fails
- * unless each device got each message once.
+ * Connects `args[0]` devices (10,000) to the device channel of one api process. Measures the login
+ * rate, the memory per connection, the rate at which `args[1]` pushes (3) to all devices arrive,
+ * one after the other and after two that warm up, the rate at which ten at the same time are
+ * acknowledged, and the time until all are back after the api was killed. Fails unless each device
+ * got each message once.
  */
 export function benchChannel(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -75,7 +76,8 @@ async function measureLogins(stage: Stage): Promise<Figure[]> {
   const loggedIn = await processUse(pids().api);
   await sleep(settleMs);
   const after = await processUse(pids().api);
-  if (!before || !loggedIn || !after) throw new Error('the memory of a process is known on Linux only');
+  if (!before || !loggedIn || !after)
+    throw new Error('the memory of a process is known on Linux only');
   const bytes = (after.residentMegabytes - before.residentMegabytes) * 1e6;
   return [
     { name: 'logins', value: connections / seconds, unit: 'logins/s' },
@@ -112,10 +114,18 @@ async function measureStorm(stage: Stage): Promise<Figure[]> {
   const api = await processUse(pids().api);
   return [
     { name: 'storm, from the first device back to all back', value: seconds, unit: 's' },
-    { name: 'storm, connections lost or refused', value: seen.lost - connections, unit: 'connections' },
+    {
+      name: 'storm, connections lost or refused',
+      value: seen.lost - connections,
+      unit: 'connections',
+    },
     ...spread('storm, a call of the api', await probes),
     perThousand('storm, api CPU', api?.cpuSeconds ?? Number.NaN, connections),
-    { name: 'storm, api, peak resident memory', value: api?.peakMegabytes ?? Number.NaN, unit: 'MB' },
+    {
+      name: 'storm, api, peak resident memory',
+      value: api?.peakMegabytes ?? Number.NaN,
+      unit: 'MB',
+    },
   ];
 }
 

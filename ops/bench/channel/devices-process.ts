@@ -1,6 +1,6 @@
 /**
- * Devices of the channel benchmark, in a process of their own, so that their memory and CPU time do not count as the
- * api's. Started by the benchmark with an IPC channel.
+ * Devices of the channel benchmark, in a process of their own, so that their memory and CPU time do
+ * not count as the api's. Started by the benchmark with an IPC channel.
  */
 import { connectDevices, type SimulatedDevices } from '../../sandbox/devices/devices.ts';
 import { answerBenchmark } from '../harness/asked-process.ts';
@@ -27,12 +27,19 @@ async function connect({ apiUrl, appId, count }: Fleet): Promise<void> {
     appId,
     installationIds: Array.from({ length: count }, (_, i) => `bench-${i}`),
     reconnectAfterMs,
-    createDevice: (fleet, installationId, index) => new RawDevice(fleet, shared, { installationId, index }),
+    createDevice: (fleet, installationId, index) =>
+      new RawDevice(fleet, shared, { installationId, index }),
   });
 }
 
 function observe(): DevicesSeen {
-  const { connected = 0, received = 0, repeated = 0, acked = 0, lost = 0 } = devices?.counters ?? {};
+  const {
+    connected = 0,
+    received = 0,
+    repeated = 0,
+    acked = 0,
+    lost = 0,
+  } = devices?.counters ?? {};
   return {
     connected,
     received: received - forgotten.received,

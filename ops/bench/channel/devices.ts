@@ -5,14 +5,20 @@ import { AskedProcess } from '../harness/asked-process.ts';
 const devicesSeen = z.object({
   /** Devices logged in now. */
   connected: z.number(),
-  /** Counts since the last `forget`: messages (once per device), repeats, acknowledgements, lost connections. */
+  /**
+   * Counts since the last `forget`: messages (once per device), repeats, acknowledgements, lost
+   * connections.
+   */
   received: z.number(),
   repeated: z.number(),
   acked: z.number(),
   lost: z.number(),
   /** For the last thousand lost connections. */
   closeCodes: z.array(z.number()),
-  /** Times of the first and last message since the last `forget`, in milliseconds since 1970; 0 without one. */
+  /**
+   * Times of the first and last message since the last `forget`, in milliseconds since 1970; 0
+   * without one.
+   */
   firstMs: z.number(),
   lastMs: z.number(),
 });
@@ -22,7 +28,10 @@ const fleet = z.object({ apiUrl: z.string(), appId: z.string(), count: z.number(
 export type Fleet = z.infer<typeof fleet>;
 
 /** Question to the process; the answer is what its devices saw. */
-export const devicesOrder = z.union([z.object({ connect: fleet }), z.object({ forget: z.boolean() })]);
+export const devicesOrder = z.union([
+  z.object({ connect: fleet }),
+  z.object({ forget: z.boolean() }),
+]);
 
 /** Process with the devices of a benchmark (devices-process.ts). */
 export interface BenchDevices {
@@ -62,7 +71,10 @@ const opcodeMask = 0x0f;
 const twoByteLength = 126;
 const eightByteLength = 127;
 
-/** Returns a frame of a client: masked, with a random key (RFC 6455, section 5.3). `text` is ASCII, of up to 65,535 bytes. */
+/**
+ * Returns a frame of a client: masked, with a random key (RFC 6455, section 5.3). `text` is ASCII,
+ * of up to 65,535 bytes.
+ */
 export function maskedFrame(opcode: number, text: string): Buffer {
   const isShort = text.length < twoByteLength;
   const start = isShort ? 6 : 8;
@@ -73,13 +85,15 @@ export function maskedFrame(opcode: number, text: string): Buffer {
   const key = (Math.random() * 2 ** 32) >>> 0;
   frame.writeUInt32BE(key, start - 4);
   const mask = [key >>> 24, (key >>> 16) & 0xff, (key >>> 8) & 0xff, key & 0xff] as const;
-  for (let i = 0; i < text.length; i += 1) frame[start + i] = text.charCodeAt(i) ^ (mask[i & 3] ?? 0);
+  for (let i = 0; i < text.length; i += 1)
+    frame[start + i] = text.charCodeAt(i) ^ (mask[i & 3] ?? 0);
   return frame;
 }
 
 /**
- * Calls `onFrame` with the opcode and the range of the payload of each complete frame of a server, from `start` on. Returns
- * where the first incomplete frame begins. A server sends each message in one frame, as this one does.
+ * Calls `onFrame` with the opcode and the range of the payload of each complete frame of a server,
+ * from `start` on. Returns where the first incomplete frame begins. A server sends each message in
+ * one frame, as this one does.
  */
 export function readFrames(
   bytes: Buffer,

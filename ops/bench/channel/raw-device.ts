@@ -54,9 +54,9 @@ export interface RawDevices {
 }
 
 /**
- * One simulated device of the benchmark, on the JSON protocol (protocol/channel.md#json-form): a TCP socket with hand-written
- * frames, so that 10,000 devices take a small part of the CPU time that they share with the service. It connects to the
- * address of the api, without the router.
+ * One simulated device of the benchmark, on the JSON protocol (protocol/channel.md#json-form): a
+ * TCP socket with hand-written frames, so that 10,000 devices take a small part of the CPU time
+ * that they share with the service. It connects to the address of the api, without the router.
  */
 export class RawDevice implements FleetDevice {
   readonly #fleet: DeviceFleet;
@@ -71,7 +71,11 @@ export class RawDevice implements FleetDevice {
   #isLoggedIn = false;
   #closeCode: number = abnormalClosure;
 
-  constructor(fleet: DeviceFleet, shared: RawDevices, device: { installationId: string; index: number }) {
+  constructor(
+    fleet: DeviceFleet,
+    shared: RawDevices,
+    device: { installationId: string; index: number },
+  ) {
     this.#fleet = fleet;
     this.#shared = shared;
     this.#index = device.index;
@@ -124,7 +128,8 @@ export class RawDevice implements FleetDevice {
     if (this.#isLoggedIn) this.#fleet.count('connected', -1);
     this.#isLoggedIn = false;
     // Nothing listens while the api starts again: such an attempt is no lost connection.
-    if (this.#isConnected && !this.#fleet.closeSignal.aborted) this.#fleet.countLoss(this.#closeCode);
+    if (this.#isConnected && !this.#fleet.closeSignal.aborted)
+      this.#fleet.countLoss(this.#closeCode);
   }
 
   /** Returns true: the socket goes on reading. */
@@ -179,7 +184,9 @@ export class RawDevice implements FleetDevice {
     const ids = bytes.toString('latin1', idsAt, bytes.indexOf(endOfIds, idsAt));
     this.#countMessages(ids);
     const { appId } = this.#fleet.options;
-    this.#send(`{"cmd":"ack","appId":"${appId}","installationId":"${this.#installationId}","ids":[${ids}]}`);
+    this.#send(
+      `{"cmd":"ack","appId":"${appId}","installationId":"${this.#installationId}","ids":[${ids}]}`,
+    );
   }
 
   /** Counts the messages of a data frame by their ids as they stand in it. */

@@ -58,7 +58,9 @@ function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number):
     unit: 'CPU s per 1,000',
   });
   return [
-    ...parts.map((part, i) => figure(part === 'database' ? 'PostgreSQL' : part, seconds[i] ?? Number.NaN)),
+    ...parts.map((part, i) =>
+      figure(part === 'database' ? 'PostgreSQL' : part, seconds[i] ?? Number.NaN),
+    ),
     figure(
       'total',
       seconds.reduce((sum, value) => sum + value, 0),
@@ -70,8 +72,9 @@ function cpuFigures(name: string, [before, after]: [Uses, Uses], count: number):
 const pushesTogether = 10;
 
 /**
- * Measures single pushes to all devices and several pushes at the same time. Single ones are the first of the processes, whose
- * code is not compiled yet, another that is not counted, and `rounds` more.
+ * Measures single pushes to all devices and several pushes at the same time. Single ones are the
+ * first of the processes, whose code is not compiled yet, another that is not counted, and `rounds`
+ * more.
  */
 export async function measureMessages(stage: Stage, rounds: number): Promise<Figure[]> {
   const first = await measureSingle(stage, 1);
@@ -80,7 +83,13 @@ export async function measureMessages(stage: Stage, rounds: number): Promise<Fig
   const unit = 'messages/s';
   return [
     { name: 'messages, first push of the processes', value: Math.max(...first.rates), unit },
-    { name: 'messages, slowest push', value: Math.min(...rates), unit, goal: '≥ 40,000', before: '26,600' },
+    {
+      name: 'messages, slowest push',
+      value: Math.min(...rates),
+      unit,
+      goal: '≥ 40,000',
+      before: '26,600',
+    },
     { name: 'messages, fastest push', value: Math.max(...rates), unit, before: '39,900' },
     ...figures,
     ...(await measureTogether(stage)),
@@ -130,7 +139,9 @@ async function measureTogether(stage: Stage): Promise<Figure[]> {
   await devices.forget();
   const before = await uses(stage);
   const calledAtMs = performance.now();
-  const objectIds = await Promise.all(Array.from({ length: pushesTogether }, () => push(stage, app, {})));
+  const objectIds = await Promise.all(
+    Array.from({ length: pushesTogether }, () => push(stage, app, {})),
+  );
   await untilReceived(stage, messages);
   await untilAcked(stage, objectIds);
   const seconds = (performance.now() - calledAtMs) / 1000;
@@ -165,7 +176,9 @@ const report = z.object({
   userLimits: z.object({ open_files: z.object({ hard: z.union([z.number(), z.string()]) }) }),
 });
 
-/** Returns the limit of open files of a process. Node raises its limit to the hard one at its start. */
+/**
+ * Returns the limit of open files of a process. Node raises its limit to the hard one at its start.
+ */
 export function openFilesAllowed(): number {
   const parsed = report.safeParse(process.report?.getReport());
   const hard = parsed.data?.userLimits.open_files.hard;

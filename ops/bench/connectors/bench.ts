@@ -14,7 +14,11 @@ import { checkCredentials, connectors } from '../../../connectors/registry.ts';
 import { hourMs, systemClock } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { loopbackNetworks } from '../../../shared/config/private-hosts.ts';
-import { type ConnectorId, displayName, installationVendor } from '../../../shared/domain/labels.ts';
+import {
+  type ConnectorId,
+  displayName,
+  installationVendor,
+} from '../../../shared/domain/labels.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
 import { Supervised } from '../../local/supervised.ts';
 import { deviceTokenOf, sandboxConnectors } from '../../sandbox/all/definitions.ts';
@@ -28,11 +32,18 @@ const stopMs = 3000;
 const info = z.object({
   /** Page of the sandbox, with what its gateways saw. */
   page: z.string(),
-  profiles: z.array(z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) })),
+  profiles: z.array(
+    z.object({ connector: z.string(), credentials: z.record(z.string(), z.unknown()) }),
+  ),
 });
 const summary = z.record(
   z.string(),
-  z.object({ requests: z.number(), accepted: z.number(), devices: z.number(), violations: z.number() }),
+  z.object({
+    requests: z.number(),
+    accepted: z.number(),
+    devices: z.number(),
+    violations: z.number(),
+  }),
 );
 
 /** What a connector has sent since the gateways were started. */
@@ -61,7 +72,12 @@ async function withGateways<T>(
   const child = new Supervised({
     name: `bench ${kind} gateways`,
     file: 'ops/sandbox/main.ts',
-    env: { ...currentEnvironment(), CARILLON_DATA_DIR: dataDir, LOG_LEVEL: 'warn', SANDBOX_CHECKS: checks },
+    env: {
+      ...currentEnvironment(),
+      CARILLON_DATA_DIR: dataDir,
+      LOG_LEVEL: 'warn',
+      SANDBOX_CHECKS: checks,
+    },
     log,
     onMessage: (message) => {
       first ??= message;
@@ -70,7 +86,8 @@ async function withGateways<T>(
   try {
     await child.start();
     const { page, profiles } = info.parse(first);
-    const verify = (connector: ConnectorId, load: SentLoad) => verifyLoad(kind, page, connector, load);
+    const verify = (connector: ConnectorId, load: SentLoad) =>
+      verifyLoad(kind, page, connector, load);
     return await work({ profiles, use: () => processUse(child.pid), verify });
   } finally {
     await child.stop(stopMs);
@@ -78,7 +95,10 @@ async function withGateways<T>(
   }
 }
 
-/** Checks that a strict gateway accepted each recipient once, a quick one as many requests as the recipients need. */
+/**
+ * Checks that a strict gateway accepted each recipient once, a quick one as many requests as the
+ * recipients need.
+ */
 async function verifyLoad(
   kind: GatewayKind,
   page: string,
@@ -87,13 +107,17 @@ async function verifyLoad(
 ): Promise<void> {
   const reply = await fetch(`${page}/summary.json`);
   const seen = summary.parse(await reply.json())[connector];
-  const isStrict = seen?.accepted === recipients && seen.devices === recipients && seen.violations === 0;
+  const isStrict =
+    seen?.accepted === recipients && seen.devices === recipients && seen.violations === 0;
   if (kind === 'strict' ? isStrict : seen?.requests === requests) return;
   const sent = `${recipients} recipients in ${requests} requests`;
   throw new Error(`${connector}: ${sent}, but the gateway saw ${JSON.stringify(seen)}`);
 }
 
-/** Creates a sender context that keeps its state in this process, because the benchmark has no database. */
+/**
+ * Creates a sender context that keeps its state in this process, because the benchmark has no
+ * database.
+ */
 function memoryContext(): SenderContext {
   const kept = new Map<string, StoredToken>();
   const claimed = new Set<string>();
@@ -125,18 +149,25 @@ setPrivateHosts(loopbackNetworks);
 
 /** Recipients by kind of gateway: the strict ones need 50 µs for some recipients. */
 const defaultRecipients = { strict: 20_000, quick: 500_000 };
-/** Size of a dispatcher's batches (develop/architecture.md#batches), and number of concurrent batches per thread. */
+/**
+ * Size of a dispatcher's batches (develop/architecture.md#batches), and number of concurrent
+ * batches per thread.
+ */
 const batchSize = 1000;
 const batchesAtOnce = 4;
-/** Batches before the measured ones at most, to open connections, fetch access tokens and compile code. */
+/**
+ * Batches before the measured ones at most, to open connections, fetch access tokens and compile
+ * code.
+ */
 const maxWarmUp = { strict: 8, quick: 50 };
 /** Different batches at most; a quick gateway gets the same ones again and again. */
 const distinctBatches = 50;
 
 /**
- * Sends one push with each connector alone, without database and dispatcher, to `args[0]` recipients of its gateway, a
- * separate process on this machine: 20,000 of the strict one in the sandbox, which must accept each recipient once, or with
- * `--gateway quick` 500,000 of one that checks nothing.
+ * Sends one push with each connector alone, without database and dispatcher, to `args[0]`
+ * recipients of its gateway, a separate process on this machine: 20,000 of the strict one in the
+ * sandbox, which must accept each recipient once, or with `--gateway quick` 500,000 of one that
+ * checks nothing.
  */
 export async function benchConnectors(
   args: string[],
@@ -186,7 +217,11 @@ async function measure(
     const unit = 'CPU s per 1,000';
     return [
       { name: `${connector}: throughput`, value: recipients / seconds, unit: 'recipients/s' },
-      { name: `${connector}: connector CPU`, value: perThousand((own.user + own.system) / 1e6), unit },
+      {
+        name: `${connector}: connector CPU`,
+        value: perThousand((own.user + own.system) / 1e6),
+        unit,
+      },
       { name: `${connector}: gateway CPU`, value: perThousand(gatewaySeconds), unit },
     ];
   } finally {
@@ -199,7 +234,10 @@ const requestsPerBatch = (connector: ConnectorId): number =>
 
 function open({ profiles }: BenchGateways, id: ConnectorId): Sender {
   const connector = connectors.get(id);
-  const checked = checkCredentials(id, profiles.find((profile) => profile.connector === id)?.credentials);
+  const checked = checkCredentials(
+    id,
+    profiles.find((profile) => profile.connector === id)?.credentials,
+  );
   if (!connector || !checked.ok)
     throw new Error(`${id} cannot be sent to: ${checked.ok ? 'unknown' : checked.error}`);
   return connector.open(checked.credentials, memoryContext());
@@ -208,11 +246,18 @@ function open({ profiles }: BenchGateways, id: ConnectorId): Sender {
 function aMessage(pushId: string): PushMessage {
   const createdAtMs = systemClock.now();
   // vivo delivers messages of this category at any hour.
-  const data = { alert: 'Your order has been shipped', title: 'Good news', vivo: { category: 'ORDER' } };
+  const data = {
+    alert: 'Your order has been shipped',
+    title: 'Good news',
+    vivo: { category: 'ORDER' },
+  };
   return { objectId: pushId, data, prod: 'prod', createdAtMs, expiresAtMs: createdAtMs + hourMs };
 }
 
-/** Returns `count` batches from number `first` on; the same ones again and again where they may be repeated. */
+/**
+ * Returns `count` batches from number `first` on; the same ones again and again where they may be
+ * repeated.
+ */
 function batchesOf(
   connector: ConnectorId,
   { count, first, isRepeated }: { count: number; first: number; isRepeated: boolean },
@@ -238,8 +283,15 @@ function batchOf(connector: ConnectorId, batch: number): Recipient[] {
   });
 }
 
-/** Sends all batches, a few at a time. Throws the result of the first recipient that was not accepted. */
-async function send(sender: Sender, message: PushMessage, batches: readonly Recipient[][]): Promise<void> {
+/**
+ * Sends all batches, a few at a time. Throws the result of the first recipient that was not
+ * accepted.
+ */
+async function send(
+  sender: Sender,
+  message: PushMessage,
+  batches: readonly Recipient[][],
+): Promise<void> {
   const { signal } = new AbortController();
   const waiting = [...batches];
   let failure: AttemptResult | undefined;

@@ -17,7 +17,8 @@ const defaultRounds = 10;
 const defaultDispatchers = 2;
 
 /**
- * Streams of a connection. Few, so that no requests wait inside the gateway, where a pause cannot stop them.
+ * Streams of a connection. Few, so that no requests wait inside the gateway, where a pause cannot
+ * stop them.
  */
 const streams = 20;
 
@@ -27,7 +28,10 @@ const underWay = 5000;
 const quietMs = 1500;
 const lookMs = 20;
 
-/** Scheduled pushes to one device each, at random times within `spanMs`, which begins after `leadMs`. */
+/**
+ * Scheduled pushes to one device each, at random times within `spanMs`, which begins after
+ * `leadMs`.
+ */
 const scheduled = { count: 40, leadMs: 61_000, spanMs: 20_000 };
 
 interface Waits {
@@ -39,47 +43,58 @@ interface Waits {
 }
 
 /**
- * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send after a pause, a
- * freeze of the service and a cancel, and the first after a resume and a release, `args[1]` times (10) during a push to `args[0]` devices (100,000); and from
- * `push_time` to the send of scheduled pushes, on an idle service and during those rounds. The limit of each is a
+ * Measures the time from a call to its effect at the gateway, with two dispatchers: the last send
+ * after a pause, a freeze of the service and a cancel, and the first after a resume and a release,
+ * `args[1]` times (10) during a push to `args[0]` devices (100,000); and from `push_time` to the
+ * send of scheduled pushes, on an idle service and during those rounds. The limit of each is a
  * second (protocol/delivery.md#promise-8; protocol/push-records.md#state-changes).
  */
 export function benchControl(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
   const [devices = defaultDevices, rounds = defaultRounds] = numbers;
-  return withBench(log, { dispatchers: defaultDispatchers, streams, ...setups[0] }, async (bench) => {
-    const large = await createApp(bench);
-    log(`writing ${devices} installations`);
-    await writeInstallations(bench, large.appId, devices);
-    const single = await createApp(bench);
-    await writeInstallations(bench, single.appId, 1);
-    await pushAndWait(bench, single, {});
-    log(`${scheduled.count} scheduled pushes on an idle service: more than a minute`);
-    const idle = await fired(bench, single, await schedule(bench, single));
-    log(`pause, resume, freeze, release and cancel a push to ${devices} devices, ${rounds} times`);
-    const waits = await repeat(bench, large, rounds);
-    log('the same once more without freezes, which hold scheduled pushes too');
-    const late = await schedule(bench, single);
-    // Without the waits: the gateway does not tell the requests of scheduled pushes from those of the large one.
-    const again = repeat(bench, large, rounds, { isFrozen: false });
-    const [busy] = await Promise.all([fired(bench, single, late), again]);
-    return [
-      ...promised('push_time to first send, idle', idle),
-      ...promised('push_time to first send, busy', busy),
-      ...promised('pause to last send', waits.pause),
-      ...promised('resume to first send', waits.resume),
-      ...promised('freeze to last send', waits.freeze),
-      ...promised('release to first send', waits.release),
-      ...promised('cancel to last send', waits.cancel),
-    ];
-  });
+  return withBench(
+    log,
+    { dispatchers: defaultDispatchers, streams, ...setups[0] },
+    async (bench) => {
+      const large = await createApp(bench);
+      log(`writing ${devices} installations`);
+      await writeInstallations(bench, large.appId, devices);
+      const single = await createApp(bench);
+      await writeInstallations(bench, single.appId, 1);
+      await pushAndWait(bench, single, {});
+      log(`${scheduled.count} scheduled pushes on an idle service: more than a minute`);
+      const idle = await fired(bench, single, await schedule(bench, single));
+      log(
+        `pause, resume, freeze, release and cancel a push to ${devices} devices, ${rounds} times`,
+      );
+      const waits = await repeat(bench, large, rounds);
+      log('the same once more without freezes, which hold scheduled pushes too');
+      const late = await schedule(bench, single);
+      // Without the waits: the gateway does not tell the requests of scheduled pushes from those of
+      // the large one.
+      const again = repeat(bench, large, rounds, { isFrozen: false });
+      const [busy] = await Promise.all([fired(bench, single, late), again]);
+      return [
+        ...promised('push_time to first send, idle', idle),
+        ...promised('push_time to first send, busy', busy),
+        ...promised('pause to last send', waits.pause),
+        ...promised('resume to first send', waits.resume),
+        ...promised('freeze to last send', waits.freeze),
+        ...promised('release to first send', waits.release),
+        ...promised('cancel to last send', waits.cancel),
+      ];
+    },
+  );
 }
 
 const promisedMs = 1000;
 
 function promised(name: string, waits: number[]): Figure[] {
   const over = waits.filter((ms) => ms > promisedMs).length;
-  return [...spread(name, waits), { name: `${name}, over 1 s`, value: over, unit: `of ${waits.length}` }];
+  return [
+    ...spread(name, waits),
+    { name: `${name}, over 1 s`, value: over, unit: `of ${waits.length}` },
+  ];
 }
 
 /** Schedules the pushes. Returns their ids. */
@@ -92,7 +107,10 @@ async function schedule(bench: Bench, app: BenchApp): Promise<string[]> {
   return ids;
 }
 
-/** Waits until all are sent. Returns the milliseconds from their time to the first send, from their records. */
+/**
+ * Waits until all are sent. Returns the milliseconds from their time to the first send, from their
+ * records.
+ */
 async function fired({ db }: Bench, app: BenchApp, ids: string[]): Promise<number[]> {
   for (;;) {
     const { rows } = await db.query<{ ms: number }>(
@@ -151,7 +169,8 @@ async function untilQuiet({ gateway }: Bench, act: () => Promise<void>): Promise
   await act();
   for (;;) {
     const { lastMs } = await gateway.observe();
-    if (systemClock.now() - Math.max(lastMs, calledAtMs) > quietMs) return Math.max(0, lastMs - calledAtMs);
+    if (systemClock.now() - Math.max(lastMs, calledAtMs) > quietMs)
+      return Math.max(0, lastMs - calledAtMs);
     await sleep(lookMs);
   }
 }

@@ -1,6 +1,7 @@
 /**
- * APNs of a benchmark in a separate process: counts requests and arrival times, and stores no request, so that it can
- * accept millions. It runs with a higher priority than the measured processes if possible, like a gateway elsewhere.
+ * APNs of a benchmark in a separate process: counts requests and arrival times, and stores no
+ * request, so that it can accept millions. It runs with a higher priority than the measured
+ * processes if possible, like a gateway elsewhere.
  */
 import { setPriority } from 'node:os';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

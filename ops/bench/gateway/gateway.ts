@@ -99,7 +99,10 @@ export class SeenNumbers {
 /** Duration that one counter covers. */
 const bucketMs = 10;
 
-/** Numbers of requests over time. Times are milliseconds since 1970, which all processes of a machine share. */
+/**
+ * Numbers of requests over time. Times are milliseconds since 1970, which all processes of a
+ * machine share.
+ */
 export class Arrivals {
   #originMs = 0;
   #buckets: number[] = [];
@@ -132,7 +135,10 @@ export class Arrivals {
   }
 }
 
-/** Returns the arrivals of each whole second that begins with a bucket and ends before the last bucket. */
+/**
+ * Returns the arrivals of each whole second that begins with a bucket and ends before the last
+ * bucket.
+ */
 export function secondsOf(buckets: readonly number[]): number[] {
   const perSecond = 1000 / bucketMs;
   const counts: number[] = [];

@@ -10,24 +10,28 @@ export interface Setup {
   streams?: number;
   /** Kind of the gateway; strict when absent. */
   gateway?: GatewayKind;
-  /** PostgreSQL in place of the embedded one, which keeps the rows of the benchmark, and its standby. */
+  /**
+   * PostgreSQL in place of the embedded one, which keeps the rows of the benchmark, and its
+   * standby.
+   */
   database?: { url: string; readUrl?: string };
   /** Level of the processes' logs; `warn` when absent. */
   logLevel?: string;
 }
 
 /**
- * Kinds of gateways. `strict` is the sandbox APNs, which checks every request and uses more CPU than the dispatcher;
- * `quick` checks nothing and leaves the CPU to the dispatcher.
+ * Kinds of gateways. `strict` is the sandbox APNs, which checks every request and uses more CPU
+ * than the dispatcher; `quick` checks nothing and leaves the CPU to the dispatcher.
  */
 const gatewayKinds = ['strict', 'quick'] as const;
 export type GatewayKind = (typeof gatewayKinds)[number];
 
 /**
- * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the fiftieth part of the
- * devices, `languages` has two translations for devices of four locales, `variables` gives every device a text of its own.
- * `local` is at the local time of devices in four zones of the same time, `quiet` has quiet hours that no device is in, `capped` a
- * limit of pushes per device and day that none reaches.
+ * Kinds of pushes: `increment` gives every device a badge number of its own, `sparse` goes to the
+ * fiftieth part of the devices, `languages` has two translations for devices of four locales,
+ * `variables` gives every device a text of its own. `local` is at the local time of devices in four
+ * zones of the same time, `quiet` has quiet hours that no device is in, `capped` a limit of pushes
+ * per device and day that none reaches.
  */
 const pushKinds = [
   'plain',
@@ -57,9 +61,9 @@ interface BenchArgs {
 }
 
 /**
- * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`, `--gateway strict|quick`,
- * `--push kind[,kind…]`, `--watchers n`, `--repeat n`, `--pattern text` and `--database URL`.
- * Throws an error for the operator when an argument is unknown.
+ * Parses the arguments of a benchmark: numbers, `--threads n[,n…]`, `--dispatchers n[,n…]`,
+ * `--gateway strict|quick`, `--push kind[,kind…]`, `--watchers n`, `--repeat n`, `--pattern text`
+ * and `--database URL`. Throws an error for the operator when an argument is unknown.
  */
 export function readArgs(args: string[]): BenchArgs {
   const { values, positionals } = parseArgs({
@@ -100,7 +104,8 @@ export function readArgs(args: string[]): BenchArgs {
 
 function readKind<K extends string>(name: string, text: string, kinds: readonly K[]): K {
   const kind = kinds.find((known) => known === text);
-  if (kind === undefined) throw new Error(`${name} is ${kinds.join(' or ')}, not ${JSON.stringify(text)}`);
+  if (kind === undefined)
+    throw new Error(`${name} is ${kinds.join(' or ')}, not ${JSON.stringify(text)}`);
   return kind;
 }
 
@@ -129,7 +134,8 @@ export interface Figure {
 /** Returns median, 95th percentile and maximum of durations in milliseconds. */
 export function spread(name: string, valuesMs: readonly number[]): Figure[] {
   const sorted = [...valuesMs].sort((a, b) => a - b);
-  const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
+  const at = (share: number) =>
+    sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? Number.NaN;
   return [
     { name: `${name}, p50`, value: at(0.5), unit: 'ms' },
     { name: `${name}, p95`, value: at(0.95), unit: 'ms' },

@@ -1,7 +1,11 @@
 /** Processes of a benchmark that answer its questions: both ends of their IPC channel. */
 import { z } from 'zod';
 import type { Environment } from '../../../shared/config/config.ts';
-import { ClosingStack, closeOnSignals, notifySupervisor } from '../../../shared/process/lifecycle.ts';
+import {
+  ClosingStack,
+  closeOnSignals,
+  notifySupervisor,
+} from '../../../shared/process/lifecycle.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 import { Supervised } from '../../local/supervised.ts';
 
@@ -19,7 +23,12 @@ export class AskedProcess {
   #asked = 0;
 
   /** `file`: source file of the process, relative to the project's root. */
-  constructor(options: { name: string; file: string; env: Environment; log: (line: string) => void }) {
+  constructor(options: {
+    name: string;
+    file: string;
+    env: Environment;
+    log: (line: string) => void;
+  }) {
     this.#child = new Supervised({ ...options, onMessage: (message) => this.#receive(message) });
   }
 
@@ -33,7 +42,10 @@ export class AskedProcess {
     return this.#ready;
   }
 
-  /** Asks a question; resolves with the answer in its form, and rejects with the error of the process. */
+  /**
+   * Asks a question; resolves with the answer in its form, and rejects with the error of the
+   * process.
+   */
   async ask<T>(question: object, form: z.ZodType<T>): Promise<T> {
     this.#asked += 1;
     const number = this.#asked;

@@ -101,8 +101,9 @@ function environmentOf({ threads, streams, gateway, database, logLevel }: Setup)
 const manyRows = 50_000;
 
 /**
- * Writes installations directly into the table, because the benchmark measures sending and not registration. Device number i
- * has `i` in the last eight digits of its token (gateway/arrivals.ts) and as its object id; the first has badge 1.
+ * Writes installations directly into the table, because the benchmark measures sending and not
+ * registration. Device number i has `i` in the last eight digits of its token (gateway/arrivals.ts)
+ * and as its object id; the first has badge 1.
  */
 export const writeInstallations = (
   bench: Pick<Bench, 'db' | 'gateway'>,
@@ -176,7 +177,10 @@ export const writeLocales = (bench: Pick<Bench, 'db'>, appId: string): Promise<v
 export const writeNames = (bench: Pick<Bench, 'db'>, appId: string): Promise<void> =>
   writeFields(bench, appId, ownName);
 
-/** Gives the installations of an app what every kind of push reads: locales, names, and one of four zones with the same time. */
+/**
+ * Gives the installations of an app what every kind of push reads: locales, names, and one of four
+ * zones with the same time.
+ */
 export async function writeTraits(bench: Pick<Bench, 'db'>, appId: string): Promise<void> {
   await bench.db.query(
     `UPDATE installation SET time_zone = (ARRAY['Etc/UTC', 'Africa/Abidjan', 'Atlantic/Reykjavik', 'Africa/Accra'])[1 + (id % 4)::int]
@@ -186,9 +190,14 @@ export async function writeTraits(bench: Pick<Bench, 'db'>, appId: string): Prom
   await writeFields(bench, appId, `${locale}, ${ownName}`);
 }
 
-async function writeFields({ db }: Pick<Bench, 'db'>, appId: string, members: string): Promise<void> {
-  await db.query(`UPDATE installation SET fields = jsonb_build_object(${members}) WHERE app_id = $1`, [
-    appId,
-  ]);
+async function writeFields(
+  { db }: Pick<Bench, 'db'>,
+  appId: string,
+  members: string,
+): Promise<void> {
+  await db.query(
+    `UPDATE installation SET fields = jsonb_build_object(${members}) WHERE app_id = $1`,
+    [appId],
+  );
   await db.query('VACUUM ANALYZE installation');
 }

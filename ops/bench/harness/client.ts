@@ -22,13 +22,17 @@ const outage = {
 };
 
 /**
- * Sends an HTTP request and parses the reply. Sends it again while the service is unavailable, so it must be one that may
- * be repeated. Throws an error with the body when the request is refused.
+ * Sends an HTTP request and parses the reply. Sends it again while the service is unavailable, so
+ * it must be one that may be repeated. Throws an error with the body when the request is refused.
  */
 export async function call<T>(url: string, init: RequestInit, shape: z.ZodType<T>): Promise<T> {
   const endsAtMs = performance.now() + outagePatienceMs;
   let response = await fetch(url, init);
-  for (; response.status === 503 && performance.now() < endsAtMs; response = await fetch(url, init)) {
+  for (
+    ;
+    response.status === 503 && performance.now() < endsAtMs;
+    response = await fetch(url, init)
+  ) {
     await response.body?.cancel();
     await sleep(Number(response.headers.get('retry-after') ?? 1) * 1000);
   }
@@ -62,7 +66,10 @@ export async function createApp(bench: Bench): Promise<BenchApp> {
   return app;
 }
 
-/** Sends a push, under a name of its own, so that a repeated call sends nothing. Returns its object id. */
+/**
+ * Sends a push, under a name of its own, so that a repeated call sends nothing. Returns its object
+ * id.
+ */
 export async function push(bench: Bench, app: BenchApp, body: object): Promise<string> {
   const req_id = randomBytes(8).toString('hex');
   const whole = JSON.stringify({ data: { alert: 'Benchmark' }, req_id, ...body });
@@ -114,7 +121,9 @@ export async function untilDone(
   return readRecord(bench, app, objectId);
 }
 
-/** Waits until a push is done. Polls the table, because the api would add up the batches each time. */
+/**
+ * Waits until a push is done. Polls the table, because the api would add up the batches each time.
+ */
 export async function untilEnded(bench: Bench, app: BenchApp, objectId: string): Promise<void> {
   for (;;) {
     const { rows } = await retryDuringOutage(outage, () =>
@@ -132,13 +141,21 @@ export async function untilEnded(bench: Bench, app: BenchApp, objectId: string):
 }
 
 /** Returns the record of a push, as the api shows it. */
-export function readRecord(bench: Bench, app: BenchApp, objectId: string): Promise<z.infer<typeof record>> {
+export function readRecord(
+  bench: Bench,
+  app: BenchApp,
+  objectId: string,
+): Promise<z.infer<typeof record>> {
   const path = `${bench.url}/1.1/tables/Notifications/${objectId}`;
   return call(path, { headers: masterHeaders(app) }, record);
 }
 
 /** Waits until all recipients of a push are in batches. */
-export async function untilPlanned({ db }: Bench, { appId }: BenchApp, objectId: string): Promise<void> {
+export async function untilPlanned(
+  { db }: Bench,
+  { appId }: BenchApp,
+  objectId: string,
+): Promise<void> {
   for (;;) {
     const { rows } = await db.query<{ is_planned: boolean }>(
       'SELECT is_planned FROM notification WHERE app_id = $1 AND object_id = $2',
@@ -191,7 +208,10 @@ interface PendingCall {
 
 const endOfHead = Buffer.from('\r\n\r\n');
 
-/** One connection with one call at a time. Reads replies with a `Content-Length`, as the api sends them. */
+/**
+ * One connection with one call at a time. Reads replies with a `Content-Length`, as the api sends
+ * them.
+ */
 class KeepAliveConnection {
   readonly #socket: Socket;
   #pending: PendingCall | undefined;
@@ -237,7 +257,10 @@ class KeepAliveConnection {
     this.#read = this.#read.subarray(end);
     const pending = this.#pending;
     this.#pending = undefined;
-    pending?.resolve({ status: Number(head.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length)), text });
+    pending?.resolve({
+      status: Number(head.slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length)),
+      text,
+    });
   }
 
   #fail(error: Error): void {
@@ -249,8 +272,8 @@ class KeepAliveConnection {
 }
 
 /**
- * HTTP/1.1 client over connections that stay open. It costs a quarter of the CPU time of `node:http`, which would
- * take as much as the api that a benchmark measures.
+ * HTTP/1.1 client over connections that stay open. It costs a quarter of the CPU time of
+ * `node:http`, which would take as much as the api that a benchmark measures.
  */
 export class KeepAliveClient {
   readonly #url: URL;
@@ -264,7 +287,10 @@ export class KeepAliveClient {
     this.#maxConnections = connections;
   }
 
-  /** Sends a call and returns the text of its reply. Throws an error with the text when the call is refused. */
+  /**
+   * Sends a call and returns the text of its reply. Throws an error with the text when the call is
+   * refused.
+   */
   async send(call: KeepAliveCall): Promise<string> {
     const connection = await this.#connection();
     try {

@@ -17,7 +17,10 @@ export interface ProcessUse {
   residentMegabytes: number;
 }
 
-/** Returns the fields of /proc/<pid>/stat after the name, which may contain spaces; the first is field 3 (proc(5)). */
+/**
+ * Returns the fields of /proc/<pid>/stat after the name, which may contain spaces; the first is
+ * field 3 (proc(5)).
+ */
 async function statFields(pid: number | undefined): Promise<string[]> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
@@ -25,13 +28,16 @@ async function statFields(pid: number | undefined): Promise<string[]> {
 
 /** Sums utime and stime (fields 14 and 15); `withEnded` adds those of the children that ended. */
 function cpuSecondsOf(fields: string[], withEnded = false): number {
-  const ticks = fields.slice(11, withEnded ? 15 : 13).reduce((sum, field) => sum + Number(field), 0);
+  const ticks = fields
+    .slice(11, withEnded ? 15 : 13)
+    .reduce((sum, field) => sum + Number(field), 0);
   return ticks / ticksPerSecond;
 }
 
 /**
- * Returns the CPU time that each PostgreSQL server used so far: the one of `db`, then the workers of a spread database; the
- * connections of the program `without` do not count. NaN for a server on another machine, or if the system has no /proc.
+ * Returns the CPU time that each PostgreSQL server used so far: the one of `db`, then the workers
+ * of a spread database; the connections of the program `without` do not count. NaN for a server on
+ * another machine, or if the system has no /proc.
  */
 export async function databaseCpuSeconds(db: Handle, without = ''): Promise<number[]> {
   const { rows } = await db.query<Backends>(
@@ -49,8 +55,8 @@ interface Backends {
 }
 
 /**
- * Returns a lasting process of each worker, and the backends that work for the backends `without` of the coordinator. Needs a
- * superuser.
+ * Returns a lasting process of each worker, and the backends that work for the backends `without`
+ * of the coordinator. Needs a superuser.
  */
 async function workerBackends(db: Handle, without: readonly number[]): Promise<Backends[]> {
   const { rows } = await db.query<Backends>(
@@ -103,7 +109,10 @@ async function serverCpuSeconds({ pid, without }: Backends): Promise<number> {
 /** Reads the resource usage from Linux. Returns undefined if the system has no /proc. */
 export async function processUse(pid: number | undefined): Promise<ProcessUse | undefined> {
   try {
-    const [fields, status] = await Promise.all([statFields(pid), readFile(`/proc/${pid}/status`, 'utf8')]);
+    const [fields, status] = await Promise.all([
+      statFields(pid),
+      readFile(`/proc/${pid}/status`, 'utf8'),
+    ]);
     const megabytes = (line: RegExp) => (Number(line.exec(status)?.[1]) * 1024) / 1e6;
     return {
       cpuSeconds: cpuSecondsOf(fields),
@@ -133,7 +142,8 @@ export async function watchPush(
       headers: { Authorization: `Bearer ${adminToken}` },
       signal: end.signal,
     });
-    if (response.status !== 200 || !response.body) throw new Error(`a stream is ${response.status}`);
+    if (response.status !== 200 || !response.body)
+      throw new Error(`a stream is ${response.status}`);
     return response.body;
   });
   const reading = (await Promise.all(streams)).map(countEvents);

@@ -1,4 +1,6 @@
-/** Clients of the comparison; each sends `count` requests, about 1000 at a time on one connection. */
+/**
+ * Clients of the comparison; each sends `count` requests, about 1000 at a time on one connection.
+ */
 
 import { once } from 'node:events';
 import { type ClientHttp2Stream, connect as connectHttp2 } from 'node:http2';
@@ -78,7 +80,9 @@ async function overTransport(target: Target): Promise<Running> {
       batchHeaders: ['apns-expiration'],
       requestHeaderName,
       requestHeaderPrefix: idPrefix,
-      ...(isShared ? { body: Buffer.from(sharedBody) } : { body: Buffer.from(body), spliceAt: badgeAt }),
+      ...(isShared
+        ? { body: Buffer.from(sharedBody) }
+        : { body: Buffer.from(body), spliceAt: badgeAt }),
     };
     await transport.sendMany(
       { template, requests: recipients.map(requestOf) },
@@ -87,7 +91,8 @@ async function overTransport(target: Target): Promise<Running> {
         return undefined;
       },
     );
-    if (outcomes.some((status) => status !== 200)) throw new Error('not every request was accepted');
+    if (outcomes.some((status) => status !== 200))
+      throw new Error('not every request was accepted');
   };
   return {
     send: async (requests) => {
@@ -101,7 +106,9 @@ async function overTransport(target: Target): Promise<Running> {
 }
 
 /** Keeps as many requests in flight as there are streams. */
-function inLanes(sendOne: (recipient: BenchRecipient, done: (status: number) => void) => void): Running {
+function inLanes(
+  sendOne: (recipient: BenchRecipient, done: (status: number) => void) => void,
+): Running {
   return {
     send: (requests) =>
       new Promise((resolve, reject) => {
@@ -189,7 +196,8 @@ const clients: Readonly<Record<string, (target: Target) => Promise<Running>>> = 
   undici: overUndici,
 };
 
-//  Runs one client of the comparison in its own process, to measure its CPU time alone. Started with an IPC channel.
+// Runs one client of the comparison in its own process, to measure its CPU time alone. Started with
+// an IPC channel.
 
 const [message] = await once(process, 'message');
 const { client, warmUp, requests, ...target } = order.parse(message);

@@ -63,7 +63,10 @@ export interface BenchRecipient {
   badge: string;
 }
 
-/** Recipients of one batch, which every client repeats. Badges have two digits, so that all bodies have one length. */
+/**
+ * Recipients of one batch, which every client repeats. Badges have two digits, so that all bodies
+ * have one length.
+ */
 export const recipients: readonly BenchRecipient[] = Array.from({ length: 1000 }, (_, n) => ({
   token: Buffer.from((n * 7919).toString(16).padStart(64, 'a1b2c3d4')).toString('latin1'),
   id: `${idPrefix}${String(n).padStart(12, '0')}`,
@@ -100,7 +103,10 @@ async function runH2load(url: string, requests: number): Promise<Measured> {
   try {
     const [bodyFile, uriFile] = [join(directory, 'body'), join(directory, 'uris')];
     await writeFile(bodyFile, sharedBody);
-    await writeFile(uriFile, recipients.map(({ token }) => `${url}${pathPrefix}${token}\n`).join(''));
+    await writeFile(
+      uriFile,
+      recipients.map(({ token }) => `${url}${pathPrefix}${token}\n`).join(''),
+    );
     const sent = { ...headers, [requestHeaderName]: recipients[0]?.id ?? '' };
     const fields = Object.entries(sent).flatMap(([name, value]) => ['-H', `${name}: ${value}`]);
     const options = [
@@ -117,8 +123,15 @@ async function runH2load(url: string, requests: number): Promise<Measured> {
       '-i',
       uriFile,
     ];
-    const { stdout } = await run('bash', ['-c', 'h2load "$@"; times', 'h2load', ...options, ...fields]);
-    if (!new RegExp(`status codes: ${requests} 2xx`).test(stdout)) throw new Error('h2load was refused');
+    const { stdout } = await run('bash', [
+      '-c',
+      'h2load "$@"; times',
+      'h2load',
+      ...options,
+      ...fields,
+    ]);
+    if (!new RegExp(`status codes: ${requests} 2xx`).test(stdout))
+      throw new Error('h2load was refused');
     const seconds = Number(/finished in ([\d.]+)s/.exec(stdout)?.[1] ?? milliseconds(stdout));
     return { seconds, cpuSeconds: childSeconds(stdout) };
   } finally {
@@ -221,7 +234,8 @@ class Comparison {
       const names = [...contenders.map(({ client }) => client), 'h2load'].filter((name) =>
         this.#samples.has(`${kind} ${name}`),
       );
-      const cost = (name: string) => this.#median(kind, name, (s) => (s.cpuSeconds * 1e6) / s.requests);
+      const cost = (name: string) =>
+        this.#median(kind, name, (s) => (s.cpuSeconds * 1e6) / s.requests);
       const speed = (name: string) => this.#median(kind, name, (s) => s.requests / s.seconds);
       return [
         ...names.map((name) => ({
@@ -229,7 +243,11 @@ class Comparison {
           value: cost(name),
           unit: 'CPU µs/request',
         })),
-        ...names.map((name) => ({ name: `${kind} body, ${name}`, value: speed(name), unit: 'requests/s' })),
+        ...names.map((name) => ({
+          name: `${kind} body, ${name}`,
+          value: speed(name),
+          unit: 'requests/s',
+        })),
         ...names.slice(1).map((name) => ({
           name: `${kind} body, ${name} to ours`,
           value: cost(name) / cost('our transport'),
@@ -247,7 +265,8 @@ class Comparison {
     const got = after.requests - before.requests;
     if (got !== requests) throw new Error(`the sink got ${got} of ${requests} requests`);
     const bytes = (after.bodyBytes - before.bodyBytes) / requests;
-    if (Math.abs(bytes - sharedBody.length) > 1) throw new Error(`bodies of ${bytes} bytes arrived`);
+    if (Math.abs(bytes - sharedBody.length) > 1)
+      throw new Error(`bodies of ${bytes} bytes arrived`);
     return sample;
   }
 
@@ -274,7 +293,9 @@ const roundUp = (requests: number): number => Math.ceil(requests / 1000) * 1000;
 
 async function runClient(order: object): Promise<Measured> {
   // http2-wrapper uses an IP address as server name, which Node warns about.
-  const child = fork(moduleUrl('./client.ts', import.meta.url), { execArgv: ['--disable-warning=DEP0123'] });
+  const child = fork(moduleUrl('./client.ts', import.meta.url), {
+    execArgv: ['--disable-warning=DEP0123'],
+  });
   child.send(order);
   const [message] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
   const result = measured.safeParse(message);

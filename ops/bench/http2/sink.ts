@@ -1,6 +1,6 @@
 /**
- * Server for the compared clients. It counts requests, to check that all clients sent the same. Runs in its own process,
- * started by the benchmark with an IPC channel.
+ * Server for the compared clients. It counts requests, to check that all clients sent the same.
+ * Runs in its own process, started by the benchmark with an IPC channel.
  */
 import { listen } from '../../sandbox/kit/listen.ts';
 import { createUncheckedServer } from '../../sandbox/kit/unchecked.ts';

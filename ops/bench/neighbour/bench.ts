@@ -21,12 +21,16 @@ type AttackOrder = z.infer<typeof attackOrder>;
 const answers = z.record(z.string(), z.number());
 export type Answers = z.infer<typeof answers>;
 
-/** Clients of the hostile app, in a separate thread, so that they do not delay the measured calls. */
+/**
+ * Clients of the hostile app, in a separate thread, so that they do not delay the measured calls.
+ */
 class Attack {
   readonly #worker: Worker;
 
   constructor(order: AttackOrder) {
-    this.#worker = new Worker(moduleUrl('./hostile-worker.ts', import.meta.url), { workerData: order });
+    this.#worker = new Worker(moduleUrl('./hostile-worker.ts', import.meta.url), {
+      workerData: order,
+    });
   }
 
   /** Starts these calls at every client, one after the other without a pause. */
@@ -109,9 +113,9 @@ interface Stage extends Bench {
 }
 
 /**
- * Measures `POST /1.1/push` of one app and `/readyz` under the load of a hostile app with its app key, for `args[0]`
- * seconds (5) with `args[1]` concurrent clients (32), pattern by pattern, after a measurement without load;
- * `--pattern where` runs those with "where" in their names.
+ * Measures `POST /1.1/push` of one app and `/readyz` under the load of a hostile app with its app
+ * key, for `args[0]` seconds (5) with `args[1]` concurrent clients (32), pattern by pattern, after
+ * a measurement without load; `--pattern where` runs those with "where" in their names.
  */
 export function benchNeighbour(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups, pattern: part = '' } = readArgs(args);
@@ -132,7 +136,11 @@ export function benchNeighbour(args: string[], log: (line: string) => void): Pro
       const figures = await measure(stage, 'no load');
       for (const pattern of patterns) figures.push(...(await underAttack(stage, attack, pattern)));
       const use = await processUse(bench.pids().api);
-      const peak = { name: 'api, peak resident memory', value: use?.peakMegabytes ?? Number.NaN, unit: 'MB' };
+      const peak = {
+        name: 'api, peak resident memory',
+        value: use?.peakMegabytes ?? Number.NaN,
+        unit: 'MB',
+      };
       return [...figures, peak];
     } finally {
       await attack.close();
@@ -162,13 +170,19 @@ function createHostileApp({ url, adminToken }: Bench): Promise<HostileApp> {
   return call(`${url}/console/api/apps`, { method: 'POST', headers, body }, hostileApp);
 }
 
-async function underAttack(stage: Stage, attack: Attack, { name, calls }: Pattern): Promise<Figure[]> {
+async function underAttack(
+  stage: Stage,
+  attack: Attack,
+  { name, calls }: Pattern,
+): Promise<Figure[]> {
   attack.begin(calls);
   await sleep(warmMs);
   const figures = await measure(stage, name);
   const answered = await attack.end();
   const use = await processUse(stage.pids().api);
-  stage.log(`${name}: ${JSON.stringify(answered)}, the api has ${use?.residentMegabytes.toFixed()} MB`);
+  stage.log(
+    `${name}: ${JSON.stringify(answered)}, the api has ${use?.residentMegabytes.toFixed()} MB`,
+  );
   await untilQuiet(stage);
   return figures;
 }

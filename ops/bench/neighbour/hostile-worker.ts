@@ -6,7 +6,11 @@ import type { HostileCall } from './patterns.ts';
 
 const order = attackOrder.parse(workerData);
 const hostileCalls = z.array(
-  z.object({ method: z.enum(['GET', 'PUT', 'POST']), path: z.string(), body: z.string().optional() }),
+  z.object({
+    method: z.enum(['GET', 'PUT', 'POST']),
+    path: z.string(),
+    body: z.string().optional(),
+  }),
 );
 
 /** Running attack; its signal ends it. */
@@ -26,7 +30,8 @@ function begin(calls: HostileCall[]): void {
   const agent = new Agent({ keepAlive: true });
   const { signal } = running;
   signal.addEventListener('abort', () => agent.destroy());
-  for (let client = 0; client < order.clients; client += 1) void repeat(calls, { agent, signal, client });
+  for (let client = 0; client < order.clients; client += 1)
+    void repeat(calls, { agent, signal, client });
 }
 
 async function repeat(

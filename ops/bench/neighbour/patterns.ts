@@ -35,7 +35,9 @@ const times = <T>(count: number, make: (i: number) => T): T[] =>
 /** As many conditions without an index as the limits allow. */
 const deepOr = {
   $or: times(10, (i) => ({
-    $or: times(30, (j) => ({ $and: [{ level: { $gt: 1000 + i * j } }, { city: { $ne: `c${j}` } }] })),
+    $or: times(30, (j) => ({
+      $and: [{ level: { $gt: 1000 + i * j } }, { city: { $ne: `c${j}` } }],
+    })),
   })),
 };
 
@@ -45,11 +47,17 @@ const beijing = { __type: 'GeoPoint', latitude: 39.9, longitude: 116.4 };
 function inBatch(count: number, { method, path }: HostileCall): HostileCall {
   const { pathname, searchParams } = new URL(path, 'http://any');
   const item = { method, path: pathname, params: Object.fromEntries(searchParams) };
-  return { method: 'POST', path: '/1.1/batch', body: JSON.stringify({ requests: times(count, () => item) }) };
+  return {
+    method: 'POST',
+    path: '/1.1/batch',
+    body: JSON.stringify({ requests: times(count, () => item) }),
+  };
 }
 
 export function hostilePatterns({ devices }: Targets): Pattern[] {
-  const costly = list('_Installation', { where: { text: { $regex: '(a|b)*c' }, level: { $ne: -1 } } });
+  const costly = list('_Installation', {
+    where: { text: { $regex: '(a|b)*c' }, level: { $ne: -1 } },
+  });
   return [
     {
       name: 'conditional PUTs with patterns',
@@ -108,16 +116,26 @@ export function hostilePatterns({ devices }: Targets): Pattern[] {
       name: '$in and $nin of a thousand',
       calls: [
         list('_Installation', {
-          where: { text: { $nin: times(400, (i) => `t${i}`) }, level: { $nin: times(400, (i) => -i) } },
+          where: {
+            text: { $nin: times(400, (i) => `t${i}`) },
+            level: { $nin: times(400, (i) => -i) },
+          },
           order: 'text',
         }),
-        list('_Installation', { where: { text: { $in: times(400, (i) => `no ${i}`) } }, count: '1' }),
+        list('_Installation', {
+          where: { text: { $in: times(400, (i) => `no ${i}`) } },
+          count: '1',
+        }),
       ],
     },
     {
       name: 'distance without an index',
       calls: [
-        list('_Installation', { where: { at: { $nearSphere: beijing } }, skip: '50000', limit: '1000' }),
+        list('_Installation', {
+          where: { at: { $nearSphere: beijing } },
+          skip: '50000',
+          limit: '1000',
+        }),
       ],
     },
     {
@@ -130,7 +148,10 @@ export function hostilePatterns({ devices }: Targets): Pattern[] {
         {
           method: 'POST',
           path: '/1.1/push',
-          body: JSON.stringify({ data: { alert: 'x' }, where: { text: { $regex: '^(a|b)*a(a|b){60}c' } } }),
+          body: JSON.stringify({
+            data: { alert: 'x' },
+            where: { text: { $regex: '^(a|b)*a(a|b){60}c' } },
+          }),
         },
       ],
     },

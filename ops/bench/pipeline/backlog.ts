@@ -23,8 +23,8 @@ const singleRestMs = 500;
 const firstDevice = '1'.padStart(24, '0');
 
 /**
- * Measures pushes of `args[0]` apps (200) to `args[1]` devices each (5,000) that arrive at once, and single pushes of another
- * app beside them. Throws unless every device got one request.
+ * Measures pushes of `args[0]` apps (200) to `args[1]` devices each (5,000) that arrive at once,
+ * and single pushes of another app beside them. Throws unless every device got one request.
  */
 export function benchBacklog(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -57,7 +57,10 @@ export function benchBacklog(args: string[], log: (line: string) => void): Promi
       { name: 'throughput', value: (count * devices) / seconds, unit: 'recipients/s' },
       ...spread('answer to first send', await times(bench, apps, 'first_sent_at - created_at')),
       ...spread('answer to done', await times(bench, apps, 'finished_at - created_at')),
-      ...spread(`beside them, ${ofApp.length} pushes to an app of one device, to first send`, ofApp),
+      ...spread(
+        `beside them, ${ofApp.length} pushes to an app of one device, to first send`,
+        ofApp,
+      ),
       ...spread(`beside them, ${ofDevice.length} pushes to one objectId, to first send`, ofDevice),
       ...(await gauge),
       ...(await peaksOf(bench)),
@@ -66,8 +69,8 @@ export function benchBacklog(args: string[], log: (line: string) => void): Promi
 }
 
 /**
- * Measures `args[0]` scheduled pushes (20,000) to one device each, whose times are spread evenly over `args[1]` seconds (60).
- * Throws unless every device got one request.
+ * Measures `args[0]` scheduled pushes (20,000) to one device each, whose times are spread evenly
+ * over `args[1]` seconds (60). Throws unless every device got one request.
  */
 export function benchSchedule(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -129,7 +132,10 @@ async function createApps(bench: Bench, count: number, devices: number): Promise
   return apps;
 }
 
-async function inParallel<T>(items: readonly T[], work: (item: T) => Promise<unknown>): Promise<void> {
+async function inParallel<T>(
+  items: readonly T[],
+  work: (item: T) => Promise<unknown>,
+): Promise<void> {
   const queue = items.values();
   const client = async () => {
     for (const item of queue) await work(item);
@@ -157,7 +163,11 @@ async function untilAllDone(
 }
 
 /** Returns a time of each push in milliseconds. */
-async function times({ db }: Bench, apps: readonly BenchApp[], interval: string): Promise<number[]> {
+async function times(
+  { db }: Bench,
+  apps: readonly BenchApp[],
+  interval: string,
+): Promise<number[]> {
   const { rows } = await db.query<{ ms: number }>(
     `SELECT extract(epoch FROM ${interval})::float8 * 1000 AS ms FROM notification WHERE app_id = ANY($1)`,
     [idsOf(apps)],
@@ -165,7 +175,9 @@ async function times({ db }: Bench, apps: readonly BenchApp[], interval: string)
   return rows.map(({ ms }) => ms);
 }
 
-/** Throws unless each of `devices` got one request; the device of the single pushes got `others`. */
+/**
+ * Throws unless each of `devices` got one request; the device of the single pushes got `others`.
+ */
 async function expectOnce({ gateway }: Bench, devices: number, others: number): Promise<void> {
   const { total, distinct } = await gateway.observe();
   // The single pushes go to device 1, which is also the first device of the first app.
@@ -178,7 +190,10 @@ async function expectOnce({ gateway }: Bench, devices: number, others: number): 
 const oldestOpen = `SELECT min(created_at) FROM notification WHERE state IN ('queued', 'sending')`;
 const lag = 'SELECT min(push_time) FROM scheduled_push WHERE push_time <= clock_timestamp()';
 
-/** Scrapes a gauge of an age until `isOver`; returns its highest value, and its greatest distance from the table. */
+/**
+ * Scrapes a gauge of an age until `isOver`; returns its highest value, and its greatest distance
+ * from the table.
+ */
 async function watchGauge(
   { url, db }: Bench,
   name: string,
@@ -200,7 +215,11 @@ async function watchGauge(
     worst.scrapeMs = Math.max(worst.scrapeMs, performance.now() - startedAtMs);
     const after = await age();
     worst.shown = Math.max(worst.shown, shown);
-    worst.error = Math.max(worst.error, Math.min(before, after) - shown, shown - Math.max(before, after));
+    worst.error = Math.max(
+      worst.error,
+      Math.min(before, after) - shown,
+      shown - Math.max(before, after),
+    );
     await sleep(lookMs);
   }
   return [

@@ -1,23 +1,33 @@
 import { type Figure, readArgs, type Setup } from '../harness/arguments.ts';
 import { type Bench, withBench, writeInstallations } from '../harness/bench-service.ts';
 import { type BenchApp, createApp } from '../harness/client.ts';
-import { meanOf, measurePushes, type PushCourse, type PushToMeasure, serviceCpuMs } from './measure.ts';
+import {
+  meanOf,
+  measurePushes,
+  type PushCourse,
+  type PushToMeasure,
+  serviceCpuMs,
+} from './measure.ts';
 
 const defaultSizes = [10_000, 100_000, 1_000_000, 5_000_000];
 
-/** Recipients of the pushes of one size in a round, at least one push: the CPU time of /proc is counted in hundredths of a second. */
+/**
+ * Recipients of the pushes of one size in a round, at least one push: the CPU time of /proc is
+ * counted in hundredths of a second.
+ */
 const recipientsOfRound = 400_000;
 /**
- * Rounds over all sizes, upwards and downwards in turns: another machine on the same host meets each of them, and what the
- * database does in the background after a push of millions is not counted for the smallest ones.
+ * Rounds over all sizes, upwards and downwards in turns: another machine on the same host meets
+ * each of them, and what the database does in the background after a push of millions is not
+ * counted for the smallest ones.
  */
 const rounds = 4;
 
 /**
- * Measures whether a recipient costs the same in a push of any size: pushes to `args` devices (10,000, 100,000, 1,000,000 and
- * 5,000,000), by the quick gateway. Prints the first push of fresh processes for each size, then the mean of warm ones: the
- * sizes take turns in the same processes. Also prints the ratio of the most to the least CPU time of the service per
- * recipient.
+ * Measures whether a recipient costs the same in a push of any size: pushes to `args` devices
+ * (10,000, 100,000, 1,000,000 and 5,000,000), by the quick gateway. Prints the first push of fresh
+ * processes for each size, then the mean of warm ones: the sizes take turns in the same processes.
+ * Also prints the ratio of the most to the least CPU time of the service per recipient.
  */
 export async function benchFlat(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -25,9 +35,12 @@ export async function benchFlat(args: string[], log: (line: string) => void): Pr
   const sizes = numbers.length === 0 ? defaultSizes : numbers;
   const first: PushCourse[] = [];
   for (const devices of sizes) first.push(await measureFirst(devices, setup, log));
-  const firstFigures = first.flatMap((course) => figuresOf(`${course.devices}, first push`, course));
+  const firstFigures = first.flatMap((course) =>
+    figuresOf(`${course.devices}, first push`, course),
+  );
   // Prints the figures now, in case a later push fails.
-  for (const { name, value, unit } of firstFigures) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
+  for (const { name, value, unit } of firstFigures)
+    log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
   const warm = await measureInTurns(sizes, setup, log);
   return [
     ...firstFigures,
@@ -39,7 +52,11 @@ export async function benchFlat(args: string[], log: (line: string) => void): Pr
 
 const plainTo = (devices: number): PushToMeasure => ({ devices, kind: 'plain', watchers: 0 });
 
-function measureFirst(devices: number, setup: Setup, log: (line: string) => void): Promise<PushCourse> {
+function measureFirst(
+  devices: number,
+  setup: Setup,
+  log: (line: string) => void,
+): Promise<PushCourse> {
   return withBench(log, setup, async (bench) => {
     const app = await appWith(bench, devices, log);
     log(`first push to ${devices}`);
@@ -71,7 +88,11 @@ function measureInTurns(
   });
 }
 
-async function appWith(bench: Bench, devices: number, log: (line: string) => void): Promise<BenchApp> {
+async function appWith(
+  bench: Bench,
+  devices: number,
+  log: (line: string) => void,
+): Promise<BenchApp> {
   const app = await createApp(bench);
   log(`writing ${devices} installations`);
   await writeInstallations(bench, app.appId, devices);
@@ -86,7 +107,10 @@ function figuresOf(name: string, course: PushCourse): Figure[] {
   ];
 }
 
-/** Returns how much more the size with the highest cost per recipient takes than that with the lowest. */
+/**
+ * Returns how much more the size with the highest cost per recipient takes than that with the
+ * lowest.
+ */
 function ratioOf(name: string, courses: PushCourse[]): Figure {
   const costs = courses.map(serviceCpuMs);
   return {

@@ -13,15 +13,16 @@ interface Comparison {
 const defaultRounds = 4;
 
 /**
- * Sends pushes of several kinds in turns to the same devices and processes, so that the ratios hold on a busy machine too. The
- * first round is not measured: it warms up the code of each kind.
+ * Sends pushes of several kinds in turns to the same devices and processes, so that the ratios hold
+ * on a busy machine too. The first round is not measured: it warms up the code of each kind.
  */
 export async function compareKinds(
   bench: Bench,
   { devices, kinds, rounds }: Comparison,
   log: (line: string) => void,
 ): Promise<Figure[]> {
-  if (kinds.includes('sparse')) throw new Error('a sparse push has fewer recipients: run it on its own');
+  if (kinds.includes('sparse'))
+    throw new Error('a sparse push has fewer recipients: run it on its own');
   const app = await createApp(bench);
   log(`writing ${devices} installations`);
   await writeInstallations(bench, app.appId, devices);

@@ -4,17 +4,21 @@ import { type Bench, benchName } from '../harness/bench-service.ts';
 import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../harness/client.ts';
 import { databaseCpuSeconds, processUse, serverNames, watchPush } from '../harness/process-use.ts';
 
-/** What is measured: a push of a kind to so many devices, watched by so many tabs of the console. */
+/**
+ * What is measured: a push of a kind to so many devices, watched by so many tabs of the console.
+ */
 export interface PushToMeasure {
   devices: number;
   kind: PushKind;
   watchers: number;
 }
 
-const utcMinute = (atMs: number): string => new Date(atMs).toISOString().slice(0, '2026-12-01T09:00'.length);
+const utcMinute = (atMs: number): string =>
+  new Date(atMs).toISOString().slice(0, '2026-12-01T09:00'.length);
 
 /** Returns an hour that begins so many hours from now. */
-const hourAfter = (hours: number): string => utcMinute(systemClock.now() + hours * hourMs).slice(-5);
+const hourAfter = (hours: number): string =>
+  utcMinute(systemClock.now() + hours * hourMs).slice(-5);
 
 /** Bodies of the pushes by kind. */
 const bodyOf = (kind: PushKind): object =>
@@ -32,7 +36,10 @@ const bodies = {
   languages: { languages: { en: { alert: 'Benchmark' }, 'zh-Hans': { alert: '基准测试' } } },
   variables: {
     data: { alert: 'Hello {{name}}, level {{level}}' },
-    variables: { name: { field: 'name', default: 'friend' }, level: { field: 'level', default: '1' } },
+    variables: {
+      name: { field: 'name', default: 'friend' },
+      level: { field: 'level', default: '1' },
+    },
   },
 } satisfies Record<Exclude<PushKind, 'local' | 'quiet'>, object>;
 
@@ -65,13 +72,19 @@ export interface PushCourse {
 /** Course of one push, and its id. */
 type TimedPush = Omit<PushCourse, 'cpu' | 'devices'> & { objectId: string };
 
-const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0);
+const sum = (numbers: readonly number[]): number =>
+  numbers.reduce((total, number) => total + number, 0);
 
 /** Returns the CPU time of dispatchers, api and PostgreSQL in ms per 1,000 recipients. */
-export const serviceCpuMs = ({ devices, cpu: { dispatchers, api, database } }: PushCourse): number =>
-  ((dispatchers + api + sum(database)) * 1e6) / devices;
+export const serviceCpuMs = ({
+  devices,
+  cpu: { dispatchers, api, database },
+}: PushCourse): number => ((dispatchers + api + sum(database)) * 1e6) / devices;
 
-/** Sends `count` pushes one after the other; returns their mean. Throws unless every device got one request of each. */
+/**
+ * Sends `count` pushes one after the other; returns their mean. Throws unless every device got one
+ * request of each.
+ */
 export async function measurePushes(
   bench: Bench,
   app: BenchApp,
@@ -150,7 +163,10 @@ async function checkRecord(
   if (successes !== devices) throw new Error(`${devices} devices: ${successes} sent`);
 }
 
-/** Reads the CPU time of the service: without the connections of the benchmark, which ask for the state of a push. */
+/**
+ * Reads the CPU time of the service: without the connections of the benchmark, which ask for the
+ * state of a push.
+ */
 async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   const { api, dispatchers } = pids();
   const of = async (pid: number | undefined) => (await processUse(pid))?.cpuSeconds ?? Number.NaN;
@@ -164,9 +180,15 @@ async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
 }
 
 /** Returns the figures of a push, or of the mean of several. */
-export function figuresOf(course: PushCourse, { watchers }: Pick<PushToMeasure, 'watchers'>): Figure[] {
+export function figuresOf(
+  course: PushCourse,
+  { watchers }: Pick<PushToMeasure, 'watchers'>,
+): Figure[] {
   const { devices, cpu } = course;
-  const perThousand = (used: number) => ({ value: (used * 1000) / devices, unit: 'CPU s per 1,000' });
+  const perThousand = (used: number) => ({
+    value: (used * 1000) / devices,
+    unit: 'CPU s per 1,000',
+  });
   return [
     { name: 'devices', value: devices, unit: 'recipients' },
     { name: 'answer to done', value: course.seconds, unit: 's' },

@@ -14,12 +14,17 @@ import { figuresOf, measurePushes, peaksOf } from './measure.ts';
 const defaultDevices = 100_000;
 
 /**
- * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of `--threads` and
- * `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the number of threads. `--repeat` sends so many
- * more of it to the same processes. Several kinds are sent in turns, and compared with the first one. `--watchers` opens so many streams of live updates of the push. Api, dispatchers,
- * gateway and a durable database are separate processes on this machine.
+ * Measures one push to `args[0]` iOS devices (100,000 by default) with every combination of
+ * `--threads` and `--dispatchers`, and a push of the kind of `--push`; `args[1]` also sets the
+ * number of threads. `--repeat` sends so many more of it to the same processes. Several kinds are
+ * sent in turns, and compared with the first one. `--watchers` opens so many streams of live
+ * updates of the push. Api, dispatchers, gateway and a durable database are separate processes on
+ * this machine.
  */
-export async function benchPipeline(args: string[], log: (line: string) => void): Promise<Figure[]> {
+export async function benchPipeline(
+  args: string[],
+  log: (line: string) => void,
+): Promise<Figure[]> {
   const { numbers, setups, push = [], watchers = 0, repeat = 0 } = readArgs(args);
   const [kind = 'plain', ...others] = push;
   const [devices = defaultDevices, threads] = numbers;
@@ -33,8 +38,11 @@ export async function benchPipeline(args: string[], log: (line: string) => void)
         : run(bench, { devices, kind, watchers, repeat }, log),
     );
     // Prints the figures now, in case a later combination fails.
-    for (const { name, value, unit } of found) log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
-    figures.push(...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })));
+    for (const { name, value, unit } of found)
+      log(`  ${name}: ${Number(value.toPrecision(4))} ${unit}`);
+    figures.push(
+      ...found.map((figure) => ({ ...figure, name: `${nameOf(setup)}: ${figure.name}` })),
+    );
   }
   return figures;
 }
@@ -45,7 +53,9 @@ function nameOf({ dispatchers = 1, threads, gateway }: Setup): string {
   return `${by}${each}${gateway === 'quick' ? ', quick gateway' : ''}`;
 }
 
-/** What is measured: a push of a kind, in an app with so many devices, and how often it is repeated. */
+/**
+ * What is measured: a push of a kind, in an app with so many devices, and how often it is repeated.
+ */
 interface Measured {
   devices: number;
   kind: PushKind;

@@ -10,8 +10,9 @@ const batchSize = 1000;
 type Work = () => Promise<unknown>;
 
 /**
- * Measures what spans cost without an SDK: work inside two nested spans, as a batch has them and a request that sends a push,
- * against the same work without, in turns. Of each the fastest of nine rounds of `args[0]` calls counts.
+ * Measures what spans cost without an SDK: work inside two nested spans, as a batch has them and a
+ * request that sends a push, against the same work without, in turns. Of each the fastest of nine
+ * rounds of `args[0]` calls counts.
  */
 export async function benchTracing(args: string[]): Promise<Figure[]> {
   if (isTracing()) throw new Error('an SDK is registered: this measures the cost without one');
@@ -33,8 +34,10 @@ const work = async () => undefined;
 /** Both have the same number of awaited calls. */
 const plain: Work = async () => (async () => work())();
 const traced: Work = () =>
-  inSpan('batch', { kind: 'consumer', attributes: { 'carillon.app': 'app', 'carillon.batch': 1 } }, () =>
-    inSpan('gateway', { kind: 'client', attributes: { 'carillon.connector': 'apns' } }, work),
+  inSpan(
+    'batch',
+    { kind: 'consumer', attributes: { 'carillon.app': 'app', 'carillon.batch': 1 } },
+    () => inSpan('gateway', { kind: 'client', attributes: { 'carillon.connector': 'apns' } }, work),
   );
 
 /** Returns the nanoseconds of one call. */

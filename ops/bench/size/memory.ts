@@ -21,8 +21,8 @@ interface Memory {
 }
 
 /**
- * Measures the memory of the whole of `npm start` at rest, by kind of process: its second start, with the demo app, some
- * seconds after it is ready. Linux only.
+ * Measures the memory of the whole of `npm start` at rest, by kind of process: its second start,
+ * with the demo app, some seconds after it is ready. Linux only.
  */
 export async function benchMemory(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [restSeconds = defaultRestSeconds] = readArgs(args).numbers;
@@ -60,14 +60,20 @@ async function stop(child: ChildProcess): Promise<void> {
 
 const kinds = ['carillon api', 'carillon dispatcher', 'carillon sandbox', 'carillon up', 'npm'];
 
-/** Adds up the memory of a process and of those below it, by their titles; all others are PostgreSQL. */
+/**
+ * Adds up the memory of a process and of those below it, by their titles; all others are
+ * PostgreSQL.
+ */
 async function memoryByKind(root: number): Promise<Map<string, Memory>> {
   const found = new Map<string, Memory>();
   for (const pid of await treeOf(root)) {
     const [title, rollup] = await Promise.all(
-      ['cmdline', 'smaps_rollup'].map((name) => readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => '')),
+      ['cmdline', 'smaps_rollup'].map((name) =>
+        readFile(`/proc/${pid}/${name}`, 'utf8').catch(() => ''),
+      ),
     );
-    const kind = kinds.find((one) => title?.startsWith(one))?.replace('carillon ', '') ?? 'PostgreSQL';
+    const kind =
+      kinds.find((one) => title?.startsWith(one))?.replace('carillon ', '') ?? 'PostgreSQL';
     const sum = found.get(kind) ?? { rss: 0, pss: 0 };
     const { rss, pss } = { rss: megabytes(rollup, 'Rss'), pss: megabytes(rollup, 'Pss') };
     found.set(kind, { rss: sum.rss + rss, pss: sum.pss + pss });
@@ -84,7 +90,9 @@ async function treeOf(pid: number): Promise<number[]> {
 const megabytes = (rollup: string | undefined, field: string): number =>
   (Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(rollup ?? '')?.[1] ?? 0) * 1024) / 1e6;
 
-/** Proportional memory at rest that the service is built for, in MB; a dispatcher has two threads. */
+/**
+ * Proportional memory at rest that the service is built for, in MB; a dispatcher has two threads.
+ */
 const goals = new Map([
   ['api', '≤ 90'],
   ['dispatcher', '≤ 120'],
@@ -92,8 +100,8 @@ const goals = new Map([
 ]);
 
 /**
- * PSS adds up over processes. RSS is what one process of its own takes: a sum counts the program of Node in each, and the
- * buffers of PostgreSQL too.
+ * PSS adds up over processes. RSS is what one process of its own takes: a sum counts the program of
+ * Node in each, and the buffers of PostgreSQL too.
  */
 function figuresOf(found: Map<string, Memory>): Figure[] {
   const rows = [...found].sort(([a], [b]) => a.localeCompare(b));
@@ -112,5 +120,10 @@ const sumOf = (rows: [string, Memory][], measure: keyof Memory): number =>
 
 function proportional(kind: string, value: number): Figure {
   const goal = goals.get(kind);
-  return { name: `${kind}, proportional`, value, unit: 'MB', ...(goal === undefined ? {} : { goal }) };
+  return {
+    name: `${kind}, proportional`,
+    value,
+    unit: 'MB',
+    ...(goal === undefined ? {} : { goal }),
+  };
 }

@@ -13,7 +13,12 @@ import {
 import { deleteOldPushes } from '../../../shared/db/tables/pushes.ts';
 import { benchApi } from '../api/api.ts';
 import { type Figure, readArgs } from '../harness/arguments.ts';
-import { type Bench, subscribeSparsely, withBench, writeInstallations } from '../harness/bench-service.ts';
+import {
+  type Bench,
+  subscribeSparsely,
+  withBench,
+  writeInstallations,
+} from '../harness/bench-service.ts';
 import { createApp } from '../harness/client.ts';
 import { allDatabaseCpuSeconds } from '../harness/process-use.ts';
 import { benchPipeline } from '../pipeline/pipeline.ts';
@@ -58,7 +63,10 @@ interface Size {
 const sizes = [100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 /** A push to all takes ten minutes. */
 const pushSeconds = 600;
-/** Each device saves its installation once a day; in the busiest hour four times as many as on average do. */
+/**
+ * Each device saves its installation once a day; in the busiest hour four times as many as on
+ * average do.
+ */
 const savesPerDeviceSecond = 4 / 86_400;
 /** Share of a core that is planned with. */
 const busy = 0.6;
@@ -104,8 +112,8 @@ export function sizingTable(costs: Costs): string {
 }
 
 /**
- * Measures a push to `args[0]` devices (1,000,000 by default) and saves of installations, and writes the table of
- * docs/operate/sizing.md from them.
+ * Measures a push to `args[0]` devices (1,000,000 by default) and saves of installations, and
+ * writes the table of docs/operate/sizing.md from them.
  */
 export async function benchSizing(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const [devices = defaultDevices] = readArgs(args).numbers;
@@ -144,7 +152,8 @@ function costsOf(figures: Figure[], devices: number): Costs {
 async function writeTable(table: string): Promise<void> {
   const text = await readFile(page, 'utf8');
   const [before, after] = [text.indexOf(begin), text.indexOf(end)];
-  if (before < 0 || after < before) throw new Error('docs/operate/sizing.md has no place for the table');
+  if (before < 0 || after < before)
+    throw new Error('docs/operate/sizing.md has no place for the table');
   await mkdir(dirname(page.pathname), { recursive: true });
   await writeFile(page, `${text.slice(0, before + begin.length)}\n${table}\n${text.slice(after)}`);
 }
@@ -161,8 +170,9 @@ const messages = 10;
 const walkedTogether = 20_000;
 
 /**
- * Measures the tables that grow, with `args[0]` rows in each (a million by default): saves of installations, a condition of a
- * small app beside a large one, the deletion of failures, and the walk over inboxes.
+ * Measures the tables that grow, with `args[0]` rows in each (a million by default): saves of
+ * installations, a condition of a small app beside a large one, the deletion of failures, and the
+ * walk over inboxes.
  */
 export function benchTables(args: string[], log: (line: string) => void): Promise<Figure[]> {
   const { numbers, setups } = readArgs(args);
@@ -256,7 +266,13 @@ async function measureCondition(bench: Bench, name: string, appId: string): Prom
       devices = rowCount ?? 0;
     }
   });
-  return [{ name: `condition for ${devices} devices of ${name}, PostgreSQL CPU`, value: micros, unit: 'µs' }];
+  return [
+    {
+      name: `condition for ${devices} devices of ${name}, PostgreSQL CPU`,
+      value: micros,
+      unit: 'µs',
+    },
+  ];
 }
 
 async function measureCleaning(bench: Bench, appId: string, rows: number): Promise<Figure[]> {

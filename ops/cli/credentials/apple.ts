@@ -21,16 +21,24 @@ export interface AppleOptions {
  * pair.
  */
 export function appleCredentials(pem: PemParts, options: AppleOptions): JsonObject {
-  const credentials = pem.certificate === undefined ? fromKey(pem, options) : fromPair(pem, options);
+  const credentials =
+    pem.certificate === undefined ? fromKey(pem, options) : fromPair(pem, options);
   const { environment } = options;
   return environment === undefined ? credentials : { ...credentials, environment };
 }
 
-function fromKey({ privateKey = '', files }: PemParts, { team, key, topic }: AppleOptions): JsonObject {
-  const [named] = files.flatMap((file) => /^AuthKey_([A-Z0-9]{10})\.p8$/i.exec(basename(file))?.[1] ?? []);
+function fromKey(
+  { privateKey = '', files }: PemParts,
+  { team, key, topic }: AppleOptions,
+): JsonObject {
+  const [named] = files.flatMap(
+    (file) => /^AuthKey_([A-Z0-9]{10})\.p8$/i.exec(basename(file))?.[1] ?? [],
+  );
   if (named !== undefined && team === named)
     throw new UsageError(
-      say('--team is the Key ID in the name of the file: the Team ID stands under "Membership details"'),
+      say(
+        '--team is the Key ID in the name of the file: the Team ID stands under "Membership details"',
+      ),
     );
   if (named !== undefined && key !== undefined && key !== named)
     throw new UsageError(
@@ -67,9 +75,13 @@ function fromPair(
     ...(environment === 'prod' || environment === 'dev' ? { environment } : {}),
   });
   if (!best)
-    throw new CommandFailure(say('None of the keys belongs to a certificate: export both together.'));
+    throw new CommandFailure(
+      say('None of the keys belongs to a certificate: export both together.'),
+    );
   const only = wanted ?? bundleIdOf(best.certificate);
   if (only === undefined)
-    throw new UsageError(say('a certificate that names no bundle id also needs --topic <bundle id>'));
+    throw new UsageError(
+      say('a certificate that names no bundle id also needs --topic <bundle id>'),
+    );
   return { auth: 'certificate', certificate, privateKey, topic: only };
 }

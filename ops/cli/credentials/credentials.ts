@@ -19,9 +19,9 @@ interface Collected {
 }
 
 /**
- * Creates the credentials of a profile from the vendors' files, or from a JSON file with the members of a profile
- * (protocol/admin-api.md#credentials-of-a-push-profile). Combines several files. Throws `UsageError` or `CommandFailure`
- * with a message that quotes no secret.
+ * Creates the credentials of a profile from the vendors' files, or from a JSON file with the
+ * members of a profile (protocol/admin-api.md#credentials-of-a-push-profile). Combines several
+ * files. Throws `UsageError` or `CommandFailure` with a message that quotes no secret.
  */
 export async function credentialsFrom(
   connector: ConnectorId,
@@ -51,7 +51,11 @@ export async function credentialsFrom(
 
 async function addFile(
   { members, pem }: Collected,
-  { connector, path, options }: { connector: ConnectorId; path: string; options: CredentialOptions },
+  {
+    connector,
+    path,
+    options,
+  }: { connector: ConnectorId; path: string; options: CredentialOptions },
 ): Promise<void> {
   const file = await readCredentialFile(path);
   if (file.kind === 'json') {
@@ -61,7 +65,8 @@ async function addFile(
     return;
   }
   pem.files.push(path);
-  const parts = file.kind === 'pem' ? file.parts : openPkcs12(file.content, await passwordOf(options));
+  const parts =
+    file.kind === 'pem' ? file.parts : openPkcs12(file.content, await passwordOf(options));
   for (const name of ['certificate', 'privateKey'] as const)
     if (parts[name] !== undefined) pem[name] = `${pem[name] ?? ''}${parts[name]}`;
 }

@@ -43,7 +43,9 @@ export async function readCredentialFile(path: string): Promise<CredentialFile> 
   const text = content.toString().replace(/^\ufeff/, '');
   if (/^\s*<(\?xml|!DOCTYPE plist|plist)/.test(text))
     throw new CommandFailure(
-      say('{name} is a property list (GoogleService-Info.plist?), which belongs into the app.', { name }),
+      say('{name} is a property list (GoogleService-Info.plist?), which belongs into the app.', {
+        name,
+      }),
     );
   // Service account files are JSON with PEM inside.
   const isPem = !text.trimStart().startsWith('{') && text.includes('-----BEGIN ');
@@ -88,7 +90,8 @@ function pemParts(text: string, name: string): PemTexts {
       .join('');
   const certificate = textOf((label) => label.endsWith('CERTIFICATE'));
   const privateKey = textOf((label) => label.endsWith('PRIVATE KEY'));
-  if (certificate === '' && privateKey === '') throw new CommandFailure(neither(name, blocks[0]?.label));
+  if (certificate === '' && privateKey === '')
+    throw new CommandFailure(neither(name, blocks[0]?.label));
   return { ...(certificate && { certificate }), ...(privateKey && { privateKey }) };
 }
 
@@ -110,7 +113,10 @@ export function describeGateways(): Report {
       'carillon profile help <connector> shows the members of its credentials. Both names are taken everywhere.',
     ),
   ].join('\n');
-  return { document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) }, text };
+  return {
+    document: { results: rows.map(([connector, gateway]) => ({ connector, gateway })) },
+    text,
+  };
 }
 
 /**
@@ -143,5 +149,8 @@ export function describeCredentials(connector: ConnectorId): Report {
     say('Every gateway also takes:'),
     lines(commonMembersIn(language())),
   ].join('\n');
-  return { document: { connector, gateway: brandOf(connector), source, members, example, files }, text };
+  return {
+    document: { connector, gateway: brandOf(connector), source, members, example, files },
+    text,
+  };
 }

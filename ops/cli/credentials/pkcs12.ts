@@ -22,12 +22,15 @@ export interface Pkcs12Content {
 export function openPkcs12(content: Buffer, password: string): Pkcs12Content {
   const { pki } = load();
   const bags = readBags(content, password);
-  const keys = [...bagsOf(bags, pki.oids.pkcs8ShroudedKeyBag), ...bagsOf(bags, pki.oids.keyBag)].flatMap(
-    keyIn,
-  );
+  const keys = [
+    ...bagsOf(bags, pki.oids.pkcs8ShroudedKeyBag),
+    ...bagsOf(bags, pki.oids.keyBag),
+  ].flatMap(keyIn);
   const certificates = bagsOf(bags, pki.oids.certBag).flatMap(certificateIn);
   if (keys.length === 0 || certificates.length === 0)
-    throw new CommandFailure(say('The .p12 file holds no certificate with its key: export both together.'));
+    throw new CommandFailure(
+      say('The .p12 file holds no certificate with its key: export both together.'),
+    );
   return { certificate: certificates.join(''), privateKey: keys.join('') };
 }
 

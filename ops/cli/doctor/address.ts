@@ -15,7 +15,10 @@ export interface PublicAddress {
   adminToken: string | undefined;
 }
 
-/** Checks that PUBLIC_URL is fit for devices, and that TRUSTED_PROXIES fits to the proxies in front of the api. */
+/**
+ * Checks that PUBLIC_URL is fit for devices, and that TRUSTED_PROXIES fits to the proxies in front
+ * of the api.
+ */
 export async function checkAddress(address: PublicAddress): Promise<Finding[]> {
   return [checkPublicUrl(address.url), ...(await checkProxies(address))];
 }
@@ -33,8 +36,15 @@ function checkPublicUrl(url: string): Finding {
     : found({ name, status: 'warn', code: 'publicUrlOpen', params: { url } });
 }
 
-/** Asks the api through PUBLIC_URL from which address the call comes, with invented addresses in X-Forwarded-For. */
-async function checkProxies({ url, trustedProxies, adminToken }: PublicAddress): Promise<Finding[]> {
+/**
+ * Asks the api through PUBLIC_URL from which address the call comes, with invented addresses in
+ * X-Forwarded-For.
+ */
+async function checkProxies({
+  url,
+  trustedProxies,
+  adminToken,
+}: PublicAddress): Promise<Finding[]> {
   const name = 'proxies';
   if (trustedProxies === 0 && url.startsWith('https:'))
     return [found({ name, status: 'warn', code: 'proxiesUnset' })];
@@ -45,7 +55,12 @@ async function checkProxies({ url, trustedProxies, adminToken }: PublicAddress):
   return [
     at < 0
       ? found({ name, status: 'ok', code: 'proxiesFine', params: { trusted: trustedProxies } })
-      : found({ name, status: 'fail', code: 'proxiesTooMany', params: { n: invented.length - at } }),
+      : found({
+          name,
+          status: 'fail',
+          code: 'proxiesTooMany',
+          params: { n: invented.length - at },
+        }),
   ];
 }
 

@@ -10,10 +10,18 @@ const name = 'connections';
 
 type ConnectionConfig = Pick<
   Config,
-  'databaseUrl' | 'databaseReadUrl' | 'databaseDirectUrl' | 'pooler' | 'connections' | 'dispatcherThreads'
+  | 'databaseUrl'
+  | 'databaseReadUrl'
+  | 'databaseDirectUrl'
+  | 'pooler'
+  | 'connections'
+  | 'dispatcherThreads'
 >;
 
-/** Returns the connections to the primary that one api and one dispatcher may open with these variables. */
+/**
+ * Returns the connections to the primary that one api and one dispatcher may open with these
+ * variables.
+ */
 export function connectionsOf({
   connections: of,
   dispatcherThreads,
@@ -30,8 +38,8 @@ export function connectionsOf({
 }
 
 /**
- * Checks whether DATABASE_URL and DATABASE_DIRECT_URL lead through a pooler, and whether the connections of the running
- * processes fit into `max_connections`.
+ * Checks whether DATABASE_URL and DATABASE_DIRECT_URL lead through a pooler, and whether the
+ * connections of the running processes fit into `max_connections`.
  */
 export async function checkConnections(config: ConnectionConfig): Promise<Finding[]> {
   const isPooled = await withClient(config.databaseUrl, hasPooler);
@@ -46,17 +54,21 @@ function poolerFindings(
   { isPooled, isDirectPooled }: { isPooled: boolean; isDirectPooled: boolean },
 ): Finding[] {
   if (isDirectPooled) return [found({ name: 'pooler', status: 'fail', code: 'poolerDirect' })];
-  if (isPooled && pooler === 'none') return [found({ name: 'pooler', status: 'warn', code: 'poolerUnset' })];
+  if (isPooled && pooler === 'none')
+    return [found({ name: 'pooler', status: 'warn', code: 'poolerUnset' })];
   if (!isPooled && pooler === 'transaction')
     return [found({ name: 'pooler', status: 'warn', code: 'poolerNeedless' })];
   return isPooled ? [found({ name: 'pooler', status: 'ok', code: 'poolerFine' })] : [];
 }
 
 /**
- * Tries whether a pooler at DATABASE_URL keeps named statements: one is prepared, then run while another client holds the
- * connection that it was prepared on.
+ * Tries whether a pooler at DATABASE_URL keeps named statements: one is prepared, then run while
+ * another client holds the connection that it was prepared on.
  */
-export async function checkStatements({ databaseUrl, pooler }: ConnectionConfig): Promise<Finding[]> {
+export async function checkStatements({
+  databaseUrl,
+  pooler,
+}: ConnectionConfig): Promise<Finding[]> {
   if (pooler === 'transaction' || !(await withClient(databaseUrl, hasPooler))) return [];
   const statement = { name: 'carillon_doctor', text: 'SELECT 1' };
   const isKept = await withClient(databaseUrl, async (own) => {
@@ -86,7 +98,10 @@ interface ConnectionState {
   dispatchers: number;
 }
 
-function checkSum(config: ConnectionConfig, { max, used, apis, dispatchers }: ConnectionState): Finding {
+function checkSum(
+  config: ConnectionConfig,
+  { max, used, apis, dispatchers }: ConnectionState,
+): Finding {
   const each = connectionsOf(config);
   // A process that does not run yet is counted too, since it will.
   const counts = { api: Math.max(apis, 1), dispatcher: Math.max(dispatchers, 1) };
@@ -103,7 +118,10 @@ const pooledSum = ({ max, used }: ConnectionState): Finding =>
     ? found({ name, status: 'ok', code: 'pooledFine', params: { used, max } })
     : found({ name, status: 'warn', code: 'pooledMany', params: { used, max } });
 
-/** Returns whether the server process is another one than the client was told: a pooler gives keys of its own. */
+/**
+ * Returns whether the server process is another one than the client was told: a pooler gives keys
+ * of its own.
+ */
 async function hasPooler(client: pg.Client): Promise<boolean> {
   const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   return !('processID' in client) || client.processID !== rows[0]?.pid;
@@ -124,7 +142,10 @@ async function readConnections(client: pg.Client): Promise<ConnectionState> {
 /** Longest way of a notification; usually it takes a few milliseconds. */
 const notifyPatienceMs = 3000;
 
-/** Proves that a notification sent through DATABASE_URL arrives at a connection of DATABASE_DIRECT_URL. */
+/**
+ * Proves that a notification sent through DATABASE_URL arrives at a connection of
+ * DATABASE_DIRECT_URL.
+ */
 export async function checkNotifications(
   { databaseUrl, databaseDirectUrl }: Pick<Config, 'databaseUrl' | 'databaseDirectUrl'>,
   patienceMs = notifyPatienceMs,
@@ -134,15 +155,24 @@ export async function checkNotifications(
   try {
     const hasArrived = await withClient(databaseDirectUrl, async (listening) => {
       const end = new AbortController();
-      const arrived = new Promise<boolean>((resolve) => listening.once('notification', () => resolve(true)));
+      const arrived = new Promise<boolean>((resolve) =>
+        listening.once('notification', () => resolve(true)),
+      );
       await listening.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
-      await withClient(databaseUrl, (client) => client.query('SELECT pg_notify($1, $2)', [channel, '']));
+      await withClient(databaseUrl, (client) =>
+        client.query('SELECT pg_notify($1, $2)', [channel, '']),
+      );
       const late = sleep(patienceMs, end.signal).then(() => false);
       return Promise.race([arrived, late]).finally(() => end.abort());
     });
     return hasArrived
       ? found({ name: subject, status: 'ok', code: 'notificationsFine' })
-      : found({ name: subject, status: 'fail', code: 'notificationsLate', params: { ms: patienceMs } });
+      : found({
+          name: subject,
+          status: 'fail',
+          code: 'notificationsLate',
+          params: { ms: patienceMs },
+        });
   } catch (error) {
     const params = { why: reasonOf(error) };
     return found({ name: subject, status: 'fail', code: 'notificationsUntried', params });

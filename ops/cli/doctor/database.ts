@@ -59,13 +59,24 @@ interface ServerInfo {
   is_local: boolean;
 }
 
-/** Checks that a connection to another machine is encrypted: keys are stored encrypted, other data is not. */
-export function checkEncryption({ tls, is_local: isLocal }: Pick<ServerInfo, 'tls' | 'is_local'>): Finding[] {
+/**
+ * Checks that a connection to another machine is encrypted: keys are stored encrypted, other data
+ * is not.
+ */
+export function checkEncryption({
+  tls,
+  is_local: isLocal,
+}: Pick<ServerInfo, 'tls' | 'is_local'>): Finding[] {
   if (tls !== null || isLocal) return [];
   return [found({ name: 'encryption', status: 'warn', code: 'databaseUnencrypted' })];
 }
 
-function checkVersion({ version: number, name: version, tls, is_socket: isSocket }: ServerInfo): Finding {
+function checkVersion({
+  version: number,
+  name: version,
+  tls,
+  is_socket: isSocket,
+}: ServerInfo): Finding {
   const name = 'database';
   if (number < oldestVersion)
     return found({ name, status: 'fail', code: 'databaseOld', params: { version } });
@@ -80,7 +91,12 @@ function checkClock(differenceMs: number): Finding {
   const params: TextParams = differenceMs < 0 ? { behind: seconds } : { ahead: seconds };
   const name = 'clock';
   if (absoluteMs <= warnAboveMs) return found({ name, status: 'ok', code: 'clockFine', params });
-  return found({ name, status: absoluteMs > failAboveMs ? 'fail' : 'warn', code: 'clockOff', params });
+  return found({
+    name,
+    status: absoluteMs > failAboveMs ? 'fail' : 'warn',
+    code: 'clockOff',
+    params,
+  });
 }
 
 /** Lag of a standby above which there is a warning: its scans move to the primary long before. */
@@ -113,7 +129,12 @@ export async function checkMigrations(url: string): Promise<Finding> {
     const params = { changes: pending.join(', ') };
     return found({ name, status: 'fail', code: 'migrationsPending', params });
   } catch (error) {
-    return found({ name, status: 'fail', code: 'migrationsUntold', params: { why: reasonOf(error) } });
+    return found({
+      name,
+      status: 'fail',
+      code: 'migrationsUntold',
+      params: { why: reasonOf(error) },
+    });
   }
 }
 
@@ -123,10 +144,13 @@ const defaultLimits = { warnShare: 0.1, warnBytes: 5e9, failShare: 0.02, failByt
 const inGigabytes = (bytes: number) => (bytes / 1e9).toFixed(1);
 
 /**
- * Checks the room on the disk of the database, if it is on this machine and the role may know where; PostgreSQL itself
- * does not tell.
+ * Checks the room on the disk of the database, if it is on this machine and the role may know
+ * where; PostgreSQL itself does not tell.
  */
-export async function checkDisk(db: Database, limits: Partial<typeof defaultLimits> = {}): Promise<Finding> {
+export async function checkDisk(
+  db: Database,
+  limits: Partial<typeof defaultLimits> = {},
+): Promise<Finding> {
   const { warnShare, warnBytes, failShare, failBytes } = { ...defaultLimits, ...limits };
   const { rows } = await db.query<{ size: number; dir: string | null }>(
     `SELECT pg_database_size(current_database())::float8 AS size,
@@ -136,7 +160,8 @@ export async function checkDisk(db: Database, limits: Partial<typeof defaultLimi
   const { size = 0, dir = null } = rows[0] ?? {};
   const used = inGigabytes(size);
   const room = dir === null ? undefined : await statfs(dir).catch(() => undefined);
-  if (!room) return found({ name: 'disk', status: 'ok', code: 'diskUnseen', params: { size: used } });
+  if (!room)
+    return found({ name: 'disk', status: 'ok', code: 'diskUnseen', params: { size: used } });
   const [free, total] = [room.bavail * room.bsize, room.blocks * room.bsize];
   const params = { size: used, free: inGigabytes(free), total: inGigabytes(total) };
   if (free < total * failShare && free < failBytes)
@@ -146,7 +171,9 @@ export async function checkDisk(db: Database, limits: Partial<typeof defaultLimi
     : found({ name: 'disk', status: 'ok', code: 'diskFine', params });
 }
 
-/** Tells where the shards of a spread database are; nothing without Citus (operate/distributed.md). */
+/**
+ * Tells where the shards of a spread database are; nothing without Citus (operate/distributed.md).
+ */
 export async function checkSpread(db: Database): Promise<Finding[]> {
   const version = await citusVersion(db);
   if (version === undefined) return [];
@@ -160,6 +187,14 @@ export async function checkSpread(db: Database): Promise<Finding[]> {
 }
 
 function findingOf({ server, shards, rows, bytes }: ShardServer): Finding {
-  const sizes = { rows: Math.round(rows).toLocaleString('en'), megabytes: (bytes / 1e6).toFixed(1) };
-  return found({ name: 'spread', status: 'ok', code: 'spreadServer', params: { server, shards, ...sizes } });
+  const sizes = {
+    rows: Math.round(rows).toLocaleString('en'),
+    megabytes: (bytes / 1e6).toFixed(1),
+  };
+  return found({
+    name: 'spread',
+    status: 'ok',
+    code: 'spreadServer',
+    params: { server, shards, ...sizes },
+  });
 }

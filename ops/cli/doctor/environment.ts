@@ -31,9 +31,14 @@ export async function readLocalEnvironment(env: Environment): Promise<LocalEnvir
   const local = tryRead(() => readLocalConfig(env), findings);
   const runInfo = local ? await readRunInfo(local.dataDir) : {};
   const secrets = local ? await secretsOf(local, findings) : {};
-  const config = tryRead(() => readConfig(completeEnvironment(env, { local, runInfo, secrets })), findings);
+  const config = tryRead(
+    () => readConfig(completeEnvironment(env, { local, runInfo, secrets })),
+    findings,
+  );
   for (const warning of environmentWarnings(env))
-    findings.push(found({ name, status: 'warn', code: 'variableUnknown', params: { why: warning } }));
+    findings.push(
+      found({ name, status: 'warn', code: 'variableUnknown', params: { why: warning } }),
+    );
   if (findings.length === 0) findings.push(found({ name, status: 'ok', code: 'environmentFine' }));
   return {
     findings: withoutDuplicates(findings),
@@ -94,5 +99,7 @@ function findingOf(message: string): Finding {
 }
 
 function withoutDuplicates(findings: Finding[]): Finding[] {
-  return findings.filter((one, i) => findings.findIndex((other) => other.detail === one.detail) === i);
+  return findings.filter(
+    (one, i) => findings.findIndex((other) => other.detail === one.detail) === i,
+  );
 }

@@ -21,8 +21,14 @@ export async function checkProcess(name: 'api' | 'dispatcher', url: string): Pro
   }
 }
 
-/** Checks that the api accepts our admin token. Requests an impossible app: 404 means accepted, 401 means refused. */
-export async function checkAdminToken(url: string, adminToken: string | undefined): Promise<Finding[]> {
+/**
+ * Checks that the api accepts our admin token. Requests an impossible app: 404 means accepted, 401
+ * means refused.
+ */
+export async function checkAdminToken(
+  url: string,
+  adminToken: string | undefined,
+): Promise<Finding[]> {
   const name = 'admin token';
   if (adminToken === undefined) return [found({ name, status: 'fail', code: 'adminTokenMissing' })];
   try {
@@ -40,9 +46,16 @@ export async function checkAdminToken(url: string, adminToken: string | undefine
 }
 
 const providerTimeoutMs = 5000;
-const timing = { connectMs: providerTimeoutMs, greetingMs: providerTimeoutMs, silenceMs: providerTimeoutMs };
+const timing = {
+  connectMs: providerTimeoutMs,
+  greetingMs: providerTimeoutMs,
+  silenceMs: providerTimeoutMs,
+};
 
-/** Checks the configured mail and SMS providers. Shows no URL of a provider, because it may contain a password. */
+/**
+ * Checks the configured mail and SMS providers. Shows no URL of a provider, because it may contain
+ * a password.
+ */
 export async function checkProviders({ smtpUrl, smsWebhookUrl }: Config): Promise<Finding[]> {
   return [
     ...(smtpUrl === undefined ? [] : [await checkMail(smtpUrl)]),

@@ -15,7 +15,11 @@ import {
   shownFinding,
 } from '../../../api/services/operator/doctor/checks.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { type Config, currentEnvironment, type Environment } from '../../../shared/config/config.ts';
+import {
+  type Config,
+  currentEnvironment,
+  type Environment,
+} from '../../../shared/config/config.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { subjectIn, writeFinding } from '../../../shared/domain/texts/texts.ts';
 import { setPrivateHosts } from '../../../shared/http/outbound-addresses.ts';
@@ -50,7 +54,9 @@ export async function runChecks(env: Environment = currentEnvironment()): Promis
     await checkProcess('api', url),
     ...(await checkAdminToken(url, adminToken)),
     await checkProcess('dispatcher', metricsUrl),
-    ...(config ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies }) : []),
+    ...(config
+      ? await checkAddress({ url, adminToken, trustedProxies: config.trustedProxies })
+      : []),
     ...(config ? await checkProviders(config) : []),
   ];
   const document = { checks: checks.map(shownFinding) };
@@ -76,7 +82,9 @@ async function runDatabaseChecks({ config, databaseUrl }: LocalEnvironment): Pro
     const context = { db, vault: new Vault(config.secrets), nowMs: systemClock.now() };
     findings.push(...(await checkCredentials(context)), ...(await checkSecretKeys(context)));
     findings.push(...(await checkRotations(context)), ...(await checkGateways(db)));
-    const areAppsOpen = !findings.some(({ name, status }) => name === 'secrets' && status === 'fail');
+    const areAppsOpen = !findings.some(
+      ({ name, status }) => name === 'secrets' && status === 'fail',
+    );
     return areAppsOpen ? [...findings, ...(await checkPlatforms(context))] : findings;
   } catch (error) {
     const params = { why: reasonOf(error) };
@@ -115,6 +123,10 @@ function describe(checks: Finding[]): string {
   return [
     ...lines,
     '',
-    say('{checks} checks, {failed} failed, {warned} to look at', { checks: checks.length, failed, warned }),
+    say('{checks} checks, {failed} failed, {warned} to look at', {
+      checks: checks.length,
+      failed,
+      warned,
+    }),
   ].join('\n');
 }

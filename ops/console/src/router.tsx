@@ -46,25 +46,37 @@ const app = createRoute({ getParentRoute: () => root, path: '/apps/$appId' });
 const overview = createRoute({
   getParentRoute: () => app,
   path: '/',
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/overview/overview.tsx')), 'Overview'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/overview/overview.tsx')),
+    'Overview',
+  ),
 });
 const pushes = createRoute({
   getParentRoute: () => app,
   path: '/pushes',
   validateSearch: readPushFilters,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/pushes/pushes.tsx')), 'Pushes'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/pushes/pushes.tsx')),
+    'Pushes',
+  ),
 });
 const compose = createRoute({
   getParentRoute: () => app,
   path: '/pushes/new',
   validateSearch: readComposeSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/compose/compose.tsx')), 'Compose'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/compose/compose.tsx')),
+    'Compose',
+  ),
 });
 const scheduled = createRoute({
   getParentRoute: () => app,
   path: '/pushes/scheduled',
   validateSearch: readScheduledSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/pushes/scheduled.tsx')), 'Scheduled'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/pushes/scheduled.tsx')),
+    'Scheduled',
+  ),
 });
 const undelivered = createRoute({
   getParentRoute: () => app,
@@ -79,7 +91,10 @@ const recurring = createRoute({
   getParentRoute: () => app,
   path: '/pushes/recurring',
   validateSearch: readRecurringSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/recurring/recurring.tsx')), 'Recurring'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/recurring/recurring.tsx')),
+    'Recurring',
+  ),
 });
 const push = createRoute({
   getParentRoute: () => app,
@@ -96,12 +111,18 @@ const devices = createRoute({
   getParentRoute: () => app,
   path: '/devices',
   validateSearch: readDeviceFilters,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/devices/devices.tsx')), 'Devices'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/devices/devices.tsx')),
+    'Devices',
+  ),
 });
 const device = createRoute({
   getParentRoute: () => app,
   path: '/devices/$deviceId',
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/devices/device.tsx')), 'Device'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/devices/device.tsx')),
+    'Device',
+  ),
 });
 const profiles = createRoute({
   getParentRoute: () => app,
@@ -123,12 +144,18 @@ const users = createRoute({
   getParentRoute: () => app,
   path: '/users',
   validateSearch: readUserFilters,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/users/users.tsx')), 'Users'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/users/users.tsx')),
+    'Users',
+  ),
 });
 const user = createRoute({
   getParentRoute: () => app,
   path: '/users/$userId',
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/users/user.tsx')), 'User'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/users/user.tsx')),
+    'User',
+  ),
 });
 const messages = createRoute({
   getParentRoute: () => app,
@@ -152,13 +179,19 @@ const quotas = createRoute({
   getParentRoute: () => app,
   path: '/quotas',
   validateSearch: readQuotaSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/usage/quotas.tsx')), 'Quotas'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/usage/quotas.tsx')),
+    'Quotas',
+  ),
 });
 const usage = createRoute({
   getParentRoute: () => app,
   path: '/usage',
   validateSearch: readUsageSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/usage/usage.tsx')), 'Usage'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/usage/usage.tsx')),
+    'Usage',
+  ),
 });
 const settings = createRoute({
   getParentRoute: () => app,
@@ -171,13 +204,19 @@ const settings = createRoute({
 const moveIn = createRoute({
   getParentRoute: () => app,
   path: '/move-in',
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/manage/move-in/move-in.tsx')), 'MoveIn'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/manage/move-in/move-in.tsx')),
+    'MoveIn',
+  ),
 });
 const operating = createRoute({
   getParentRoute: () => root,
   path: '/operating',
   validateSearch: readOperatingSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/operating/operating.tsx')), 'Operating'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/operating/operating.tsx')),
+    'Operating',
+  ),
 });
 const secret = createRoute({
   getParentRoute: () => root,
@@ -191,7 +230,10 @@ const people = createRoute({
   getParentRoute: () => root,
   path: '/people',
   validateSearch: readPeopleSearch,
-  component: lazyRouteComponent(() => loadPage(() => import('./pages/access/people.tsx')), 'People'),
+  component: lazyRouteComponent(
+    () => loadPage(() => import('./pages/access/people.tsx')),
+    'People',
+  ),
 });
 const audit = createRoute({
   getParentRoute: () => root,

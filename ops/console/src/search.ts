@@ -182,7 +182,9 @@ export interface OutboxFilters {
   cursor?: string | undefined;
 }
 
-export const readMessageSearch = (search: Search): OutboxFilters & { tab?: MessageTab | undefined } => ({
+export const readMessageSearch = (
+  search: Search,
+): OutboxFilters & { tab?: MessageTab | undefined } => ({
   tab: oneOf(messageTabs, search.tab),
   kind: oneOf(messageKinds, search.kind),
   to: text(search.to),
@@ -191,7 +193,9 @@ export const readMessageSearch = (search: Search): OutboxFilters & { tab?: Messa
 });
 
 /** The two pushes of a comparison. */
-export const readCompareSearch = (search: Search): { a?: string | undefined; b?: string | undefined } => ({
+export const readCompareSearch = (
+  search: Search,
+): { a?: string | undefined; b?: string | undefined } => ({
   a: text(search.a),
   b: text(search.b),
 });
@@ -201,7 +205,9 @@ export interface ScheduledSearch {
   cursor?: string | undefined;
 }
 
-export const readScheduledSearch = (search: Search): ScheduledSearch => ({ cursor: text(search.cursor) });
+export const readScheduledSearch = (search: Search): ScheduledSearch => ({
+  cursor: text(search.cursor),
+});
 
 /** Page of the pushes that did not reach everybody, of one reason if it is given. */
 export interface UndeliveredSearch {
@@ -219,15 +225,21 @@ export interface RecurringSearch {
   edit?: string | undefined;
 }
 
-export const readRecurringSearch = (search: Search): RecurringSearch => ({ edit: cursorOf(search.edit) });
+export const readRecurringSearch = (search: Search): RecurringSearch => ({
+  edit: cursorOf(search.edit),
+});
 
 /** Days of a report on use, as `YYYY-MM-DD`. */
-export const readUsageSearch = (search: Search): { from?: string | undefined; to?: string | undefined } => ({
+export const readUsageSearch = (
+  search: Search,
+): { from?: string | undefined; to?: string | undefined } => ({
   from: text(search.from),
   to: text(search.to),
 });
 
-export const readQuotaSearch = (search: Search): { day?: string | undefined } => ({ day: text(search.day) });
+export const readQuotaSearch = (search: Search): { day?: string | undefined } => ({
+  day: text(search.day),
+});
 
 /** Queue whose jobs the page shows. */
 export const readOperatingSearch = (search: Search): { queue?: string | undefined } => ({

@@ -2,7 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { parseYaml } from '@redocly/openapi-core';
 import { z } from 'zod';
 
-/** Container of the compose file, as far as this project's services use its form: an unknown member is refused. */
+/**
+ * Container of the compose file, as far as this project's services use its form: an unknown member
+ * is refused.
+ */
 const service = z.strictObject({
   image: z.string(),
   entrypoint: z.array(z.string()).optional(),
@@ -30,10 +33,15 @@ const file = new URL('compose.yaml', import.meta.url);
 /** `${NAME}`, `${NAME:-default}` and `${NAME:?text}`. */
 const variable = /\$\{(\w+)(?::([-?])([^}]*))?\}/g;
 
-/** Reads the services of the compose file with the variables of `env` filled in. Throws where a required one is missing. */
+/**
+ * Reads the services of the compose file with the variables of `env` filled in. Throws where a
+ * required one is missing.
+ */
 export async function readCompose(env: Record<string, string>): Promise<z.infer<typeof compose>> {
   const text = (await readFile(file, 'utf8')).replace(/^\s*#.*$/gm, '');
-  return compose.parse(parseYaml(text.replace(variable, (_, ...parts: string[]) => fill(env, parts))));
+  return compose.parse(
+    parseYaml(text.replace(variable, (_, ...parts: string[]) => fill(env, parts))),
+  );
 }
 
 function fill(env: Record<string, string>, [name = '', kind, rest = '']: string[]): string {

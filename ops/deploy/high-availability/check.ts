@@ -1,14 +1,21 @@
-// `npm run check-failover`: kills the primary of a PostgreSQL under Patroni during a push, and checks that the service goes
-// on by itself: every device gets the push once, nothing accepted is lost, and callers are answered 503 with `Retry-After`
-// in this time. With `-- --partition` the primary is not killed but cut off from the other machines, while HAProxy and the
-// service still reach it. Says so and ends with 0 where the packages are missing.
+// `npm run check-failover`: kills the primary of a PostgreSQL under Patroni during a push, and
+// checks that the service goes on by itself: every device gets the push once, nothing accepted is
+// lost, and callers are answered 503 with `Retry-After` in this time. With `-- --partition` the
+// primary is not killed but cut off from the other machines, while HAProxy and the service still
+// reach it. Says so and ends with 0 where the packages are missing.
 import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../../../shared/clock.ts';
 import { currentEnvironment } from '../../../shared/config/config.ts';
 import { type Bench, withBench, writeInstallations } from '../../bench/harness/bench-service.ts';
-import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
+import {
+  type BenchApp,
+  createApp,
+  push,
+  pushAndWait,
+  untilDone,
+} from '../../bench/harness/client.ts';
 import { type Cluster, type Member, reasonsAgainstCluster, startCluster } from './cluster.ts';
 import { loopbackNetwork, PartedNetwork } from './network.ts';
 import { type Outage, watchCalls } from './outage.ts';
@@ -16,7 +23,10 @@ import { type Outage, watchCalls } from './outage.ts';
 const devices = 200_000;
 /** Requests at the gateway after which the primary is lost. */
 const lostAfter = 20_000;
-/** Longest time without a primary: ttl and two rounds of Patroni, and the pauses of HAProxy and of the probe. */
+/**
+ * Longest time without a primary: ttl and two rounds of Patroni, and the pauses of HAProxy and of
+ * the probe.
+ */
 const maxOutageSeconds = 40;
 
 function demand(condition: boolean, text: string): void {
@@ -50,7 +60,8 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
     let demotedAfter: number | undefined;
     for (;;) {
       const isOther = await cluster.isPrimary(other);
-      // Asked last: a machine that led at the first question and does not at this one has given up in between.
+      // Asked last: a machine that led at the first question and does not at this one has given up
+      // in between.
       const isOld = await cluster.isPrimary(old);
       if (isOther && isOld) throw new Error(`${old} and ${other} lead at the same time`);
       const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
@@ -78,8 +89,16 @@ function partition(cluster: Cluster, network: PartedNetwork): Loss {
   };
 }
 
-/** Sends to all, takes the primary away during that push, and sends a second one to one device during the outage. */
-async function pushThroughLoss(bench: Bench, app: BenchApp, cluster: Cluster, loss: Loss): Promise<Outage> {
+/**
+ * Sends to all, takes the primary away during that push, and sends a second one to one device
+ * during the outage.
+ */
+async function pushThroughLoss(
+  bench: Bench,
+  app: BenchApp,
+  cluster: Cluster,
+  loss: Loss,
+): Promise<Outage> {
   const objectId = await push(bench, app, {});
   await untilSent(bench, lostAfter);
   const calls = watchCalls(bench, app);
@@ -88,12 +107,18 @@ async function pushThroughLoss(bench: Bench, app: BenchApp, cluster: Cluster, lo
   const startedAtMs = performance.now();
   await calls.firstRefused;
   const { total } = await bench.gateway.observe();
-  demand(total < devices, `${loss.name} comes during the push, after ${total} of ${devices} requests`);
+  demand(
+    total < devices,
+    `${loss.name} comes during the push, after ${total} of ${devices} requests`,
+  );
   // Repeated under its name until it is accepted.
   const during = await pushAndWait(bench, app, { where: { badge: 1 } });
   const { successes } = await untilDone(bench, app, objectId);
   const seconds = Math.round((performance.now() - startedAtMs) / 100) / 10;
-  demand(successes === devices, `the push is done ${seconds} s after that, ${successes} devices sent`);
+  demand(
+    successes === devices,
+    `the push is done ${seconds} s after that, ${successes} devices sent`,
+  );
   demand(during.successes === 1, 'a push that is repeated during the outage is accepted and done');
   const outage = await calls.stop();
   await loss.end(primary);
@@ -102,9 +127,10 @@ async function pushThroughLoss(bench: Bench, app: BenchApp, cluster: Cluster, lo
 
 /** Demands that no accepted save is lost. */
 async function demandKept(bench: Bench, { saved }: Outage): Promise<void> {
-  const { rowCount } = await bench.db.query('SELECT FROM installation WHERE installation_id = ANY ($1)', [
-    saved,
-  ]);
+  const { rowCount } = await bench.db.query(
+    'SELECT FROM installation WHERE installation_id = ANY ($1)',
+    [saved],
+  );
   demand(rowCount === saved.length, `${rowCount} of ${saved.length} accepted saves are kept`);
 }
 
@@ -141,7 +167,10 @@ async function checkFailover(bench: Bench, cluster: Cluster, loss: Loss): Promis
   await checkSwitchover(bench, app, cluster);
 }
 
-/** Lets the standby take over in good order: for a moment the old primary still answers, and only reads. */
+/**
+ * Lets the standby take over in good order: for a moment the old primary still answers, and only
+ * reads.
+ */
 async function checkSwitchover(bench: Bench, app: BenchApp, cluster: Cluster): Promise<void> {
   const calls = watchCalls(bench, app);
   await cluster.switchOver();

@@ -15,7 +15,9 @@ const programs = {
   postgresql: join(newestPostgres(), 'postgres'),
 };
 
-/** Returns the programs that this machine lacks, and what else keeps a cluster from running here. */
+/**
+ * Returns the programs that this machine lacks, and what else keeps a cluster from running here.
+ */
 export function reasonsAgainstCluster(): string[] {
   const missing = Object.entries(programs).filter(([, path]) => !existsSync(path));
   return [
@@ -53,7 +55,9 @@ export interface Cluster {
   close(): Promise<void>;
 }
 
-/** Starts the cluster from the files of this folder, with its data in `folder`, as an ordinary user. */
+/**
+ * Starts the cluster from the files of this folder, with its data in `folder`, as an ordinary user.
+ */
 export async function startCluster(folder: string, network: ClusterNetwork): Promise<Cluster> {
   const servers = new Servers(folder, network);
   try {
@@ -91,11 +95,13 @@ class Servers implements Cluster {
   async prepare(): Promise<void> {
     await this.#processes.makeFolder();
     // Copies: the user of the servers may not enter the project.
-    for (const file of files) await copyFile(join(import.meta.dirname, file), join(this.#folder, file));
+    for (const file of files)
+      await copyFile(join(import.meta.dirname, file), join(this.#folder, file));
   }
 
   async startEtcd(): Promise<void> {
-    const urlOf = (machine: Machine, port: number) => `http://${this.#network.addressOf(machine)}:${port}`;
+    const urlOf = (machine: Machine, port: number) =>
+      `http://${this.#network.addressOf(machine)}:${port}`;
     const { etcdOn } = this.#network;
     const peers = etcdOn.map((machine) => `${machine}=${urlOf(machine, 2380)}`).join(',');
     for (const machine of etcdOn) {
@@ -112,7 +118,10 @@ class Servers implements Cluster {
       await this.#run(machine, `etcd-${machine}`, { command: [programs.etcd], variables });
     }
     for (const machine of etcdOn)
-      await until(`etcd on ${machine}`, async () => (await fetch(`${urlOf(machine, 2379)}/health`)).ok);
+      await until(
+        `etcd on ${machine}`,
+        async () => (await fetch(`${urlOf(machine, 2379)}/health`)).ok,
+      );
   }
 
   /** Starts a program of a machine. */
@@ -152,9 +161,14 @@ class Servers implements Cluster {
 
   async startHaproxy(): Promise<void> {
     // The third machine has no PostgreSQL, so its place points to nothing.
-    const addresses = machines.map((machine) => [machine.toUpperCase(), this.#network.addressOf(machine)]);
+    const addresses = machines.map((machine) => [
+      machine.toUpperCase(),
+      this.#network.addressOf(machine),
+    ]);
     const variables = { HAPROXY_ADDRESS: this.#network.proxy, ...Object.fromEntries(addresses) };
-    await this.#processes.run('haproxy', [programs.haproxy, '-db', '-f', 'haproxy.cfg'], { variables });
+    await this.#processes.run('haproxy', [programs.haproxy, '-db', '-f', 'haproxy.cfg'], {
+      variables,
+    });
   }
 
   /** Creates the role and the database of Carillon. */
@@ -234,10 +248,14 @@ class Servers implements Cluster {
 
   /** Returns the server of a member and its processes; none when it does not run. */
   async #serverPids(member: Member): Promise<number[]> {
-    const file = await readFile(join(this.#dataOf(member), 'postmaster.pid'), 'utf8').catch(() => '');
+    const file = await readFile(join(this.#dataOf(member), 'postmaster.pid'), 'utf8').catch(
+      () => '',
+    );
     const pid = Number(file.split('\n')[0]);
     if (!(pid > 1)) return [];
-    const below = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => undefined);
+    const below = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(
+      () => undefined,
+    );
     return below === undefined ? [] : [pid, ...below.trim().split(' ').filter(Boolean).map(Number)];
   }
 

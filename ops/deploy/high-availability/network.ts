@@ -13,14 +13,23 @@ export interface ClusterNetwork {
   /** Address of HAProxy and of this process. */
   proxy: string;
   addressOf(machine: Machine): string;
-  /** Machines with etcd. One is enough where all of them are lost together, and a busy machine delays no elections of it. */
+  /**
+   * Machines with etcd. One is enough where all of them are lost together, and a busy machine
+   * delays no elections of it.
+   */
   etcdOn: readonly Machine[];
-  /** Returns the network namespace in which the programs of a machine run; undefined: that of this process. */
+  /**
+   * Returns the network namespace in which the programs of a machine run; undefined: that of this
+   * process.
+   */
   namespaceOf(machine: Machine): string | undefined;
   close(): Promise<void>;
 }
 
-/** Returns a network of the loopback device that nothing else uses, so that every machine has the usual ports. */
+/**
+ * Returns a network of the loopback device that nothing else uses, so that every machine has the
+ * usual ports.
+ */
 export function loopbackNetwork(): ClusterNetwork {
   const prefix = `127.${randomInt(16, 255)}.${randomInt(1, 255)}`;
   return {
@@ -35,7 +44,10 @@ export function loopbackNetwork(): ClusterNetwork {
 /** Hardware address that no machine has. */
 const nobody = '02:00:00:00:00:fe';
 
-/** Network whose machines are network namespaces, joined by a bridge, so that one can be cut off from the others. */
+/**
+ * Network whose machines are network namespaces, joined by a bridge, so that one can be cut off
+ * from the others.
+ */
 export class PartedNetwork implements ClusterNetwork {
   readonly etcdOn = machines;
   readonly #id = `ch${randomBytes(2).toString('hex')}`;
@@ -69,7 +81,10 @@ export class PartedNetwork implements ClusterNetwork {
     return `${this.#id}-${machine}`;
   }
 
-  /** Loses all packets between a machine and the other ones. This process and HAProxy still reach it. */
+  /**
+   * Loses all packets between a machine and the other ones. This process and HAProxy still reach
+   * it.
+   */
   async cutOff(machine: Machine): Promise<void> {
     for (const [from, to] of waysOf(machine))
       await ip(

@@ -10,7 +10,10 @@ const patienceMs = 15_000;
 export interface Outage {
   /** Time from the first refused call to the last one. */
   seconds: number;
-  /** Calls by their answer: a status, with the presence of `Retry-After`, or an error of the connection. */
+  /**
+   * Calls by their answer: a status, with the presence of `Retry-After`, or an error of the
+   * connection.
+   */
   statuses: ReadonlyMap<string, number>;
   /** Ids of the installations whose save was accepted. */
   saved: readonly string[];
@@ -61,8 +64,15 @@ export function watchCalls(bench: Bench, app: BenchApp): WatchedCalls {
   };
 }
 
-/** Saves an installation; reads one without an id. Returns the answer, as `Outage.statuses` names it. */
-async function askOnce(bench: Bench, app: BenchApp, installationId: string | undefined): Promise<string> {
+/**
+ * Saves an installation; reads one without an id. Returns the answer, as `Outage.statuses` names
+ * it.
+ */
+async function askOnce(
+  bench: Bench,
+  app: BenchApp,
+  installationId: string | undefined,
+): Promise<string> {
   const headers = masterHeaders(app);
   const signal = AbortSignal.timeout(patienceMs);
   const body = JSON.stringify({ deviceType: 'android', installationId });
@@ -71,7 +81,9 @@ async function askOnce(bench: Bench, app: BenchApp, installationId: string | und
     const query = installationId === undefined ? '?limit=1' : '';
     const reply = await fetch(`${bench.url}/1.1/installations${query}`, { ...init, signal });
     await reply.body?.cancel();
-    return reply.headers.has('retry-after') ? `${reply.status} with Retry-After` : String(reply.status);
+    return reply.headers.has('retry-after')
+      ? `${reply.status} with Retry-After`
+      : String(reply.status);
   } catch (error) {
     return error instanceof Error ? error.name : String(error);
   }

@@ -1,6 +1,6 @@
-// `npm run check-image`: builds the image with podman, starts two of each process from it on a read-only root, and
-// stops them. Says so and ends with 0 where podman is missing. IMAGE_BASES=registry takes the bases that the Dockerfile
-// names.
+// `npm run check-image`: builds the image with podman, starts two of each process from it on a
+// read-only root, and stops them. Says so and ends with 0 where podman is missing.
+// IMAGE_BASES=registry takes the bases that the Dockerfile names.
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,9 @@ import {
 } from './podman.ts';
 
 const image = 'localhost/carillon-check';
-/** Largest image, and memory of a process at rest, in MB; resident memory shows what a change adds. */
+/**
+ * Largest image, and memory of a process at rest, in MB; resident memory shows what a change adds.
+ */
 const limits = {
   image: 260,
   api: { workingSet: 90, resident: 115 },
@@ -35,12 +37,23 @@ function demand(condition: boolean, text: string): void {
   console.log(`ok  ${text}`);
 }
 
-/** Makes the stand-ins and runs one. Returns why this machine runs no container; undefined where it does. */
+/**
+ * Makes the stand-ins and runs one. Returns why this machine runs no container; undefined where it
+ * does.
+ */
 async function reasonAgainstContainers(podman: Podman): Promise<string | undefined> {
   try {
     if (!isOffline) return undefined;
     await makeStandIns(podman.env);
-    await podman.run('run', '--rm', '--network=host', '--pull=never', standIns.node, 'node', '--version');
+    await podman.run(
+      'run',
+      '--rm',
+      '--network=host',
+      '--pull=never',
+      standIns.node,
+      'node',
+      '--version',
+    );
     return undefined;
   } catch (error) {
     return error instanceof Error ? error.message.trim().split('\n').at(-1) : String(error);
@@ -53,10 +66,21 @@ async function build(podman: Podman, folder: string): Promise<void> {
   if (existsSync(certificates)) {
     const npmrc = join(folder, 'npmrc');
     await writeFile(npmrc, `cafile=${certificates}\n`);
-    trust.push('-v', `${certificates}:${certificates}:ro`, '-v', `${npmrc}:/usr/local/etc/npmrc:ro`);
+    trust.push(
+      '-v',
+      `${certificates}:${certificates}:ro`,
+      '-v',
+      `${npmrc}:/usr/local/etc/npmrc:ro`,
+    );
   }
   const bases = isOffline
-    ? ['--pull=never', '--build-arg', `NODE=${standIns.node}`, '--build-arg', `RUNTIME=${standIns.runtime}`]
+    ? [
+        '--pull=never',
+        '--build-arg',
+        `NODE=${standIns.node}`,
+        '--build-arg',
+        `RUNTIME=${standIns.runtime}`,
+      ]
     : [];
   const file = 'ops/deploy/image/Dockerfile';
   const files = ['--ignorefile', `${file}.dockerignore`, '-f', file];
@@ -74,7 +98,9 @@ interface Started {
   port: number;
 }
 
-/** Rights and variables of a container: those that the manifests give it, and the user of the image. */
+/**
+ * Rights and variables of a container: those that the manifests give it, and the user of the image.
+ */
 function optionsFor(server: EmbeddedPostgres): string[] {
   const variables = {
     DATABASE_URL: 'postgresql://carillon@/carillon?host=/postgres&port=5432',
@@ -99,7 +125,10 @@ async function untilReady(podman: Podman, { name, port }: Started): Promise<void
   throw new Error(`not ready: ${await podman.run('logs', name)}`);
 }
 
-/** Checks that the process took every module from the compile cache of the image, by what Node writes about it. */
+/**
+ * Checks that the process took every module from the compile cache of the image, by what Node
+ * writes about it.
+ */
 async function checkCompiled(podman: Podman, { kind, name }: Started): Promise<void> {
   const log = await podman.run('logs', name);
   const modules = log.split('reading cache from').slice(1);
@@ -107,7 +136,10 @@ async function checkCompiled(podman: Podman, { kind, name }: Started): Promise<v
     (told) => !told.includes('success, size=') || told.includes('was rejected'),
   );
   const text = `a starting ${kind} takes all of its ${modules.length} modules from the compile cache of the image`;
-  demand(modules.length > 0 && compiled.length === 0, [text, ...compiled.map(firstLine)].join('\n'));
+  demand(
+    modules.length > 0 && compiled.length === 0,
+    [text, ...compiled.map(firstLine)].join('\n'),
+  );
 }
 
 const firstLine = (text: string) => text.split('\n', 1)[0];

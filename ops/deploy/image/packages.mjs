@@ -3,8 +3,9 @@ import { createRequire } from 'node:module';
 import { dirname, extname, join, resolve } from 'node:path';
 
 /**
- * Removes the packages in `folder` that the bundle does not load, since their code is in it. A package that is loaded late
- * is named in the bundle, where it is loaded. Throws where one that stays cannot be loaded.
+ * Removes the packages in `folder` that the bundle does not load, since their code is in it. A
+ * package that is loaded late is named in the bundle, where it is loaded. Throws where one that
+ * stays cannot be loaded.
  */
 export function removeBundledPackages(folder) {
   const root = resolve(folder);
@@ -25,13 +26,22 @@ export function removeBundledPackages(folder) {
   for (const name of named) if (existsSync(join(modules, name))) require(name);
 }
 
-/** Adds the folder of a package and of all that it needs; one that is not installed is for another machine. */
+/**
+ * Adds the folder of a package and of all that it needs; one that is not installed is for another
+ * machine.
+ */
 function keep({ root, from, name, kept }) {
   const folder = find({ root, from, name });
   if (folder === undefined || kept.has(folder)) return;
   kept.add(folder);
-  const { dependencies, optionalDependencies, peerDependencies } = readJson(join(folder, 'package.json'));
-  for (const needed of Object.keys({ ...dependencies, ...optionalDependencies, ...peerDependencies }))
+  const { dependencies, optionalDependencies, peerDependencies } = readJson(
+    join(folder, 'package.json'),
+  );
+  for (const needed of Object.keys({
+    ...dependencies,
+    ...optionalDependencies,
+    ...peerDependencies,
+  }))
     keep({ root, from: folder, name: needed, kept });
 }
 
@@ -46,7 +56,9 @@ function packagesIn(modules) {
   return readdirSync(modules)
     .filter((name) => !name.startsWith('.'))
     .flatMap((name) =>
-      name.startsWith('@') ? readdirSync(join(modules, name)).map((part) => join(name, part)) : [name],
+      name.startsWith('@')
+        ? readdirSync(join(modules, name)).map((part) => join(name, part))
+        : [name],
     );
 }
 

@@ -13,7 +13,10 @@ const root = resolve(import.meta.dirname, '../../..');
 /** Runs podman in the root of the clone. */
 export interface Podman {
   env: NodeJS.ProcessEnv;
-  /** Resolves with what it prints, of `logs` both streams, without the spaces around it; rejects if it fails. */
+  /**
+   * Resolves with what it prints, of `logs` both streams, without the spaces around it; rejects if
+   * it fails.
+   */
   run(...args: string[]): Promise<string>;
 }
 
@@ -27,7 +30,10 @@ export function isInstalled(): boolean {
   }
 }
 
-/** Prepares podman with settings in `folder`: runc and lower limits also work where a machine gives root fewer rights. */
+/**
+ * Prepares podman with settings in `folder`: runc and lower limits also work where a machine gives
+ * root fewer rights.
+ */
 export async function preparePodman(folder: string): Promise<Podman> {
   const env = { ...currentEnvironment(), CONTAINERS_CONF: join(folder, 'containers.conf') };
   const limitsLine = 'default_ulimits = ["nofile=16384:16384", "nproc=16384:16384"]';
@@ -42,7 +48,9 @@ export async function preparePodman(folder: string): Promise<Podman> {
   };
 }
 
-/** Name service libraries that glibc loads when it runs, and parts of it that native modules name. */
+/**
+ * Name service libraries that glibc loads when it runs, and parts of it that native modules name.
+ */
 const libraries = [
   'libnss_dns.so.2',
   'libnss_files.so.2',
@@ -56,15 +64,17 @@ const libraryFolder = '/lib/x86_64-linux-gnu';
 /** Certificates that this machine trusts. */
 export const certificates = '/etc/ssl/certs/ca-certificates.crt';
 
-/** Images that stand in for the bases of the Dockerfile where no registry of images can be reached. */
+/**
+ * Images that stand in for the bases of the Dockerfile where no registry of images can be reached.
+ */
 export const standIns = {
   node: 'localhost/carillon-check-node',
   runtime: 'localhost/carillon-check-runtime',
 };
 
 /**
- * Makes both stand-ins from files of this machine: Node with the libraries that it needs, and npm. They prove the steps of
- * the Dockerfile, not the bases that it names.
+ * Makes both stand-ins from files of this machine: Node with the libraries that it needs, and npm.
+ * They prove the steps of the Dockerfile, not the bases that it names.
  */
 export async function makeStandIns(env: NodeJS.ProcessEnv): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'carillon-image-'));
@@ -77,7 +87,10 @@ export async function makeStandIns(env: NodeJS.ProcessEnv): Promise<void> {
     await copy(process.execPath, join(node, 'usr/local/bin/node'));
     // `npm run` names its own file: …/npm/bin/npm-cli.js.
     const npm = resolve(env.npm_execpath ?? '', '../..');
-    await cp(npm, join(node, 'usr/local/lib/node_modules/npm'), { recursive: true, dereference: true });
+    await cp(npm, join(node, 'usr/local/lib/node_modules/npm'), {
+      recursive: true,
+      dereference: true,
+    });
     importImage(node, standIns.node, env);
   } finally {
     await rm(folder, { recursive: true });
@@ -87,7 +100,8 @@ export async function makeStandIns(env: NodeJS.ProcessEnv): Promise<void> {
 async function fill(root: string): Promise<void> {
   for (const name of ['tmp', 'proc', 'sys', 'dev', 'run', 'etc'])
     await mkdir(join(root, name), { recursive: true });
-  const linked = execFileSync('ldd', [process.execPath], { encoding: 'utf8' }).match(/\/\S+/g) ?? [];
+  const linked =
+    execFileSync('ldd', [process.execPath], { encoding: 'utf8' }).match(/\/\S+/g) ?? [];
   const files = [
     ...new Set([...linked, ...libraries.map((name) => join(libraryFolder, name)), certificates]),
   ];
@@ -102,17 +116,24 @@ async function copy(from: string, to: string): Promise<void> {
 }
 
 function importImage(folder: string, name: string, env: NodeJS.ProcessEnv): void {
-  const script = 'tar -C "$0" -c . | podman import -c "ENV PATH=/usr/local/bin:/usr/bin:/bin" - "$1"';
+  const script =
+    'tar -C "$0" -c . | podman import -c "ENV PATH=/usr/local/bin:/usr/bin:/bin" - "$1"';
   execFileSync('sh', ['-c', script, folder, name], { env, stdio: ['ignore', 'ignore', 'pipe'] });
 }
 
 /** Memory of a container with one process, in MB (millions of bytes). */
 interface ContainerMemory {
-  /** What Kubernetes counts and limits: all memory of the control group but file pages that were not used again. */
+  /**
+   * What Kubernetes counts and limits: all memory of the control group but file pages that were not
+   * used again.
+   */
   workingSet: number;
   /** Anonymous pages: heaps and stacks. */
   anonymous: number;
-  /** Resident: anonymous pages and the mapped ones of files, which containers of the same image share. */
+  /**
+   * Resident: anonymous pages and the mapped ones of files, which containers of the same image
+   * share.
+   */
   resident: number;
 }
 
@@ -122,7 +143,10 @@ const pollMs = 2000;
 const quietPolls = 10;
 const patienceMs = 120_000;
 
-/** Waits until the memory of the process no longer falls, and returns it. Linux only, with control groups of version 1 or 2. */
+/**
+ * Waits until the memory of the process no longer falls, and returns it. Linux only, with control
+ * groups of version 1 or 2.
+ */
 export async function memoryAtRest(pid: number): Promise<ContainerMemory> {
   const endsAtMs = performance.now() + patienceMs;
   let least = await memoryOf(pid);
@@ -138,7 +162,8 @@ export async function memoryAtRest(pid: number): Promise<ContainerMemory> {
 
 async function memoryOf(pid: number): Promise<ContainerMemory> {
   const rollup = await readFile(`/proc/${pid}/smaps_rollup`, 'utf8');
-  const kilobytes = (field: string) => Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(rollup)?.[1]);
+  const kilobytes = (field: string) =>
+    Number(new RegExp(`^${field}:\\s+(\\d+) kB`, 'm').exec(rollup)?.[1]);
   return {
     workingSet: await workingSetOf(pid),
     anonymous: (kilobytes('Anonymous') * 1024) / 1e6,
@@ -148,11 +173,14 @@ async function memoryOf(pid: number): Promise<ContainerMemory> {
 
 async function workingSetOf(pid: number): Promise<number> {
   const lines = (await readFile(`/proc/${pid}/cgroup`, 'utf8')).trim().split('\n');
-  const place = (controllers: RegExp) => lines.find((line) => controllers.test(line))?.split(':')[2] ?? '';
+  const place = (controllers: RegExp) =>
+    lines.find((line) => controllers.test(line))?.split(':')[2] ?? '';
   const old = `${groups}/memory${place(/^\d+:memory:/)}`;
   const isOld = existsSync(`${old}/memory.usage_in_bytes`);
   const folder = isOld ? old : `${groups}${place(/^0::/)}`;
-  const used = Number(await readFile(`${folder}/memory.${isOld ? 'usage_in_bytes' : 'current'}`, 'utf8'));
+  const used = Number(
+    await readFile(`${folder}/memory.${isOld ? 'usage_in_bytes' : 'current'}`, 'utf8'),
+  );
   const stat = await readFile(`${folder}/memory.stat`, 'utf8');
   const unused = new RegExp(`^${isOld ? 'total_' : ''}inactive_file (\\d+)$`, 'm').exec(stat)?.[1];
   return (used - Number(unused)) / 1e6;

@@ -1,4 +1,5 @@
-// Prepares the files of the image, in its build: deletes what no process of it uses, and fills the compile cache.
+// Prepares the files of the image, in its build: deletes what no process of it uses, and fills the
+// compile cache.
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,12 +22,19 @@ const needless = /\.(d\.[cm]?ts|map|md|markdown|flow)$/;
 for (const entry of readdirSync(modules, { recursive: true, withFileTypes: true }))
   if (entry.isFile() && needless.test(entry.name)) rmSync(join(entry.parentPath, entry.name));
 
-const programs = ['api/main', 'dispatcher/main', 'dispatcher/sending/worker', ...routes(), 'ops/cli/main'];
+const programs = [
+  'api/main',
+  'dispatcher/main',
+  'dispatcher/sending/worker',
+  ...routes(),
+  'ops/cli/main',
+];
 compile([programs.slice(0, 1), programs.slice(1, 2), programs.slice(2)]);
 
 /**
- * Fills the compile cache of the user of the image: Node keeps one per user and reads no other. Programs write it when they
- * end; here that is at their first check of the environment, after all their modules are compiled.
+ * Fills the compile cache of the user of the image: Node keeps one per user and reads no other.
+ * Programs write it when they end; here that is at their first check of the environment, after all
+ * their modules are compiled.
  */
 function compile(groups) {
   const user = Number(process.env.RUN_AS);
@@ -45,7 +53,10 @@ function compile(groups) {
     if (error) throw error;
   }
   // The processes read it only: code in it is not compared with the sources.
-  for (const entry of [cache, ...readdirSync(cache, { recursive: true }).map((name) => join(cache, name))]) {
+  for (const entry of [
+    cache,
+    ...readdirSync(cache, { recursive: true }).map((name) => join(cache, name)),
+  ]) {
     chownSync(entry, 0, 0);
     chmodSync(entry, statSync(entry).isDirectory() ? 0o755 : 0o644);
   }

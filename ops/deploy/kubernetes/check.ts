@@ -1,6 +1,7 @@
 /**
- * Checks that the files are those of `manifests/`, that kustomize renders every overlay, that the models of Kubernetes and
- * its operators accept every rendered object, and that the ingress leads to every public path and to no operator's path.
+ * Checks that the files are those of `manifests/`, that kustomize renders every overlay, that the
+ * models of Kubernetes and its operators accept every rendered object, and that the ingress leads
+ * to every public path and to no operator's path.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -72,14 +73,20 @@ function render(folder: string): void {
 
 const hasKubectl = spawnSync('kubectl', ['version', '--client']).error === undefined;
 if (hasKubectl)
-  for (const folder of ['base', ...Object.keys(overlays).map((name) => `overlays/${name}`)]) render(folder);
+  for (const folder of ['base', ...Object.keys(overlays).map((name) => `overlays/${name}`)])
+    render(folder);
 else console.log('kubectl is not installed: the overlays are not rendered.');
 
 const isServed = (path: string) =>
-  publicPaths.some((prefix) => path === prefix || path.startsWith(prefix === '/' ? prefix : `${prefix}/`));
-const { paths } = JSON.parse(readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'));
+  publicPaths.some(
+    (prefix) => path === prefix || path.startsWith(prefix === '/' ? prefix : `${prefix}/`),
+  );
+const { paths } = JSON.parse(
+  readFileSync(new URL('../../../docs/openapi.json', import.meta.url), 'utf8'),
+);
 for (const path of Object.keys(paths)) {
-  const isOperators = ['/healthz', '/readyz', '/metrics', '/'].includes(path) || path.startsWith('/console');
+  const isOperators =
+    ['/healthz', '/readyz', '/metrics', '/'].includes(path) || path.startsWith('/console');
   if (isServed(path) === isOperators)
     problems.push(`ingress: ${path} ${isOperators ? 'is' : 'is not'} public`);
 }

@@ -20,13 +20,16 @@ export function listFiles(): Map<string, string> {
   files.set('base/kustomization.yaml', yamlOf([{ ...kustomization, resources: names, images }]));
   for (const [name, { resources = {}, patches = [], replicas }] of Object.entries(overlays)) {
     const folder = `overlays/${name}`;
-    for (const [file, objects] of Object.entries(resources)) files.set(`${folder}/${file}`, yamlOf(objects));
+    for (const [file, objects] of Object.entries(resources))
+      files.set(`${folder}/${file}`, yamlOf(objects));
     patches.forEach((patch, i) => {
       files.set(`${folder}/patch-${i + 1}.yaml`, yamlOf([patch]));
     });
     const own = {
       resources: ['../../base', ...Object.keys(resources)],
-      ...(patches.length > 0 ? { patches: patches.map((_, i) => ({ path: `patch-${i + 1}.yaml` })) } : {}),
+      ...(patches.length > 0
+        ? { patches: patches.map((_, i) => ({ path: `patch-${i + 1}.yaml` })) }
+        : {}),
       ...(replicas ? { replicas } : {}),
     };
     files.set(`${folder}/kustomization.yaml`, yamlOf([{ ...kustomization, ...own }]));

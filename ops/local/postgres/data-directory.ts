@@ -25,8 +25,8 @@ const STOPPING_TIMEOUT_MS = 15_000;
 const ORPHAN_GRACE_MS = 1_000;
 const SOCKET_DIR_PREFIX = 'carillon-pg-';
 /**
- * Suffix of the file that records the last socket folder. The file is beside the data directory, because the owner of the
- * data must not be able to redirect root to another folder.
+ * Suffix of the file that records the last socket folder. The file is beside the data directory,
+ * because the owner of the data must not be able to redirect root to another folder.
  */
 const SOCKET_DIR_NOTE = '.socket-dir';
 
@@ -49,24 +49,30 @@ export async function resolveDataDir(dataDir: string): Promise<string> {
   const entries = await readdir(path).catch((cause: unknown) => {
     if (!hasCode(cause, 'EACCES')) throw cause;
     throw new Error(
-      say('{path} belongs to another user (uid {uid}): start as that user, or give another data directory.', {
-        path,
-        uid: found.uid,
-      }),
+      say(
+        '{path} belongs to another user (uid {uid}): start as that user, or give another data directory.',
+        {
+          path,
+          uid: found.uid,
+        },
+      ),
       { cause },
     );
   });
   if (entries.length > 0 && !entries.includes('PG_VERSION')) {
     throw new Error(
-      say('{path} is not empty and holds no PostgreSQL data; give another data directory.', { path }),
+      say('{path} is not empty and holds no PostgreSQL data; give another data directory.', {
+        path,
+      }),
     );
   }
   return realpath(path);
 }
 
 /**
- * Refuses a data directory that a running server owns. Waits for a server that is stopping because its parent was killed.
- * Accepts the files of a crashed server: PostgreSQL recovers from them by itself.
+ * Refuses a data directory that a running server owns. Waits for a server that is stopping because
+ * its parent was killed. Accepts the files of a crashed server: PostgreSQL recovers from them by
+ * itself.
  *
  * @throws Error naming the process id
  */
@@ -96,8 +102,13 @@ export function alreadyRunning(dataDir: string, pid: number | undefined): Error 
   );
 }
 
-/** Reads the process id in `postmaster.pid`, and whether that server is stopping; undefined without the file. */
-export async function readOwner(dataDir: string): Promise<{ pid: number; isStopping: boolean } | undefined> {
+/**
+ * Reads the process id in `postmaster.pid`, and whether that server is stopping; undefined without
+ * the file.
+ */
+export async function readOwner(
+  dataDir: string,
+): Promise<{ pid: number; isStopping: boolean } | undefined> {
   try {
     const lines = (await readFile(join(dataDir, 'postmaster.pid'), 'utf8')).split('\n');
     const pid = Math.abs(Number.parseInt(lines[0] ?? '', 10));
@@ -110,8 +121,9 @@ export async function readOwner(dataDir: string): Promise<{ pid: number; isStopp
 }
 
 /**
- * Creates missing database files (0.5 s). Creates them in a temporary folder beside the data directory and
- * moves them when they are complete, so that a start that is killed halfway leaves no incomplete database.
+ * Creates missing database files (0.5 s). Creates them in a temporary folder beside the data
+ * directory and moves them when they are complete, so that a start that is killed halfway leaves no
+ * incomplete database.
  */
 export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise<void> {
   const { dataDir, binaries, identity } = plan;
@@ -128,7 +140,12 @@ export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise
     const sync = durable ? [] : ['--no-sync'];
     const initdb = programPath(binaries, 'initdb');
     const command = asIdentity(identity, [initdb, '-D', nextDir, ...locale, ...access, ...sync]);
-    const options = { ...command.ids, env: programEnv(binaries), cwd: '/', timeout: INITDB_TIMEOUT_MS };
+    const options = {
+      ...command.ids,
+      env: programEnv(binaries),
+      cwd: '/',
+      timeout: INITDB_TIMEOUT_MS,
+    };
     await run(command.file, command.args, options);
     await rename(nextDir, dataDir).catch((error: unknown) => {
       // Another process created the files first. The server's lock file decides which server runs.
@@ -146,8 +163,8 @@ export async function ensureCluster(plan: LaunchPlan, durable: boolean): Promise
 }
 
 /**
- * Creates the folder of the socket, which only the server's user and root can enter. `wanted` is the folder of a server
- * that crashed: its clients find the next server there.
+ * Creates the folder of the socket, which only the server's user and root can enter. `wanted` is
+ * the folder of a server that crashed: its clients find the next server there.
  */
 export async function makeSocketDir(
   { identity, temporaryDir }: LaunchPlan,
@@ -160,8 +177,9 @@ export async function makeSocketDir(
 }
 
 /**
- * Records the socket folder for the next start, and removes the one of a killed start. Call this only after the server
- * holds the data directory: before that, the recorded folder may belong to a running server.
+ * Records the socket folder for the next start, and removes the one of a killed start. Call this
+ * only after the server holds the data directory: before that, the recorded folder may belong to a
+ * running server.
  */
 export async function recordSocketDir(dataDir: string, socketDir: string): Promise<void> {
   const note = `${dataDir}${SOCKET_DIR_NOTE}`;
@@ -181,7 +199,10 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-/** Checks whether the process is the server of this data directory: a restarted container soon reuses process ids. */
+/**
+ * Checks whether the process is the server of this data directory: a restarted container soon
+ * reuses process ids.
+ */
 async function isServerOf(pid: number, dataDir: string): Promise<boolean> {
   if (!isAlive(pid)) return false;
   try {

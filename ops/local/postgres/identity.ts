@@ -1,10 +1,28 @@
 import { execFile } from 'node:child_process';
-import { chmod, cp, lstat, mkdir, mkdtemp, rename, rm, rmdir, stat, symlink } from 'node:fs/promises';
+import {
+  chmod,
+  cp,
+  lstat,
+  mkdir,
+  mkdtemp,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  symlink,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { say } from '../../cli/language.ts';
-import { type Binaries, copyBinaries, exists, hasCode, programEnv, programPath } from './binaries.ts';
+import {
+  type Binaries,
+  copyBinaries,
+  exists,
+  hasCode,
+  programEnv,
+  programPath,
+} from './binaries.ts';
 
 const run = promisify(execFile);
 const PROBE_TIMEOUT_MS = 10_000;
@@ -30,7 +48,10 @@ export interface LaunchPlan {
 
 const currentUser: Identity = { name: 'as this user', prefix: [] };
 
-/** Returns an identity for root inside a user namespace: files still belong to root, but its privileges are gone. */
+/**
+ * Returns an identity for root inside a user namespace: files still belong to root, but its
+ * privileges are gone.
+ */
 async function namespaced(): Promise<Identity> {
   const ids = (await findUser('nobody')) ?? { uid: 65534, gid: 65534 };
   const map = [`--map-user=${ids.uid}`, `--map-group=${ids.gid}`];
@@ -47,9 +68,10 @@ export function asIdentity(
 }
 
 /**
- * Chooses the user that runs the server: the first candidate that can load the server binary and enter the folders.
- * As root, in this order: the owner of the data (for new data `postgres`, else `nobody`), a user namespace, and copies of
- * the binaries and the data in a folder that all users can reach.
+ * Chooses the user that runs the server: the first candidate that can load the server binary and
+ * enter the folders. As root, in this order: the owner of the data (for new data `postgres`, else
+ * `nobody`), a user namespace, and copies of the binaries and the data in a folder that all users
+ * can reach.
  *
  * @param dataDir real path of the data directory; it may not exist yet, its parent does
  * @throws Error with one line per candidate when all candidates fail
@@ -92,7 +114,10 @@ export async function chooseLaunchPlan(
 /** Finds the uid and gid of a user by name or number; undefined when there is no such user. */
 async function findUser(user: string): Promise<{ uid: number; gid: number } | undefined> {
   try {
-    const [uid, gid] = await Promise.all([run('id', ['-u', '--', user]), run('id', ['-g', '--', user])]);
+    const [uid, gid] = await Promise.all([
+      run('id', ['-u', '--', user]),
+      run('id', ['-g', '--', user]),
+    ]);
     return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
   } catch {
     return undefined;
@@ -124,10 +149,22 @@ async function probe(plan: LaunchPlan): Promise<string | undefined> {
   const script = `${check} && cd "$2" && exec "$0" --version`;
   const target = isThere ? plan.dataDir : dirname(plan.dataDir);
   const postgres = programPath(plan.binaries, 'postgres');
-  const command = asIdentity(plan.identity, ['sh', '-c', script, postgres, target, plan.temporaryDir]);
+  const command = asIdentity(plan.identity, [
+    'sh',
+    '-c',
+    script,
+    postgres,
+    target,
+    plan.temporaryDir,
+  ]);
   try {
     // The working directory of the caller may be closed to the server's user.
-    const options = { ...command.ids, env: programEnv(plan.binaries), cwd: '/', timeout: PROBE_TIMEOUT_MS };
+    const options = {
+      ...command.ids,
+      env: programEnv(plan.binaries),
+      cwd: '/',
+      timeout: PROBE_TIMEOUT_MS,
+    };
     await run(command.file, command.args, options);
     return undefined;
   } catch (error) {
@@ -138,8 +175,9 @@ async function probe(plan: LaunchPlan): Promise<string | undefined> {
 }
 
 /**
- * Moves the data below /var/lib/carillon and replaces the requested path by a link, so that the next start finds it. The
- * last resort, for a project below a closed folder on a machine without user namespaces (Docker's default).
+ * Moves the data below /var/lib/carillon and replaces the requested path by a link, so that the
+ * next start finds it. The last resort, for a project below a closed folder on a machine without
+ * user namespaces (Docker's default).
  */
 async function moveToReachableFolder(
   binaries: Binaries,
@@ -149,7 +187,8 @@ async function moveToReachableFolder(
   const reachableDir = await reachableFolder();
   const copied = await copyBinaries(binaries, reachableDir);
   const [identity] = await unprivilegedUsers();
-  if (identity?.ids === undefined) throw new Error('there is neither a user postgres nor a user nobody');
+  if (identity?.ids === undefined)
+    throw new Error('there is neither a user postgres nor a user nobody');
   const plan = { identity, binaries: copied, dataDir, temporaryDir: '/tmp' };
   const isInitialised = await exists(join(dataDir, 'PG_VERSION'));
   const owner = isInitialised ? (await stat(dataDir)).uid : identity.ids.uid;
@@ -167,7 +206,11 @@ async function moveToReachableFolder(
   return moved;
 }
 
-async function moveData(from: string, to: string, ids: { uid: number; gid: number }): Promise<void> {
+async function moveData(
+  from: string,
+  to: string,
+  ids: { uid: number; gid: number },
+): Promise<void> {
   await cp(from, to, { recursive: true, verbatimSymlinks: true, preserveTimestamps: true });
   await chmod(to, 0o700);
   await run('chown', ['-R', `${ids.uid}:${ids.gid}`, to]);
@@ -176,7 +219,9 @@ async function moveData(from: string, to: string, ids: { uid: number; gid: numbe
   await rm(`${from}.moved`, { recursive: true, force: true });
 }
 
-/** Returns a folder that only root can write to: otherwise the binaries in it could not be trusted. */
+/**
+ * Returns a folder that only root can write to: otherwise the binaries in it could not be trusted.
+ */
 async function reachableFolder(): Promise<string> {
   for (const dir of ['/var/lib/carillon', '/var/tmp/carillon']) {
     try {
@@ -191,7 +236,10 @@ async function reachableFolder(): Promise<string> {
   throw new Error('neither /var/lib/carillon nor /var/tmp/carillon can be used');
 }
 
-/** Returns the system's temporary folder, or /tmp when a socket path below it would exceed the limit of 107 bytes. */
+/**
+ * Returns the system's temporary folder, or /tmp when a socket path below it would exceed the limit
+ * of 107 bytes.
+ */
 function shortTmpdir(): string {
   return Buffer.byteLength(tmpdir()) <= 70 ? tmpdir() : '/tmp';
 }

@@ -20,7 +20,10 @@ import { guardPrefix, startWatchdog } from './orphan-guard.ts';
 
 const MEGABYTE = 1024 * 1024;
 
-/** Returns the memory that this process may use, in megabytes: the machine's, or the container's limit. */
+/**
+ * Returns the memory that this process may use, in megabytes: the machine's, or the container's
+ * limit.
+ */
 function availableMemoryMb(): number {
   const limitBytes = process.constrainedMemory();
   // 0 and extremely large numbers both mean that there is no limit.
@@ -32,9 +35,10 @@ function availableMemoryMb(): number {
 const keptBytes = String(16 * MEGABYTE);
 
 /**
- * Variables of glibc for the server. By default each statement that reads a batch of a push returns its memory at its end, and the
- * kernel maps and clears it for the next one: 165,000 page faults per million recipients, a fifth to a third of the server's processor
- * time. A connection keeps at most what its largest statement took, about 3 MB more (operate/sizing.md#postgresql-on-linux).
+ * Variables of glibc for the server. By default each statement that reads a batch of a push returns
+ * its memory at its end, and the kernel maps and clears it for the next one: 165,000 page faults
+ * per million recipients, a fifth to a third of the server's processor time. A connection keeps at
+ * most what its largest statement took, about 3 MB more (operate/sizing.md#postgresql-on-linux).
  */
 export const serverVariables: Readonly<Record<string, string>> = {
   MALLOC_TRIM_THRESHOLD_: keptBytes,
@@ -42,13 +46,16 @@ export const serverVariables: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the server's settings for `memoryMb`. Reads are 1.5 to 2 times faster than with the defaults.
+ * Returns the server's settings for `memoryMb`. Reads are 1.5 to 2 times faster than with the
+ * defaults.
  *
- * @param durable true: a commit is on disk before the server confirms it, which accepted pushes need. false is for tests.
+ * @param durable true: a commit is on disk before the server confirms it, which accepted pushes
+ *   need. false is for tests.
  */
 function serverSettings(memoryMb: number, durable: boolean): Record<string, string> {
   const settings: Record<string, string> = {
-    // No TCP: the binaries lag behind security releases, and the socket's folder is closed to others.
+    // No TCP: the binaries lag behind security releases, and the socket's folder is closed to
+    // others.
     listen_addresses: '',
     port: '5432',
     // Tests run several fleets of dispatchers on one server.
@@ -75,7 +82,8 @@ function serverSettings(memoryMb: number, durable: boolean): Record<string, stri
     log_line_prefix: '',
     synchronous_commit: 'on',
   };
-  if (!durable) Object.assign(settings, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
+  if (!durable)
+    Object.assign(settings, { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' });
   return settings;
 }
 
@@ -84,7 +92,9 @@ function megabytes(wanted: number, least: number, most: number): string {
 }
 
 const READY_POLL_MS = 15;
-/** Crash recovery replays all changes since the last checkpoint, which takes minutes on a slow disk. */
+/**
+ * Crash recovery replays all changes since the last checkpoint, which takes minutes on a slow disk.
+ */
 const READY_TIMEOUT_MS = 10 * 60_000;
 const FAST_STOP_MS = 8_000;
 const IMMEDIATE_STOP_MS = 6_000;
@@ -101,7 +111,10 @@ interface PostgresExit {
 export interface EmbeddedPostgres {
   /** Folder (mode 700) with the socket `.s.PGSQL.5432`; there is no TCP port. */
   readonly socketDir: string;
-  /** URL of the database `carillon`, in the form that `pg` takes for sockets. Superuser, no password. */
+  /**
+   * URL of the database `carillon`, in the form that `pg` takes for sockets. Superuser, no
+   * password.
+   */
   readonly databaseUrl: string;
   /** Process id of the postmaster. */
   readonly pid: number;
@@ -110,9 +123,9 @@ export interface EmbeddedPostgres {
   /** Returns the URL of another database on the same server. */
   urlFor(database: string): string;
   /**
-   * Stops the server and waits until it has exited. `smart` waits for clients to disconnect, `fast` (the default) rolls
-   * back their transactions, `immediate` leaves the recovery to the next start; `fast` becomes `immediate` after 8 s.
-   * May be called again, and after the server has exited.
+   * Stops the server and waits until it has exited. `smart` waits for clients to disconnect, `fast`
+   * (the default) rolls back their transactions, `immediate` leaves the recovery to the next start;
+   * `fast` becomes `immediate` after 8 s. May be called again, and after the server has exited.
    */
   stop(mode?: 'smart' | 'fast' | 'immediate'): Promise<void>;
 }
@@ -127,22 +140,32 @@ interface EmbeddedPostgresOptions {
   readonly durable?: boolean;
   /** Server settings that override ours, by name; for tests. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Folder of the socket; by default a new one. A restart passes the last one, so that clients reconnect. */
+  /**
+   * Folder of the socket; by default a new one. A restart passes the last one, so that clients
+   * reconnect.
+   */
   readonly socketDir?: string;
-  /** Programs of another PostgreSQL, for tests that need its extensions; by default those of the installed package. */
+  /**
+   * Programs of another PostgreSQL, for tests that need its extensions; by default those of the
+   * installed package.
+   */
   readonly binaries?: Binaries;
   /** Receives the server's log and our own messages, line by line. */
   readonly log?: (line: string) => void;
 }
 
 /**
- * Starts PostgreSQL from the installed package on a data directory and waits until it accepts connections: 1 s for new
- * data, 0.2 s later. As root it runs as an unprivileged user. It stops when the calling thread ends for any reason. It has
- * its own session: Ctrl-C in a terminal reaches only the caller, which then calls `stop`.
+ * Starts PostgreSQL from the installed package on a data directory and waits until it accepts
+ * connections: 1 s for new data, 0.2 s later. As root it runs as an unprivileged user. It stops
+ * when the calling thread ends for any reason. It has its own session: Ctrl-C in a terminal reaches
+ * only the caller, which then calls `stop`.
  *
- * @throws Error with a message for the operator: data in use, no user to run as, files of another version, …
+ * @throws Error with a message for the operator: data in use, no user to run as, files of another
+ *   version, …
  */
-export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
   const log = options.log ?? (() => undefined);
   const durable = options.durable ?? true;
   const dataDir = await resolveDataDir(options.dataDir);
@@ -165,7 +188,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
       await end(server, 'immediate');
       await rm(socketDir, { recursive: true, force: true });
       // Backends of a killed server take a moment to exit.
-      const isLeftover = server.lastLines.some((line) => line.includes('pre-existing shared memory block'));
+      const isLeftover = server.lastLines.some((line) =>
+        line.includes('pre-existing shared memory block'),
+      );
       if (!isLeftover || performance.now() - startedAtMs > LEFTOVER_TIMEOUT_MS) {
         throw await explain(error, server, plan.dataDir);
       }
@@ -205,12 +230,15 @@ async function launch(
   const { pid } = child;
   if (pid === undefined) {
     const cause = await exited.catch((error: unknown) => error);
-    throw new Error(say('PostgreSQL could not be started with {file}.', { file: command.file }), { cause });
+    throw new Error(say('PostgreSQL could not be started with {file}.', { file: command.file }), {
+      cause,
+    });
   }
   const lastLines: string[] = [];
   createInterface({ input: child.stderr }).on('line', (line) => {
     // Caused by our own connection attempts, see becomeReady.
-    if (/^FATAL: {2}the database system is (starting up|not yet accepting connections)/.test(line)) return;
+    if (/^FATAL: {2}the database system is (starting up|not yet accepting connections)/.test(line))
+      return;
     lastLines.push(line);
     if (lastLines.length > 20) lastLines.shift();
     log(line);
@@ -272,7 +300,8 @@ async function end(server: ServerProcess, mode: keyof typeof SIGNALS): Promise<v
     const isLate = sleep(timeoutMs, false, { signal: timeout.signal }).catch(() => false);
     return Promise.race([isGone, isLate]).finally(() => timeout.abort());
   };
-  if (server.child.exitCode === null && server.child.signalCode === null) server.child.kill(SIGNALS[mode]);
+  if (server.child.exitCode === null && server.child.signalCode === null)
+    server.child.kill(SIGNALS[mode]);
   if (mode === 'smart') await isGone;
   if (mode === 'fast' && !(await within(FAST_STOP_MS))) server.child.kill('SIGQUIT');
   if (!(await within(IMMEDIATE_STOP_MS))) server.child.kill('SIGKILL');

@@ -20,8 +20,9 @@ import { say } from '../../cli/language.ts';
 import { hasCode } from '../postgres/binaries.ts';
 
 /**
- * Copies a folder with modes and owners, and waits until it is on the disk. Skips what `isWanted` refuses (paths relative to
- * the folder), and files that vanish during the copy, which a running PostgreSQL deletes at any time. Returns the bytes.
+ * Copies a folder with modes and owners, and waits until it is on the disk. Skips what `isWanted`
+ * refuses (paths relative to the folder), and files that vanish during the copy, which a running
+ * PostgreSQL deletes at any time. Returns the bytes.
  */
 export async function copyTree(
   from: string,
@@ -69,7 +70,10 @@ async function settle(
   await chmod(path, mode & 0o7777);
 }
 
-/** Parts of a data directory that a copy does not need, or must not have: PostgreSQL makes them again. */
+/**
+ * Parts of a data directory that a copy does not need, or must not have: PostgreSQL makes them
+ * again.
+ */
 const leftOut =
   /^(postmaster\.(pid|opts)|(pg_wal|pg_replslot|pg_dynshmem|pg_notify|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)\/.+)$|(^|\/)pgsql_tmp/;
 
@@ -98,8 +102,8 @@ interface Backup {
 }
 
 /**
- * Copies the embedded database while it runs, with the part of its log that makes the copy consistent, and the secrets.
- * The folder `backup-<time>` appears when it is complete.
+ * Copies the embedded database while it runs, with the part of its log that makes the copy
+ * consistent, and the secrets. The folder `backup-<time>` appears when it is complete.
  *
  * @throws Error when the database is not the embedded one of `dataDir`
  */
@@ -118,7 +122,10 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
     const bytes = await copyDatabase(client, source, join(draft, 'postgres'));
     const at = new Date(systemClock.now());
     if (!options.isWithoutSecrets) await copySecrets(options.dataDir, draft);
-    await writeFile(join(draft, 'backup.json'), `${JSON.stringify({ at: at.toISOString(), bytes })}\n`);
+    await writeFile(
+      join(draft, 'backup.json'),
+      `${JSON.stringify({ at: at.toISOString(), bytes })}\n`,
+    );
     const path = join(folder, `backup-${at.toISOString().replace(/[:.]/g, '-')}`);
     await rename(draft, path);
     return { path, at, bytes };
@@ -129,8 +136,12 @@ export async function backUp(options: BackupOptions): Promise<Backup> {
 }
 
 async function refuseOtherServer(client: Client, source: string): Promise<void> {
-  const { rows } = await client.query<{ dir: string }>("SELECT current_setting('data_directory') AS dir");
-  const [own, served] = await Promise.all([source, rows[0]?.dir ?? ''].map((path) => inodeOf(path)));
+  const { rows } = await client.query<{ dir: string }>(
+    "SELECT current_setting('data_directory') AS dir",
+  );
+  const [own, served] = await Promise.all(
+    [source, rows[0]?.dir ?? ''].map((path) => inodeOf(path)),
+  );
   if (own === undefined || own !== served)
     throw new Error(
       say(
@@ -145,16 +156,22 @@ const inodeOf = (path: string): Promise<string | undefined> =>
     () => undefined,
   );
 
-/** Copies the files between PostgreSQL's marks of a backup, then the log that was written in between. */
+/**
+ * Copies the files between PostgreSQL's marks of a backup, then the log that was written in
+ * between.
+ */
 async function copyDatabase(client: Client, source: string, target: string): Promise<number> {
   // Keeps the log until the connection ends.
-  await client.query("SELECT pg_create_physical_replication_slot('backup_' || pg_backend_pid(), true, true)");
+  await client.query(
+    "SELECT pg_create_physical_replication_slot('backup_' || pg_backend_pid(), true, true)",
+  );
   const { rows: begun } = await client.query<{ segment: string }>(
     "SELECT pg_walfile_name(pg_backup_start('carillon', fast => true)) AS segment",
   );
   const bytes = await copyTree(source, target, (path) => !leftOut.test(path));
   const { rows: ended } = await client.query<{ segment: string; label: string }>(
-    // The last byte before the position: the position itself may begin a segment that does not exist yet.
+    // The last byte before the position: the position itself may begin a segment that does not
+    // exist yet.
     'SELECT pg_walfile_name(lsn - 1) AS segment, labelfile AS label FROM pg_backup_stop(wait_for_archive => false)',
   );
   const [first, last] = [begun[0]?.segment, ended[0]];

@@ -20,10 +20,17 @@ export interface Restored {
   previous: string | null;
 }
 
-/** Holds the open work of a database that was restored to a time with the tools of its server (`holdRestoredWork`). */
+/**
+ * Holds the open work of a database that was restored to a time with the tools of its server
+ * (`holdRestoredWork`).
+ */
 export async function holdRestored(databaseUrl: string, asOf: Date): Promise<HeldWork> {
   await migrate(databaseUrl);
-  const db = new Database({ url: databaseUrl, applicationName: 'carillon restore', maxConnections: 1 });
+  const db = new Database({
+    url: databaseUrl,
+    applicationName: 'carillon restore',
+    maxConnections: 1,
+  });
   try {
     return await db.transaction((tx) => holdRestoredWork(tx, asOf));
   } finally {
@@ -32,12 +39,18 @@ export async function holdRestored(databaseUrl: string, asOf: Date): Promise<Hel
 }
 
 /**
- * Puts a backup of `backUp` in the place of the embedded database and holds its open work. Takes the newest backup that is
- * not younger than `asOf`. The service must not run. The database that was there moves aside.
+ * Puts a backup of `backUp` in the place of the embedded database and holds its open work. Takes
+ * the newest backup that is not younger than `asOf`. The service must not run. The database that
+ * was there moves aside.
  *
- * @throws Error when the service runs, the folder has no such backup, or the data directory has another secret
+ * @throws Error when the service runs, the folder has no such backup, or the data directory has
+ *   another secret
  */
-export async function restore(folder: string, dataDir: string, asOf: Date | undefined): Promise<Restored> {
+export async function restore(
+  folder: string,
+  dataDir: string,
+  asOf: Date | undefined,
+): Promise<Restored> {
   const backup = await chooseBackup(resolve(folder), asOf);
   const home = resolve(dataDir);
   const target = await resolveDataDir(join(home, 'postgres'));
@@ -91,7 +104,9 @@ async function readBackup(path: string): Promise<FoundBackup | undefined> {
 
 /** Refuses to put a database beside a secret that cannot read it. */
 async function refuseOtherSecret(backup: string, home: string): Promise<void> {
-  const [old, own] = await Promise.all([backup, home].map((folder) => readText(join(folder, 'secret'))));
+  const [old, own] = await Promise.all(
+    [backup, home].map((folder) => readText(join(folder, 'secret'))),
+  );
   if (old !== undefined && own !== undefined && old !== own)
     throw new Error(
       say(
@@ -101,7 +116,8 @@ async function refuseOtherSecret(backup: string, home: string): Promise<void> {
     );
 }
 
-const readText = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined);
+const readText = (path: string): Promise<string | undefined> =>
+  readFile(path, 'utf8').catch(() => undefined);
 
 /** Starts the restored server, which recovers by its log, holds the open work and stops it. */
 async function holdInside(dataDir: string, asOf: Date): Promise<HeldWork> {

@@ -7,7 +7,11 @@ import { ended, repeat, type Scene } from './kit.ts';
 import { cloneServer, type Stage, type StageApp } from './stage.ts';
 
 /** Locks a table while `work` runs. */
-async function whileLocked(stage: Stage, table: string, work: () => Promise<unknown>): Promise<void> {
+async function whileLocked(
+  stage: Stage,
+  table: string,
+  work: () => Promise<unknown>,
+): Promise<void> {
   const client = new Client({ connectionString: stage.db.url });
   await client.connect();
   try {
@@ -48,11 +52,15 @@ async function lockPlanning(stage: Stage, signal: AbortSignal): Promise<void> {
 /** Resolves when a standby has replayed a transaction; before that its age is unknown. */
 async function untilReplayed(standby: Database): Promise<void> {
   const hasReplayed = async () =>
-    (await standby.query<{ at: Date | null }>('SELECT pg_last_xact_replay_timestamp() AS at')).rows[0]?.at;
+    (await standby.query<{ at: Date | null }>('SELECT pg_last_xact_replay_timestamp() AS at'))
+      .rows[0]?.at;
   while (!(await hasReplayed())) await sleep(50);
 }
 
-/** A standby of the database receives changes and does not replay them, as while a long statement of its own runs. */
+/**
+ * A standby of the database receives changes and does not replay them, as while a long statement of
+ * its own runs.
+ */
 async function lagStandby(stage: Stage, signal: AbortSignal): Promise<void> {
   const dataDir = join(stage.folder, 'standby');
   await cloneServer({ ...stage.primary, db: stage.db }, dataDir);
@@ -73,7 +81,10 @@ async function lagStandby(stage: Stage, signal: AbortSignal): Promise<void> {
   }
 }
 
-/** The scheduler waits for a table that somebody has locked, and so does the reading that the gauges show. */
+/**
+ * The scheduler waits for a table that somebody has locked, and so does the reading that the gauges
+ * show.
+ */
 const lockSchedule = (stage: Stage, signal: AbortSignal) =>
   whileLocked(stage, 'scheduled_push', () => ended(signal));
 

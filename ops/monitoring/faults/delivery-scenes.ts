@@ -36,9 +36,13 @@ function refusingTokens(devices: number): Scene['run'] {
 }
 
 /** Lets the dispatchers read the use of apps and profiles at once. */
-const readAccounts = ({ db }: Stage) => db.query('UPDATE shared_reading SET accounts_next_at = now()');
+const readAccounts = ({ db }: Stage) =>
+  db.query('UPDATE shared_reading SET accounts_next_at = now()');
 
-/** The account of an app: a cap nearly used, a quota of a gateway used up, a certificate that ends soon. */
+/**
+ * The account of an app: a cap nearly used, a quota of a gateway used up, a certificate that ends
+ * soon.
+ */
 async function useUp(stage: Stage, signal: AbortSignal): Promise<void> {
   const app = await stage.createApp({ dailyRecipientCap: 10 });
   await stage.addDevices(app, 10);

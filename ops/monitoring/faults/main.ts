@@ -1,6 +1,6 @@
-// `npm run make-faults [-- <alert> …]`: makes the fault of every alert, or of those named, in a service of its own and
-// checks that a Prometheus with the rules of this folder fires the alert. A minute of the rules lasts a second. Says so and
-// ends with 0 where Prometheus is missing.
+// `npm run make-faults [-- <alert> …]`: makes the fault of every alert, or of those named, in a
+// service of its own and checks that a Prometheus with the rules of this folder fires the alert. A
+// minute of the rules lasts a second. Says so and ends with 0 where Prometheus is missing.
 
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,10 @@ import { openStage, type Stage } from './stage.ts';
 const patienceMs = 90_000;
 
 /** Returns which alerts of a scene fire. */
-async function firingOf({ alerts, labels = {} }: Scene, prometheus: FastPrometheus): Promise<Set<string>> {
+async function firingOf(
+  { alerts, labels = {} }: Scene,
+  prometheus: FastPrometheus,
+): Promise<Set<string>> {
   const isMeant = (metric: Record<string, string>) =>
     Object.entries(labels).every(([label, value]) => (metric[label] ?? value) === value);
   const names = (await prometheus.firing()).filter(isMeant).map(({ alertname = '' }) => alertname);
@@ -26,7 +29,8 @@ async function firingOf({ alerts, labels = {} }: Scene, prometheus: FastPromethe
 async function untilSilent(scene: Scene, prometheus: FastPrometheus): Promise<void> {
   const endsAtMs = performance.now() + patienceMs;
   for (let firing = await firingOf(scene, prometheus); firing.size > 0; ) {
-    if (performance.now() > endsAtMs) throw new Error(`${[...firing]} fires before its fault is made`);
+    if (performance.now() > endsAtMs)
+      throw new Error(`${[...firing]} fires before its fault is made`);
     await sleep(200);
     firing = await firingOf(scene, prometheus);
   }
@@ -60,7 +64,9 @@ async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Pro
   try {
     return await Promise.race([untilFired(prometheus, scene), failed]);
   } catch (error) {
-    console.log(`not ok  ${scene.alerts.join(', ')}: ${error instanceof Error ? error.message : error}`);
+    console.log(
+      `not ok  ${scene.alerts.join(', ')}: ${error instanceof Error ? error.message : error}`,
+    );
     return [...scene.alerts];
   } finally {
     controller.abort();
@@ -68,7 +74,10 @@ async function play(scene: Scene, stage: Stage, prometheus: FastPrometheus): Pro
   }
 }
 
-/** Returns the scenes of the alerts that are asked for. Throws an error for the operator when a name is unknown. */
+/**
+ * Returns the scenes of the alerts that are asked for. Throws an error for the operator when a name
+ * is unknown.
+ */
 function chooseScenes(names: readonly string[]): readonly Scene[] {
   const known = Object.values(alertGroups).flatMap((alerts) => alerts.map(({ name }) => name));
   const made = new Set(scenes.flatMap(({ alerts }) => alerts));

@@ -63,7 +63,10 @@ async function dropDevices(stage: Stage, signal: AbortSignal): Promise<void> {
      SELECT $1, left(md5(random()::text || i), 24), 'android', 'bench-' || i FROM generate_series(0, $2::int - 1) AS i`,
     [app.appId, count],
   );
-  const devices = await startBenchDevices({ ...currentEnvironment(), LOG_LEVEL: 'fatal' }, () => undefined);
+  const devices = await startBenchDevices(
+    { ...currentEnvironment(), LOG_LEVEL: 'fatal' },
+    () => undefined,
+  );
   try {
     await devices.connect({ apiUrl: stage.url, appId: app.appId, count });
     await sleep(connectedMs, signal);
@@ -84,7 +87,9 @@ async function replaceDispatcher({ service }: Stage, signal: AbortSignal, variab
 
 const fileLimit = 200;
 
-/** Runs a dispatcher that may open few files, and opens idle connections to it up to nine tenths. */
+/**
+ * Runs a dispatcher that may open few files, and opens idle connections to it up to nine tenths.
+ */
 async function openFiles(stage: Stage, signal: AbortSignal): Promise<void> {
   const prefix = ['prlimit', `--nofile=${fileLimit}:${fileLimit}`];
   const main = join(sources, 'dispatcher/main.ts');
@@ -101,7 +106,10 @@ async function openFiles(stage: Stage, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** Runs a dispatcher of another version beside the api: a copy of the sources whose package.json says so. */
+/**
+ * Runs a dispatcher of another version beside the api: a copy of the sources whose package.json
+ * says so.
+ */
 async function mixVersions(stage: Stage, signal: AbortSignal): Promise<void> {
   const copy = join(stage.folder, 'other-version');
   await mkdir(copy);

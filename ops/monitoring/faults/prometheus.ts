@@ -26,11 +26,17 @@ export interface FastPrometheus {
   stop(): Promise<void>;
 }
 
-/** Returns an alert with every time divided by 60; other thresholds, which are part of the fault, stay. */
+/**
+ * Returns an alert with every time divided by 60; other thresholds, which are part of the fault,
+ * stay.
+ */
 export function shortened(alert: Alert): Alert {
   const shorten = (text: string) =>
     text
-      .replace(/\b(\d+)s\b/g, (_, seconds: string) => `${Math.ceil(Number(seconds) * (1000 / 60))}ms`)
+      .replace(
+        /\b(\d+)s\b/g,
+        (_, seconds: string) => `${Math.ceil(Number(seconds) * (1000 / 60))}ms`,
+      )
       .replace(/\b(\d+)m\b/g, '$1s')
       .replace(/\b(\d+)h\b/g, '$1m');
   const inRanges = (text: string) => text.replace(/\[[^\]]+\]|offset \w+/g, shorten);

@@ -9,13 +9,20 @@ import { Database } from '../../../shared/db/pool.ts';
 import { dispatcherFlags } from '../../../shared/process/memory.ts';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../local/postgres/server.ts';
 import { createAccess, LocalService } from '../../local/service.ts';
-import { type ApnsGateway, createApnsCredentials, startApnsGateway } from '../../sandbox/apns/server.ts';
+import {
+  type ApnsGateway,
+  createApnsCredentials,
+  startApnsGateway,
+} from '../../sandbox/apns/server.ts';
 
 const createdApp = z.object({ appId: z.string(), appKey: z.string(), masterKey: z.string() });
 /** App with a profile for the gateway of the stage. */
 export type StageApp = z.infer<typeof createdApp>;
 
-/** Service on this machine in which faults are made: one api, one dispatcher, an APNs, and a database. */
+/**
+ * Service on this machine in which faults are made: one api, one dispatcher, an APNs, and a
+ * database.
+ */
 export interface Stage {
   /** Folder for files of a fault. */
   folder: string;
@@ -30,7 +37,10 @@ export interface Stage {
   createApp(options?: object): Promise<StageApp>;
   /** Adds devices to an app. */
   addDevices(app: StageApp, count: number): Promise<void>;
-  /** Calls the public API with the master key: with POST if there is a body. Resolves with the status, whatever it is. */
+  /**
+   * Calls the public API with the master key: with POST if there is a body. Resolves with the
+   * status, whatever it is.
+   */
   call(app: StageApp, path: string, body?: object): Promise<{ status: number; body: unknown }>;
   admin(method: string, path: string, body: object): Promise<unknown>;
   close(): Promise<void>;
@@ -50,11 +60,18 @@ export async function openStage(folder: string): Promise<Stage> {
   }
 }
 
-async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Promise<Omit<Stage, 'close'>> {
+async function startAll(
+  folder: string,
+  closers: (() => Promise<unknown>)[],
+): Promise<Omit<Stage, 'close'>> {
   const dataDir = join(folder, 'postgres');
   const server = await startEmbeddedPostgres({ dataDir, memoryMb: 1024, durable: false });
   closers.push(() => server.stop('immediate'));
-  const db = new Database({ url: server.databaseUrl, applicationName: 'faults', statementTimeoutMs: 0 });
+  const db = new Database({
+    url: server.databaseUrl,
+    applicationName: 'faults',
+    statementTimeoutMs: 0,
+  });
   closers.push(() => db.close());
   const provider = await refusingProvider();
   closers.push(provider.close);
@@ -70,7 +87,13 @@ async function startAll(folder: string, closers: (() => Promise<unknown>)[]): Pr
     DISPATCHER_THREADS: '1',
   };
   const { databaseUrl } = server;
-  const service = new LocalService({ ...access, dataDir: folder, databaseUrl, env, log: () => undefined });
+  const service = new LocalService({
+    ...access,
+    dataDir: folder,
+    databaseUrl,
+    env,
+    log: () => undefined,
+  });
   closers.push(() => service.stop());
   await service.start();
   const { publicKey: _, ...own } = credentials;
@@ -99,7 +122,11 @@ function clientOf({ url, adminToken, db, profile }: ClientOptions) {
   };
   const admin = async (method: string, path: string, body: object): Promise<unknown> => {
     const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
-    const reply = await send(`/console/api${path}`, { method, headers, body: JSON.stringify(body) });
+    const reply = await send(`/console/api${path}`, {
+      method,
+      headers,
+      body: JSON.stringify(body),
+    });
     if (reply.status > 299)
       throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body)}`);
     return reply.body;
@@ -146,8 +173,8 @@ async function refusingProvider(): Promise<{ url: string; close(): Promise<void>
 }
 
 /**
- * Runs the dispatcher `main`, started by a command in front of Node if one is given, in place of the stage's, while `work`
- * runs. `work` gets its process id and starts when it is ready.
+ * Runs the dispatcher `main`, started by a command in front of Node if one is given, in place of
+ * the stage's, while `work` runs. `work` gets its process id and starts when it is ready.
  */
 export async function whileOtherRuns(
   { service, targets }: Stage,
@@ -186,8 +213,9 @@ interface Source {
 }
 
 /**
- * Writes the files of a streaming standby of a running server into the new folder `toDir`: copies the server's files in backup
- * mode, since the embedded PostgreSQL has no pg_basebackup, and sets where it streams from.
+ * Writes the files of a streaming standby of a running server into the new folder `toDir`: copies
+ * the server's files in backup mode, since the embedded PostgreSQL has no pg_basebackup, and sets
+ * where it streams from.
  */
 export async function cloneServer({ dataDir, server, db }: Source, toDir: string): Promise<void> {
   const label = await db.withConnection(async (connection) => {
@@ -199,7 +227,8 @@ export async function cloneServer({ dataDir, server, db }: Source, toDir: string
     return rows[0]?.labelfile ?? '';
   });
   const source = `primary_conninfo = 'host=${server.socketDir} port=5432 user=carillon'`;
-  // A shell writes the files, so that the owner of the folder, which runs the server, also owns them.
+  // A shell writes the files, so that the owner of the folder, which runs the server, also owns
+  // them.
   const script = [
     'set -e; cd "$1"; rm -f postmaster.pid',
     'printf "%s" "$2" > backup_label; printf "%s\\n" "$3" >> postgresql.auto.conf; touch standby.signal',

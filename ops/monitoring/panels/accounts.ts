@@ -6,7 +6,12 @@ export const accounts: readonly Panel[] = [
   {
     title: 'Time of calls by route, p95',
     unit: 's',
-    queries: [{ expr: quantile(0.95, 'carillon_http_request_seconds', 'route', calls), legend: '{{route}}' }],
+    queries: [
+      {
+        expr: quantile(0.95, 'carillon_http_request_seconds', 'route', calls),
+        legend: '{{route}}',
+      },
+    ],
   },
   {
     title: 'Refusals by code',
@@ -17,14 +22,20 @@ export const accounts: readonly Panel[] = [
     title: 'Calls in flight',
     unit: 'none',
     queries: [
-      { expr: 'sum by (instance) (carillon_http_in_flight{job="carillon-api"})', legend: '{{instance}}' },
+      {
+        expr: 'sum by (instance) (carillon_http_in_flight{job="carillon-api"})',
+        legend: '{{instance}}',
+      },
     ],
   },
   {
     title: 'Request bodies in memory',
     unit: 'bytes',
     queries: [
-      { expr: 'sum by (instance) (carillon_body_bytes{job="carillon-api"})', legend: '{{instance}}' },
+      {
+        expr: 'sum by (instance) (carillon_body_bytes{job="carillon-api"})',
+        legend: '{{instance}}',
+      },
     ],
   },
   {
@@ -32,13 +43,18 @@ export const accounts: readonly Panel[] = [
     unit: 'ops',
     queries: [
       { expr: orZero(rate('carillon_sms_requests_total', 'outcome')), legend: 'asked {{outcome}}' },
-      { expr: orZero(rate('carillon_sms_verifications_total', 'outcome')), legend: 'tried {{outcome}}' },
+      {
+        expr: orZero(rate('carillon_sms_verifications_total', 'outcome')),
+        legend: 'tried {{outcome}}',
+      },
     ],
   },
   {
     title: 'Mail and SMS sent',
     unit: 'ops',
-    queries: [{ expr: rate('carillon_messages_total', 'kind, outcome'), legend: '{{kind}} {{outcome}}' }],
+    queries: [
+      { expr: rate('carillon_messages_total', 'kind, outcome'), legend: '{{kind}} {{outcome}}' },
+    ],
   },
   {
     title: 'Hooks',

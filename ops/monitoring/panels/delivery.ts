@@ -17,14 +17,20 @@ export const delivery: readonly Panel[] = [
     title: 'Time of requests to gateways, p95',
     unit: 's',
     queries: [
-      { expr: quantile(0.95, 'carillon_gateway_request_seconds', 'connector'), legend: '{{connector}}' },
+      {
+        expr: quantile(0.95, 'carillon_gateway_request_seconds', 'connector'),
+        legend: '{{connector}}',
+      },
     ],
   },
   {
     title: 'Recipients that are retried and repeated',
     unit: 'ops',
     queries: [
-      { expr: rate('carillon_recipients_retried_total', 'connector'), legend: '{{connector}} retried' },
+      {
+        expr: rate('carillon_recipients_retried_total', 'connector'),
+        legend: '{{connector}} retried',
+      },
       {
         expr: orZero(rate('carillon_recipients_repeated_total', 'connector')),
         legend: '{{connector}} repeated',
@@ -35,7 +41,10 @@ export const delivery: readonly Panel[] = [
     title: 'HTTP/2 connections and streams',
     unit: 'none',
     queries: [
-      { expr: 'sum by (connector) (carillon_http2_connections)', legend: '{{connector}} connections' },
+      {
+        expr: 'sum by (connector) (carillon_http2_connections)',
+        legend: '{{connector}} connections',
+      },
       { expr: 'sum by (connector) (carillon_http2_streams)', legend: '{{connector}} streams' },
     ],
   },
@@ -53,14 +62,20 @@ export const delivery: readonly Panel[] = [
     title: 'HTTP/2 round trip, p95',
     unit: 's',
     queries: [
-      { expr: quantile(0.95, 'carillon_http2_round_trip_seconds', 'connector'), legend: '{{connector}}' },
+      {
+        expr: quantile(0.95, 'carillon_http2_round_trip_seconds', 'connector'),
+        legend: '{{connector}}',
+      },
     ],
   },
   {
     title: 'Invalid tokens by app',
     unit: 'ops',
     queries: [
-      { expr: rate('carillon_recipients_total', 'app', 'outcome="invalid_token"'), legend: '{{app}}' },
+      {
+        expr: rate('carillon_recipients_total', 'app', 'outcome="invalid_token"'),
+        legend: '{{app}}',
+      },
     ],
   },
   {
@@ -97,13 +112,18 @@ export const delivery: readonly Panel[] = [
     title: 'Used part of the daily cap',
     unit: 'percentunit',
     queries: [
-      { expr: 'topk(10, max by (app) (carillon_app_cap_used_ratio)) or vector(0)', legend: '{{app}}' },
+      {
+        expr: 'topk(10, max by (app) (carillon_app_cap_used_ratio)) or vector(0)',
+        legend: '{{app}}',
+      },
     ],
   },
   {
     title: 'Starts of recurring pushes',
     unit: 'ops',
-    queries: [{ expr: orZero(rate('carillon_recurring_starts_total', 'outcome')), legend: '{{outcome}}' }],
+    queries: [
+      { expr: orZero(rate('carillon_recurring_starts_total', 'outcome')), legend: '{{outcome}}' },
+    ],
   },
   {
     title: 'Recipients that wait or end for their own time and limits',

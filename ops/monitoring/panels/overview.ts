@@ -42,7 +42,9 @@ const breakers: Panel = {
 const apiRate: Panel = {
   title: 'Calls per second',
   unit: 'reqps',
-  queries: [{ expr: rate('carillon_http_request_seconds_count', 'status', calls), legend: '{{status}}' }],
+  queries: [
+    { expr: rate('carillon_http_request_seconds_count', 'status', calls), legend: '{{status}}' },
+  ],
 };
 const apiErrors: Panel = {
   title: 'Share of calls that fail',
@@ -57,7 +59,12 @@ const apiErrors: Panel = {
 const versions: Panel = {
   title: 'Processes by version',
   unit: 'none',
-  queries: [{ expr: 'count by (process, version) (carillon_build_info)', legend: '{{process}} {{version}}' }],
+  queries: [
+    {
+      expr: 'count by (process, version) (carillon_build_info)',
+      legend: '{{process}} {{version}}',
+    },
+  ],
 };
 const openPushes: Panel = {
   title: 'Open pushes',

@@ -6,7 +6,9 @@ export const scale: readonly Panel[] = [
   {
     title: 'Jobs by queue and state',
     unit: 'none',
-    queries: [{ expr: 'max by (queue, state) (carillon_queue_jobs)', legend: '{{queue}} {{state}}' }],
+    queries: [
+      { expr: 'max by (queue, state) (carillon_queue_jobs)', legend: '{{queue}} {{state}}' },
+    ],
   },
   {
     title: 'Jobs that could be taken',
@@ -28,14 +30,20 @@ export const scale: readonly Panel[] = [
     unit: 'none',
     queries: [
       { expr: rate('carillon_worker_busy_seconds_total', 'instance'), legend: '{{instance}} busy' },
-      { expr: 'sum by (instance, state) (carillon_worker_threads)', legend: '{{instance}} {{state}}' },
+      {
+        expr: 'sum by (instance, state) (carillon_worker_threads)',
+        legend: '{{instance}} {{state}}',
+      },
     ],
   },
   {
     title: 'Heap of worker threads',
     unit: 'bytes',
     queries: [
-      { expr: 'sum by (instance, kind) (carillon_worker_heap_bytes)', legend: '{{instance}} {{kind}}' },
+      {
+        expr: 'sum by (instance, kind) (carillon_worker_heap_bytes)',
+        legend: '{{instance}} {{kind}}',
+      },
     ],
   },
   {
@@ -57,14 +65,22 @@ export const scale: readonly Panel[] = [
     title: 'Connections in use, and calls that wait for one',
     unit: 'none',
     queries: [
-      { expr: 'sum by (pool) (carillon_db_pool_connections{state="used"})', legend: '{{pool}} used' },
-      { expr: 'sum by (pool) (carillon_db_pool_connections{state="waiting"})', legend: '{{pool}} waiting' },
+      {
+        expr: 'sum by (pool) (carillon_db_pool_connections{state="used"})',
+        legend: '{{pool}} used',
+      },
+      {
+        expr: 'sum by (pool) (carillon_db_pool_connections{state="waiting"})',
+        legend: '{{pool}} waiting',
+      },
     ],
   },
   {
     title: 'Wait for a connection, p95',
     unit: 's',
-    queries: [{ expr: quantile(0.95, 'carillon_db_pool_wait_seconds', 'pool'), legend: '{{pool}}' }],
+    queries: [
+      { expr: quantile(0.95, 'carillon_db_pool_wait_seconds', 'pool'), legend: '{{pool}}' },
+    ],
   },
   {
     title: 'Failed statements by kind',
@@ -75,7 +91,10 @@ export const scale: readonly Panel[] = [
     title: 'Since the last success of a duty',
     unit: 's',
     queries: [
-      { expr: 'time() - max by (duty) (carillon_duty_last_success_timestamp_seconds)', legend: '{{duty}}' },
+      {
+        expr: 'time() - max by (duty) (carillon_duty_last_success_timestamp_seconds)',
+        legend: '{{duty}}',
+      },
     ],
   },
   {

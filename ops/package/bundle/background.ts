@@ -12,8 +12,9 @@ const maxBundleMs = 15_000;
 /** Bundle that is made beside other work. */
 export interface BackgroundBundle {
   /**
-   * Folder of the bundle of the present sources, with a slash at its end. undefined where processes start as they are: from
-   * modules that are bundled or compiled already, or from sources without a bundler or with a cache that cannot be written.
+   * Folder of the bundle of the present sources, with a slash at its end. undefined where processes
+   * start as they are: from modules that are bundled or compiled already, or from sources without a
+   * bundler or with a cache that cannot be written.
    */
   folder: Promise<URL | undefined>;
   /** Ends the work and resolves when its process is gone. */
@@ -21,8 +22,9 @@ export interface BackgroundBundle {
 }
 
 /**
- * Bundles the sources of a checkout if they changed since the last start, in a process of its own: the api, the dispatcher and
- * the sandbox then start from few modules, with less memory and in less time. A failure is logged and changes nothing else.
+ * Bundles the sources of a checkout if they changed since the last start, in a process of its own:
+ * the api, the dispatcher and the sandbox then start from few modules, with less memory and in less
+ * time. A failure is logged and changes nothing else.
  */
 export function bundleInBackground(log: (line: string) => void): BackgroundBundle {
   const isSource = moduleUrl('../../local/up.ts', import.meta.url).href.endsWith('.ts');
@@ -34,7 +36,11 @@ export function bundleInBackground(log: (line: string) => void): BackgroundBundl
   const program = fileURLToPath(new URL('build.mjs', import.meta.url));
   // The bundler needs none of our secrets.
   const env = functionEnvironment(currentEnvironment());
-  const running = run(process.execPath, [program], { env, timeout: maxBundleMs, signal: controller.signal });
+  const running = run(process.execPath, [program], {
+    env,
+    timeout: maxBundleMs,
+    signal: controller.signal,
+  });
   const folder = running.then(
     ({ stdout }) => new URL(stdout.trim()),
     (error: unknown) => {

@@ -1,5 +1,6 @@
-// Bundles the sources of a checkout if they changed since the last bundle, and prints the URL of its folder. Concurrent runs are
-// safe: each bundles apart, and the first one is published. With the path of a folder it bundles into this one.
+// Bundles the sources of a checkout if they changed since the last bundle, and prints the URL of
+// its folder. Concurrent runs are safe: each bundles apart, and the first one is published. With
+// the path of a folder it bundles into this one.
 import { randomBytes } from 'node:crypto';
 import { existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join, resolve, sep } from 'node:path';

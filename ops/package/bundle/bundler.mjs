@@ -20,7 +20,9 @@ const started = [
 ];
 /** Folders whose modules are found by reading them. */
 const read = { 'api/routes': /./, 'ops/sandbox/vendors': /\/index$/ };
-/** Packages with native parts, with files that they find beside them, or with threads of their own. */
+/**
+ * Packages with native parts, with files that they find beside them, or with threads of their own.
+ */
 const apart = ['@node-rs/argon2', '@resvg/resvg-js', 'pino', 'piscina', 'svg-captcha'];
 /** Places of our modules below the root. */
 const ours = /^(?:api|connectors|dispatcher|ops|shared)\//;
@@ -28,9 +30,10 @@ const moduleUrl = /^shared\/process\/module-url\.[jt]s$/;
 const bundledModuleUrl = fileURLToPath(new URL('module-url.mjs', import.meta.url));
 
 /**
- * Bundles the sources below `root`, or their compiled form, into few modules below `folder`. A process that starts from them
- * takes a third less memory and a third of the time: V8 keeps the text, names and positions of 300 modules and not of 1100.
- * Functions keep their names, so stacks can be read. Assets stay where they are: `import.meta.url` is the place of the source.
+ * Bundles the sources below `root`, or their compiled form, into few modules below `folder`. A
+ * process that starts from them takes a third less memory and a third of the time: V8 keeps the
+ * text, names and positions of 300 modules and not of 1100. Functions keep their names, so stacks
+ * can be read. Assets stay where they are: `import.meta.url` is the place of the source.
  */
 export async function bundle(root, folder) {
   const type = readdirSync(join(root, 'api')).includes('main.ts') ? '.ts' : '.js';
@@ -41,7 +44,9 @@ export async function bundle(root, folder) {
     cwd: root,
     platform: 'node',
     logLevel: 'silent',
-    input: Object.fromEntries([...started, ...found].map((name) => [name, join(root, name + type)])),
+    input: Object.fromEntries(
+      [...started, ...found].map((name) => [name, join(root, name + type)]),
+    ),
     external: (id) => apart.some((name) => id === name || id.startsWith(`${name}/`)),
     plugins: [places(root, folder), lightHttp],
   });
@@ -62,19 +67,24 @@ function places(root, folder) {
   return {
     name: 'places',
     resolveId(id, importer) {
-      const isReplaced = importer && id.startsWith('.') && moduleUrl.test(placeOf(join(importer, '..', id)));
+      const isReplaced =
+        importer && id.startsWith('.') && moduleUrl.test(placeOf(join(importer, '..', id)));
       return isReplaced ? bundledModuleUrl : null;
     },
     transform(code, id) {
       const place = placeOf(id);
-      if (id === bundledModuleUrl || !ours.test(place) || !code.includes('import.meta.url')) return null;
+      if (id === bundledModuleUrl || !ours.test(place) || !code.includes('import.meta.url'))
+        return null;
       const url = `new URL("__ROOT__/${place}", import.meta.url).href`;
       return { code: code.replaceAll('import.meta.url', url), map: null };
     },
     renderChunk(code, { fileName }) {
       const toBundle = '../'.repeat(fileName.split('/').length - 1) || './';
       const toRoot = toBundle + toUrl(relative(folder, root));
-      return { code: code.replaceAll('__ROOT__', toRoot).replaceAll('__BUNDLE__', toBundle), map: null };
+      return {
+        code: code.replaceAll('__ROOT__', toRoot).replaceAll('__BUNDLE__', toBundle),
+        map: null,
+      };
     },
     generateBundle(_options, files) {
       for (const file of Object.values(files))
@@ -88,8 +98,8 @@ const heavy = new Set(['CloseEvent', 'MessageEvent', 'WebSocket']);
 const lightHttpName = 'light-http';
 
 /**
- * Imports `node:http` as `require` does. An `import` reads all members, and one of them loads the client of `fetch`, which takes
- * 7 MB of each process and thread.
+ * Imports `node:http` as `require` does. An `import` reads all members, and one of them loads the
+ * client of `fetch`, which takes 7 MB of each process and thread.
  */
 const lightHttp = {
   name: 'light-http',
@@ -109,5 +119,8 @@ const toUrl = (path) => path.split(sep).join('/');
 
 /** Escapes the characters beyond ASCII: V8 keeps a text with others in two bytes per character. */
 function escapeBeyondAscii(code) {
-  return code.replace(/[^\0-\x7f]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return code.replace(
+    /[^\0-\x7f]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

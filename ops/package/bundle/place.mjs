@@ -14,14 +14,20 @@ const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
 const others = new Set(['bench', 'check', 'deploy', 'docs', 'functions-example', 'monitoring']);
 const types = new Set(['.ts', '.mjs', '.json']);
 
-/** Returns the URL of the folder of the bundle of the present sources, whether it exists or not; 20 ms. */
+/**
+ * Returns the URL of the folder of the bundle of the present sources, whether it exists or not; 20
+ * ms.
+ */
 export function bundleFolder() {
   const hash = createHash('sha256');
   for (const file of [...folders.flatMap(sourcesBelow), 'package-lock.json']) {
     const bytes = readFileSync(join(root, file));
     hash.update(`${file}\n${bytes.length}\n`).update(bytes);
   }
-  return new URL(`../../../node_modules/.cache/bundle/${hash.digest('hex').slice(0, 16)}/`, import.meta.url);
+  return new URL(
+    `../../../node_modules/.cache/bundle/${hash.digest('hex').slice(0, 16)}/`,
+    import.meta.url,
+  );
 }
 
 function sourcesBelow(folder) {
@@ -34,5 +40,8 @@ function sourcesBelow(folder) {
 
 function isOther(file) {
   const [first, second] = file.split('/');
-  return first === 'ops' && (others.has(second) || (second === 'console' && file !== 'ops/console/build.ts'));
+  return (
+    first === 'ops' &&
+    (others.has(second) || (second === 'console' && file !== 'ops/console/build.ts'))
+  );
 }

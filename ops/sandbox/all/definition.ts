@@ -48,9 +48,15 @@ export interface ShownRequest {
 /** Gateway of one connector, for a sandbox that starts all of them. */
 export interface SandboxDefinition {
   connector: ConnectorId;
-  /** Formats a device token as the vendor issues it. `hash`: 64 hexadecimal digits, different for each device. */
+  /**
+   * Formats a device token as the vendor issues it. `hash`: 64 hexadecimal digits, different for
+   * each device.
+   */
   deviceToken(hash: string): string;
-  /** Creates the credentials of an app, as the vendor's console issues them. They are stored for later starts. */
+  /**
+   * Creates the credentials of an app, as the vendor's console issues them. They are stored for
+   * later starts.
+   */
   createApp(): Promise<object>;
   /** Starts a gateway that accepts `app`; resolves when it listens. */
   start(app: unknown, options: InstanceOptions): Promise<GatewayControl>;
@@ -106,7 +112,10 @@ export function defineGateway<App extends object, G extends { url: string }>(
   };
 }
 
-/** Rate in sandbox profiles: by default connectors obey the vendors' published rates, but the sandbox has none. */
+/**
+ * Rate in sandbox profiles: by default connectors obey the vendors' published rates, but the
+ * sandbox has none.
+ */
 const ratePerSecond = 1_000_000;
 
 type HttpParts<App, G> = Omit<GatewayParts<App, G>, 'control'>;

@@ -1,4 +1,6 @@
-/** Definitions of all sandbox gateways: APNs, FCM under both labels, and every folder of `vendors/`. */
+/**
+ * Definitions of all sandbox gateways: APNs, FCM under both labels, and every folder of `vendors/`.
+ */
 import { createHash } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import { z } from 'zod';
@@ -10,7 +12,8 @@ import type { SandboxDefinition } from './definition.ts';
 
 const vendorModule = z.object({
   definition: z.custom<SandboxDefinition>(
-    (value) => typeof value === 'object' && value !== null && 'connector' in value && 'start' in value,
+    (value) =>
+      typeof value === 'object' && value !== null && 'connector' in value && 'start' in value,
   ),
 });
 
@@ -19,14 +22,19 @@ async function loadVendors(): Promise<SandboxDefinition[]> {
   const names = await readdir(folder);
   return Promise.all(
     names.map(async (name) => {
-      const loaded: unknown = await import(moduleUrl(`../vendors/${name}/index.ts`, import.meta.url).href);
+      const loaded: unknown = await import(
+        moduleUrl(`../vendors/${name}/index.ts`, import.meta.url).href
+      );
       return vendorModule.parse(loaded).definition;
     }),
   );
 }
 
 const byConnector = new Map<ConnectorId, SandboxDefinition>(
-  [apns, fcm, vendorG, ...(await loadVendors())].map((definition) => [definition.connector, definition]),
+  [apns, fcm, vendorG, ...(await loadVendors())].map((definition) => [
+    definition.connector,
+    definition,
+  ]),
 );
 
 /** All definitions, in the order of the connectors (`shared/domain/labels.ts`). */
@@ -35,7 +43,9 @@ export const definitions: readonly SandboxDefinition[] = profileConnectorIds.fla
 );
 
 /** Connectors that have a gateway in the sandbox. */
-export const sandboxConnectors: readonly ConnectorId[] = definitions.map(({ connector }) => connector);
+export const sandboxConnectors: readonly ConnectorId[] = definitions.map(
+  ({ connector }) => connector,
+);
 
 /** Returns the token of device number `n` of a connector, in the vendor's format. */
 export function deviceTokenOf(connector: ConnectorId, n: number): string {

@@ -70,7 +70,9 @@ function requestHtml({ body, devices, path, status }: ShownRequest): string {
 <pre>${escapeHtml(cut)}</pre>`;
 }
 
-/** Formats a body: JSON indented; a form with one unescaped field per line; anything else unchanged. */
+/**
+ * Formats a body: JSON indented; a form with one unescaped field per line; anything else unchanged.
+ */
 function readable(body: Buffer): string {
   const text = body.toString('utf8');
   try {
@@ -94,8 +96,8 @@ const headers = {
 };
 
 /**
- * Serves the pages of a sandbox on loopback: `/`, `/<connector>` for one gateway, `/<connector>/profile.json` for the
- * credentials of a profile, `/summary.json` for programs.
+ * Serves the pages of a sandbox on loopback: `/`, `/<connector>` for one gateway,
+ * `/<connector>/profile.json` for the credentials of a profile, `/summary.json` for programs.
  */
 export async function startPage(
   instances: readonly GatewayInstance[],
@@ -103,7 +105,10 @@ export async function startPage(
 ): Promise<SandboxPage> {
   const server = createServer((request, response) => {
     const isRead = request.method === 'GET' || request.method === 'HEAD';
-    write(response, isRead ? pageOf(request.url ?? '/', instances) : text(405, 'This page is read-only.\n'));
+    write(
+      response,
+      isRead ? pageOf(request.url ?? '/', instances) : text(405, 'This page is read-only.\n'),
+    );
   });
   server.listen(port, host);
   await once(server, 'listening');

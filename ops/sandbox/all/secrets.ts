@@ -22,7 +22,10 @@ const storedForm = z.looseObject({
   authority: z.object({ certificate: z.string(), privateKey: z.string() }).optional(),
 });
 
-/** Reads the secrets from a file and adds missing ones, such as those of a new vendor; only the owner can read the file. */
+/**
+ * Reads the secrets from a file and adds missing ones, such as those of a new vendor; only the
+ * owner can read the file.
+ */
 export async function keepSandboxSecrets(file: string): Promise<SandboxSecrets> {
   const text = await readFile(file, 'utf8').catch(() => '{}');
   const stored = storedForm.parse(JSON.parse(text));

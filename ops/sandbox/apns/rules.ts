@@ -1,4 +1,7 @@
-/** Checks of requests, as APNs makes them (protocol/apns.md#request and protocol/apns.md#answers). Pure. */
+/**
+ * Checks of requests, as APNs makes them (protocol/apns.md#request and protocol/apns.md#answers).
+ * Pure.
+ */
 import type { IncomingHttpHeaders } from 'node:http2';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Refusal } from './tokens.ts';
@@ -32,7 +35,8 @@ const types = new Map<string, TypeRules>([
   ['widgets', { suffix: '.push-type.widgets', hasAps: true }],
 ]);
 
-const typeOf = (headers: IncomingHttpHeaders): string => String(headers['apns-push-type'] ?? 'alert');
+const typeOf = (headers: IncomingHttpHeaders): string =>
+  String(headers['apns-push-type'] ?? 'alert');
 
 const refusal = (status: number, reason: string): Refusal => ({ status, reason });
 
@@ -72,7 +76,10 @@ export function deviceTokenOf(headers: IncomingHttpHeaders): string | Refusal {
  * Checks topic and push type together: each type has its own suffix. A topic with a leading `=`
  * serves no suffix of its own.
  */
-export function checkTopic(headers: IncomingHttpHeaders, topics: readonly string[]): Refusal | undefined {
+export function checkTopic(
+  headers: IncomingHttpHeaders,
+  topics: readonly string[],
+): Refusal | undefined {
   const topic = headers['apns-topic'];
   const suffix = types.get(typeOf(headers))?.suffix;
   if (suffix === undefined) return refusals.pushType;
@@ -80,7 +87,9 @@ export function checkTopic(headers: IncomingHttpHeaders, topics: readonly string
     return topics.length === 1 ? undefined : refusals.missingTopic;
   if (!topic.endsWith(suffix)) return refusals.badTopic;
   const base = suffix === '' ? topic : topic.slice(0, -suffix.length);
-  return [base, topic, `=${topic}`].some((one) => topics.includes(one)) ? undefined : refusals.disallowed;
+  return [base, topic, `=${topic}`].some((one) => topics.includes(one))
+    ? undefined
+    : refusals.disallowed;
 }
 
 /** Checks the remaining headers. */
@@ -89,10 +98,12 @@ export function checkHeaders(headers: IncomingHttpHeaders): Refusal | undefined 
   const { isImmediate, priorities = ['10', '5'] } = types.get(typeOf(headers)) ?? {};
   if (!priorities.includes(String(priority))) return refusals.priority;
   const expiration = headers['apns-expiration'];
-  if (expiration !== undefined && !/^\d{1,15}$/.test(String(expiration))) return refusals.expiration;
+  if (expiration !== undefined && !/^\d{1,15}$/.test(String(expiration)))
+    return refusals.expiration;
   if (isImmediate && expiration !== '0') return refusals.expiration;
   const collapseId = headers['apns-collapse-id'];
-  if (collapseId !== undefined && Buffer.byteLength(String(collapseId)) > 64) return refusals.collapse;
+  if (collapseId !== undefined && Buffer.byteLength(String(collapseId)) > 64)
+    return refusals.collapse;
   const messageId = headers['apns-id'];
   if (messageId !== undefined && !uuidForm.test(String(messageId))) return refusals.messageId;
   return undefined;
@@ -183,10 +194,13 @@ const needed: Readonly<Record<string, readonly string[]>> = {
 function formProblem(aps: JsonObject, pushType: string): string | undefined {
   const showing = ['alert', 'badge', 'sound'].filter((name) => name in aps);
   if (pushType === 'alert' && Object.keys(aps).length === 0) return 'nothing to show';
-  if (['background', 'controls', 'widgets'].includes(pushType) && showing.length > 0) return `${showing[0]}`;
+  if (['background', 'controls', 'widgets'].includes(pushType) && showing.length > 0)
+    return `${showing[0]}`;
   const missing = [...(needed[pushType] ?? []), ...(needed[`${pushType} ${aps.event}`] ?? [])].find(
     (name) => !(name in aps),
   );
   if (missing !== undefined) return `no ${missing}`;
-  return 'input-push-token' in aps && 'input-push-channel' in aps ? 'both kinds of input' : undefined;
+  return 'input-push-token' in aps && 'input-push-channel' in aps
+    ? 'both kinds of input'
+    : undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with configurable
- * misbehaviour. Tests, benchmarks and `npm start` use it.
+ * APNs gateway on loopback: TLS, HTTP/2 only, as strict as the original (protocol/apns.md), with
+ * configurable misbehaviour. Tests, benchmarks and `npm start` use it.
  */
 
 import { generateKeyPairSync, randomInt } from 'node:crypto';
@@ -57,8 +57,9 @@ export function createSessionState(session: ServerHttp2Session, limit: number): 
 }
 
 /**
- * Raises or lowers the connection's stream limit, as APNs does by SETTINGS (protocol/apns.md#connections). Sends one change
- * at a time: a change before the client's acknowledgement of the last one is sent after it.
+ * Raises or lowers the connection's stream limit, as APNs does by SETTINGS
+ * (protocol/apns.md#connections). Sends one change at a time: a change before the client's
+ * acknowledgement of the last one is sent after it.
  */
 export function setLimit(state: SessionState, limit: number): void {
   state.limit = limit;
@@ -72,10 +73,14 @@ export function setLimit(state: SessionState, limit: number): void {
 }
 
 /**
- * Records the connection's provider token. Refuses one that was not issued at least 20 minutes after the one before
- * (protocol/apns.md#provider-tokens): a client that renews too often, or that alternates between two.
+ * Records the connection's provider token. Refuses one that was not issued at least 20 minutes
+ * after the one before (protocol/apns.md#provider-tokens): a client that renews too often, or that
+ * alternates between two.
  */
-export function recordToken(state: Pick<SessionState, 'token'>, token: ValidToken): Refusal | undefined {
+export function recordToken(
+  state: Pick<SessionState, 'token'>,
+  token: ValidToken,
+): Refusal | undefined {
   const { token: last } = state;
   if (last?.authorization === token.authorization) return undefined;
   if (last && token.issuedAtS - last.issuedAtS < shortestTokenLifeS) return tooManyUpdates;
@@ -119,7 +124,10 @@ const withoutDate: ServerStreamResponseOptions & { sendDate: boolean } = { sendD
 const withoutBody = { ...withoutDate, endStream: true };
 
 /** Answers as APNs does: 200 without a body, or JSON with the reason (protocol/apns.md#answers). */
-export function respond({ state, stream, headers }: ReceivedRequest, answer: Answer | undefined): void {
+export function respond(
+  { state, stream, headers }: ReceivedRequest,
+  answer: Answer | undefined,
+): void {
   state.open -= 1;
   if (stream.destroyed || stream.closed) return;
   const id = headers['apns-id'] ?? 'EABEAE54-14A8-11E5-B60B-1697F925EC7B';
@@ -128,9 +136,14 @@ export function respond({ state, stream, headers }: ReceivedRequest, answer: Ans
     return;
   }
   const { status, reason, timestampMs, retryAfter } = answer;
-  const { body = timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs } } = answer;
+  const { body = timestampMs === undefined ? { reason } : { reason, timestamp: timestampMs } } =
+    answer;
   stream.respond(
-    { ':status': status, 'apns-id': id, ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }) },
+    {
+      ':status': status,
+      'apns-id': id,
+      ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }),
+    },
     withoutDate,
   );
   stream.end(typeof body === 'string' ? body : JSON.stringify(body));
@@ -164,11 +177,14 @@ export type { Misbehaviour } from '../kit/misbehaviour.ts';
 export interface ApnsGatewayOptions extends SandboxOptions {
   /** Provider keys that it accepts, such as those of `createApnsCredentials()`. */
   keys?: readonly ApnsKey[];
-  /** Lowers the limit to 1 after a refused device token, until the next success (protocol/apns.md#connections). */
+  /**
+   * Lowers the limit to 1 after a refused device token, until the next success
+   * (protocol/apns.md#connections).
+   */
   isStrictAfterRefusal?: boolean;
   /**
-   * Receives each request, which is then not recorded: for tests with very many devices. Without checks a request has only its
-   * device token.
+   * Receives each request, which is then not recorded: for tests with very many devices. Without
+   * checks a request has only its device token.
    */
   onRequest?: (request: SeenRequest) => void;
 }
@@ -188,7 +204,14 @@ export interface SeenRequest {
 
 const emptyBody = Buffer.alloc(0);
 /** Request of which only the device token was read. */
-const uncheckedRequest = { headers: {}, body: emptyBody, status: 200, reason: '', connection: 0, atMs: 0 };
+const uncheckedRequest = {
+  headers: {},
+  body: emptyBody,
+  status: 200,
+  reason: '',
+  connection: 0,
+  atMs: 0,
+};
 
 /** Starts the gateway; resolves when it listens. */
 export const startApnsGateway = (options: ApnsGatewayOptions = {}): Promise<ApnsGateway> =>
@@ -196,7 +219,9 @@ export const startApnsGateway = (options: ApnsGatewayOptions = {}): Promise<Apns
 
 /** APNs. Refused streams and those above the last id of a GOAWAY do not count as processed. */
 export class ApnsGateway extends LoopbackGateway<SeenRequest> {
-  /** Device token → since when it is invalid (epoch milliseconds). The response is 410 Unregistered. */
+  /**
+   * Device token → since when it is invalid (epoch milliseconds). The response is 410 Unregistered.
+   */
   readonly deadTokens = new Map<string, number>();
   /** Device tokens with the response 400 BadDeviceToken. */
   readonly badTokens = new Set<string>();
@@ -221,7 +246,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     this.#verifier = new TokenVerifier(keys);
     this.maxStreams = maxStreams;
     this.onPath =
-      onRequest && ((path) => onRequest({ ...uncheckedRequest, token: path.slice(pathPrefix.length) }));
+      onRequest &&
+      ((path) => onRequest({ ...uncheckedRequest, token: path.slice(pathPrefix.length) }));
   }
 
   refusals(reason: string): number {
@@ -248,7 +274,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
       requestCert: true,
       rejectUnauthorized: false,
       allowHTTP1: false,
-      // A client may use the previous limit until it has received a lower one; its refused streams are not a flood.
+      // A client may use the previous limit until it has received a lower one; its refused streams
+      // are not a flood.
       maxSessionInvalidFrames: 1_000_000,
       maxSessionRejectedStreams: 1_000_000,
       settings: { maxConcurrentStreams: this.#options.keys === undefined ? this.maxStreams : 1 },
@@ -282,7 +309,8 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
       body = body === null ? chunk : Buffer.concat([body, chunk]);
     });
     stream.on('end', () => {
-      if ((stream.id ?? 0) < state.lastId) this.#process({ state, connection, stream, headers, body });
+      if ((stream.id ?? 0) < state.lastId)
+        this.#process({ state, connection, stream, headers, body });
     });
   }
 
@@ -298,7 +326,11 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
       return;
     }
     if (misbehaviour?.kind === 'goaway') {
-      this.#sendGoaway(received, misbehaviour.code ?? constants.NGHTTP2_NO_ERROR, misbehaviour.reason);
+      this.#sendGoaway(
+        received,
+        misbehaviour.code ?? constants.NGHTTP2_NO_ERROR,
+        misbehaviour.reason,
+      );
       return;
     }
     const answer =
@@ -322,7 +354,12 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     const refusal = status === 200 ? {} : { reason: request.reason };
     onRequest?.(request);
     if (onRequest) this.ledger.count(status === 200 ? 1 : 0, refusal.reason);
-    else this.ledger.add(request, { tokens: [token], accepted: status === 200 ? [token] : [], ...refusal });
+    else
+      this.ledger.add(request, {
+        tokens: [token],
+        accepted: status === 200 ? [token] : [],
+        ...refusal,
+      });
   }
 
   #check(received: ReceivedRequest, token: string, body: Buffer): Answer | undefined {
@@ -338,7 +375,10 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     return refusal;
   }
 
-  #topicsOf(state: SessionState, headers: IncomingHttpHeaders): { topics: readonly string[] } | Refusal {
+  #topicsOf(
+    state: SessionState,
+    headers: IncomingHttpHeaders,
+  ): { topics: readonly string[] } | Refusal {
     if (state.certificateTopics !== null) return { topics: state.certificateTopics };
     const token = this.#verifier.check(headers.authorization, this.clock.now());
     if ('reason' in token) return token;
@@ -352,10 +392,14 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
     if (topic !== undefined && topic !== headers['apns-topic'])
       return { status: 400, reason: 'DeviceTokenNotForTopic' };
     const timestampMs = this.deadTokens.size > 0 ? this.deadTokens.get(token) : undefined;
-    return timestampMs === undefined ? undefined : { status: 410, reason: 'Unregistered', timestampMs };
+    return timestampMs === undefined
+      ? undefined
+      : { status: 410, reason: 'Unregistered', timestampMs };
   }
 
-  /** Allows one stream until the first success, then many; one again after a refused device token. */
+  /**
+   * Allows one stream until the first success, then many; one again after a refused device token.
+   */
   #adjustLimit(state: SessionState, status: number, reason: string): void {
     if (status === 200) setLimit(state, this.maxStreams);
     else if (this.#options.isStrictAfterRefusal && reason === 'BadDeviceToken') setLimit(state, 1);
@@ -364,11 +408,14 @@ export class ApnsGateway extends LoopbackGateway<SeenRequest> {
   #sendGoaway({ state, stream }: ReceivedRequest, code: number, reason: string | undefined): void {
     const id = stream.id ?? 0;
     state.lastId = Math.min(state.lastId, id);
-    if (!state.session.destroyed) state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));
+    if (!state.session.destroyed)
+      state.session.goaway(code, Math.max(0, id - 2), goawayData(reason));
   }
 }
 
-/** Provider key: `privateKey` (PKCS#8) is for a push profile, `publicKey` (SPKI) for the gateway. */
+/**
+ * Provider key: `privateKey` (PKCS#8) is for a push profile, `publicKey` (SPKI) for the gateway.
+ */
 export interface ApnsCredentials {
   teamId: string;
   keyId: string;

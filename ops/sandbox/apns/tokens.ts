@@ -34,13 +34,18 @@ const expired: Refusal = { status: 403, reason: 'ExpiredProviderToken' };
 const skewS = 60;
 const longestAgeS = 3600;
 
-/** Verifies provider tokens (protocol/apns.md#provider-tokens). A signature is checked once per token. */
+/**
+ * Verifies provider tokens (protocol/apns.md#provider-tokens). A signature is checked once per
+ * token.
+ */
 export class TokenVerifier {
   readonly #keys: Map<string, { key: ApnsKey; publicKey: KeyObject }>;
   readonly #checked = new Map<string, Checked>();
 
   constructor(keys: readonly ApnsKey[]) {
-    this.#keys = new Map(keys.map((key) => [key.keyId, { key, publicKey: createPublicKey(key.publicKey) }]));
+    this.#keys = new Map(
+      keys.map((key) => [key.keyId, { key, publicKey: createPublicKey(key.publicKey) }]),
+    );
   }
 
   /** Returns the token of an `authorization` header, or the refusal. */

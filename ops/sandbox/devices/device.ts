@@ -2,7 +2,10 @@ import { WebSocket } from 'ws';
 import { z } from 'zod';
 import { isJsonObject, type JsonObject, parseExactly } from '../../../shared/domain/json.ts';
 
-/** What the fleet does with a device: connects it again after a lost connection, until the fleet is closed. */
+/**
+ * What the fleet does with a device: connects it again after a lost connection, until the fleet is
+ * closed.
+ */
 export interface FleetDevice {
   /** Connects and logs in. Resolves when the connection has ended, for any reason. */
   connectOnce(): Promise<void>;

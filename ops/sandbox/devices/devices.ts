@@ -14,9 +14,15 @@ export interface DeviceOptions {
   isAcking?: boolean;
   /** Pause before a lost connection is opened again, ± 50 %. */
   reconnectAfterMs?: number;
-  /** Concurrent connection attempts; default 64, so that a thousand devices do not overrun the listener's backlog. */
+  /**
+   * Concurrent connection attempts; default 64, so that a thousand devices do not overrun the
+   * listener's backlog.
+   */
   connectConcurrency?: number;
-  /** Creates device number `index`, by default one that checks what it receives; for a benchmark with cheaper ones. */
+  /**
+   * Creates device number `index`, by default one that checks what it receives; for a benchmark
+   * with cheaper ones.
+   */
   createDevice?: (fleet: DeviceFleet, installationId: string, index: number) => FleetDevice;
 }
 
@@ -89,8 +95,8 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     const heartbeat = setInterval(() => {
       for (const device of this.#devices) device.sendHeartbeat();
     }, heartbeatEveryMs);
-    this.#running = Promise.all(this.#devices.map((device) => this.#keepConnected(device))).finally(() =>
-      clearInterval(heartbeat),
+    this.#running = Promise.all(this.#devices.map((device) => this.#keepConnected(device))).finally(
+      () => clearInterval(heartbeat),
     );
   }
 
@@ -98,7 +104,8 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     const { reconnectAfterMs = 5000 } = this.options;
     while (!this.closeSignal.aborted) {
       await device.connectOnce();
-      if (!this.closeSignal.aborted) await sleep(reconnectAfterMs * (0.5 + Math.random()), this.closeSignal);
+      if (!this.closeSignal.aborted)
+        await sleep(reconnectAfterMs * (0.5 + Math.random()), this.closeSignal);
     }
   }
 
@@ -141,7 +148,8 @@ class Fleet implements SimulatedDevices, DeviceFleet {
     // The server's URL is stale: the next device asks the router again.
     this.#route = undefined;
     this.count('lost', 1);
-    if (finalCodes.includes(code)) this.#rejectAll(`the channel refused a device with close code ${code}`);
+    if (finalCodes.includes(code))
+      this.#rejectAll(`the channel refused a device with close code ${code}`);
   }
 
   /** Runs `connect` when fewer than `connectConcurrency` others run. */
@@ -179,17 +187,23 @@ class Fleet implements SimulatedDevices, DeviceFleet {
   }
 }
 
-async function requestRoute({ apiUrl, appId }: DeviceOptions, signal: AbortSignal): Promise<string> {
+async function requestRoute(
+  { apiUrl, appId }: DeviceOptions,
+  signal: AbortSignal,
+): Promise<string> {
   const url = new URL('/v1/route', apiUrl);
   url.searchParams.set('appId', appId);
-  const response = await fetch(url, { signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]) });
+  const response = await fetch(url, {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(10_000)]),
+  });
   if (!response.ok) throw new Error(`the router answered ${response.status}`);
   return routeReply.parse(await response.json()).server;
 }
 
 /**
- * Connects simulated devices: router, socket, login, data, acknowledgement. Resolves when all are logged in; a device that
- * loses its connection reconnects by itself. Rejects when the router does not answer or a login is refused.
+ * Connects simulated devices: router, socket, login, data, acknowledgement. Resolves when all are
+ * logged in; a device that loses its connection reconnects by itself. Rejects when the router does
+ * not answer or a login is refused.
  */
 export async function connectDevices(options: DeviceOptions): Promise<SimulatedDevices> {
   const fleet = new Fleet(options);

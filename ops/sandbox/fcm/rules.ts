@@ -1,4 +1,7 @@
-/** Checks of a message, as FCM makes them (protocol/fcm.md#message, protocol/fcm.md#limits), with Google's names. Pure. */
+/**
+ * Checks of a message, as FCM makes them (protocol/fcm.md#message, protocol/fcm.md#limits), with
+ * Google's names. Pure.
+ */
 import { z } from 'zod';
 
 const text = z.string();
@@ -45,7 +48,9 @@ const shownOnAndroid = {
   title_loc_args: z.array(text),
 };
 
-const options = z.strictObject({ analytics_label: z.string().regex(/^[a-zA-Z0-9-_.~%]{1,50}$/) }).partial();
+const options = z
+  .strictObject({ analytics_label: z.string().regex(/^[a-zA-Z0-9-_.~%]{1,50}$/) })
+  .partial();
 
 const forAndroid = {
   collapse_key: text,
@@ -84,7 +89,9 @@ const secondAndroid = z
       .optional(),
     background_sync: z.strictObject({}).optional(),
   })
-  .refine((value) => (value.remote_notification === undefined) !== (value.background_sync === undefined));
+  .refine(
+    (value) => (value.remote_notification === undefined) !== (value.background_sync === undefined),
+  );
 
 const free = z.record(text, z.unknown());
 const headers = z.record(text, text);

@@ -1,6 +1,6 @@
 /**
- * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md), with configurable
- * misbehaviour.
+ * FCM HTTP v1 gateway on loopback with its token call: as strict as the original (protocol/fcm.md),
+ * with configurable misbehaviour.
  */
 
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
@@ -42,13 +42,22 @@ export function createServiceAccount(projectId = 'carillon-sandbox'): ServiceAcc
 
 const scope = 'https://www.googleapis.com/auth/firebase.messaging';
 const header = z.object({ alg: z.literal('RS256'), typ: z.literal('JWT'), kid: z.string() });
-const claims = z.object({ iss: z.string(), scope: z.string(), aud: z.string(), iat: z.int(), exp: z.int() });
+const claims = z.object({
+  iss: z.string(),
+  scope: z.string(),
+  aud: z.string(),
+  iat: z.int(),
+  exp: z.int(),
+});
 
 /** Tolerated clock difference. */
 const skewS = 60;
 const longestS = 3600;
 
-/** Checks assertions of one service account as Google's token call does (protocol/fcm.md#access-token). */
+/**
+ * Checks assertions of one service account as Google's token call does
+ * (protocol/fcm.md#access-token).
+ */
 export class AssertionVerifier {
   readonly #account: ServiceAccount;
   readonly #publicKey: KeyObject;
@@ -61,7 +70,10 @@ export class AssertionVerifier {
   /** Returns the error of an assertion; undefined when it is valid. */
   check(assertion: string, nowMs: number): string | undefined {
     const [head = '', body = '', signature = '', ...more] = assertion.split('.');
-    const parsed = { header: header.safeParse(decode(head)), claims: claims.safeParse(decode(body)) };
+    const parsed = {
+      header: header.safeParse(decode(head)),
+      claims: claims.safeParse(decode(body)),
+    };
     if (more.length > 0 || !parsed.header.success || !parsed.claims.success) return 'Invalid JWT';
     const { client_email, private_key_id, token_uri } = this.#account;
     const signed = Buffer.from(`${head}.${body}`);
@@ -73,7 +85,8 @@ export class AssertionVerifier {
     if (aud !== token_uri) return 'Invalid JWT: audience';
     if (!parsed.claims.data.scope.split(' ').includes(scope)) return 'Invalid OAuth scope';
     const nowS = nowMs / 1000;
-    const isInTime = iat <= nowS + skewS && exp > nowS - skewS && exp - iat <= longestS && exp > iat;
+    const isInTime =
+      iat <= nowS + skewS && exp > nowS - skewS && exp - iat <= longestS && exp > iat;
     return isInTime ? undefined : 'Invalid JWT: iat and exp';
   }
 }
@@ -100,7 +113,8 @@ export interface FcmError {
 }
 
 export function errorBody({ code, message, status, errorCode, details = [] }: FcmError): object {
-  const own = errorCode === undefined ? [] : [{ '@type': `${types}.firebase.fcm.v1.FcmError`, errorCode }];
+  const own =
+    errorCode === undefined ? [] : [{ '@type': `${types}.firebase.fcm.v1.FcmError`, errorCode }];
   return { error: { code, message, status, details: [...own, ...details] } };
 }
 
@@ -151,7 +165,9 @@ export const unauthenticated: SandboxReply = reply({
   code: 401,
   message: 'Request had invalid authentication credentials. Expected OAuth 2 access token.',
   status: 'UNAUTHENTICATED',
-  details: [{ '@type': `${types}.rpc.ErrorInfo`, reason: 'ACCESS_TOKEN_EXPIRED', domain: 'googleapis.com' }],
+  details: [
+    { '@type': `${types}.rpc.ErrorInfo`, reason: 'ACCESS_TOKEN_EXPIRED', domain: 'googleapis.com' },
+  ],
 });
 
 export const notFound: SandboxReply = { status: 404, body: '<html>404. That’s an error.</html>' };
@@ -272,7 +288,10 @@ class FcmRules implements GatewayRules {
   #send(sent: unknown): SandboxReply {
     const violation = violationOf(sent);
     if (violation)
-      return { ...badRequest(violation), violation: `${violation.field}: ${violation.description}` };
+      return {
+        ...badRequest(violation),
+        violation: `${violation.field}: ${violation.description}`,
+      };
     const { name, value: token } = targetIn(sent);
     const { isKnown, isTokenToo } = this.#state.fids;
     if (name === 'fid' && !isKnown)
@@ -300,7 +319,8 @@ function parse(body: Buffer): unknown {
 
 /** Returns the target of a message. */
 function targetIn(sent: unknown): { name: 'token' | 'fid'; value: string } {
-  const message = typeof sent === 'object' && sent !== null && 'message' in sent ? sent.message : undefined;
+  const message =
+    typeof sent === 'object' && sent !== null && 'message' in sent ? sent.message : undefined;
   if (typeof message !== 'object' || message === null) return { name: 'token', value: '' };
   if ('fid' in message) return { name: 'fid', value: String(message.fid) };
   return { name: 'token', value: 'token' in message ? String(message.token) : '' };

@@ -24,7 +24,10 @@ export interface SandboxReply {
 
 /** Protocol of one gateway. Pure except for the gateway's own state. */
 export interface GatewayRules {
-  /** Returns the devices that a request names, unchecked, and whether it is a call for an access token. */
+  /**
+   * Returns the devices that a request names, unchecked, and whether it is a call for an access
+   * token.
+   */
   targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
   /** Returns the response of the original. */
   handle(call: SandboxCall): SandboxReply;

@@ -33,8 +33,8 @@ export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
   }
 
   /**
-   * Posts a receipt for each message to any of these devices, unless `receiptOf` returns null. Returns the HTTP
-   * statuses.
+   * Posts a receipt for each message to any of these devices, unless `receiptOf` returns null.
+   * Returns the HTTP statuses.
    */
   send(
     tokens: readonly string[],

@@ -1,6 +1,6 @@
 /**
- * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of requests, and configurable
- * misbehaviour. A vendor's folder supplies the rules.
+ * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of
+ * requests, and configurable misbehaviour. A vendor's folder supplies the rules.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -34,7 +34,10 @@ export class SandboxGateway extends LoopbackGateway<SeenCall> {
   readonly deadTokens = new Set<string>();
   protected readonly maxStreams: number;
   readonly #rules: GatewayRules;
-  /** Number of each open connection, by the client's port, the only feature that a request has of its connection. */
+  /**
+   * Number of each open connection, by the client's port, the only feature that a request has of
+   * its connection.
+   */
   readonly #connectionNumbers = new Map<number, number>();
 
   constructor(options: SandboxOptions, createRules: (state: GatewayState) => GatewayRules) {
@@ -80,15 +83,30 @@ export class SandboxGateway extends LoopbackGateway<SeenCall> {
   #process(request: Http2ServerRequest, response: Http2ServerResponse, body: Buffer): void {
     const url = new URL(request.url, this.url);
     const { method, headers } = request;
-    const call: SandboxCall = { method, path: url.pathname, query: url.searchParams, headers, body };
+    const call: SandboxCall = {
+      method,
+      path: url.pathname,
+      query: url.searchParams,
+      headers,
+      body,
+    };
     const { tokens, isTokenCall = false } = this.#rules.targetsOf(call);
     const misbehaviour = this.misbehaviours.pick({ tokens, isTokenCall, path: url.pathname });
-    const reply = misbehaviour?.kind === 'answer' ? replyFor(misbehaviour) : this.#rules.handle(call);
+    const reply =
+      misbehaviour?.kind === 'answer' ? replyFor(misbehaviour) : this.#rules.handle(call);
     if (reply.violation !== undefined) this.ledger.violations.push(reply.violation);
     if (isTokenCall) this.ledger.tokenCalls += 1;
     else {
       const connection = this.#connectionNumbers.get(request.socket.remotePort ?? 0) ?? 0;
-      const seen = { method, path: request.url, headers, body, tokens, status: reply.status, connection };
+      const seen = {
+        method,
+        path: request.url,
+        headers,
+        body,
+        tokens,
+        status: reply.status,
+        connection,
+      };
       this.ledger.add(seen, { tokens, accepted: reply.accepted ?? [] });
     }
     if (misbehaviour === undefined || misbehaviour.kind === 'answer') respond(response, reply);
@@ -101,7 +119,11 @@ export class SandboxGateway extends LoopbackGateway<SeenCall> {
   }
 }
 
-const replyFor = ({ status, body, retryAfter }: Extract<Misbehaviour, { kind: 'answer' }>): SandboxReply => ({
+const replyFor = ({
+  status,
+  body,
+  retryAfter,
+}: Extract<Misbehaviour, { kind: 'answer' }>): SandboxReply => ({
   status,
   body,
   headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter },

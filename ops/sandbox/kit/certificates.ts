@@ -1,6 +1,6 @@
 /**
- * Certificates created at run time: a CA, server certificates for loopback, and client certificates for gateways that
- * authenticate callers by them. Needs no openssl binary and writes no files.
+ * Certificates created at run time: a CA, server certificates for loopback, and client certificates
+ * for gateways that authenticate callers by them. Needs no openssl binary and writes no files.
  */
 import {
   createPrivateKey,
@@ -28,9 +28,15 @@ export interface KeyPairPem {
 }
 
 export interface CertificateAuthority extends KeyPairPem {
-  /** Issues a certificate for a TLS server on these names and addresses; default `localhost`, 127.0.0.1 and ::1. */
+  /**
+   * Issues a certificate for a TLS server on these names and addresses; default `localhost`,
+   * 127.0.0.1 and ::1.
+   */
   issueServer(names?: string[]): Promise<KeyPairPem>;
-  /** Issues a certificate for a client; `userId` becomes the subject's UID, where Apple writes the bundle id. */
+  /**
+   * Issues a certificate for a client; `userId` becomes the subject's UID, where Apple writes the
+   * bundle id.
+   */
   issueClient(client: ClientRequest): Promise<KeyPairPem>;
 }
 
@@ -45,8 +51,8 @@ export interface ClientRequest {
 }
 
 /**
- * Creates a CA, or loads one from `pem`. Each has a unique name: with two CAs of the same name OpenSSL tries the wrong
- * key, and the error ends the connection.
+ * Creates a CA, or loads one from `pem`. Each has a unique name: with two CAs of the same name
+ * OpenSSL tries the wrong key, and the error ends the connection.
  */
 export async function openCertificateAuthority(pem?: KeyPairPem): Promise<CertificateAuthority> {
   const own = pem ?? selfSignedAuthority();
@@ -66,7 +72,13 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
           { name: 'subjectAltName', altNames: names.map(alternativeName) },
         ],
       }),
-    issueClient: async ({ commonName, environmentMark, topics, userId, validForMs = 365 * dayMs }) =>
+    issueClient: async ({
+      commonName,
+      environmentMark,
+      topics,
+      userId,
+      validForMs = 365 * dayMs,
+    }) =>
       issue({
         issuer,
         subject: [...userIdOf(userId), { shortName: 'CN', value: commonName }],
@@ -75,7 +87,9 @@ export async function openCertificateAuthority(pem?: KeyPairPem): Promise<Certif
         extensions: [
           ...leafExtensions,
           clientUsage,
-          ...(environmentMark ? [extension(`1.2.840.113635.100.6.3.${environmentMark}`, emptyValue)] : []),
+          ...(environmentMark
+            ? [extension(`1.2.840.113635.100.6.3.${environmentMark}`, emptyValue)]
+            : []),
           ...(topics ? [extension(topicListOid, topicList(topics))] : []),
         ],
       }),
@@ -97,7 +111,11 @@ const serverUsage = { name: 'extKeyUsage', serverAuth: true };
 const clientUsage = { name: 'extKeyUsage', clientAuth: true };
 const alternativeName = (name: string) =>
   /^[\d.]+$|:/.test(name) ? { type: 7, ip: name } : { type: 2, value: name };
-const extension = (id: string, value: Buffer) => ({ id, critical: false, value: value.toString('binary') });
+const extension = (id: string, value: Buffer) => ({
+  id,
+  critical: false,
+  value: value.toString('binary'),
+});
 
 /** Returns the member of a subject in which Apple writes the bundle id. */
 export const userIdOf = (userId: string | undefined): forge.pki.CertificateField[] =>
@@ -135,9 +153,14 @@ export function issue({
   Object.assign(draft, placeholders);
   const [content = sequence([])] = partsOf(pki.certificateToAsn1(draft));
   const [version, serial, , , validity, name, , ...rest] = partsOf(content);
-  content.value = [version, serial, signatureAlgorithm(), issuer?.name ?? name, validity, name].flatMap(
-    (part) => part ?? [],
-  );
+  content.value = [
+    version,
+    serial,
+    signatureAlgorithm(),
+    issuer?.name ?? name,
+    validity,
+    name,
+  ].flatMap((part) => part ?? []);
   content.value.push(fromDer(publicKey.export({ type: 'spki', format: 'der' })), ...rest);
   const signature = sign('sha256', toDer(content), issuer?.key ?? privateKey);
   const bits = element(asn1.Type.BITSTRING, `\0${signature.toString('binary')}`);
@@ -162,7 +185,8 @@ const fromDer = (der: Buffer): Asn1 => asn1.fromDer(der.toString('binary'));
 const toDer = (value: Asn1): Buffer => Buffer.from(asn1.toDer(value).getBytes(), 'binary');
 const element = (type: forge.asn1.Type, value: string): Asn1 =>
   asn1.create(asn1.Class.UNIVERSAL, type, false, value);
-const sequence = (parts: Asn1[]): Asn1 => asn1.create(asn1.Class.UNIVERSAL, asn1.Type.SEQUENCE, true, parts);
+const sequence = (parts: Asn1[]): Asn1 =>
+  asn1.create(asn1.Class.UNIVERSAL, asn1.Type.SEQUENCE, true, parts);
 const signatureAlgorithm = (): Asn1 =>
   sequence([element(asn1.Type.OID, asn1.oidToDer(ecdsaWithSha256Oid).getBytes())]);
 const partsOf = ({ value }: Asn1): Asn1[] => (typeof value === 'string' ? [] : value);
@@ -203,7 +227,8 @@ export function listedTopics(der: Buffer): string[] | null {
 function topicList(topics: readonly string[]): Buffer {
   const entry = (tag: number, content: Buffer) => {
     const { length } = content;
-    const size = length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
+    const size =
+      length < 128 ? [length] : length < 256 ? [0x81, length] : [0x82, length >> 8, length & 255];
     return Buffer.concat([Buffer.from([tag, ...size]), content]);
   };
   const text = (value: string) => entry(0x0c, Buffer.from(value));

@@ -8,8 +8,8 @@ import { createUncheckedServer, type Success } from './unchecked.ts';
 
 export interface SandboxOptions extends ListenOptions {
   /**
-   * `none`: every request succeeds at the lowest cost, and the gateway only counts it (docs/develop/sandbox.md#without-checks). Default
-   * `all`.
+   * `none`: every request succeeds at the lowest cost, and the gateway only counts it
+   * (docs/develop/sandbox.md#without-checks). Default `all`.
    */
   checks?: 'all' | 'none';
   /** Streams that an HTTP/2 connection may have open; default 1000 for APNs, 100 for others. */
@@ -20,8 +20,8 @@ export interface SandboxOptions extends ListenOptions {
 }
 
 /**
- * Gateway on loopback, with TLS: address, record of requests and misbehaviour. A protocol supplies the server and the
- * rules. `Seen`: the recorded form of a request.
+ * Gateway on loopback, with TLS: address, record of requests and misbehaviour. A protocol supplies
+ * the server and the rules. `Seen`: the recorded form of a request.
  */
 export abstract class LoopbackGateway<Seen> {
   /** Connections accepted so far; 0 without checks. */
@@ -71,7 +71,9 @@ export abstract class LoopbackGateway<Seen> {
     return this.#opened.authority;
   }
 
-  /** Requests processed, whatever the response; calls for access tokens are counted in `tokenCalls`. */
+  /**
+   * Requests processed, whatever the response; calls for access tokens are counted in `tokenCalls`.
+   */
   get total(): number {
     return this.ledger.total;
   }

@@ -9,8 +9,8 @@ interface Counted {
 }
 
 /**
- * Record of the processed requests of a gateway: counters, also by device, and the last requests with their bodies.
- * `Seen`: the recorded form of a request.
+ * Record of the processed requests of a gateway: counters, also by device, and the last requests
+ * with their bodies. `Seen`: the recorded form of a request.
  */
 export class Ledger<Seen> {
   /** Requests processed, whatever the response; without calls for access tokens. */

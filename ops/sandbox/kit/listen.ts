@@ -1,7 +1,11 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import type { Server } from 'node:tls';
-import { type CertificateAuthority, type KeyPairPem, openCertificateAuthority } from './certificates.ts';
+import {
+  type CertificateAuthority,
+  type KeyPairPem,
+  openCertificateAuthority,
+} from './certificates.ts';
 
 export interface ListenOptions {
   /** Signs the server's certificate; absent: a new one. */

@@ -61,7 +61,10 @@ export class Misbehaviours {
     this.#rules = [];
   }
 
-  /** Returns the misbehaviour for a request and counts it. Cheap without misbehaviours, the usual case. */
+  /**
+   * Returns the misbehaviour for a request and counts it. Cheap without misbehaviours, the usual
+   * case.
+   */
   pick(target: Target): Misbehaviour | undefined {
     if (this.#rules.length === 0) return undefined;
     for (const rule of this.#rules) {

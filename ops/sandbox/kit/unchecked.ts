@@ -1,6 +1,7 @@
 /**
- * TLS server that answers every request with a success and checks nothing. It reads HTTP/2 frames and HTTP/1.1 heads itself, at
- * a small part of the CPU time of `node:http2` and `node:http`: a benchmark's gateway shares the cores with what is measured.
+ * TLS server that answers every request with a success and checks nothing. It reads HTTP/2 frames
+ * and HTTP/1.1 heads itself, at a small part of the CPU time of `node:http2` and `node:http`: a
+ * benchmark's gateway shares the cores with what is measured.
  */
 import { createServer, type Server, type TLSSocket } from 'node:tls';
 import { HeaderDecoder } from '../../../connectors/http2/hpack/decoder.ts';
@@ -10,7 +11,10 @@ import type { Identity } from './listen.ts';
 export interface Success {
   /** End of the paths that have it. */
   path: string;
-  /** Sent as JSON; absent: no body. A function returns JSON for the request's body, over HTTP/1.1 only. */
+  /**
+   * Sent as JSON; absent: no body. A function returns JSON for the request's body, over HTTP/1.1
+   * only.
+   */
   body?: object | ((request: string) => string);
   /** Call before a message, such as one for an access token: it is not counted. */
   isPreparation?: true;
@@ -20,12 +24,13 @@ export interface UncheckedOptions {
   /** Streams that an HTTP/2 connection may have open. */
   maxStreams: number;
   /**
-   * Replies over HTTP/1.1, by path; a path without one gets 404. Every request over HTTP/2 gets the first one of a message.
+   * Replies over HTTP/1.1, by path; a path without one gets 404. Every request over HTTP/2 gets the
+   * first one of a message.
    */
   successes: readonly Success[];
   /**
-   * HTTP/2 only: receives the path of each request when its headers have arrived. Clients may write the headers of many
-   * requests before their bodies.
+   * HTTP/2 only: receives the path of each request when its headers have arrived. Clients may write
+   * the headers of many requests before their bodies.
    */
   onPath?(path: string): void;
   /** HTTP/2 only: receives the size of each DATA frame. */
@@ -70,7 +75,10 @@ interface Frames {
 function framesOf(body: object | undefined): Frames {
   const status = 0x88;
   if (body === undefined)
-    return { bytes: frameOf(frame.headers, flag.endHeaders | flag.endStream, [status]), idOffsets: [5] };
+    return {
+      bytes: frameOf(frame.headers, flag.endHeaders | flag.endStream, [status]),
+      idOffsets: [5],
+    };
   const contentType = Buffer.from('application/json; charset=UTF-8');
   // `content-type` as a literal that is not indexed (RFC 7541 6.2.2, static table 31).
   const block = [status, 0x0f, 0x10, contentType.length, ...contentType];
@@ -81,10 +89,24 @@ function framesOf(body: object | undefined): Frames {
 
 function frameOf(type: number, flags: number, payload: ArrayLike<number>): Buffer {
   const { length } = payload;
-  return Buffer.from([0, length >>> 8, length & 0xff, type, flags, 0, 0, 0, 0, ...Array.from(payload)]);
+  return Buffer.from([
+    0,
+    length >>> 8,
+    length & 0xff,
+    type,
+    flags,
+    0,
+    0,
+    0,
+    0,
+    ...Array.from(payload),
+  ]);
 }
 
-/** SETTINGS with MAX_CONCURRENT_STREAMS and INITIAL_WINDOW_SIZE 2^31-1, then the largest connection window. */
+/**
+ * SETTINGS with MAX_CONCURRENT_STREAMS and INITIAL_WINDOW_SIZE 2^31-1, then the largest connection
+ * window.
+ */
 function greeting(maxStreams: number): Buffer {
   const bytes = Buffer.from(
     '00000c0400000000000003000000000004' + '7fffffff0000040800000000007fff0000',
@@ -250,7 +272,8 @@ class Http1Connection {
 
   #answer(): void {
     const { body, isPreparation } = this.#success ?? { isPreparation: true };
-    const text = typeof body === 'function' ? body(Buffer.concat(this.#body).toString('latin1')) : json(body);
+    const text =
+      typeof body === 'function' ? body(Buffer.concat(this.#body).toString('latin1')) : json(body);
     const head = [
       `HTTP/1.1 ${this.#success ? '200 OK' : '404 Not Found'}`,
       'Server: nginx',

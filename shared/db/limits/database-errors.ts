@@ -41,14 +41,17 @@ export const isStatementTimeout = hasCode('57014');
 /** Returns whether a statement did not get a lock within `lock_timeout`. */
 export const isLockTimeout = hasCode('55P03');
 
-/** Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed regular expression. */
+/**
+ * Returns whether PostgreSQL rejected a value: NUL in text, a number out of range, a malformed
+ * regular expression.
+ */
 export function isInvalidValue(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^(22|2201B)/.test(error.code ?? '');
 }
 
 /**
- * Returns whether the database is unreachable: down, restarting, out of connections, or a server that only reads, as a former
- * primary does until the proxy in front of it notices (25006).
+ * Returns whether the database is unreachable: down, restarting, out of connections, or a server
+ * that only reads, as a former primary does until the proxy in front of it notices (25006).
  */
 export function isConnectionFailure(error: unknown): boolean {
   if (error instanceof pg.DatabaseError) return /^(08|57P0[1-3]|53|25006)/.test(error.code ?? '');

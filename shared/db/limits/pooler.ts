@@ -1,8 +1,9 @@
 import pg from 'pg';
 
 /**
- * Pooler between the processes and PostgreSQL (production.md#connections): none, or one that gives a connection of the
- * server to another client after each transaction (PgBouncer's `pool_mode = transaction`).
+ * Pooler between the processes and PostgreSQL (production.md#connections): none, or one that gives
+ * a connection of the server to another client after each transaction (PgBouncer's `pool_mode =
+ * transaction`).
  */
 export type Pooler = 'none' | 'transaction';
 
@@ -18,7 +19,10 @@ export interface PoolUse {
   limit: number;
 }
 
-/** Client that sends prepared statements without their names, since the next statement may run on another connection. */
+/**
+ * Client that sends prepared statements without their names, since the next statement may run on
+ * another connection.
+ */
 export class UnnamedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
     super(config);

@@ -18,24 +18,38 @@ interface QueryLimits {
 }
 
 /**
- * Returns the limits for a number of connections: half are for app keys, of which one app has half, and half for master
- * keys, of which one app has three quarters. Each waiting call may hold a condition of 64 KB.
+ * Returns the limits for a number of connections: half are for app keys, of which one app has half,
+ * and half for master keys, of which one app has three quarters. Each waiting call may hold a
+ * condition of 64 KB.
  */
 export function queryLimitsFor(connections: number): QueryLimits {
   const client = Math.floor(connections / 2);
   const master = connections - client;
   return {
-    client: { concurrency: client, perKey: Math.ceil(client / 2), maxWaiting: 100, maxWaitMs: 5000 },
-    master: { concurrency: master, perKey: Math.ceil((master * 3) / 4), maxWaiting: 100, maxWaitMs: 10_000 },
+    client: {
+      concurrency: client,
+      perKey: Math.ceil(client / 2),
+      maxWaiting: 100,
+      maxWaitMs: 5000,
+    },
+    master: {
+      concurrency: master,
+      perKey: Math.ceil((master * 3) / 4),
+      maxWaiting: 100,
+      maxWaitMs: 10_000,
+    },
   };
 }
 
-/** Time limits of a statement with an app key and with the master key (protocol/queries.md#query-time). */
+/**
+ * Time limits of a statement with an app key and with the master key
+ * (protocol/queries.md#query-time).
+ */
 const clientTimeoutMs = 1500;
 const masterTimeoutMs = 10_000;
 /**
- * Limits of the rows that one call reads and of its included documents. Parsed, the worst JSON takes sixteen times its
- * text in memory.
+ * Limits of the rows that one call reads and of its included documents. Parsed, the worst JSON
+ * takes sixteen times its text in memory.
  */
 const clientBytes = 4 * 1024 * 1024;
 const masterBytes = 16 * 1024 * 1024;
@@ -44,7 +58,10 @@ const masterBytes = 16 * 1024 * 1024;
 export const replyBytes = ({ isMaster }: Pick<QueryCaller, 'isMaster'>): number =>
   isMaster ? masterBytes : clientBytes;
 
-/** Time without further tries after a standby was unreachable: one that drops packets takes seconds to fail. */
+/**
+ * Time without further tries after a standby was unreachable: one that drops packets takes seconds
+ * to fail.
+ */
 const standbyPauseMs = 5000;
 
 interface QueryPools {
@@ -56,9 +73,10 @@ interface QueryPools {
 }
 
 /**
- * Limits queries that clients compose: `where`, `include`, lists, scans and dry runs. An app has a few transactions at a
- * time, all apps together a few more, because a statement may occupy a core until its time limit; further calls queue
- * fairly. All methods throw `QueueFull`, `ResultTooLarge`, or PostgreSQL's error of a statement over its time limit.
+ * Limits queries that clients compose: `where`, `include`, lists, scans and dry runs. An app has a
+ * few transactions at a time, all apps together a few more, because a statement may occupy a core
+ * until its time limit; further calls queue fairly. All methods throw `QueueFull`,
+ * `ResultTooLarge`, or PostgreSQL's error of a statement over its time limit.
  */
 export class QueryLimiter {
   readonly #pools: QueryPools;
@@ -79,15 +97,16 @@ export class QueryLimiter {
   }
 
   /**
-   * Reads in one snapshot, from the standby if it can. Calls `prepare` in the app's turn: compiled SQL takes many
-   * times the memory of its condition, and the parsing counts as the app's time.
+   * Reads in one snapshot, from the standby if it can. Calls `prepare` in the app's turn: compiled
+   * SQL takes many times the memory of its condition, and the parsing counts as the app's time.
    */
   async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, async () => {
       try {
         return await this.#snapshot(prepare(), { ...termsFor(asker), isSnapshot: true });
       } catch (error) {
-        // A refused condition never awaits the database: yield, so that a queue of them does not block the event loop.
+        // A refused condition never awaits the database: yield, so that a queue of them does not
+        // block the event loop.
         await nextTurn();
         throw error;
       }
@@ -117,14 +136,18 @@ export class QueryLimiter {
     return this.#run(asker, () => this.#pools.primary.transaction(work, termsFor(asker)));
   }
 
-  /** Reads from the standby; from the primary while the standby is away, and when it ends a statement to go on replaying. */
+  /**
+   * Reads from the standby; from the primary while the standby is away, and when it ends a
+   * statement to go on replaying.
+   */
   async #snapshot<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions): Promise<T> {
     const { primary, standby } = this.#pools;
     if (standby !== primary && performance.now() >= this.#standbyAwayUntilMs)
       try {
         return await standby.transaction(work, terms);
       } catch (error) {
-        if (isConnectionFailure(error)) this.#standbyAwayUntilMs = performance.now() + standbyPauseMs;
+        if (isConnectionFailure(error))
+          this.#standbyAwayUntilMs = performance.now() + standbyPauseMs;
         else if (!isRecoveryConflict(error)) throw error;
       }
     return primary.transaction(work, terms);

@@ -8,12 +8,18 @@ type ConnectCallback = (
   release: (release?: unknown) => void,
 ) => void;
 
-/** Pool that counts how long calls wait for a connection: for one that is free, and for new ones to open. */
+/**
+ * Pool that counts how long calls wait for a connection: for one that is free, and for new ones to
+ * open.
+ */
 export class TimedPool extends pg.Pool {
   #waits = noDurations();
   #askedAtMs: number | undefined;
 
-  /** Runs `work`, whose first connection, asked for before it returns, counts as waited for since `askedAtMs` (monotonic). */
+  /**
+   * Runs `work`, whose first connection, asked for before it returns, counts as waited for since
+   * `askedAtMs` (monotonic).
+   */
   since<T>(askedAtMs: number, work: () => T): T {
     this.#askedAtMs = askedAtMs;
     try {
@@ -23,7 +29,10 @@ export class TimedPool extends pg.Pool {
     }
   }
 
-  /** Returns the waits that ended since the last call, also those for a connection that could not be opened. */
+  /**
+   * Returns the waits that ended since the last call, also those for a connection that could not be
+   * opened.
+   */
   takeWaits(): DurationCounts {
     const taken = this.#waits;
     this.#waits = noDurations();
@@ -48,8 +57,8 @@ export class TimedPool extends pg.Pool {
 const lanes = new AsyncLocalStorage<string>();
 
 /**
- * Runs `work` in the lane of an app: connections that it takes from a pool with `turns`, at any depth, count for this
- * app. Work outside of all lanes shares one.
+ * Runs `work` in the lane of an app: connections that it takes from a pool with `turns`, at any
+ * depth, count for this app. Work outside of all lanes shares one.
  */
 export const runInLane = <T>(appId: string, work: () => T): T => lanes.run(appId, work);
 

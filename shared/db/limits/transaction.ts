@@ -16,7 +16,10 @@ export interface TransactionOptions {
   signal?: AbortSignal;
 }
 
-/** Interval in which the server looks whether the connection of an abortable transaction is still there. */
+/**
+ * Interval in which the server looks whether the connection of an abortable transaction is still
+ * there.
+ */
 const checkIntervalMs = 100;
 
 /** Makes the workers of a sharded database keep the limits too. Without Citus it has no effect. */
@@ -27,7 +30,10 @@ export class ResultTooLarge extends Error {
   override name = 'ResultTooLarge';
 }
 
-/** Returns the statements that begin a transaction, for one round trip; `settings` are such statements as well. */
+/**
+ * Returns the statements that begin a transaction, for one round trip; `settings` are such
+ * statements as well.
+ */
 export function beginText(options: TransactionOptions, settings = ''): string {
   const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle, signal } = options;
   return [
@@ -36,7 +42,9 @@ export function beginText(options: TransactionOptions, settings = ''): string {
     ...(statementTimeoutMs === undefined
       ? []
       : [`SET LOCAL statement_timeout = ${Math.round(statementTimeoutMs)}`]),
-    ...(lockTimeoutMs === undefined ? [] : [`SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`]),
+    ...(lockTimeoutMs === undefined
+      ? []
+      : [`SET LOCAL lock_timeout = ${Math.round(lockTimeoutMs)}`]),
     ...(signal ? [`SET LOCAL client_connection_check_interval = ${checkIntervalMs}`] : []),
     ...(isSingle ? ['SET LOCAL max_parallel_workers_per_gather = 0', 'SET LOCAL jit = off'] : []),
   ].join('; ');
@@ -73,9 +81,9 @@ const rowEvent = 'dataRow';
 const bytesPerTurn = 64 * 1024;
 
 /**
- * Runs `work` and closes the connection as soon as more than `maxBytes` of rows arrive, so that an oversize result is
- * never held in memory. Pauses between chunks for other calls; Node alone reads megabytes from a socket in one turn.
- * Throws `ResultTooLarge`.
+ * Runs `work` and closes the connection as soon as more than `maxBytes` of rows arrive, so that an
+ * oversize result is never held in memory. Pauses between chunks for other calls; Node alone reads
+ * megabytes from a socket in one turn. Throws `ResultTooLarge`.
  */
 async function limitResultBytes<T>(
   { connection }: Pick<pg.Client, 'connection'>,

@@ -1,6 +1,6 @@
 /**
- * Splits SQL into its statements, without comments and with single blanks. Knows quotes, dollar quotes and comments;
- * that is enough for migrations, which are our own.
+ * Splits SQL into its statements, without comments and with single blanks. Knows quotes, dollar
+ * quotes and comments; that is enough for migrations, which are our own.
  */
 export function splitStatements(sql: string): string[] {
   return parts(sql, ';');
@@ -26,7 +26,9 @@ function parts(sql: string, separator: ';' | ','): string[] {
       current = '';
     } else current += /^(--|\/\*)/.test(text) ? ' ' : text;
   }
-  return [...found, current].map((part) => part.replace(/\s+/g, ' ').trim()).filter((part) => part !== '');
+  return [...found, current]
+    .map((part) => part.replace(/\s+/g, ' ').trim())
+    .filter((part) => part !== '');
 }
 
 /** Returns the part of a migration file that is run. */
@@ -34,7 +36,10 @@ export function upPart(file: string): string {
   return (file.split(/^\s*--\s*Down Migration/im)[0] ?? '').replace(/^\s*--\s*Up Migration/i, '');
 }
 
-/** Lock that a statement holds until its transaction ends (PostgreSQL documentation, "Explicit Locking"). */
+/**
+ * Lock that a statement holds until its transaction ends (PostgreSQL documentation, "Explicit
+ * Locking").
+ */
 type LockMode =
   | 'ACCESS EXCLUSIVE'
   | 'SHARE'
@@ -108,12 +113,18 @@ const statements: readonly Rule[] = [
     /^DROP (TABLE|VIEW|MATERIALIZED VIEW|FUNCTION|TYPE|SEQUENCE|TRIGGER)\b/i,
     { ...brief('ACCESS EXCLUSIVE'), breaks: dropped },
   ],
-  [/^TRUNCATE (TABLE )?(?<table>[\w."]+)/i, { ...brief('ACCESS EXCLUSIVE'), breaks: 'it deletes data' }],
+  [
+    /^TRUNCATE (TABLE )?(?<table>[\w."]+)/i,
+    { ...brief('ACCESS EXCLUSIVE'), breaks: 'it deletes data' },
+  ],
   [/^(UPDATE|DELETE FROM) (ONLY )?(?<table>[\w."]+)/i, slow('ROW EXCLUSIVE', 'rows')],
   [/^INSERT INTO (?<table>[\w."]+).*\bSELECT\b/i, slow('ROW EXCLUSIVE', 'rows')],
   [/^INSERT INTO (?<table>[\w."]+)/i, brief('ROW EXCLUSIVE')],
   [/^CREATE (OR REPLACE )?TRIGGER .*? ON (?<table>[\w."]+)/i, brief('SHARE ROW EXCLUSIVE')],
-  [/^CREATE (OR REPLACE )?(FUNCTION|VIEW|TYPE|SEQUENCE|EXTENSION|STATISTICS|SCHEMA)\b/i, brief('none')],
+  [
+    /^CREATE (OR REPLACE )?(FUNCTION|VIEW|TYPE|SEQUENCE|EXTENSION|STATISTICS|SCHEMA)\b/i,
+    brief('none'),
+  ],
   [/^ANALYZE (?<table>[\w."]+)/i, brief('SHARE UPDATE EXCLUSIVE')],
   [/^(COMMENT ON|ALTER SEQUENCE)\b/i, brief('none')],
 ];
@@ -128,8 +139,8 @@ function slow(lock: LockMode, cost: Cost) {
 
 /** Returns the effect of a statement, as `splitStatements` returns it. */
 export function effectOf(statement: string): Effect {
-  const created = /^CREATE (UNLOGGED )?TABLE (IF NOT EXISTS )?(?<table>[\w."]+)/i.exec(statement)?.groups
-    ?.table;
+  const created = /^CREATE (UNLOGGED )?TABLE (IF NOT EXISTS )?(?<table>[\w."]+)/i.exec(statement)
+    ?.groups?.table;
   const parent = /\bPARTITION OF (?<table>[\w."]+)/i.exec(statement)?.groups?.table;
   if (created !== undefined)
     return {
@@ -143,7 +154,10 @@ export function effectOf(statement: string): Effect {
     statement,
   )?.groups;
   if (altered)
-    return { ...strongest(splitList(altered.actions ?? '').map(actionEffect)), table: altered.table };
+    return {
+      ...strongest(splitList(altered.actions ?? '').map(actionEffect)),
+      table: altered.table,
+    };
   return matched(statements, statement);
 }
 
@@ -182,11 +196,16 @@ const locks: readonly LockMode[] = [
   'ACCESS EXCLUSIVE',
 ];
 
-/** Joins the effects of the actions of one statement: it takes the strongest lock for the longest work. */
+/**
+ * Joins the effects of the actions of one statement: it takes the strongest lock for the longest
+ * work.
+ */
 function strongest(effects: Effect[]): Effect {
   const breaks = effects.find((effect) => effect.breaks !== undefined)?.breaks;
   return {
-    lock: locks.findLast((lock) => effects.some((effect) => effect.lock === lock)) ?? 'ACCESS EXCLUSIVE',
+    lock:
+      locks.findLast((lock) => effects.some((effect) => effect.lock === lock)) ??
+      'ACCESS EXCLUSIVE',
     cost: costs.findLast((cost) => effects.some((effect) => effect.cost === cost)) ?? 'rewrite',
     ...(breaks === undefined ? {} : { breaks }),
     isKnown: effects.every(({ isKnown }) => isKnown),

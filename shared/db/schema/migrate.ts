@@ -34,10 +34,18 @@ export function migrationNames(folder = migrationFolder): string[] {
 }
 
 /** Reads a migration. */
-export async function readMigration(name: string, folder = migrationFolder): Promise<MigrationFile> {
+export async function readMigration(
+  name: string,
+  folder = migrationFolder,
+): Promise<MigrationFile> {
   const up = upPart(await readFile(join(folder, `${name}.sql`), 'utf8'));
   const statements = splitStatements(up);
-  return { name, up, statements, isConcurrent: statements.some((one) => effectOf(one).isConcurrent) };
+  return {
+    name,
+    up,
+    statements,
+    isConcurrent: statements.some((one) => effectOf(one).isConcurrent),
+  };
 }
 
 /** Key of the advisory lock; that of earlier versions, so that they wait as well. */
@@ -57,18 +65,25 @@ interface LockPatience {
 export const defaultPatience: LockPatience = { lockTimeoutMs: 3000, pauseMs: 3000, attempts: 100 };
 
 export interface MigrateOptions extends Partial<LockPatience> {
-  /** Reports that the migrations wait: for another process that migrates, or for the lock of a table. */
+  /**
+   * Reports that the migrations wait: for another process that migrates, or for the lock of a
+   * table.
+   */
   onWait?: (reason: string) => void;
   /** Folder of the migrations; tests have their own. */
   folder?: string;
 }
 
 /**
- * Runs the pending migrations, each in its own transaction, and returns their names. An advisory lock lets one process
- * migrate at a time. A migration that does not get the lock of a table within `lockTimeoutMs` is rolled back and tried
- * again. Rejects with PostgreSQL's error after the last attempt; the migrations before it stay.
+ * Runs the pending migrations, each in its own transaction, and returns their names. An advisory
+ * lock lets one process migrate at a time. A migration that does not get the lock of a table within
+ * `lockTimeoutMs` is rolled back and tried again. Rejects with PostgreSQL's error after the last
+ * attempt; the migrations before it stay.
  */
-export function migrateTables(databaseUrl: string, options: MigrateOptions = {}): Promise<string[]> {
+export function migrateTables(
+  databaseUrl: string,
+  options: MigrateOptions = {},
+): Promise<string[]> {
   return aloneInMigrating(databaseUrl, options, async () => {
     const ran: string[] = [];
     await retryLocks(options, () => runPending(databaseUrl, options, (name) => ran.push(name)));
@@ -84,7 +99,8 @@ export async function aloneInMigrating<T>(
 ): Promise<T> {
   const client = await connect(databaseUrl);
   try {
-    // Polled, since CREATE INDEX CONCURRENTLY would wait for the snapshot of a process that waits for the lock.
+    // Polled, since CREATE INDEX CONCURRENTLY would wait for the snapshot of a process that waits
+    // for the lock.
     for (let waits = 0; !(await takesLock(client)); waits += 1) {
       if (waits === 0) onWait?.('another process migrates the database');
       await sleep(lockPollMs);
@@ -96,9 +112,10 @@ export async function aloneInMigrating<T>(
 }
 
 async function takesLock(client: pg.Client): Promise<boolean> {
-  const { rows } = await client.query<{ taken: boolean }>('SELECT pg_try_advisory_lock($1) AS taken', [
-    lockKey,
-  ]);
+  const { rows } = await client.query<{ taken: boolean }>(
+    'SELECT pg_try_advisory_lock($1) AS taken',
+    [lockKey],
+  );
   return rows[0]?.taken === true;
 }
 
@@ -131,8 +148,11 @@ async function runPending(
     const ran = await runMigrations(client);
     const pending = migrationNames(folder).filter((name) => !ran.has(name));
     const [first = ''] = pending;
-    const later = migrationNames(folder).find((name) => first !== '' && name > first && ran.has(name));
-    if (later !== undefined) throw new Error(`migration ${first} has not run, and ${later} after it has`);
+    const later = migrationNames(folder).find(
+      (name) => first !== '' && name > first && ran.has(name),
+    );
+    if (later !== undefined)
+      throw new Error(`migration ${first} has not run, and ${later} after it has`);
     for (const name of pending) {
       await runOne(client, await readMigration(name, folder));
       onRan(name);
@@ -166,8 +186,9 @@ async function runOne(
 }
 
 /**
- * Runs statements one by one outside of a transaction. They wait for older transactions without blocking anyone, so they
- * have no time limit. An index that an earlier attempt left invalid is dropped first.
+ * Runs statements one by one outside of a transaction. They wait for older transactions without
+ * blocking anyone, so they have no time limit. An index that an earlier attempt left invalid is
+ * dropped first.
  */
 async function runConcurrently(client: pg.Client, statements: readonly string[]): Promise<void> {
   await client.query('SET lock_timeout = 0');
@@ -181,7 +202,10 @@ async function runConcurrently(client: pg.Client, statements: readonly string[])
   await client.query('RESET lock_timeout');
 }
 
-/** Returns the names of the migrations of this version that the database lacks, without running them. */
+/**
+ * Returns the names of the migrations of this version that the database lacks, without running
+ * them.
+ */
 export async function pendingMigrations(databaseUrl: string, folder?: string): Promise<string[]> {
   const client = await connect(databaseUrl);
   try {
@@ -203,8 +227,14 @@ async function runMigrations(client: pg.Client): Promise<Set<string>> {
   }
 }
 
-/** Opens a connection that belongs to no pool. `options`: settings of its session, as PostgreSQL's command line has them. */
-export async function connect(databaseUrl: string, settings: { options?: string } = {}): Promise<pg.Client> {
+/**
+ * Opens a connection that belongs to no pool. `options`: settings of its session, as PostgreSQL's
+ * command line has them.
+ */
+export async function connect(
+  databaseUrl: string,
+  settings: { options?: string } = {},
+): Promise<pg.Client> {
   const client = new pg.Client({
     connectionString: connectionUrl(databaseUrl),
     application_name: 'carillon migrate',
@@ -219,16 +249,21 @@ export async function connect(databaseUrl: string, settings: { options?: string 
 
 /** Rows from which a wrong plan costs more than reading a table that has no statistics. */
 const leastRows = 25;
-/** Growth since its last statistics from which a table is analyzed; autovacuum analyzes after smaller growth. */
+/**
+ * Growth since its last statistics from which a table is analyzed; autovacuum analyzes after
+ * smaller growth.
+ */
 const growth = 10;
 /** Tables of one call; the time of each is bounded by PostgreSQL's sample of it. */
 const tablesAtOnce = 10;
 
 /**
- * Analyzes our tables, and those of the queue library, that have at least 25 rows and ten times as many as PostgreSQL last counted,
- * or were never counted; returns how many. Without statistics, or with those of an empty table, all indexes look equally good for a
- * condition of one row, and prepared statements keep a plan that reads all rows of an app or of a queue
- * (develop/decisions.md#why-new-tables-are-analyzed-at-once). Leaves out tables that are being analyzed, and those of another owner.
+ * Analyzes our tables, and those of the queue library, that have at least 25 rows and ten times as
+ * many as PostgreSQL last counted, or were never counted; returns how many. Without statistics, or
+ * with those of an empty table, all indexes look equally good for a condition of one row, and
+ * prepared statements keep a plan that reads all rows of an app or of a queue
+ * (develop/decisions.md#why-new-tables-are-analyzed-at-once). Leaves out tables that are being
+ * analyzed, and those of another owner.
  */
 export async function analyzeGrownTables(db: Handle): Promise<number> {
   // `reltuples` is -1 before the first count.

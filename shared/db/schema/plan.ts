@@ -21,14 +21,24 @@ export interface PlannedMigration {
   statements: PlannedStatement[];
 }
 
-/** Returns the pending migrations with the locks that they take and the size of the tables; runs nothing. */
-export async function planMigrations(databaseUrl: string, folder?: string): Promise<PlannedMigration[]> {
+/**
+ * Returns the pending migrations with the locks that they take and the size of the tables; runs
+ * nothing.
+ */
+export async function planMigrations(
+  databaseUrl: string,
+  folder?: string,
+): Promise<PlannedMigration[]> {
   const pending = await pendingMigrations(databaseUrl, folder);
   const migrations = await Promise.all(pending.map((name) => readMigration(name, folder)));
   const sizes = await readSizes(databaseUrl);
   return migrations.map(({ name, isConcurrent, statements }) => {
     const created = new Set<string>();
-    return { name, isConcurrent, statements: statements.map((text) => planned(text, created, sizes)) };
+    return {
+      name,
+      isConcurrent,
+      statements: statements.map((text) => planned(text, created, sizes)),
+    };
   });
 }
 
@@ -45,7 +55,8 @@ function planned(
   const { table, lock, cost, creates } = effectOf(statement);
   if (creates !== undefined) created.add(creates);
   // Nobody waits for a table that the same transaction has made.
-  if (table === undefined || created.has(table)) return { statement, lock: 'none', cost: 'catalogue' };
+  if (table === undefined || created.has(table))
+    return { statement, lock: 'none', cost: 'catalogue' };
   return { statement, table, lock, cost, ...sizes.get(table) };
 }
 

@@ -40,9 +40,10 @@ interface ReadinessOptions {
 type ReadinessHint = string | undefined;
 
 /**
- * Readiness check of the database: all migrations of this version have run, its queues exist, and CARILLON_SECRET opens
- * the apps. A database that has further migrations, of a newer version, is accepted
- * (develop/decisions.md#why-expand-migrate-contract). Checks at most every half second, however many callers there are.
+ * Readiness check of the database: all migrations of this version have run, its queues exist, and
+ * CARILLON_SECRET opens the apps. A database that has further migrations, of a newer version, is
+ * accepted (develop/decisions.md#why-expand-migrate-contract). Checks at most every half second,
+ * however many callers there are.
  */
 export class DatabaseReadiness {
   readonly #db: Handle;
@@ -64,7 +65,10 @@ export class DatabaseReadiness {
     this.#migrations = migrationNames();
   }
 
-  /** Migrations of this version that the database lacks, and those of a newer one that it has, at the last check. */
+  /**
+   * Migrations of this version that the database lacks, and those of a newer one that it has, at
+   * the last check.
+   */
   get skew(): { pending: number; newer: number } {
     return { pending: this.#pending, newer: this.#newer };
   }
@@ -81,10 +85,13 @@ export class DatabaseReadiness {
   }
 
   /**
-   * Resolves when the database is ready, and logs the hint every 10 s. `isBlocking` selects the hints to wait
-   * for, beside an unreachable database. Rejects with the signal's reason.
+   * Resolves when the database is ready, and logs the hint every 10 s. `isBlocking` selects the
+   * hints to wait for, beside an unreachable database. Rejects with the signal's reason.
    */
-  async whenReady(signal: AbortSignal, isBlocking: (hint: string) => boolean = () => true): Promise<void> {
+  async whenReady(
+    signal: AbortSignal,
+    isBlocking: (hint: string) => boolean = () => true,
+  ): Promise<void> {
     for (let waitedMs = 0; ; waitedMs += checkEveryMs) {
       signal.throwIfAborted();
       const hint = await this.hint().catch(unreachable);
@@ -126,7 +133,10 @@ export class DatabaseReadiness {
 
   #tellNewer(newer: number): void {
     if (newer > 0 && newer !== this.#newer)
-      this.#log.info({ newer }, 'the database has migrations of a newer version: this one works with it');
+      this.#log.info(
+        { newer },
+        'the database has migrations of a newer version: this one works with it',
+      );
     this.#newer = newer;
   }
 }

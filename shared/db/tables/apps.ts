@@ -31,9 +31,13 @@ const secretsShape = z.object({
 });
 type AppSecrets = z.infer<typeof secretsShape>;
 
-const columns = membersOf('app', 'app_id, name, edition, plan, secrets, options, created_at, updated_at');
+const columns = membersOf(
+  'app',
+  'app_id, name, edition, plan, secrets, options, created_at, updated_at',
+);
 
-interface AppRow extends Pick<App, 'appId' | 'name' | 'edition' | 'plan' | 'createdAt' | 'updatedAt'> {
+interface AppRow
+  extends Pick<App, 'appId' | 'name' | 'edition' | 'plan' | 'createdAt' | 'updatedAt'> {
   secrets: Buffer;
   options: AppOptionsPatch;
 }
@@ -67,12 +71,20 @@ function toApp(row: AppRow, vault: Vault): App {
 }
 
 /** Runs a statement that returns one row of an app at most. */
-async function queryApp(db: Handle, vault: Vault, text: string, values: unknown[]): Promise<App | undefined> {
+async function queryApp(
+  db: Handle,
+  vault: Vault,
+  text: string,
+  values: unknown[],
+): Promise<App | undefined> {
   const row = await query(db).row<AppRow>(text, values);
   return row && toApp(row, vault);
 }
 
-/** Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes of each ciphertext. */
+/**
+ * Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes
+ * of each ciphertext.
+ */
 export const countSealedApps = (db: Handle, vault: Vault) =>
   query(db).one<{ open: number; closed: number }>(
     `SELECT count(*) FILTER (WHERE is_open) AS open, count(*) FILTER (WHERE NOT is_open) AS closed
@@ -81,8 +93,8 @@ export const countSealedApps = (db: Handle, vault: Vault) =>
   );
 
 /**
- * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps). Returns undefined when
- * the id is taken.
+ * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps).
+ * Returns undefined when the id is taken.
  */
 export function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
@@ -104,7 +116,9 @@ export const findApp = (db: Handle, vault: Vault, appId: string) =>
   queryApp(db, vault, `SELECT ${columns} FROM app WHERE app_id = $1`, [appId]);
 
 export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
-  const rows = await query(db).rows<AppRow>(`SELECT ${columns} FROM app ORDER BY created_at, app_id`);
+  const rows = await query(db).rows<AppRow>(
+    `SELECT ${columns} FROM app ORDER BY created_at, app_id`,
+  );
   return mapInTicks(rows, (row) => toApp(row, vault));
 }
 
@@ -156,7 +170,10 @@ const pageValues = ({ apps, q }: AppFilter, { after, limit }: AppPage): unknown[
 
 /** Lists ids and names of apps. */
 export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
-  query(db).rows<AppName>(pageOfApps('app_id AS "appId", name', page.sort), pageValues(filter, page));
+  query(db).rows<AppName>(
+    pageOfApps('app_id AS "appId", name', page.sort),
+    pageValues(filter, page),
+  );
 
 /** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
 export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
@@ -173,7 +190,10 @@ export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & 
 export const listAppIds = (db: Handle) =>
   query(db).column<string>('SELECT app_id FROM app ORDER BY created_at, app_id');
 
-/** Finds the options of an app that are stored as plain text, without a key. Returns undefined for an unknown app. */
+/**
+ * Finds the options of an app that are stored as plain text, without a key. Returns undefined for
+ * an unknown app.
+ */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
   const row = await query(db).row<Pick<AppRow, 'plan' | 'options'>>(
     'SELECT plan, options FROM app WHERE app_id = $1',
@@ -191,8 +211,8 @@ export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuer
   );
 
 /**
- * Changes the name and options of a locked app: `change` gets its current state and returns the new name and the options
- * to merge. Returns undefined for an unknown app. Needs a transaction.
+ * Changes the name and options of a locked app: `change` gets its current state and returns the new
+ * name and the options to merge. Returns undefined for an unknown app. Needs a transaction.
  */
 export async function updateApp(
   tx: Handle,
@@ -215,8 +235,8 @@ export async function updateApp(
 }
 
 /**
- * Replaces a key of a locked app; the old one stays valid until `oldValidUntilMs`, and one that was replaced before ends now.
- * Returns undefined for an unknown app. Needs a transaction.
+ * Replaces a key of a locked app; the old one stays valid until `oldValidUntilMs`, and one that was
+ * replaced before ends now. Returns undefined for an unknown app. Needs a transaction.
  */
 export async function rotateKey(
   tx: Handle,
@@ -227,7 +247,10 @@ export async function rotateKey(
   const row = await lockApp(tx, appId);
   if (!row) return undefined;
   const secrets = openSecrets(row, vault);
-  const oldKeys = { ...secrets.oldKeys, [name]: { value: secrets[name], validUntilMs: oldValidUntilMs } };
+  const oldKeys = {
+    ...secrets.oldKeys,
+    [name]: { value: secrets[name], validUntilMs: oldValidUntilMs },
+  };
   const sealed = vault.seal({ ...secrets, [name]: value, oldKeys }, sealContexts.app(appId));
   const text = `UPDATE app SET secrets = $2, updated_at = now() WHERE app_id = $1 RETURNING ${columns}`;
   return queryApp(tx, vault, text, [appId, sealed]);

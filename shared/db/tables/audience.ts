@@ -76,7 +76,8 @@ export const zoneOfTraits = (text: string): string | null =>
 /** Parses the text of `traitsText`, or one of those with more behind it. */
 export function parseTraits(text: string): DeviceTraits {
   const fields = fieldsOf(text);
-  const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] = fields;
+  const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] =
+    fields;
   return {
     device_type: deviceType ?? '',
     vendor,
@@ -126,7 +127,11 @@ export async function countAudience(
  * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many
  * more there would be without it. Reads all devices of the app, each condition once.
  */
-export async function countUnmet(tx: Handle, conditions: string[], values: unknown[]): Promise<number[]> {
+export async function countUnmet(
+  tx: Handle,
+  conditions: string[],
+  values: unknown[],
+): Promise<number[]> {
   const tests = conditions.map((condition, i) => `(${condition}) IS TRUE AS c${i}`);
   const counts = conditions.map((_, i) => {
     const others = conditions.flatMap((_other, j) => (j === i ? [] : [`c${j}`]));
@@ -183,7 +188,10 @@ export async function countZones(tx: Handle, condition: SqlCondition): Promise<Z
 
 /** Counts the devices that meet a condition. */
 export const countDevices = (tx: Handle, condition: SqlCondition) =>
-  query(tx).number(`SELECT count(*) AS n FROM installation WHERE ${condition.text}`, condition.values);
+  query(tx).number(
+    `SELECT count(*) AS n FROM installation WHERE ${condition.text}`,
+    condition.values,
+  );
 
 /** Limit of device types of one app: clients choose them; a few are usual. */
 const maxTypes = 100;
@@ -220,7 +228,8 @@ const remotePlan = z
   .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
 
 /** Returns the name of a table or an index without the number of its shard. */
-const withoutShard = (name: string | undefined): string | undefined => name?.replace(/_\d{6,}$/, '');
+const withoutShard = (name: string | undefined): string | undefined =>
+  name?.replace(/_\d{6,}$/, '');
 
 const planNode: z.ZodType<PlanNode> = z
   .object({
@@ -320,7 +329,9 @@ export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Pro
   const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) =>
     listsOf(part, 'appId', 'deviceType', 'vendor'),
   );
-  const have = new Set(parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])));
+  const have = new Set(
+    parts.flatMap(({ part, found }) => found.map(({ place }) => part[place - 1])),
+  );
   return kinds.map((kind) => have.has(kind));
 }
 
@@ -383,15 +394,21 @@ export async function findPointDevices(
   const named = lookups.flatMap((lookup) => lookup.names.map((name) => ({ ...lookup, name })));
   const found = new Map<string, PointDevice>();
   for (const [column, ofColumn] of Map.groupBy(named, (lookup) => lookup.column))
-    for (const part of await pointStatements[column].run<PointRow, NamedLookup>(db, ofColumn, valuesOf))
-      for (const { appId, value, ...device } of part.found) found.set(keyOf(appId, column, value), device);
+    for (const part of await pointStatements[column].run<PointRow, NamedLookup>(
+      db,
+      ofColumn,
+      valuesOf,
+    ))
+      for (const { appId, value, ...device } of part.found)
+        found.set(keyOf(appId, column, value), device);
   return lookups.map(({ appId, column, names }) => {
     const name = names.find((one) => found.has(keyOf(appId, column, one)));
     return name === undefined ? undefined : found.get(keyOf(appId, column, name));
   });
 }
 
-const keyOf = (appId: string, column: string, value: string): string => `${appId} ${column} ${value}`;
+const keyOf = (appId: string, column: string, value: string): string =>
+  `${appId} ${column} ${value}`;
 
 const valuesOf = (lookups: readonly NamedLookup[]): unknown[] =>
   listsOf(lookups, 'appId', 'name', 'activeSince');
@@ -442,7 +459,9 @@ export async function countFallbacks(
   variables: Variables,
 ): Promise<VariableCounts> {
   const values = [...condition.values];
-  const counts = expressionsOf(variables, values).map((sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`);
+  const counts = expressionsOf(variables, values).map(
+    (sql) => `count(*) FILTER (WHERE (${sql}) IS NULL)`,
+  );
   const { devices, fallbacks } = await query(db).one<{ devices: number; fallbacks: number[] }>(
     `SELECT count(*) AS devices, json_build_array(${counts.join(', ')}) AS fallbacks
        FROM installation WHERE ${condition.text}`,
@@ -555,7 +574,8 @@ export async function readDeviceState(
        LEFT JOIN dead_notice n ON n.app_id = $1 AND n.installation = $2`,
     [appId, id, maxInbox],
   );
-  const notice = connector !== null && at !== null ? { connector, at, isSure: isSure === true } : null;
+  const notice =
+    connector !== null && at !== null ? { connector, at, isSure: isSure === true } : null;
   return { ...state, notice };
 }
 

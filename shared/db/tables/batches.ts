@@ -6,7 +6,12 @@ import type { Handle } from '../pool.ts';
 import { membersOf, prepare } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
-import { type FailedBatch, failuresText, insertFailuresSql, type RecipientFailure } from './push-failures.ts';
+import {
+  type FailedBatch,
+  failuresText,
+  insertFailuresSql,
+  type RecipientFailure,
+} from './push-failures.ts';
 
 /** Batch to insert: at most 1000 installations of one push, connector and profile. */
 export interface NewBatch {
@@ -16,7 +21,9 @@ export interface NewBatch {
   /** Badge numbers already counted for these recipients; a retry batch keeps them. */
   badges: (number | null)[] | null;
   attempt: number;
-  /** Tries that reached the gateway, and the reason of the last failure; absent for a first batch. */
+  /**
+   * Tries that reached the gateway, and the reason of the last failure; absent for a first batch.
+   */
   tries?: number;
   lastReason?: string | null;
   /** Unanswered requests to these recipients so far; `isRepeat`: the last request was one. */
@@ -28,7 +35,10 @@ export interface NewBatch {
   expiresAt?: Date | null;
   /** Translation that its recipients get; absent or null: `data` as it is. */
   language?: string | null;
-  /** Quiet hours of its recipients with their zone (`quietRule`), and the end that they wait for; absent or null for none. */
+  /**
+   * Quiet hours of its recipients with their zone (`quietRule`), and the end that they wait for;
+   * absent or null for none.
+   */
   quiet?: string | null;
   quietUntil?: Date | null;
   /** Whether the batch has a job of its own; the batches of a small push have none. */
@@ -68,7 +78,10 @@ export const batchColumns = {
   ofRecipients: 'recipients, badges, settled, moved',
 };
 
-export type BatchRow = Omit<Batch, 'states' | 'retried'> & { settled: Buffer | null; moved: number[] | null };
+export type BatchRow = Omit<Batch, 'states' | 'retried'> & {
+  settled: Buffer | null;
+  moved: number[] | null;
+};
 
 export const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
   ...batch,
@@ -149,7 +162,8 @@ export interface BatchKey {
 }
 
 /** Returns keys as two parameters. */
-export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] => listsOf(keys, 'appId', 'batchId');
+export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] =>
+  listsOf(keys, 'appId', 'batchId');
 
 /** SQL that reads a batch. */
 const readText = `SELECT ${membersOf('b', `${batchColumns.short}, ${batchColumns.ofRecipients}`)}
@@ -199,8 +213,8 @@ export const markJobCreated = (tx: Handle, appId: string, id: number) =>
   query(tx).run('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /**
- * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips them
- * (protocol/delivery.md#promise-3). Does nothing to a settled batch.
+ * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips
+ * them (protocol/delivery.md#promise-3). Does nothing to a settled batch.
  */
 export async function checkpointBatch(
   db: Handle,
@@ -238,7 +252,10 @@ const settleStatement = new AppStatement(
  * Settles batches. Returns false for a batch that was settled before, or of which more recipients
  * have moved than `retriedCount`, the number that `states` includes: its result does not count.
  */
-export async function settleBatches(tx: Handle, batches: readonly SettledBatch[]): Promise<boolean[]> {
+export async function settleBatches(
+  tx: Handle,
+  batches: readonly SettledBatch[],
+): Promise<boolean[]> {
   const settled = await settleStatement.rowsById(tx, batches, (part) => [
     JSON.stringify(part.map(toResultColumns)),
   ]);
@@ -256,7 +273,10 @@ const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: Se
 
 /** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
-  const row = await query(tx).row<BatchRow>(`${readText} AND NOT is_settled FOR UPDATE`, [appId, id]);
+  const row = await query(tx).row<BatchRow>(`${readText} AND NOT is_settled FOR UPDATE`, [
+    appId,
+    id,
+  ]);
   return row && toBatch(row);
 }
 

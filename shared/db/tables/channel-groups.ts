@@ -4,8 +4,9 @@ import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
- * Message of a push for devices that were connected when it was stored, in one row instead of an inbox row for each. It
- * holds the devices that have not acknowledged. A group lives for seconds: `moveToInboxes` ends it.
+ * Message of a push for devices that were connected when it was stored, in one row instead of an
+ * inbox row for each. It holds the devices that have not acknowledged. A group lives for seconds:
+ * `moveToInboxes` ends it.
  */
 export interface MessageGroup {
   id: number;
@@ -20,7 +21,11 @@ const readStatement = prepare(
 );
 
 /** Returns groups by id, oldest first; those that are acknowledged or moved are missing. */
-export async function readGroups(db: Handle, appId: string, ids: number[]): Promise<MessageGroup[]> {
+export async function readGroups(
+  db: Handle,
+  appId: string,
+  ids: number[],
+): Promise<MessageGroup[]> {
   return (await db.query<MessageGroup>(readStatement, [appId, ids])).rows;
 }
 
@@ -39,8 +44,9 @@ export interface GroupAcknowledgement extends Acknowledgement {
 }
 
 /**
- * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for the disk: what a crash of
- * the database loses is delivered again, with the same id, and counts when it is acknowledged again.
+ * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for
+ * the disk: what a crash of the database loses is delivered again, with the same id, and counts
+ * when it is acknowledged again.
  */
 const acknowledgeStatement = new AppStatement(
   4,
@@ -83,11 +89,17 @@ const acknowledgeStatement = new AppStatement(
 /** Result of `acknowledgeGroups`. */
 interface GroupResult {
   acked: number;
-  /** Acknowledgements of devices that their group does not hold: repeated ones, and those of moved messages. */
+  /**
+   * Acknowledgements of devices that their group does not hold: repeated ones, and those of moved
+   * messages.
+   */
   others: GroupAcknowledgement[];
 }
 
-/** Returns for each group, once, its app, its id, and its devices as the text of an array, which costs less than a list. */
+/**
+ * Returns for each group, once, its app, its id, and its devices as the text of an array, which
+ * costs less than a list.
+ */
 function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[], string[]] {
   const byGroup = new Map<string, GroupAcknowledgement[]>();
   let last: GroupAcknowledgement | undefined;
@@ -111,7 +123,10 @@ function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[
 }
 
 /** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
-export async function acknowledgeGroups(db: Handle, acks: GroupAcknowledgement[]): Promise<GroupResult> {
+export async function acknowledgeGroups(
+  db: Handle,
+  acks: GroupAcknowledgement[],
+): Promise<GroupResult> {
   const parts = await acknowledgeStatement.run<
     { appId: string; id: number; missing: number[]; acked: number },
     GroupAcknowledgement
@@ -124,7 +139,10 @@ export async function acknowledgeGroups(db: Handle, acks: GroupAcknowledgement[]
   return { acked, others: acked === acks.length ? [] : acks.filter(isMissing) };
 }
 
-/** Finds the groups of acknowledgements whose sender did not know them; those without a group are missing. */
+/**
+ * Finds the groups of acknowledgements whose sender did not know them; those without a group are
+ * missing.
+ */
 export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
   query(db).rows<GroupAcknowledgement>(
     `SELECT a.app_id AS "appId", g.id AS "groupId", a.installation, a.push_id AS "pushId"
@@ -138,12 +156,13 @@ export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
 const groupsPerMove = 50;
 
 /**
- * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a message takes no room in
- * the rows of others. A message keeps its place among those of its device. Deletes expired ones instead, and returns their
- * number, one for each device.
+ * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a
+ * message takes no room in the rows of others. A message keeps its place among those of its device.
+ * Deletes expired ones instead, and returns their number, one for each device.
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
-  // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to milliseconds.
+  // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to
+  // milliseconds.
   const before = await query(db).value<Date>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
     [afterMs],

@@ -158,9 +158,13 @@ async function unlessStored(work: () => Promise<number | undefined>): Promise<nu
  * pending, so a repeated acknowledgement counts once. An acknowledgement whose group is unknown, or
  * does not hold the device, is looked for in the inbox first and then in all groups.
  */
-export async function acknowledgeMessages(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
+export async function acknowledgeMessages(
+  db: Handle,
+  acknowledgements: Acknowledgement[],
+): Promise<number> {
   const grouped = acknowledgements.filter(isOfGroup);
-  const first = grouped.length === 0 ? { acked: 0, others: [] } : await acknowledgeGroups(db, grouped);
+  const first =
+    grouped.length === 0 ? { acked: 0, others: [] } : await acknowledgeGroups(db, grouped);
   const rest = [...acknowledgements.filter((ack) => !isOfGroup(ack)), ...first.others];
   if (rest.length === 0) return first.acked;
   const fromInboxes = await acknowledgeInboxes(db, rest);
@@ -195,7 +199,10 @@ const acknowledgeInboxesStatement = new AppStatement(
      SELECT count(*) AS acked FROM deleted`,
 );
 
-async function acknowledgeInboxes(db: Handle, acknowledgements: Acknowledgement[]): Promise<number> {
+async function acknowledgeInboxes(
+  db: Handle,
+  acknowledgements: Acknowledgement[],
+): Promise<number> {
   const parts = await acknowledgeInboxesStatement.run<{ acked: number }, Acknowledgement>(
     db,
     acknowledgements,
@@ -245,7 +252,10 @@ export async function deleteExpiredMessages(
   for (const statement of expiredStatements) {
     if (deleted >= limit) break;
     const text = await sweepText(db, statement);
-    const { rowCount, rows } = await db.query<{ messages: number }>(text, [before, limit - deleted]);
+    const { rowCount, rows } = await db.query<{ messages: number }>(text, [
+      before,
+      limit - deleted,
+    ]);
     deleted += rowCount ?? 0;
     if (rows.length > 0) count(rows.reduce((sum, { messages }) => sum + messages, 0));
   }
@@ -278,7 +288,8 @@ interface ShardedMessage {
   ids: number[];
 }
 
-const findMessage = 'SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3';
+const findMessage =
+  'SELECT id FROM channel_message WHERE app_id = $1 AND push_id = $2 AND digest = $3';
 const insertMessage = `
   INSERT INTO channel_message (app_id, push_id, digest, content, expires_at)
   VALUES ($1, $2, $3, $4::json, $5) ON CONFLICT DO NOTHING RETURNING id`;
@@ -302,7 +313,11 @@ const insertInboxes = `
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
 /** Stores a message in a transaction; undefined if a concurrent call stores it. */
-function enqueueSharded(db: Database, topic: string, message: ShardedMessage): Promise<number | undefined> {
+function enqueueSharded(
+  db: Database,
+  topic: string,
+  message: ShardedMessage,
+): Promise<number | undefined> {
   return db.transaction(async (tx) => {
     const { appId, pushId, digest, content, expiresAt } = message;
     const messageId =
@@ -311,7 +326,9 @@ function enqueueSharded(db: Database, topic: string, message: ShardedMessage): P
     if (messageId === undefined) return undefined;
     const wanted = await findNew(tx, message);
     if (wanted.length === 0) return 0;
-    const connected = new Set(await query(tx).column<number>(findConnected, [appId, listText(wanted)]));
+    const connected = new Set(
+      await query(tx).column<number>(findConnected, [appId, listText(wanted)]),
+    );
     const [lowest, highest] = [wanted[0], wanted.at(-1)];
     await tx.query(insertDeposit, [appId, pushId, lowest, highest, listText(wanted), expiresAt]);
     const push = { ...message, messageId };
@@ -353,7 +370,12 @@ async function addInboxes(
   ids: number[],
 ): Promise<number> {
   if (ids.length === 0) return 0;
-  const added = await query(tx).column<number>(insertInboxes, [appId, pushId, messageId, listText(ids)]);
+  const added = await query(tx).column<number>(insertInboxes, [
+    appId,
+    pushId,
+    messageId,
+    listText(ids),
+  ]);
   if (added.length > 0)
     await notify(tx, topic, [{ appId, fromId: Math.min(...added), toId: Math.max(...added) }]);
   return added.length;
@@ -518,14 +540,14 @@ export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
 ): Promise<PendingState[]> {
-  const parts = await pendingStatement.run<{ n: number; isCrowded: boolean }, (typeof devices)[number]>(
-    db,
-    devices,
-    (part) => listsOf(part, 'appId', 'installation'),
-  );
+  const parts = await pendingStatement.run<
+    { n: number; isCrowded: boolean },
+    (typeof devices)[number]
+  >(db, devices, (part) => listsOf(part, 'appId', 'installation'));
   const states = new Map<object, PendingState>();
   for (const { part, found } of parts)
-    for (const { n, isCrowded } of found) states.set(part[n - 1] ?? part, isCrowded ? 'too many' : 'some');
+    for (const { n, isCrowded } of found)
+      states.set(part[n - 1] ?? part, isCrowded ? 'too many' : 'some');
   return devices.map((device) => states.get(device) ?? 'none');
 }
 
@@ -548,7 +570,9 @@ export async function messagesForNode(
   notification: InboxNotification,
   limit: number,
 ): Promise<NodePage> {
-  const { read, lastId, ...page } = await query(db).one<NodePage & { read: number; lastId: number | null }>(
+  const { read, lastId, ...page } = await query(db).one<
+    NodePage & { read: number; lastId: number | null }
+  >(
     `WITH page AS MATERIALIZED (
        SELECT id, installation, message_id FROM channel_inbox
         WHERE app_id = $2 AND id BETWEEN $3 AND $4 ORDER BY id LIMIT $5

@@ -38,8 +38,9 @@ export interface SessionRequest {
 
 /**
  * Opens sessions of devices, each named once, at a node, refreshes their `updatedAt`
- * (protocol/installations.md#installation-fields) and notifies the processes that had sessions of them, in one
- * statement. Returns undefined for a device without a valid installation. Throws when the node was removed.
+ * (protocol/installations.md#installation-fields) and notifies the processes that had sessions of
+ * them, in one statement. Returns undefined for a device without a valid installation. Throws when
+ * the node was removed.
  */
 export async function openSessions(
   db: Database,
@@ -48,11 +49,12 @@ export async function openSessions(
 ): Promise<(NewDeviceSession | undefined)[]> {
   if (await isSharded(db)) return await openSharded(db, devices, request);
   const { nodeId, now, touchedBefore } = request;
-  // The session id is drawn after its row is locked, so concurrent logins get ids in the order of their commits. Rows
-  // are locked in one order. Installations locked by others are skipped: that writer refreshes them.
-  // The commit does not wait for the disk, which would take most of the time when all devices return at once: after
-  // a crash of the database the processes restore their sessions.
-  // The `+ 0` makes the planner read the groups of the app once; for a plain max() it would scan them from the end.
+  // The session id is drawn after its row is locked, so concurrent logins get ids in the order of
+  // their commits. Rows are locked in one order. Installations locked by others are skipped: that
+  // writer refreshes them. The commit does not wait for the disk, which would take most of the time
+  // when all devices return at once: after a crash of the database the processes restore their
+  // sessions. The `+ 0` makes the planner read the groups of the app once; for a plain max() it
+  // would scan them from the end.
   const rows = await query(db).rows<Omit<NewDeviceSession, 'appId'> & { n: number }>(
     `WITH device AS MATERIALIZED (
        SELECT a.n, i.app_id, i.id, i.updated_at
@@ -100,8 +102,9 @@ function columnsOf(sessions: DeviceSession[]): unknown[] {
 }
 
 /**
- * Closes sessions whose connections ended; a session that was taken over has a new id and stays. Locks rows in the
- * order of `openSessions`: devices that move between processes are in both statements.
+ * Closes sessions whose connections ended; a session that was taken over has a new id and stays.
+ * Locks rows in the order of `openSessions`: devices that move between processes are in both
+ * statements.
  */
 export async function closeSessions(db: Handle, sessions: DeviceSession[]): Promise<void> {
   await closeStatement.run(db, sessions, columnsOf);
@@ -140,7 +143,10 @@ export const sessionsOfNode = (db: Handle, nodeId: string) =>
     [nodeId],
   );
 
-/** Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a silence. */
+/**
+ * Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a
+ * silence.
+ */
 export const recordHeartbeat = (db: Handle, nodeId: string) =>
   query(db).boolean(
     `INSERT INTO channel_node AS n (id, takes_groups) VALUES ($1, true)
@@ -150,7 +156,9 @@ export const recordHeartbeat = (db: Handle, nodeId: string) =>
 
 /** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
 export const removeDeadNodes = (db: Handle, silentMs: number) =>
-  query(db).run(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [silentMs]);
+  query(db).run(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [
+    silentMs,
+  ]);
 
 /** Removes a node that stops, with its sessions. */
 export const removeNode = (db: Handle, nodeId: string) =>
@@ -240,11 +248,15 @@ async function openSessionsOfApp(
 ): Promise<Map<number, NewDeviceSession>> {
   const appId = devices[0]?.appId ?? '';
   const values = [appId, devices.map(({ installationId }) => installationId), touchedBefore];
-  const found = await query(tx).rows<{ n: number; id: number; isOld: boolean }>(findDevices, values);
+  const found = await query(tx).rows<{ n: number; id: number; isOld: boolean }>(
+    findDevices,
+    values,
+  );
   if (found.length === 0) return new Map();
   const ids = found.map(({ id }) => id).sort((a, b) => a - b);
   await tx.query(lockDevices, [appId, ids]);
-  if (found.some(({ isOld }) => isOld)) await tx.query(touchDevices, [appId, ids, now, touchedBefore]);
+  if (found.some(({ isOld }) => isOld))
+    await tx.query(touchDevices, [appId, ids, now, touchedBefore]);
   const sessions = await query(tx).rows<OpenedRow>(insertSessions, [appId, ids, nodeId]);
   const positions = await query(tx).rows<PositionRow>(newestPositions, [appId, ids]);
   await notify(
@@ -259,7 +271,12 @@ async function openSessionsOfApp(
   return new Map(
     found.map(({ n, id }) => [
       n,
-      { appId, installation: id, sessionId: byDevice.get(id) ?? 0, newestPosition: newest.get(id) ?? 0 },
+      {
+        appId,
+        installation: id,
+        sessionId: byDevice.get(id) ?? 0,
+        newestPosition: newest.get(id) ?? 0,
+      },
     ]),
   );
 }

@@ -70,7 +70,14 @@ export async function insertSession(tx: Handle, session: NewSession): Promise<nu
   return query(tx).number(
     `INSERT INTO console_session (digest, admin_mark, token_id, address, agent, created_at, seen_at)
      VALUES ($1, $2, $3, $4, $5, $6, $6) RETURNING id`,
-    [session.digest, session.adminMark, session.tokenId, session.address, session.agent, session.now],
+    [
+      session.digest,
+      session.adminMark,
+      session.tokenId,
+      session.address,
+      session.agent,
+      session.now,
+    ],
   );
 }
 
@@ -159,11 +166,22 @@ const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_a
 /** Interval in which a use is written. */
 const usedEveryMs = 60_000;
 
-export const insertToken = (tx: Handle, token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer }) =>
+export const insertToken = (
+  tx: Handle,
+  token: Omit<ConsoleToken, 'id' | 'usedAt'> & { digest: Buffer },
+) =>
   query(tx).one<ConsoleToken>(
     `INSERT INTO console_token (digest, name, role, apps, created_by, created_at, expires_at)
      VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING ${tokenColumns}`,
-    [token.digest, token.name, token.role, token.apps, token.createdBy, token.createdAt, token.expiresAt],
+    [
+      token.digest,
+      token.name,
+      token.role,
+      token.apps,
+      token.createdBy,
+      token.createdAt,
+      token.expiresAt,
+    ],
   );
 
 /** Finds a token that has not expired by the digest of its secret. */
@@ -175,13 +193,17 @@ export const findToken = (db: Handle, digest: Buffer, now: Date) =>
 
 /** Tells whether a token exists and has not expired. */
 export const hasToken = (db: Handle, id: number, now: Date) =>
-  query(db).hasRows('SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)', [
-    id,
-    now,
-  ]);
+  query(db).hasRows(
+    'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
+    [id, now],
+  );
 
 /** Writes that a token is used, at most once a minute. */
-export async function touchToken(db: Handle, { id, usedAt }: ConsoleToken, now: Date): Promise<void> {
+export async function touchToken(
+  db: Handle,
+  { id, usedAt }: ConsoleToken,
+  now: Date,
+): Promise<void> {
   if (usedAt !== null && now.getTime() - usedAt.getTime() < usedEveryMs) return;
   await db.query('UPDATE console_token SET used_at = $2 WHERE id = $1', [id, now]);
 }
@@ -193,11 +215,14 @@ export const listTokens = (db: Handle, page: PageBefore) =>
     [page.before, page.limit],
   );
 
-export const countTokens = (db: Handle) => query(db).number('SELECT count(*) AS n FROM console_token');
+export const countTokens = (db: Handle) =>
+  query(db).number('SELECT count(*) AS n FROM console_token');
 
 /** Deletes a token with its sessions and login codes. Needs a transaction with the audit. */
 export const deleteToken = (tx: Handle, id: number) =>
-  query(tx).row<ConsoleToken>(`DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [id]);
+  query(tx).row<ConsoleToken>(`DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [
+    id,
+  ]);
 
 /** Counts the tokens that are valid, that end within 30 days, and that have expired. */
 export const countTokenStates = (db: Handle) =>
@@ -363,7 +388,14 @@ export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
     `INSERT INTO audit (app_id, actor_name, actor_role, token_id, address, request_id, action, target, before, after)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
     [
-      ...[entry.appId, entry.actorName, entry.actorRole, entry.tokenId, entry.address, entry.requestId],
+      ...[
+        entry.appId,
+        entry.actorName,
+        entry.actorRole,
+        entry.tokenId,
+        entry.address,
+        entry.requestId,
+      ],
       ...[entry.action, entry.target, boundedMembers(entry.before), boundedMembers(entry.after)],
     ],
   );
@@ -407,7 +439,10 @@ const cut = (value: Json): JsonObject => ({
 /** Writes a change by a command without a token; the actor has its name: `carillon restore`. */
 export function insertCommand(
   tx: Handle,
-  { command, ...entry }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
+  {
+    command,
+    ...entry
+  }: Pick<AuditEntry, 'appId' | 'action' | 'target' | 'after'> & { command: string },
 ): Promise<void> {
   const actor = { actorName: `carillon ${command}`, actorRole: 'owner', tokenId: null } as const;
   return insertAudit(tx, { ...actor, address: '', requestId: '', before: null, ...entry });
@@ -436,7 +471,13 @@ export const deleteOldAudit = sweepOf({ table: 'audit', key: ['id'], column: 'at
 
 /** Writes an import into the audit of its app. */
 export const recordImport = (db: Handle, appId: string, report: ImportReport): Promise<void> =>
-  insertCommand(db, { command: 'import', appId, action: importAction, target: appId, after: report });
+  insertCommand(db, {
+    command: 'import',
+    appId,
+    action: importAction,
+    target: appId,
+    after: report,
+  });
 
 /**
  * Lets the clients of an app with imported users find users by strict queries, as they did at the

@@ -3,7 +3,8 @@ import { query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
 /** SQL: number of recipients of a `push_batch`; rows of older versions have no `size`. */
-export const sizeSql = (alias: string): string => `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
+export const sizeSql = (alias: string): string =>
+  `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
 
 /** SQL: number of open recipients of a `push_batch`; only a retaken batch has closed ones. */
 export const openCountSql = (alias: string): string =>
@@ -109,7 +110,13 @@ export const changePace = (tx: Handle, appId: string, pushId: number, flowContro
   );
 
 /** Batch of a test push (protocol/push.md#test-pushes). */
-type TestBatch = { appId: string; connector: string; pushId: number; batchId: number; devices: number };
+type TestBatch = {
+  appId: string;
+  connector: string;
+  pushId: number;
+  batchId: number;
+  devices: number;
+};
 
 /** Today in China, the day of all gateway quotas, by the database's clock. */
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
@@ -121,7 +128,11 @@ export interface ProfileKey {
   profile: string;
 }
 
-export const valuesOfKey = ({ appId, connector, profile }: ProfileKey) => [appId, connector, profile];
+export const valuesOfKey = ({ appId, connector, profile }: ProfileKey) => [
+  appId,
+  connector,
+  profile,
+];
 
 /** Returns why a class of messages is closed for the rest of the day; null if it is open. */
 export async function closedReason(
@@ -207,7 +218,11 @@ const sweepDays = sweepOf({ table: 'gateway_day', key: dayKey, column: 'day', bo
 const sweepTests = sweepOf({ table: 'gateway_test', key: testKey, column: 'day', bound: chinaDay });
 
 /** Deletes days before `before`. Returns the larger number of both tables. */
-export const deleteOldGatewayDays = async (db: Handle, before: Date, limit: number): Promise<number> =>
+export const deleteOldGatewayDays = async (
+  db: Handle,
+  before: Date,
+  limit: number,
+): Promise<number> =>
   Math.max(await sweepDays(db, before, limit), await sweepTests(db, before, limit));
 
 /** Rate limit of a profile, in the units of its gateway. */
@@ -305,7 +320,9 @@ export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: n
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;
   const ofRamp = (perSecond * rampMs) / 2;
-  return ramped < ofRamp ? Math.sqrt((ramped * 2 * rampMs) / perSecond) : ramped / perSecond + rampMs / 2;
+  return ramped < ofRamp
+    ? Math.sqrt((ramped * 2 * rampMs) / perSecond)
+    : ramped / perSecond + rampMs / 2;
 }
 
 /** Columns of the slot that the gateway's rate reserved, from `push_batch b`. */
@@ -328,7 +345,11 @@ export interface ProfileUse {
 }
 
 /** Lists an app's use of its gateways on a day in China (`YYYY-MM-DD`), at most `limit` rows. */
-export const listProfileUse = (db: Handle, appId: string, { day, limit }: { day: string; limit: number }) =>
+export const listProfileUse = (
+  db: Handle,
+  appId: string,
+  { day, limit }: { day: string; limit: number },
+) =>
   query(db).rows<ProfileUse>(
     `SELECT connector, profile, class, requests, recipients, closed_reason AS "closedReason" FROM gateway_day
       WHERE app_id = $1 AND day = $2::date ORDER BY connector, profile, class LIMIT $3`,

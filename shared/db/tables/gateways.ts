@@ -141,7 +141,9 @@ export const deleteOldBreakerStates = (db: Handle) =>
 
 /** Deletes the open states of a stopping dispatcher. */
 export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
-  query(db).run("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [dispatcher]);
+  query(db).run("DELETE FROM breaker_state WHERE dispatcher = $1 AND state <> 'closed'", [
+    dispatcher,
+  ]);
 
 /** Records why a gateway is unavailable; a later failure replaces an earlier one. */
 export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }: GatewayFailure) =>
@@ -154,7 +156,10 @@ export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }
 
 /** Deletes the failure of a gateway that has responded since. */
 export const clearGatewayFailure = (db: Handle, key: BreakerKey, answeredAt: Date) =>
-  query(db).run(`DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [...valuesOfKey(key), answeredAt]);
+  query(db).run(`DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [
+    ...valuesOfKey(key),
+    answeredAt,
+  ]);
 
 /** Deletes failures that were not renewed since a time: the gateway is not in use. */
 export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
@@ -162,7 +167,10 @@ export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
 
 /** Finds the current failure of one gateway. */
 export const findGatewayFailure = (db: Handle, key: ProfileKey) =>
-  query(db).row<GatewayFailure>(`SELECT reason, at FROM gateway_failure WHERE ${ofKey}`, valuesOfKey(key));
+  query(db).row<GatewayFailure>(
+    `SELECT reason, at FROM gateway_failure WHERE ${ofKey}`,
+    valuesOfKey(key),
+  );
 
 /** Limit of listed failures; more gateways fail only for a common reason. */
 const maxListed = 100;

@@ -47,13 +47,19 @@ interface Stage {
  * Creates the temporary tables of a stage on this connection; `extra`: further columns of the
  * stage.
  */
-async function openStage(connection: Handle, stage: Stage, extra: readonly string[] = []): Promise<void> {
+async function openStage(
+  connection: Handle,
+  stage: Stage,
+  extra: readonly string[] = [],
+): Promise<void> {
   const { name, table, shadow, columns, unique } = stage;
   const selected = ['0::bigint AS line', ...extra, ...columns];
   await connection.query(
     `CREATE TEMP TABLE ${name} ON COMMIT DELETE ROWS AS SELECT ${selected.join(', ')} FROM ${table} WITH NO DATA`,
   );
-  await connection.query(`CREATE TEMP TABLE ${shadow} (LIKE ${table} INCLUDING DEFAULTS INCLUDING IDENTITY)`);
+  await connection.query(
+    `CREATE TEMP TABLE ${shadow} (LIKE ${table} INCLUDING DEFAULTS INCLUDING IDENTITY)`,
+  );
   for (const column of ['object_id', ...Object.keys(unique)])
     await connection.query(`CREATE UNIQUE INDEX ON ${shadow} (app_id, ${column})`);
 }
@@ -78,7 +84,8 @@ function unwrittenRows(tx: Handle, appId: string, { name, unique }: Stage, table
     ([column, member]) =>
       `'${member}', (SELECT object_id FROM ${table} t WHERE t.app_id = $1 AND t.${column} = s.${column})`,
   );
-  // Existing rows need no search for conflicts. LIMIT 1 prevents a plan that reads all rows of the app.
+  // Existing rows need no search for conflicts. LIMIT 1 prevents a plan that reads all rows of the
+  // app.
   return query(tx).rows<Unwritten>(
     `SELECT s.line, s.object_id AS "objectId", i.object_id IS NOT NULL AS "isThere",
             coalesce(i.updated_at < s.updated_at, false) AS "isNewer",
@@ -104,7 +111,9 @@ async function takeUnwritten(tx: Handle, appId: string, stage: Stage): Promise<U
 /** Deletes reported rows from the stage. */
 async function unstage(tx: Handle, { name }: Stage, rows: readonly Unwritten[]): Promise<void> {
   if (rows.length === 0) return;
-  await tx.query(`DELETE FROM ${name} WHERE line = ANY($1::bigint[])`, [rows.map(({ line }) => line)]);
+  await tx.query(`DELETE FROM ${name} WHERE line = ANY($1::bigint[])`, [
+    rows.map(({ line }) => line),
+  ]);
 }
 
 /** Validated installation of an export. Times are ISO 8601. */
@@ -165,7 +174,8 @@ const hashFactor = 31;
 /** Returns a hash of 32 bits, which takes less memory than a long text. */
 function hashOf(text: string): number {
   let hash = 0;
-  for (let i = 0; i < text.length; i += 1) hash = (Math.imul(hash, hashFactor) + text.charCodeAt(i)) | 0;
+  for (let i = 0; i < text.length; i += 1)
+    hash = (Math.imul(hash, hashFactor) + text.charCodeAt(i)) | 0;
   return hash;
 }
 
@@ -202,7 +212,11 @@ export async function mergeInstallations(
 ): Promise<Merged> {
   const encoder = new RowEncoder();
   const staged = rows.map(({ line, row }) => encoder.withFirst(line, row));
-  await copyIn(tx, { table: installations.name, columns: ['line', ...installations.columns] }, staged);
+  await copyIn(
+    tx,
+    { table: installations.name, columns: ['line', ...installations.columns] },
+    staged,
+  );
   const known = isDry || areKnown ? await takeUnwritten(tx, appId, installations) : [];
   if (known.length === rows.length) return { written: 0, unwritten: known };
   const table = isDry ? installations.shadow : installations.table;
@@ -270,10 +284,12 @@ export async function mergeRoles(
 ): Promise<Merged> {
   const there = await countRolesLocked(tx, appId);
   const encoder = new RowEncoder();
-  const staged = rows.map(({ line, objectId, draft: { name, acl, fields }, createdAt, updatedAt }) => {
-    const members = [name, JSON.stringify(acl), JSON.stringify(fields)];
-    return encoder.encode([line, objectId, ...members, createdAt, updatedAt]);
-  });
+  const staged = rows.map(
+    ({ line, objectId, draft: { name, acl, fields }, createdAt, updatedAt }) => {
+      const members = [name, JSON.stringify(acl), JSON.stringify(fields)];
+      return encoder.encode([line, objectId, ...members, createdAt, updatedAt]);
+    },
+  );
   await copyIn(tx, { table: roles.name, columns: ['line', ...roles.columns] }, staged);
   const known = await takeUnwritten(tx, appId, roles);
   const table = isDry ? roles.shadow : roles.table;
@@ -304,7 +320,11 @@ interface MembershipRow {
 export async function mergeMemberships(
   tx: Handle,
   appId: string,
-  { relation, rows: staged, isDry }: { relation: RelationName; rows: StagedMembership[]; isDry: boolean },
+  {
+    relation,
+    rows: staged,
+    isDry,
+  }: { relation: RelationName; rows: StagedMembership[]; isDry: boolean },
 ): Promise<Merged> {
   const values = [appId, ...listsOf(staged, 'line', 'role', 'member')];
   const rows = isDry
@@ -317,12 +337,17 @@ export async function mergeMemberships(
     const message = row && missingMessage(row, relation);
     const { line, objectId } = one;
     const isThere = message === undefined;
-    return [{ line, objectId, isThere, isNewer: false, holders: {}, ...(isThere ? {} : { message }) }];
+    return [
+      { line, objectId, isThere, isNewer: false, holders: {}, ...(isThere ? {} : { message }) },
+    ];
   });
   return { written: staged.length - unwritten.length, unwritten };
 }
 
-function missingMessage({ hasRole, hasMember }: MembershipRow, relation: RelationName): string | undefined {
+function missingMessage(
+  { hasRole, hasMember }: MembershipRow,
+  relation: RelationName,
+): string | undefined {
   if (!hasRole) return 'owningId is no role of this app.';
   return hasMember ? undefined : `relatedId is no ${relations[relation].noun} of this app.`;
 }
@@ -441,7 +466,9 @@ export async function openUserStage(connection: Handle): Promise<void> {
   const extra = ['NULL::bigint AS user_id', 'NULL::jsonb AS own', 'NULL::jsonb AS claims'];
   await openStage(connection, users, extra);
   await connection.query(`CREATE UNIQUE INDEX ON ${shadows.users} (app_id, id)`);
-  await connection.query(`CREATE TEMP TABLE ${shadows.identities} (LIKE user_identity INCLUDING INDEXES)`);
+  await connection.query(
+    `CREATE TEMP TABLE ${shadows.identities} (LIKE user_identity INCLUDING INDEXES)`,
+  );
 }
 
 /**
@@ -456,7 +483,11 @@ export async function mergeUsers(
 ): Promise<Merged> {
   const encoder = new RowEncoder();
   const staged = rows.map((user) => encoder.encode(copyValues(user)));
-  await copyIn(tx, { table: users.name, columns: ['line', 'own', 'claims', ...users.columns] }, staged);
+  await copyIn(
+    tx,
+    { table: users.name, columns: ['line', 'own', 'claims', ...users.columns] },
+    staged,
+  );
   const unwritten = isDry ? await takeUnwrittenUsers(tx, appId) : [];
   const targets = isDry ? shadows : tables;
   for (;;) {
@@ -472,7 +503,12 @@ export async function mergeUsers(
   return { written, unwritten };
 }
 
-const copyValues = ({ identities: { own, claims }, session, draft, ...user }: StagedUser): CopyValue[] => [
+const copyValues = ({
+  identities: { own, claims },
+  session,
+  draft,
+  ...user
+}: StagedUser): CopyValue[] => [
   ...[user.line, JSON.stringify(own), JSON.stringify(claims), user.objectId, user.passwordHash],
   ...[session.nonce, session.hash, user.createdAt, user.updatedAt, ...userDraftValues(draft)],
 ];
@@ -549,10 +585,15 @@ async function removeConflicts(
     appId,
     list,
   ]);
-  await tx.query(`DELETE FROM ${written} WHERE app_id = $1 AND id = ANY($2::bigint[])`, [appId, list]);
+  await tx.query(`DELETE FROM ${written} WHERE app_id = $1 AND id = ANY($2::bigint[])`, [
+    appId,
+    list,
+  ]);
   const unwritten = byLine(conflicts.filter(({ holderId }) => !ids.has(holderId)));
   await unstage(tx, users, unwritten);
-  await tx.query(`UPDATE ${users.name} SET user_id = NULL WHERE user_id = ANY($1::bigint[])`, [list]);
+  await tx.query(`UPDATE ${users.name} SET user_id = NULL WHERE user_id = ANY($1::bigint[])`, [
+    list,
+  ]);
   return unwritten;
 }
 

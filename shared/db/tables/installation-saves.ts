@@ -6,7 +6,12 @@ import type { ServerSettings } from '../limits/pooler.ts';
 import type { Handle } from '../pool.ts';
 import { prepare } from '../prepared.ts';
 import { AppStatement, isSharded, partByApp } from '../sharding.ts';
-import { draftColumns, draftReaders, installationColumns, maxOfRegistration } from './installations.ts';
+import {
+  draftColumns,
+  draftReaders,
+  installationColumns,
+  maxOfRegistration,
+} from './installations.ts';
 
 /**
  * Settings of the connections for saves. The plan of a statement is made once and finds each row by
@@ -30,12 +35,14 @@ export const saveSettings = {
  * chooses the server by the values of a statement, and refuses a plan that is made for all values.
  */
 export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
-  return (await isSharded(db)) ? { lock_timeout: saveSettings.lock_timeout, jit: 'off' } : saveSettings;
+  return (await isSharded(db))
+    ? { lock_timeout: saveSettings.lock_timeout, jit: 'off' }
+    : saveSettings;
 }
 
 /**
- * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller values are not compressed, so
- * their size is known without reading them.
+ * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller
+ * values are not compressed, so their size is known without reading them.
  */
 const maxBytes = 2000;
 
@@ -47,8 +54,9 @@ const isSmall = (column: string) =>
 const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
 
 /**
- * Selects from the rows of an app with a value of a column. The bounds and the order allow one index only: a plan for
- * an equal value that is made while the app has few rows may read all rows of the app later. NULL finds nothing.
+ * Selects from the rows of an app with a value of a column. The bounds and the order allow one
+ * index only: a plan for an equal value that is made while the app has few rows may read all rows
+ * of the app later. NULL finds nothing.
  */
 const rowsWith = (
   column: string,
@@ -181,7 +189,10 @@ const types: Readonly<Record<string, string>> = {
   badge: 'integer',
   fields: 'jsonb',
 };
-/** Returns the rows of arrays, one for each column, from parameter `first` on. An array of channels is a text. */
+/**
+ * Returns the rows of arrays, one for each column, from parameter `first` on. An array of channels
+ * is a text.
+ */
 const rowsOf = (names: string[], first: number) =>
   `unnest(${names.map((name, i) => `$${first + i}::${types[name] ?? 'text'}[]`).join(', ')}) AS g(${names.join(', ')})`;
 const written = (name: string) => (name === 'channels' ? 'g.channels::text[]' : `g.${name}`);
@@ -195,8 +206,8 @@ const insertText = (first: number) =>
    ON CONFLICT DO NOTHING RETURNING object_id, NULL::bigint AS id`;
 
 /**
- * Finds rows by their place, which needs no index. Skips those that another transaction has locked: a group never waits for
- * one of its rows.
+ * Finds rows by their place, which needs no index. Skips those that another transaction has locked:
+ * a group never waits for one of its rows.
  */
 const updateText = (first: number) =>
   `UPDATE installation i
@@ -231,8 +242,13 @@ export async function writeInstallationGroup(
 ): Promise<WrittenGroup> {
   const isTogether = inserts.length > 0 && updates.length > 0 && !(await isSharded(db));
   const rows = isTogether
-    ? (await db.query<WrittenRow>(bothStatement, [now, ...insertArrays(inserts), ...updateArrays(updates)]))
-        .rows
+    ? (
+        await db.query<WrittenRow>(bothStatement, [
+          now,
+          ...insertArrays(inserts),
+          ...updateArrays(updates),
+        ])
+      ).rows
     : [...(await insertGroup(db, inserts, now)), ...(await updateGroup(db, updates, now))];
   return {
     inserted: new Set(rows.flatMap(({ object_id }) => object_id ?? [])),
@@ -305,7 +321,11 @@ const shardedUpdateText = `
   RETURNING NULL::text AS object_id, i.id`;
 
 /** Updates rows of a group on a sharded database with one statement for each app. */
-async function updateSharded(db: Handle, updates: readonly GroupUpdate[], now: Date): Promise<WrittenRow[]> {
+async function updateSharded(
+  db: Handle,
+  updates: readonly GroupUpdate[],
+  now: Date,
+): Promise<WrittenRow[]> {
   const updated: WrittenRow[] = [];
   for (const part of await partByApp(db, updates)) {
     const values = [now, JSON.stringify(part.map(jsonRowOf)), part[0]?.appId];

@@ -1,4 +1,8 @@
-import { comparedToken, type DeviceIds, namesOfToken } from '../../domain/installations/identity.ts';
+import {
+  comparedToken,
+  type DeviceIds,
+  namesOfToken,
+} from '../../domain/installations/identity.ts';
 import type { Installation, InstallationDraft } from '../../domain/installations/installation.ts';
 import type { Json, JsonObject } from '../../domain/json.ts';
 import { harmonyDeviceTypes, vendorOfDevice } from '../../domain/labels.ts';
@@ -37,7 +41,8 @@ export const draftColumns = Object.keys(valueByColumn);
 export const draftReaders = Object.values(valueByColumn);
 
 /** Returns the values of a draft in the order of `draftColumns`. */
-export const draftValues = (draft: InstallationDraft): CopyValue[] => draftReaders.map((read) => read(draft));
+export const draftValues = (draft: InstallationDraft): CopyValue[] =>
+  draftReaders.map((read) => read(draft));
 
 /** Token as the client sent it; a process of an older version changes it without its spelling. */
 const sentToken =
@@ -90,7 +95,12 @@ export const maxOfRegistration = 8;
  * keys. Each set of ids has a statement of its own with one look-up per id: PostgreSQL chooses poor
  * plans for alternatives that may be NULL.
  */
-async function selectOfDevice(db: Handle, appId: string, ids: DeviceIds, tail = ''): Promise<Versioned[]> {
+async function selectOfDevice(
+  db: Handle,
+  appId: string,
+  ids: DeviceIds,
+  tail = '',
+): Promise<Versioned[]> {
   const given = keyNames.flatMap((name) => {
     const id = ids[name];
     const values = id === undefined ? [] : name === 'deviceToken' ? namesOfToken(id) : [id];
@@ -164,8 +174,11 @@ interface InstallationUpdate {
 }
 
 /** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
-export const updateInstallation = (tx: Handle, appId: string, { id, draft, now }: InstallationUpdate) =>
-  query(tx).one<Installation>(updateLocked, [appId, id, now, ...draftValues(draft)]);
+export const updateInstallation = (
+  tx: Handle,
+  appId: string,
+  { id, draft, now }: InstallationUpdate,
+) => query(tx).one<Installation>(updateLocked, [appId, id, now, ...draftValues(draft)]);
 
 /** As `updateInstallation`, without a lock: undefined if the row has another version. */
 export const updateInstallationVersion = (
@@ -209,7 +222,10 @@ export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]
   );
 
 export const deleteInstallations = (tx: Handle, appId: string, ids: number[]) =>
-  query(tx).run('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [appId, ids]);
+  query(tx).run('DELETE FROM installation WHERE app_id = $1 AND id = ANY($2::bigint[])', [
+    appId,
+    ids,
+  ]);
 
 export const selectInstallations = (tx: Handle, selection: Selection) =>
   selectRows<Installation>(tx, from, selection);
@@ -252,7 +268,8 @@ async function rewriteRows(tx: Handle, appId: string, rows: readonly TokenRow[])
     const holder = holders.get(token);
     const [first, ...others] = spellings;
     if (first && others.length === 0 && free.has(token)) single.push(first.id);
-    else if (holder || free.has(token)) await merge(tx, appId, holder ? [holder, ...spellings] : spellings);
+    else if (holder || free.has(token))
+      await merge(tx, appId, holder ? [holder, ...spellings] : spellings);
   }
   if (single.length > 0) await rewrite(tx, appId, single);
 }
@@ -313,7 +330,14 @@ async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Prom
       `UPDATE installation SET installation_id = coalesce(installation_id, $3), channels = coalesce(channels, $4),
               time_zone = coalesce(time_zone, $5), fields = $6::jsonb || fields
         WHERE app_id = $1 AND id = $2`,
-      [appId, kept.id, row.installation_id, row.channels, row.time_zone, JSON.stringify(row.fields)],
+      [
+        appId,
+        kept.id,
+        row.installation_id,
+        row.channels,
+        row.time_zone,
+        JSON.stringify(row.fields),
+      ],
     );
   }
   await rewrite(tx, appId, [kept.id]);
@@ -457,7 +481,10 @@ const countedStatement = prepare(
  * returns the numbers in the order of its recipients, null for a deleted one
  * (protocol/apns.md#badge: a retry sends the same number).
  */
-export async function incrementBadges(db: Handle, { appId, id }: BatchKey): Promise<(number | null)[]> {
+export async function incrementBadges(
+  db: Handle,
+  { appId, id }: BatchKey,
+): Promise<(number | null)[]> {
   const counted = await repeatDeadlocked(() => readBadges(db, incrementStatement, { appId, id }));
   // Undefined if another take has counted. A second statement sees what that take committed after
   // the first one began.
@@ -508,7 +535,11 @@ export const listMatching = (tx: Handle, { condition, values }: RowCondition, li
  * Deletes installations that still meet a condition. Locks them in the order of their keys. Returns
  * their number.
  */
-export const deleteMatching = (tx: Handle, { condition, values }: RowCondition, ids: readonly number[]) =>
+export const deleteMatching = (
+  tx: Handle,
+  { condition, values }: RowCondition,
+  ids: readonly number[],
+) =>
   query(tx).rowCount(
     `WITH matching AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id = ANY($${values.length + 1}::bigint[]) AND (${condition})
@@ -539,7 +570,12 @@ async function deleteIdlePage(
   { appId, before, limit }: IdleInstallations,
   after: number,
 ): Promise<{ deleted: number; next: number | null }> {
-  const found = await query(tx).one<{ read: number; lastId: number; deleted: number; lastDeleted: number }>(
+  const found = await query(tx).one<{
+    read: number;
+    lastId: number;
+    deleted: number;
+    lastDeleted: number;
+  }>(
     `WITH page AS MATERIALIZED (
        SELECT id FROM installation WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${rowsOfPage}
      ), idle AS MATERIALIZED (

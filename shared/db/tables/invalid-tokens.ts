@@ -29,7 +29,10 @@ interface AnswerRow extends Omit<ProfileAnswers, 'answers'> {
 }
 
 /** Reads the answers of the profiles of which a push called tokens invalid. */
-export async function readInvalidAnswers(db: Handle, { appId, pushId }: PushKey): Promise<JudgedProfile[]> {
+export async function readInvalidAnswers(
+  db: Handle,
+  { appId, pushId }: PushKey,
+): Promise<JudgedProfile[]> {
   const rows = await query(db).rows<AnswerRow>(
     `SELECT f.connector, f.profile, f.invalid, f.proofs, f.refused, f.reason, b.sent,
             (SELECT jsonb_object_agg(key, n)
@@ -106,7 +109,15 @@ export async function deleteInvalidPage(
      SELECT (SELECT max(installation) FROM page) AS last, (SELECT count(*) FROM page) AS size,
             (SELECT count(*) FROM gone) AS deleted`,
     [
-      ...[appId, pushId, after, profile?.connector, profile?.profile, deletable.proven, deletable.called],
+      ...[
+        appId,
+        pushId,
+        after,
+        profile?.connector,
+        profile?.profile,
+        deletable.proven,
+        deletable.called,
+      ],
       successes && [...successes],
     ],
   );
@@ -116,7 +127,11 @@ export async function deleteInvalidPage(
 /**
  * Notes on the record of a push which profiles kept their invalid tokens; empty clears the note.
  */
-export const noteKeptTokens = (db: Handle, { appId, pushId }: PushKey, kept: readonly KeptTokens[]) =>
+export const noteKeptTokens = (
+  db: Handle,
+  { appId, pushId }: PushKey,
+  kept: readonly KeptTokens[],
+) =>
   query(db).run(
     'UPDATE notification SET kept_tokens = $3, updated_at = now() WHERE app_id = $1 AND id = $2',
     [appId, pushId, kept.length === 0 ? null : JSON.stringify(kept)],
@@ -140,7 +155,10 @@ export async function countKeptTokens(
   db: Handle,
   limit: number,
 ): Promise<{ appId: string; connector: string; profile: string; tokens: number }[]> {
-  const counts = new Map<string, { appId: string; connector: string; profile: string; tokens: number }>();
+  const counts = new Map<
+    string,
+    { appId: string; connector: string; profile: string; tokens: number }
+  >();
   for (const { appId, connector, profile, kept } of await listKeptTokens(db, limit)) {
     const key = JSON.stringify([appId, connector, profile]);
     const known = counts.get(key) ?? { appId, connector, profile, tokens: 0 };
@@ -189,12 +207,16 @@ export async function recordInvalidTokens(
 }
 
 /** Deletes the reports of devices that a message has reached. */
-export async function clearInvalidTokens(tx: Handle, appId: string, ids: readonly number[]): Promise<void> {
+export async function clearInvalidTokens(
+  tx: Handle,
+  appId: string,
+  ids: readonly number[],
+): Promise<void> {
   if (ids.length === 0) return;
-  await tx.query('DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])', [
-    appId,
-    ids,
-  ]);
+  await tx.query(
+    'DELETE FROM dead_notice WHERE app_id = $1 AND installation = ANY ($2::bigint[])',
+    [appId, ids],
+  );
 }
 
 /**
@@ -233,7 +255,11 @@ export async function deleteReportedInvalid(
  */
 export const deleteReported = (
   tx: Handle,
-  { appId, connector, pushId }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
+  {
+    appId,
+    connector,
+    pushId,
+  }: { appId: string; connector?: ReceiptSource['connector']; pushId: number },
 ) =>
   query(tx).rowCount(
     `WITH due AS (

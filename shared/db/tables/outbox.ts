@@ -51,7 +51,10 @@ const body = z.object({
 });
 
 /** Message as it is stored. */
-type StoredMessage = Pick<OutboxMessage, 'kind' | 'to' | 'type'> & { body: Buffer; createdAt: Date };
+type StoredMessage = Pick<OutboxMessage, 'kind' | 'to' | 'type'> & {
+  body: Buffer;
+  createdAt: Date;
+};
 
 /** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
 export async function insertOutboxMessage(
@@ -61,7 +64,10 @@ export async function insertOutboxMessage(
   message: OutboxMessage & { expiresAt?: Date },
 ): Promise<number> {
   const { kind, to, type, expiresAt, text, code, link, mail, sms } = message;
-  const body = vault.seal({ text, code, link, mail, sms }, sealContexts.message({ appId, kind, to, type }));
+  const body = vault.seal(
+    { text, code, link, mail, sms },
+    sealContexts.message({ appId, kind, to, type }),
+  );
   const { id } = await query(db).one<{ id: number }>(
     `INSERT INTO outbox (app_id, kind, recipient, type, body, expires_at)
      VALUES ($1, $2, $3, $4, $5, coalesce($6, now() + interval '1 day')) RETURNING id`,
@@ -137,7 +143,12 @@ export interface MessageResult {
 }
 
 /** Writes the final result. Returns false when the message had ended already. */
-export const settleMessage = (tx: Handle, appId: string, id: number, { state, reason }: MessageResult) =>
+export const settleMessage = (
+  tx: Handle,
+  appId: string,
+  id: number,
+  { state, reason }: MessageResult,
+) =>
   query(tx).hasRows(
     `UPDATE outbox SET state = $3, reason = $4, attempts = attempts + ($3 <> 'kept')::int, settled_at = now()
       WHERE app_id = $1 AND id = $2 AND state = 'waiting'`,
@@ -152,7 +163,11 @@ export const countTry = (tx: Handle, appId: string, id: number, reason: string) 
     [appId, id, reason],
   );
 
-export const deleteOldMessages = sweepOf({ table: 'outbox', key: ['app_id', 'id'], column: 'created_at' });
+export const deleteOldMessages = sweepOf({
+  table: 'outbox',
+  key: ['app_id', 'id'],
+  column: 'created_at',
+});
 
 /** States of a message: `kept` found no provider. */
 export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;

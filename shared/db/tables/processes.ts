@@ -41,7 +41,10 @@ const processReport = z.object({
 /** What a process says about itself for `carillon doctor`. */
 export type ProcessReport = z.infer<typeof processReport>;
 
-/** Writes the row of a process by the clock of the database, and deletes the rows of processes that have ended. */
+/**
+ * Writes the row of a process by the clock of the database, and deletes the rows of processes that
+ * have ended.
+ */
 async function renewProcess(
   db: Handle,
   process: Omit<SeenProcess, 'startedAt' | 'seenAt'> & { report?: ProcessReport },
@@ -56,7 +59,17 @@ async function renewProcess(
      ON CONFLICT (id) DO UPDATE
         SET threads = excluded.threads, connections = excluded.connections, facts = excluded.facts,
             seen_at = excluded.seen_at`,
-    [id, kind, host, pid, version, threads, connections, goneAfterMs, report ? JSON.stringify(report) : null],
+    [
+      id,
+      kind,
+      host,
+      pid,
+      version,
+      threads,
+      connections,
+      goneAfterMs,
+      report ? JSON.stringify(report) : null,
+    ],
   );
 }
 
@@ -77,7 +90,8 @@ export const listProcesses = (db: Handle, goneAfterMs: number) =>
   );
 
 /** Report of a running process, with its clock and the time since it was written. */
-export interface ReportedProcess extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {
+export interface ReportedProcess
+  extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {
   report: ProcessReport;
   /** By how much its clock is ahead of the clock of the database, in milliseconds. */
   clockAheadMs: number;
@@ -158,10 +172,20 @@ export class ProcessRegister {
 }
 
 /** Returns what this process says about itself in the register of processes. */
-export async function reportProcess(metrics: Metrics, clock: Clock, vault: Vault): Promise<ProcessReport> {
+export async function reportProcess(
+  metrics: Metrics,
+  clock: Clock,
+  vault: Vault,
+): Promise<ProcessReport> {
   const nowMs = clock.now();
-  const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]?.value;
+  const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]
+    ?.value;
   const { values } = await metrics.dutyLastSuccess.get();
   const ages = values.map(({ labels, value }) => [String(labels.duty), nowMs / 1000 - value]);
-  return { nowMs, maxFiles: maxFiles ?? null, duties: Object.fromEntries(ages), secretKeys: vault.keyIds };
+  return {
+    nowMs,
+    maxFiles: maxFiles ?? null,
+    duties: Object.fromEntries(ages),
+    secretKeys: vault.keyIds,
+  };
 }

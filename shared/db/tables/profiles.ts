@@ -47,7 +47,11 @@ const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
  * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks
  * the app's row, so that the app is not deleted concurrently.
  */
-export const putProfile = (db: Handle, vault: Vault, profile: RotatedProfile & { credentials: unknown }) =>
+export const putProfile = (
+  db: Handle,
+  vault: Vault,
+  profile: RotatedProfile & { credentials: unknown },
+) =>
   query(db).row<ProfileEntry>(
     `INSERT INTO push_profile AS p (app_id, connector, name, credentials)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1 FOR KEY SHARE
@@ -83,7 +87,11 @@ interface SendingRow extends ProfileEntry {
 }
 
 /** Lists the profiles of an app with their credentials, for sending. */
-export async function openProfiles(db: Handle, vault: Vault, appId: string): Promise<StoredProfile[]> {
+export async function openProfiles(
+  db: Handle,
+  vault: Vault,
+  appId: string,
+): Promise<StoredProfile[]> {
   const rows = await query(db).rows<SendingRow>(
     `SELECT ${entryColumns}, p.credentials, r.candidate, r.staged_at AS "stagedAt" FROM push_profile p
        LEFT JOIN profile_rotation r ON r.app_id = p.app_id AND r.connector = p.connector AND r.name = p.name AND r.state = 'canary'
@@ -110,7 +118,9 @@ function canaryOf(
   context: string,
 ): Pick<StoredProfile, 'canary'> {
   if (!candidate || !stagedAt) return {};
-  return readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {};
+  return (
+    readable(() => ({ canary: { credentials: vault.open(candidate, context), stagedAt } })) ?? {}
+  );
 }
 
 interface RotationOf {
@@ -291,7 +301,10 @@ export const forgetPrevious = (db: Handle, before: Date) =>
 
 /** Changes the version of a profile, so that caches read its rotation again. */
 const touchProfile = (tx: Handle, profile: RotatedProfile) =>
-  query(tx).run(`UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`, keyOf(profile));
+  query(tx).run(
+    `UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`,
+    keyOf(profile),
+  );
 
 /** Notice that the credentials of a profile end. */
 interface CredentialNotice {
@@ -304,7 +317,10 @@ interface CredentialNotice {
 }
 
 /** Notes that a step was notified. Returns false if it was before, or without such a profile. */
-export const noteNotice = (tx: Handle, { appId, connector, profile, endsAt, days }: CredentialNotice) =>
+export const noteNotice = (
+  tx: Handle,
+  { appId, connector, profile, endsAt, days }: CredentialNotice,
+) =>
   query(tx).hasRows(
     `INSERT INTO credential_notice AS n (app_id, connector, name, ends_at, days)
      SELECT app_id, connector, name, $4, $5 FROM push_profile WHERE app_id = $1 AND connector = $2 AND name = $3

@@ -74,8 +74,14 @@ export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; b
   );
 
 /** Marks the planning of a push as held: it has no job until the push continues. */
-export const markPlanningHeld = (tx: Handle, { appId, pushId }: { appId: string; pushId: number }) =>
-  query(tx).run('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [appId, pushId]);
+export const markPlanningHeld = (
+  tx: Handle,
+  { appId, pushId }: { appId: string; pushId: number },
+) =>
+  query(tx).run('UPDATE notification SET is_plan_held = true WHERE app_id = $1 AND id = $2', [
+    appId,
+    pushId,
+  ]);
 
 /** Takes up to `limit` held batches of pushes of an app; each needs a job. */
 export async function takeHeldBatches(

@@ -132,7 +132,9 @@ export interface BatchFailures {
 
 /** Writes failures; a recipient of a push has one. */
 export async function insertFailures(tx: Handle, list: readonly BatchFailures[]): Promise<void> {
-  const rows = list.flatMap(({ batch, failures }) => failures.map((failure) => toColumns(batch, failure)));
+  const rows = list.flatMap(({ batch, failures }) =>
+    failures.map((failure) => toColumns(batch, failure)),
+  );
   if (rows.length > 0)
     await tx.query(`${insertFailuresSql(1)} ON CONFLICT DO NOTHING`, [JSON.stringify(rows)]);
 }
@@ -199,7 +201,9 @@ export async function countRedrivable(
   selected: SqlCondition,
   { taken, unsure, limit }: { taken: string; unsure: string; limit: number },
 ): Promise<RedrivableCounts> {
-  const { rows } = await tx.query<RedrivableCause & { all: number; allRedriven: number; allUnsure: number }>(
+  const { rows } = await tx.query<
+    RedrivableCause & { all: number; allRedriven: number; allUnsure: number }
+  >(
     `SELECT *, sum(n) OVER ()::bigint AS "all", sum(redriven) OVER ()::bigint AS "allRedriven",
             sum(unsure) OVER ()::bigint AS "allUnsure"
        FROM (SELECT connector, outcome, status, max(reason) AS reason, count(*) AS n,
@@ -210,9 +214,16 @@ export async function countRedrivable(
       ORDER BY n DESC, connector, outcome, reason, status LIMIT ${limit}`,
     selected.values,
   );
-  const causes = rows.map(({ all: _all, allRedriven: _redriven, allUnsure: _unsure, ...cause }) => cause);
+  const causes = rows.map(
+    ({ all: _all, allRedriven: _redriven, allUnsure: _unsure, ...cause }) => cause,
+  );
   const [first] = rows;
-  return { causes, n: first?.all ?? 0, redriven: first?.allRedriven ?? 0, unsure: first?.allUnsure ?? 0 };
+  return {
+    causes,
+    n: first?.all ?? 0,
+    redriven: first?.allRedriven ?? 0,
+    unsure: first?.allUnsure ?? 0,
+  };
 }
 
 /** Push with recipients that it did not reach. */

@@ -103,7 +103,10 @@ const wholeStatement = new AppStatement(
 );
 
 /** As `advancePlanning`, for all targets of many pushes. Returns false for a locked push, too. */
-export async function planWholePushes(tx: Handle, pushes: readonly WholePlan[]): Promise<boolean[]> {
+export async function planWholePushes(
+  tx: Handle,
+  pushes: readonly WholePlan[],
+): Promise<boolean[]> {
   const planned = await wholeStatement.rowsById(tx, pushes, (part) => [
     ...keyValues(part),
     ...listsOf(part, 'through', 'devices'),
@@ -130,7 +133,8 @@ const countOpenStatement = prepare(
 );
 
 /** Counts the pushes of an app in state `sending`. */
-export const countOpenPushes = (db: Handle, appId: string) => query(db).number(countOpenStatement, [appId]);
+export const countOpenPushes = (db: Handle, appId: string) =>
+  query(db).number(countOpenStatement, [appId]);
 
 /** Time at which the first batch of a push was sent. */
 export interface FirstSendTime extends PushKey {
@@ -146,7 +150,10 @@ const firstSendStatement = new AppStatement(
 );
 
 /** Saves the times of the first sends of pushes. Returns true for each push that had no time. */
-export async function markFirstSends(db: Handle, times: readonly FirstSendTime[]): Promise<boolean[]> {
+export async function markFirstSends(
+  db: Handle,
+  times: readonly FirstSendTime[],
+): Promise<boolean[]> {
   const marked = await firstSendStatement.rowsById(db, times, (part) => [
     ...keyValues(part),
     part.map(({ at }) => at),
@@ -221,7 +228,8 @@ export const findSettledPushes = (db: Handle, limit: number) =>
 
 /** Returns the totals of an open push from its settled batches. */
 export const readTotals = async (db: Handle, appId: string, id: number): Promise<ConnectorTotals> =>
-  (await query(db).value<ConnectorTotals>(`SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ?? {};
+  (await query(db).value<ConnectorTotals>(`SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ??
+  {};
 
 /** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens. */
 const bytesReadOf = 256;
@@ -363,7 +371,17 @@ export async function readBatchSnapshots(
 }
 
 function toSnapshot(columns: SnapshotRow): BatchSnapshot {
-  const { id: _, notBefore, waitMs, pushExpiry, granted, slotAt, slotInMs, slotMs, ...rest } = columns;
+  const {
+    id: _,
+    notBefore,
+    waitMs,
+    pushExpiry,
+    granted,
+    slotAt,
+    slotInMs,
+    slotMs,
+    ...rest
+  } = columns;
   const { rateAt, rateMs, rateInMs, ...row } = rest;
   return {
     ...row,

@@ -45,7 +45,10 @@ const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND 
   AND ($8::bigint IS NULL OR recurring_id = $8)`;
 
 /** Values of `conditions`; the content is stored as JSON text. */
-const valuesOf = (appId: string, { states, source, text, from, to, recurring }: PushFilter): unknown[] => {
+const valuesOf = (
+  appId: string,
+  { states, source, text, from, to, recurring }: PushFilter,
+): unknown[] => {
   const inJson = text === undefined ? null : JSON.stringify(text).slice(1, -1);
   return [appId, states, source, text, inJson, from, to, recurring];
 };
@@ -66,12 +69,13 @@ export const countPushPage = (db: Handle, appId: string, filter: PushFilter, mos
   );
 
 /** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
-const listOpen = (condition: string) => (db: Handle, apps: readonly string[] | null, limit: number) =>
-  query(db).rows<Push>(
-    `SELECT ${listedPushColumns} FROM notification n
+const listOpen =
+  (condition: string) => (db: Handle, apps: readonly string[] | null, limit: number) =>
+    query(db).rows<Push>(
+      `SELECT ${listedPushColumns} FROM notification n
         WHERE ${condition} AND ($1::text[] IS NULL OR app_id = ANY($1)) ORDER BY id DESC LIMIT $2`,
-    [apps, limit],
-  );
+      [apps, limit],
+    );
 
 /** Lists pushes that are not done, as `listOpen`. */
 export const listRunning = listOpen(`state IN ('queued', 'sending', 'paused')`);
@@ -84,9 +88,10 @@ export const listWaitingForApproval = listOpen(
 
 /** Counts the scheduled pushes of several apps; null for all. */
 export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
-  query(db).number('SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)', [
-    apps,
-  ]);
+  query(db).number(
+    'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
+    [apps],
+  );
 
 /** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
 export const readRecentTotals = (
@@ -135,7 +140,10 @@ const addStatement = (column: 'languages' | 'variables') =>
                    GROUP BY a.key) AS l)
       WHERE n.app_id = $1 AND n.id = $2`,
   );
-const addStatements = { languages: addStatement('languages'), variables: addStatement('variables') };
+const addStatements = {
+  languages: addStatement('languages'),
+  variables: addStatement('variables'),
+};
 
 /** Adds the recipients of a page, in the transaction that writes their batches. */
 export async function addCounts(
@@ -163,7 +171,11 @@ export async function readCounts(
 }
 
 /** Adds recipients that wait for the end of their quiet hours to those of a push. */
-export async function addQuietWaits(tx: Handle, { appId, id }: PushKey, recipients: number): Promise<void> {
+export async function addQuietWaits(
+  tx: Handle,
+  { appId, id }: PushKey,
+  recipients: number,
+): Promise<void> {
   if (recipients === 0) return;
   await tx.query(
     'UPDATE notification SET quiet_waits = coalesce(quiet_waits, 0) + $3 WHERE app_id = $1 AND id = $2',
@@ -190,7 +202,8 @@ export async function recordQuietWait(
       WHERE app_id = $1 AND id = $2 AND NOT is_settled AND quiet_until IS NOT DISTINCT FROM $4`,
     [appId, batchId, until, stored.quietUntil],
   );
-  if (isNoted && stored.quietUntil === null) await addQuietWaits(tx, { appId, id: pushId }, stored.open);
+  if (isNoted && stored.quietUntil === null)
+    await addQuietWaits(tx, { appId, id: pushId }, stored.open);
 }
 
 /** Device of a push trace. */
@@ -292,7 +305,9 @@ export function findFailure(
   device: { id: number } | { objectId: string },
 ): Promise<TracedFailure | undefined> {
   const [column, value] =
-    'id' in device ? (['installation', device.id] as const) : (['object_id', device.objectId] as const);
+    'id' in device
+      ? (['installation', device.id] as const)
+      : (['object_id', device.objectId] as const);
   return query(db).row(
     `SELECT installation, coalesce(object_id, '') AS "objectId", connector, outcome, status, reason,
             created_at AS "createdAt"

@@ -60,11 +60,16 @@ const toRowText = (push: NewPush): string =>
     created_ms: push.createdAt.getTime(),
     ...(push.traceParent === undefined ? {} : { trace_parent: push.traceParent }),
     ...(push.sender
-      ? { from_service: sourceOf(push), created_by: push.sender.name, created_token: push.sender.tokenId }
+      ? {
+          from_service: sourceOf(push),
+          created_by: push.sender.name,
+          created_token: push.sender.tokenId,
+        }
       : {}),
   });
 
-const sourceOf = ({ pushOrder }: NewPush): string => (pushOrder.recurring ? 'recurring' : 'console');
+const sourceOf = ({ pushOrder }: NewPush): string =>
+  pushOrder.recurring ? 'recurring' : 'console';
 
 const everywhere = `app_id, id, object_id, notification_id, state, error, from_service, push_time, expires_at,
   planned_through, is_planned, devices, totals, acked, repeats, displaced, redriven, created_at, updated_at,
@@ -101,7 +106,10 @@ const findStatement = new AppStatement(
 );
 
 /** Reads pushes; undefined for a push that was deleted. */
-export async function findPushes(db: Handle, keys: readonly PushKey[]): Promise<(Push | undefined)[]> {
+export async function findPushes(
+  db: Handle,
+  keys: readonly PushKey[],
+): Promise<(Push | undefined)[]> {
   const found = await findStatement.rowsById<Push, PushKey>(db, keys, keyValues);
   return keys.map(({ id }) => found.get(id));
 }
@@ -288,10 +296,14 @@ function qualified(table: string, key: string): string {
  */
 export function deleteOldPushes(db: Database, before: Date, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
-    const rows = await forEachApp(tx, { text: oldPushes, values: [before, limit] }, async (appId, ids) => {
-      const locked = await tx.query<AppRow>(lockOldPushes, [before, appId, ids]);
-      return locked.rows;
-    });
+    const rows = await forEachApp(
+      tx,
+      { text: oldPushes, values: [before, limit] },
+      async (appId, ids) => {
+        const locked = await tx.query<AppRow>(lockOldPushes, [before, appId, ids]);
+        return locked.rows;
+      },
+    );
     if (rows.length === 0) return 0;
     const pushes = listsOf(rows, 'app_id', 'id');
     if (await deleteChildren(tx, pushes)) return limit;
@@ -315,11 +327,10 @@ async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
 
 /** Notes how many recipients a finished push did not reach, for the bound of its app. */
 export const noteFailureCount = (db: Handle, push: PushKey, n: number) =>
-  query(db).run('INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING', [
-    push.appId,
-    push.id,
-    n,
-  ]);
+  query(db).run(
+    'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
+    [push.appId, push.id, n],
+  );
 
 /** The oldest push with failures beyond the bound of its app. */
 const surplusPush = `

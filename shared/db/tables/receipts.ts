@@ -49,16 +49,21 @@ export async function findByRegistrationIds(
 }
 
 /** Runs a statement with a row for each push, and returns the totals by push. */
-async function queryTotals(db: Handle, text: string, values: unknown[]): Promise<Map<number, ReceiptTotals>> {
+async function queryTotals(
+  db: Handle,
+  text: string,
+  values: unknown[],
+): Promise<Map<number, ReceiptTotals>> {
   const rows = await query(db).rows<ReceiptTotals & { pushId: number }>(text, values);
   return new Map(rows.map(({ pushId, ...totals }) => [pushId, totals]));
 }
 
-const marks = 'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
+const marks =
+  'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
 
 /**
- * Sets the bits of devices and returns how many were not set before, by push. Locks blocks in a fixed order. Needs a
- * transaction, with `addReceiptTotals` after it.
+ * Sets the bits of devices and returns how many were not set before, by push. Locks blocks in a
+ * fixed order. Needs a transaction, with `addReceiptTotals` after it.
  */
 export async function markReceipts(
   tx: Handle,
@@ -231,8 +236,13 @@ export interface BatchMessages {
 }
 
 /** Saves the message ids of batches, for questions to the gateway's support. */
-export async function insertGatewayMessages(tx: Handle, list: readonly BatchMessages[]): Promise<void> {
-  const rows = list.flatMap(({ batch, messages }) => messages.map((message) => ({ ...batch, ...message })));
+export async function insertGatewayMessages(
+  tx: Handle,
+  list: readonly BatchMessages[],
+): Promise<void> {
+  const rows = list.flatMap(({ batch, messages }) =>
+    messages.map((message) => ({ ...batch, ...message })),
+  );
   if (rows.length === 0) return;
   await tx.query(
     `INSERT INTO gateway_message (app_id, push_id, batch_id, connector, message_id, devices)

@@ -59,10 +59,14 @@ export async function loadBatches(
 ): Promise<(LoadedBatch | undefined)[]> {
   const { joined, listed } = loadStatements[tokenField];
   const read = async (statement: AppStatement) =>
-    (await statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues)).flatMap((part) => part.found);
+    (await statement.run<GroupRow, BatchKey>(db, keys, batchKeyValues)).flatMap(
+      (part) => part.found,
+    );
   const rows = await read(joined);
   // A token contains the separator; tokens of gateways do not.
-  const isAmbiguous = rows.some((row) => row.place !== null && splitTokens(row).length !== row.count);
+  const isAmbiguous = rows.some(
+    (row) => row.place !== null && splitTokens(row).length !== row.count,
+  );
   const found = isAmbiguous
     ? toLoaded(await read(listed), ({ tokens }) => JSON.parse(tokens))
     : toLoaded(rows, splitTokens);
@@ -71,7 +75,10 @@ export async function loadBatches(
 
 const splitTokens = ({ tokens }: GroupRow): string[] => tokens.split(tokenSeparator);
 
-function toLoaded(rows: GroupRow[], tokensOf: (row: GroupRow) => string[]): Map<number, LoadedBatch> {
+function toLoaded(
+  rows: GroupRow[],
+  tokensOf: (row: GroupRow) => string[],
+): Map<number, LoadedBatch> {
   const found = new Map<number, LoadedBatch>();
   for (const row of rows) {
     const { place, deviceType, vendor, topic, teamId, savedAt } = row;
@@ -146,7 +153,8 @@ export const chargeDevices = (
   tx: Handle,
   appId: string,
   { ids, cap }: { ids: readonly number[]; cap: number },
-) => query(tx).column<number>(deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
+) =>
+  query(tx).column<number>(deviceDayStatements.of(chargeText(cap)), [appId, `{${ids.join(',')}}`]);
 
 /** Counts the installations of a condition that had `cap` pushes today. */
 export function countCappedDevices(
@@ -202,9 +210,14 @@ export async function findRecentProfiles(
   );
   const found: (RecentProfile & { last: Date })[] = [];
   // A statement for each app: Citus reads the batches of each push of one app only.
-  for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.appId)].slice(0, since.limit)) {
+  for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.appId)].slice(
+    0,
+    since.limit,
+  )) {
     const ids = ofApp.map(({ id }) => id);
-    found.push(...(await query(db).rows<RecentProfile & { last: Date }>(profilesOfPushes, [appId, ids])));
+    found.push(
+      ...(await query(db).rows<RecentProfile & { last: Date }>(profilesOfPushes, [appId, ids])),
+    );
   }
   found.sort((one, other) => other.last.getTime() - one.last.getTime());
   return found

@@ -2,10 +2,15 @@ import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
 import { insertCommand } from './console.ts';
 
-/** Age from which a message that is still waiting is not sent after a restore: it was probably sent after the backup. */
+/**
+ * Age from which a message that is still waiting is not sent after a restore: it was probably sent
+ * after the backup.
+ */
 const droppedAfter = "interval '10 minutes'";
 
-/** Distance by which ids move on: devices remember ids of messages that were sent after the backup. */
+/**
+ * Distance by which ids move on: devices remember ids of messages that were sent after the backup.
+ */
 const skippedIds = 1_000_000;
 
 /** Open work that a restore found and held. */
@@ -16,13 +21,16 @@ export interface HeldWork {
   scheduled: number;
   /** Mails and SMS that are not sent. */
   messages: number;
-  /** Messages of the device channel that offline devices do not get any more; one per push and text. */
+  /**
+   * Messages of the device channel that offline devices do not get any more; one per push and text.
+   */
   channelMessages: number;
 }
 
 /**
- * Holds everything in a restored database that may have been sent after the backup: pauses open and overdue pushes, drops
- * old messages, and moves the ids on. Saves a report of it. Runs before any api or dispatcher, in one transaction.
+ * Holds everything in a restored database that may have been sent after the backup: pauses open and
+ * overdue pushes, drops old messages, and moves the ids on. Saves a report of it. Runs before any
+ * api or dispatcher, in one transaction.
  */
 export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork> {
   const insertion = "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id";

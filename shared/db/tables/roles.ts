@@ -19,10 +19,14 @@ export const findRole = (
   );
 
 /** Finds roles by their public ids, in no order. Throws as `selectByIds`. */
-export const findRoles = (db: Handle, appId: string, wanted: { objectIds: string[]; maxBytes: number }) =>
-  selectByIds<Role>(db, from, { appId, ...wanted });
+export const findRoles = (
+  db: Handle,
+  appId: string,
+  wanted: { objectIds: string[]; maxBytes: number },
+) => selectByIds<Role>(db, from, { appId, ...wanted });
 
-export const selectRoles = (tx: Handle, selection: Selection) => selectRows<Role>(tx, from, selection);
+export const selectRoles = (tx: Handle, selection: Selection) =>
+  selectRows<Role>(tx, from, selection);
 
 /** Counts the roles of an app. No other transaction adds one until `tx` ends. */
 export async function countRolesLocked(tx: Handle, appId: string): Promise<number> {
@@ -57,7 +61,9 @@ export const updateRole = (
 export const deleteRole = (tx: Handle, appId: string, id: number) =>
   query(tx).run('DELETE FROM role WHERE app_id = $1 AND id = $2', [appId, id]);
 
-/** Tables of each relation: the table of pairs, its column of members, and the table of the members. */
+/**
+ * Tables of each relation: the table of pairs, its column of members, and the table of the members.
+ */
 const links = {
   users: { table: 'role_user', column: 'user_id', members: 'app_user' },
   roles: { table: 'role_role', column: 'child_id', members: 'role' },

@@ -90,9 +90,18 @@ export async function lockRecurringNames(
   );
 }
 
-const valuesOf = (terms: RecurringTerms, nextAt: Date | null, { name, tokenId }: PushCreator): unknown[] => [
+const valuesOf = (
+  terms: RecurringTerms,
+  nextAt: Date | null,
+  { name, tokenId }: PushCreator,
+): unknown[] => [
   ...[terms.name, terms.expression, terms.timeZone, terms.startsAt, terms.endsAt, terms.isEnabled],
-  ...[JSON.stringify(terms.body), JSON.stringify(terms.pushOrder), terms.notificationId, terms.lifeSeconds],
+  ...[
+    JSON.stringify(terms.body),
+    JSON.stringify(terms.pushOrder),
+    terms.notificationId,
+    terms.lifeSeconds,
+  ],
   ...[nextAt, name, tokenId],
 ];
 
@@ -169,7 +178,17 @@ export const noteStarts = (
             last_at = coalesce($5, last_at), last_push = coalesce($6, last_push), starts = starts + $7,
             missed = missed + $8, held_back = held_back + $9
       WHERE app_id = $1 AND id = $2`,
-    [appId, id, nextAt !== undefined, nextAt, made?.at, made?.objectId, made ? 1 : 0, missed, heldBack],
+    [
+      appId,
+      id,
+      nextAt !== undefined,
+      nextAt,
+      made?.at,
+      made?.objectId,
+      made ? 1 : 0,
+      missed,
+      heldBack,
+    ],
   );
 
 /**
@@ -222,7 +241,10 @@ export async function lockScheduled(
   entryId: number,
 ): Promise<ScheduledPush | undefined> {
   // Lock order of the scheduler: the entry first.
-  await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, entryId]);
+  await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [
+    appId,
+    entryId,
+  ]);
   return (await queryEntries(tx, `${entries} AND s.id = $2`, [appId, entryId]))[0];
 }
 
@@ -277,7 +299,10 @@ export async function msToNextPush(db: Handle): Promise<number> {
 }
 
 /** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
-export async function takeDuePushes(tx: Handle, limit: number): Promise<{ appId: string; pushId: number }[]> {
+export async function takeDuePushes(
+  tx: Handle,
+  limit: number,
+): Promise<{ appId: string; pushId: number }[]> {
   return forEachApp(tx, { text: dueEntries, values: [limit] }, async (appId, ids) => {
     const taken = await query(tx).column<number>(takeEntries, [appId, ids]);
     return taken.map((pushId) => ({ appId, pushId }));
@@ -299,10 +324,10 @@ const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", gi
 
 /** Finds the approval of a push; undefined if none was asked or given. */
 export const findApproval = (db: Handle, { appId, id }: PushKey) =>
-  query(db).row<Approval>(`SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`, [
-    appId,
-    id,
-  ]);
+  query(db).row<Approval>(
+    `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`,
+    [appId, id],
+  );
 
 /**
  * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns

@@ -109,8 +109,9 @@ export const sealedPlaces: readonly SealedPlace[] = [
     (row) => sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
   ),
   ...['candidate', 'previous'].map((name) =>
-    bytesPlace({ table: 'profile_rotation', column: name, key: { connector: 'text', name: 'text' } }, (row) =>
-      sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
+    bytesPlace(
+      { table: 'profile_rotation', column: name, key: { connector: 'text', name: 'text' } },
+      (row) => sealContexts.profile(row.appId, column(row, 'connector'), column(row, 'name')),
     ),
   ),
   bytesPlace(
@@ -118,7 +119,12 @@ export const sealedPlaces: readonly SealedPlace[] = [
     (row) => sealContexts.gatewayToken(row.appId, column(row, 'connector')),
   ),
   bytesPlace(
-    { table: 'outbox', column: 'body', key: { id: 'bigint' }, context: ['kind', 'recipient', 'type'] },
+    {
+      table: 'outbox',
+      column: 'body',
+      key: { id: 'bigint' },
+      context: ['kind', 'recipient', 'type'],
+    },
     (row) =>
       sealContexts.message({
         appId: row.appId,
@@ -128,7 +134,12 @@ export const sealedPlaces: readonly SealedPlace[] = [
       }),
   ),
   bytesPlace(
-    { table: 'failed_receipt', column: 'call', key: { id: 'bigint' }, context: ['connector', 'digest'] },
+    {
+      table: 'failed_receipt',
+      column: 'call',
+      key: { id: 'bigint' },
+      context: ['connector', 'digest'],
+    },
     (row) => sealContexts.receipt(row.appId, column(row, 'connector'), column(row, 'digest')),
   ),
   bytesPlace({ table: 'captcha', column: 'answer', key: { token: 'text' } }, (row) =>
@@ -149,7 +160,10 @@ const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
 export type SealedCounts = z.infer<typeof sealedCounts>;
 
 /** Counts the encrypted values of all apps by place and key. Reads every row once. */
-export async function countSealedValues(db: Handle, keyIds: readonly string[]): Promise<SealedCounts> {
+export async function countSealedValues(
+  db: Handle,
+  keyIds: readonly string[],
+): Promise<SealedCounts> {
   const counts: SealedCounts = {};
   for (const place of sealedPlaces) {
     const rows = await query(db).rows<{ key: string; values: number }>(
@@ -233,7 +247,8 @@ export async function readSealedPage(
   const names = key.map(([name]) => name);
   const columns = [...names, ...place.context];
   const later = key.map(([, type], i) => `$${i + 4}::text::${type}`);
-  const from = after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
+  const from =
+    after && names.length > 0 ? `AND (${listOf(names, 't.')}) > (${later.join(', ')})` : '';
   const rows = await query(db).rows<{ columns: Record<string, string>; value: string | null }>(
     `SELECT ${pairsOf(columns)} AS columns,
             CASE WHEN EXISTS (SELECT FROM unnest(${place.keyIds}) AS k (id) WHERE k.id <> $2)
@@ -332,7 +347,11 @@ const stored = z.object({
 const columns = `key_id AS "keyId", requested_at AS "requestedAt", finished_at AS "finishedAt", pass, app_id AS "appId",
   place, position, expected, changed, unreadable, counts, counted_at AS "countedAt"`;
 
-async function queryRotation(db: Handle, text: string, keyId: string): Promise<SecretRotation | undefined> {
+async function queryRotation(
+  db: Handle,
+  text: string,
+  keyId: string,
+): Promise<SecretRotation | undefined> {
   const row = await query(db).row<SecretRotation>(text, [keyId]);
   return row && { ...row, ...stored.parse(row) };
 }
@@ -384,4 +403,6 @@ export async function saveSecretRotation(
 
 /** Returns the id of the next app in the order of ids. */
 export const nextAppId = (db: Handle, after: string | null) =>
-  query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [after ?? '']);
+  query(db).value<string>('SELECT app_id FROM app WHERE app_id > $1 ORDER BY app_id LIMIT 1', [
+    after ?? '',
+  ]);

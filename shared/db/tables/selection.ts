@@ -1,4 +1,7 @@
-/** Rows of a class by clients' conditions, as SQL of the query compiler (shared/query), never a client's text. */
+/**
+ * Rows of a class by clients' conditions, as SQL of the query compiler (shared/query), never a
+ * client's text.
+ */
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
 import type { Handle } from '../pool.ts';
@@ -35,8 +38,8 @@ export function selectRows<R extends QueryResultRow>(
 }
 
 /**
- * Selects rows by their public ids, in no order. Sums up their stored sizes first: throws `ResultTooLarge` above `maxBytes`,
- * without reading the rows.
+ * Selects rows by their public ids, in no order. Sums up their stored sizes first: throws
+ * `ResultTooLarge` above `maxBytes`, without reading the rows.
  */
 export async function selectByIds<R extends QueryResultRow>(
   db: Handle,

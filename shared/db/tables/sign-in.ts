@@ -35,7 +35,10 @@ export const findCaptchaImage = (db: Handle, { appId, token }: CaptchaId, now: D
 
 /** Finds the encrypted answer of a captcha in any state. */
 export const findCaptchaAnswer = (db: Handle, { appId, token }: CaptchaId) =>
-  query(db).value<Buffer>('SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [appId, token]);
+  query(db).value<Buffer>('SELECT answer FROM captcha WHERE app_id = $1 AND token = $2', [
+    appId,
+    token,
+  ]);
 
 /** Counts one try and returns the encrypted answer; undefined if no try is left or valid. */
 export const countCaptchaAttempt = (
@@ -68,11 +71,10 @@ export const spendValidateToken = (
   appId: string,
   { digest, now }: { digest: Buffer; now: Date },
 ) =>
-  query(tx).hasRows('DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3', [
-    appId,
-    digest,
-    now,
-  ]);
+  query(tx).hasRows(
+    'DELETE FROM captcha WHERE app_id = $1 AND validate_digest = $2 AND expires_at > $3',
+    [appId, digest, now],
+  );
 
 export const deleteExpiredCaptchas = sweepOf({
   table: 'captcha',
@@ -106,7 +108,11 @@ export const insertLink = (
 const linkColumns = membersOf('link_token', 'app_id, purpose, user_id, email');
 
 /** Finds the link of a token. Does not spend it. */
-export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
+export const findLink = (
+  db: Handle,
+  purpose: LinkPurpose,
+  { digest, now }: { digest: Buffer; now: Date },
+) =>
   query(db).row<Link>(
     `SELECT ${linkColumns} FROM link_token
       WHERE digest = $1 AND purpose = $2 AND expires_at > $3`,
@@ -114,7 +120,11 @@ export const findLink = (db: Handle, purpose: LinkPurpose, { digest, now }: { di
   );
 
 /** Spends a token; of concurrent calls one gets the link. */
-export const spendLink = (tx: Handle, purpose: LinkPurpose, { digest, now }: { digest: Buffer; now: Date }) =>
+export const spendLink = (
+  tx: Handle,
+  purpose: LinkPurpose,
+  { digest, now }: { digest: Buffer; now: Date },
+) =>
   query(tx).row<Link>(
     `DELETE FROM link_token WHERE digest = $1 AND purpose = $2 AND expires_at > $3
      RETURNING ${linkColumns}`,
@@ -144,11 +154,10 @@ export const isLoginLocked = (
   appId: string,
   { identifier, now }: { identifier: Buffer; now: Date },
 ) =>
-  query(db).hasRows('SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3', [
-    appId,
-    identifier,
-    now,
-  ]);
+  query(db).hasRows(
+    'SELECT FROM login_lock WHERE app_id = $1 AND identifier = $2 AND locked_until > $3',
+    [appId, identifier, now],
+  );
 
 /**
  * Counts a failure (protocol/users.md#account-lock) in one statement, so that concurrent calls are
@@ -205,7 +214,10 @@ export async function readLoginLock(
 
 /** Forgets the failures of an identifier, and with them its lock. */
 export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =>
-  query(db).run('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [appId, identifier]);
+  query(db).run('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [
+    appId,
+    identifier,
+  ]);
 
 /** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
 interface SignUpUse {
@@ -294,15 +306,22 @@ export const countAttempt = (
 
 /** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
 export const spendCode = (tx: Handle, key: CodeKey, id: string) =>
-  query(tx).hasRows(`DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [...codeKey(key), id]);
+  query(tx).hasRows(`DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [
+    ...codeKey(key),
+    id,
+  ]);
 
 /** Deletes the codes that only this account may use. */
-export async function deleteCodesOfSubject(tx: Handle, appId: string, subject: string): Promise<void> {
+export async function deleteCodesOfSubject(
+  tx: Handle,
+  appId: string,
+  subject: string,
+): Promise<void> {
   if (subject === '') throw new Error('a subject is required');
-  await tx.query(`DELETE FROM verification_code WHERE app_id = $1 AND subject = $2 AND subject <> ''`, [
-    appId,
-    subject,
-  ]);
+  await tx.query(
+    `DELETE FROM verification_code WHERE app_id = $1 AND subject = $2 AND subject <> ''`,
+    [appId, subject],
+  );
 }
 
 export const deleteExpiredCodes = sweepOf({

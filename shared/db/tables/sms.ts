@@ -75,7 +75,12 @@ const templateColumns = `${membersOf('t', 'name, created_at, updated_at')},
   ${textSql('t.type', 't.text')} AS active, ${textSql('t.pending_type', 't.pending_text')} AS pending`;
 
 /** Submits a text for review; the active one stays in use. */
-export const putTemplate = (db: Handle, appId: string, name: string, { type, text }: TemplateText) =>
+export const putTemplate = (
+  db: Handle,
+  appId: string,
+  name: string,
+  { type, text }: TemplateText,
+) =>
   query(db).row<SmsTemplate>(
     `INSERT INTO sms_template AS t (app_id, name, pending_type, pending_text)
      SELECT app_id, $2, $3, $4 FROM app WHERE app_id = $1
@@ -228,7 +233,9 @@ export async function readNumberHistory(
   now: Date,
 ): Promise<NumberHistory> {
   // A statement of its own, so that its snapshot begins after the lock was granted.
-  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [`sms ${appId} ${number}`]);
+  await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
+    `sms ${appId} ${number}`,
+  ]);
   const rows = await query(tx).rows<{ sentAt: Date; isSameKind: boolean }>(
     `SELECT sent_at AS "sentAt", kind = $3 AND (kind = 'voice' OR sign = $4) AS "isSameKind"
        FROM sms_send WHERE app_id = $1 AND number = $2 AND sent_at > $5`,
@@ -249,13 +256,10 @@ export const insertSend = (
   { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
   now: Date,
 ) =>
-  query(tx).run('INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)', [
-    appId,
-    number,
-    kind,
-    sign,
-    now,
-  ]);
+  query(tx).run(
+    'INSERT INTO sms_send (app_id, number, kind, sign, sent_at) VALUES ($1, $2, $3, $4, $5)',
+    [appId, number, kind, sign, now],
+  );
 
 /**
  * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and
@@ -269,7 +273,11 @@ export const chargeBalance = (tx: Handle, appId: string, price: number, defaultB
     [appId, price, defaultBalance],
   );
 
-const sweepSends = sweepOf({ table: 'sms_send', key: ['app_id', 'number', 'sent_at'], column: 'sent_at' });
+const sweepSends = sweepOf({
+  table: 'sms_send',
+  key: ['app_id', 'number', 'sent_at'],
+  column: 'sent_at',
+});
 const sweepBudgets = sweepOf({
   table: 'send_budget',
   key: ['app_id', 'scope', 'key'],

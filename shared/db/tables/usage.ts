@@ -63,10 +63,11 @@ export async function grantRecipients(
   db: Handle,
   batches: readonly ChargedBatch[],
 ): Promise<(Grant | undefined)[]> {
-  const grants = await grantStatement.rowsById<Grant & { id: number }, ChargedBatch>(db, batches, (part) => [
-    ...batchKeyValues(part),
-    part.map(({ cap }) => cap),
-  ]);
+  const grants = await grantStatement.rowsById<Grant & { id: number }, ChargedBatch>(
+    db,
+    batches,
+    (part) => [...batchKeyValues(part), part.map(({ cap }) => cap)],
+  );
   return batches.map(({ batchId }) => {
     const row = grants.get(batchId);
     return row && { granted: row.granted, size: row.size };

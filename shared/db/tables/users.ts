@@ -1,4 +1,9 @@
-import { type AuthData, type Identity, type Sealer, sealedAuthData } from '../../domain/users/auth-data.ts';
+import {
+  type AuthData,
+  type Identity,
+  type Sealer,
+  sealedAuthData,
+} from '../../domain/users/auth-data.ts';
 import type { SessionSecret, User, UserDraft } from '../../domain/users/user.ts';
 import type { CopyValue } from '../copy.ts';
 import type { Database, Handle } from '../pool.ts';
@@ -7,7 +12,8 @@ import { listsOf, query } from '../query.ts';
 import { type AppRow, forEachApp } from '../sharding.ts';
 import { type Selection, selectByIds, selectRows } from './selection.ts';
 
-const jsonOrNull = (value: object | null): string | null => (value === null ? null : JSON.stringify(value));
+const jsonOrNull = (value: object | null): string | null =>
+  value === null ? null : JSON.stringify(value);
 
 /** Client-writable columns, with the value that a draft has for each. */
 const valueByColumn: Readonly<Record<string, (draft: UserDraft) => CopyValue>> = {
@@ -24,7 +30,8 @@ export const userDraftColumns = Object.keys(valueByColumn);
 const draftReaders = Object.values(valueByColumn);
 
 /** Returns the values of a draft in the order of `userDraftColumns`. */
-export const userDraftValues = (draft: UserDraft): CopyValue[] => draftReaders.map((read) => read(draft));
+export const userDraftValues = (draft: UserDraft): CopyValue[] =>
+  draftReaders.map((read) => read(draft));
 
 const secretColumns = 'password_hash, session_nonce, session_hash';
 const readColumns = membersOf(
@@ -224,7 +231,10 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
      ON CONFLICT DO NOTHING`,
     values,
   );
-  return query(tx).rows(`SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id <> $2`, values);
+  return query(tx).rows(
+    `SELECT platform, uid FROM ${identitiesAmong(3)} AND user_id <> $2`,
+    values,
+  );
 }
 
 /** Returns those of the identities that a user has. */
@@ -244,7 +254,11 @@ export async function heldIdentities(
 /**
  * Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did.
  */
-export async function releaseOtherAccounts(tx: Handle, appId: string, unions: Identity[]): Promise<boolean> {
+export async function releaseOtherAccounts(
+  tx: Handle,
+  appId: string,
+  unions: Identity[],
+): Promise<boolean> {
   if (unions.length === 0) return false;
   return query(tx).hasRows(
     `DELETE FROM user_identity i USING app_user u, unnest($2::text[], $3::text[]) AS wanted (platform, uid)
@@ -284,14 +298,20 @@ const lockUnsealed = `
  * some as plain text. Returns the number of rows read. Skips users that are locked by another
  * transaction.
  */
-export function sealAuthDataOfOldRows(db: Database, sealer: Sealer, limit: number): Promise<number> {
+export function sealAuthDataOfOldRows(
+  db: Database,
+  sealer: Sealer,
+  limit: number,
+): Promise<number> {
   return db.transaction(async (tx) => {
     const rows = await forEachApp(tx, { text: unsealed, values: [limit] }, async (appId, ids) => {
       const locked = await tx.query<AppRow & { auth_data: AuthData }>(lockUnsealed, [appId, ids]);
       return locked.rows;
     });
     if (rows.length === 0) return 0;
-    const sealed = rows.map((row) => JSON.stringify(sealedAuthData(sealer, row.app_id, row.auth_data)));
+    const sealed = rows.map((row) =>
+      JSON.stringify(sealedAuthData(sealer, row.app_id, row.auth_data)),
+    );
     await tx.query(
       `UPDATE app_user u SET auth_data = s.auth_data, auth_sealed = true, auth_sealed_whole = true
          FROM unnest($1::text[], $2::bigint[], $3::jsonb[]) AS s (app_id, id, auth_data)

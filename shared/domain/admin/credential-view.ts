@@ -1,9 +1,22 @@
 import { createHash } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../json.ts';
 
-/** Members of credentials that people compare with the vendor's page: ids and settings, at any depth. */
+/**
+ * Members of credentials that people compare with the vendor's page: ids and settings, at any
+ * depth.
+ */
 const shownMembers = new Set([
-  ...['auth', 'teamId', 'keyId', 'topic', 'topics', 'environment', 'packageName', 'region', 'badgeClass'],
+  ...[
+    'auth',
+    'teamId',
+    'keyId',
+    'topic',
+    'topics',
+    'environment',
+    'packageName',
+    'region',
+    'badgeClass',
+  ],
   ...['transport', 'ratePerSecond', 'appId', 'clientId', 'intentHost', 'endpoint', 'authEndpoint'],
   ...['project_id', 'client_email', 'private_key_id', 'token_uri', 'key_id', 'sub_account'],
 ]);
@@ -33,7 +46,8 @@ export function viewCredentials(credentials: JsonObject): CredentialView {
       const inner = viewCredentials(value);
       if (Object.keys(inner.members).length > 0) members[name] = inner.members;
       for (const [path, print] of Object.entries(inner.secrets)) secrets[`${name}.${path}`] = print;
-    } else if (typeof value === 'string' && urlMembers.has(name)) members[name] = withoutUser(value);
+    } else if (typeof value === 'string' && urlMembers.has(name))
+      members[name] = withoutUser(value);
     else if (shownMembers.has(name)) members[name] = value;
     else if (value !== null) secrets[name] = { sha256: sha256Of(String(value)) };
   }

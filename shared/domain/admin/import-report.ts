@@ -5,7 +5,10 @@ const count = z.int().min(0);
 /** Action of the audit under which an import is written. */
 export const importAction = 'import.run';
 
-/** Report of an import: records by class, and how it ended. Refused records are named by the file of the import only. */
+/**
+ * Report of an import: records by class, and how it ended. Refused records are named by the file of
+ * the import only.
+ */
 export const importReport = z.strictObject({
   classes: z.record(
     z.string(),

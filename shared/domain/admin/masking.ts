@@ -9,11 +9,16 @@ const userMembers = ['username', 'email', 'mobilePhoneNumber', 'authData'];
 
 const hiddenMembers = new Set([...tokenMembers, ...userMembers]);
 
-/** Texts of a CQL statement; the last one may have no end, since a template may hold any statement. */
+/**
+ * Texts of a CQL statement; the last one may have no end, since a template may hold any statement.
+ */
 const cqlText = /(['"])(?:\\.|(?!\1).)*(?:\1|$)/gs;
 
-/** Tells whether the values of a member or of a path in it are tokens of devices, or name a person. */
-export const isHiddenMember = (path: string): boolean => hiddenMembers.has(path.split('.', 1)[0] ?? '');
+/**
+ * Tells whether the values of a member or of a path in it are tokens of devices, or name a person.
+ */
+export const isHiddenMember = (path: string): boolean =>
+  hiddenMembers.has(path.split('.', 1)[0] ?? '');
 
 const shownLength = 6;
 
@@ -30,7 +35,9 @@ export const isShortened = (text: string): boolean => text.endsWith('…');
 export const shortened = (text: string): string =>
   `${text.slice(0, Math.min(shownLength, text.length >> 1))}…`;
 
-/** Shortens the tokens of devices and what names a user in a document or a condition, at any depth. */
+/**
+ * Shortens the tokens of devices and what names a user in a document or a condition, at any depth.
+ */
 export function shortenTokens(document: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(document).map(([name, value]) => [name, shortenNamed(name, value, false)]),
@@ -74,12 +81,17 @@ const shownMembers = new Set([
 ]);
 const personalMembers = new Set(['username', 'email', 'mobilePhoneNumber']);
 
-/** Returns a user's document for viewers: names, addresses and numbers shortened, members of the app's own left out. */
+/**
+ * Returns a user's document for viewers: names, addresses and numbers shortened, members of the
+ * app's own left out.
+ */
 export const shortenPersonal = (document: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(document).flatMap(([name, value]) => {
       if (shownMembers.has(name)) return [[name, value]];
-      return personalMembers.has(name) && typeof value === 'string' ? [[name, shortened(value)]] : [];
+      return personalMembers.has(name) && typeof value === 'string'
+        ? [[name, shortened(value)]]
+        : [];
     }),
   );
 
@@ -95,12 +107,16 @@ export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
   return Object.fromEntries(
     Object.entries(value).map(([name, member]) => [
       name,
-      (isAddressMember(name) && typeof member === 'string' && originOf(member)) || maskedValue(member),
+      (isAddressMember(name) && typeof member === 'string' && originOf(member)) ||
+        maskedValue(member),
     ]),
   );
 }
 
-/** Members of credentials that are no secrets: ids that people compare with the vendor's page, and settings. */
+/**
+ * Members of credentials that are no secrets: ids that people compare with the vendor's page, and
+ * settings.
+ */
 const shownCredentials = new Set([
   ...['auth', 'teamId', 'keyId', 'topic', 'topics', 'environment', 'packageName', 'region'],
   ...['transport', 'ratePerSecond'],

@@ -1,6 +1,9 @@
 import { dayMs, hourMs } from '../../clock.ts';
 
-/** A session ends after this time without a call, and after this time in any case (protocol/admin-api.md#sessions). */
+/**
+ * A session ends after this time without a call, and after this time in any case
+ * (protocol/admin-api.md#sessions).
+ */
 export const sessionIdleMs = 12 * hourMs;
 export const sessionLifeMs = 7 * dayMs;
 

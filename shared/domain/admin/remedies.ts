@@ -9,38 +9,103 @@ import { type Code, codesOf, isCode } from '../texts/catalogue.ts';
  */
 export const reasonsByRemedy = {
   invalidToken: [
-    ...(['ExpiredToken', 'Unregistered', 'all_tokens_invalid', 'apns_token_dead', 'bad_regid'] as const),
-    ...(['device_not_found', 'expired_token', 'illegal_push_id', 'illegal_regid', 'illegal_token'] as const),
-    ...(['invalid_target', 'invalid_token', 'no_valid_target', 'not_found', 'reg_id_invalid'] as const),
+    ...([
+      'ExpiredToken',
+      'Unregistered',
+      'all_tokens_invalid',
+      'apns_token_dead',
+      'bad_regid',
+    ] as const),
+    ...([
+      'device_not_found',
+      'expired_token',
+      'illegal_push_id',
+      'illegal_regid',
+      'illegal_token',
+    ] as const),
+    ...([
+      'invalid_target',
+      'invalid_token',
+      'no_valid_target',
+      'not_found',
+      'reg_id_invalid',
+    ] as const),
     ...(['registration_id_invalid', 'token_format_error', 'uninstalled_or_unsubscribed'] as const),
     ...(['unknown_user', 'unregistered', 'fid_unregistered', 'tokenNotHexadecimal'] as const),
     ...(['registrationMalformed', 'installationDeleted', 'token_platform_not_supported'] as const),
   ],
   wrongApp: [
     ...(['BadDeviceToken', 'DeviceTokenNotForTopic', 'sender_id_mismatch', 'BadTopic'] as const),
-    ...(['MissingTopic', 'TopicDisallowed', 'token_of_another_app', 'bad_package_name', 'noTopic'] as const),
+    ...([
+      'MissingTopic',
+      'TopicDisallowed',
+      'token_of_another_app',
+      'bad_package_name',
+      'noTopic',
+    ] as const),
     ...(['foreignTopic', 'certificateTopic', 'certificateOfOtherApp'] as const),
   ],
   noProfile: [
     ...(['noProfileNamed', 'notOnThisServer', 'noApnsProfile', 'noApnsProfileOfTeam'] as const),
     ...(['noApnsProfileOfTopic', 'noApnsProfileOfEnvironment', 'severalTeams'] as const),
-    ...(['noApnsCertificateNamed', 'noApnsCertificateOfEnvironment', 'needs_service_account'] as const),
+    ...([
+      'noApnsCertificateNamed',
+      'noApnsCertificateOfEnvironment',
+      'needs_service_account',
+    ] as const),
     ...(['noServiceAccount', 'needsTokenAuthentication', 'massPushWithDevelopment'] as const),
   ],
   hybridPush: ['hybridOff'],
   noAddress: ['noDeviceToken', 'noInstallationId', 'MissingDeviceToken', 'address'],
   credentials: [
     ...(['BadCertificate', 'BadCertificateEnvironment', 'BadEnvironmentKeyIdInToken'] as const),
-    ...(['BadEnvironmentKeyInToken', 'Forbidden', 'InvalidProviderToken', 'MissingProviderToken'] as const),
+    ...([
+      'BadEnvironmentKeyInToken',
+      'Forbidden',
+      'InvalidProviderToken',
+      'MissingProviderToken',
+    ] as const),
     ...(['UnrelatedKeyIdInToken', 'access_denied', 'app_id_invalid', 'app_id_missing'] as const),
-    ...(['app_key_invalid', 'app_key_missing', 'app_not_created', 'auth_failed', 'auth_message'] as const),
-    ...(['auth_token_invalid', 'auth_token_missing', 'bad_app_id', 'bad_app_key', 'bad_app_secret'] as const),
-    ...(['certificate_expired', 'certificate_refused', 'credentials_refused', 'illegal_app'] as const),
-    ...(['invalid_credentials', 'operation_forbidden', 'permission_denied', 'sign_invalid'] as const),
+    ...([
+      'app_key_invalid',
+      'app_key_missing',
+      'app_not_created',
+      'auth_failed',
+      'auth_message',
+    ] as const),
+    ...([
+      'auth_token_invalid',
+      'auth_token_missing',
+      'bad_app_id',
+      'bad_app_key',
+      'bad_app_secret',
+    ] as const),
+    ...([
+      'certificate_expired',
+      'certificate_refused',
+      'credentials_refused',
+      'illegal_app',
+    ] as const),
+    ...([
+      'invalid_credentials',
+      'operation_forbidden',
+      'permission_denied',
+      'sign_invalid',
+    ] as const),
     ...(['sign_missing', 'signature_invalid', 'signature_missing', 'signature_refused'] as const),
-    ...(['third_party_auth_error', 'token_auth_failed', 'unauthenticated', 'no_access_token'] as const),
+    ...([
+      'third_party_auth_error',
+      'token_auth_failed',
+      'unauthenticated',
+      'no_access_token',
+    ] as const),
     ...(['token_call_refused', 'authentication', 'caExpired', 'certificateEnded'] as const),
-    ...(['certificateEnds', 'certificateEnvironment', 'certificateUnnamed', 'credentialsUnfit'] as const),
+    ...([
+      'certificateEnds',
+      'certificateEnvironment',
+      'certificateUnnamed',
+      'credentialsUnfit',
+    ] as const),
     ...(['certificateUntrusted'] as const),
   ],
   clock: [
@@ -48,16 +113,36 @@ export const reasonsByRemedy = {
     ...(['timestamp_missing', 'token_expired', 'certificateNotYet', 'request_expired'] as const),
   ],
   right: [
-    ...(['api_permission_denied', 'category_not_permitted', 'no_high_priority', 'no_right'] as const),
-    ...(['no_live_view_right', 'no_permission', 'no_push_type_right', 'system_messages_off'] as const),
+    ...([
+      'api_permission_denied',
+      'category_not_permitted',
+      'no_high_priority',
+      'no_right',
+    ] as const),
+    ...([
+      'no_live_view_right',
+      'no_permission',
+      'no_push_type_right',
+      'system_messages_off',
+    ] as const),
     ...(['backup_url_not_permitted'] as const),
   ],
   category: [
-    ...(['category_contradicts_classification', 'category_invalid', 'classification_invalid'] as const),
+    ...([
+      'category_contradicts_classification',
+      'category_invalid',
+      'classification_invalid',
+    ] as const),
     ...(['template_invalid', 'invalid_channel'] as const),
   ],
   barred: [
-    ...(['app_blacklisted', 'app_disabled', 'app_penalised', 'ip_blacklisted', 'push_closed'] as const),
+    ...([
+      'app_blacklisted',
+      'app_disabled',
+      'app_penalised',
+      'ip_blacklisted',
+      'push_closed',
+    ] as const),
     ...(['request_restricted', 'service_paused'] as const),
   ],
   review: [
@@ -67,20 +152,47 @@ export const reasonsByRemedy = {
   testDevice: ['no_test_user', 'testLimit', 'test_rate', 'test_token_count', 'looks_like_a_test'],
   region: ['country_not_supported', 'unknown_in_region', 'data_storage_location'],
   privateAddress: ['address_refused'],
-  receipts: ['bad_receipt_id', 'callback_param_too_long', 'callback_url_refused', 'callback_url_too_long'],
+  receipts: [
+    'bad_receipt_id',
+    'callback_param_too_long',
+    'callback_url_refused',
+    'callback_url_too_long',
+  ],
   userSetting: [
-    ...(['alias_not_subscribed', 'atomic_service_not_subscribed', 'illegal_device', 'inactive'] as const),
+    ...([
+      'alias_not_subscribed',
+      'atomic_service_not_subscribed',
+      'illegal_device',
+      'inactive',
+    ] as const),
     ...(['not_subscribed', 'notifications_off', 'unknown_user_status', 'unsubscribed'] as const),
     ...(['play_voice_not_supported'] as const),
   ],
   message: [
-    ...(['BadCollapseId', 'BadExpirationDate', 'BadPriority', 'InvalidPushType', 'PayloadEmpty'] as const),
+    ...([
+      'BadCollapseId',
+      'BadExpirationDate',
+      'BadPriority',
+      'InvalidPushType',
+      'PayloadEmpty',
+    ] as const),
     ...(['argument_invalid', 'argument_missing', 'bad_collapse_key', 'bad_message'] as const),
     ...(['bad_parameter', 'bad_parameter_value', 'bad_request', 'device_group_or_topic'] as const),
     ...(['encoding_invalid', 'fieldRefused', 'invalid_argument', 'invalid_message'] as const),
-    ...(['notification_missing', 'one_token_only', 'parameter_missing', 'pass_through_refused'] as const),
+    ...([
+      'notification_missing',
+      'one_token_only',
+      'parameter_missing',
+      'pass_through_refused',
+    ] as const),
     ...(['picture_invalid', 'sensitive_words', 'title_or_description_refused'] as const),
-    ...(['ttl_in_the_past', 'silentNotSupported', 'memberUnfit', 'memberRule', 'missingMember'] as const),
+    ...([
+      'ttl_in_the_past',
+      'silentNotSupported',
+      'memberUnfit',
+      'memberRule',
+      'missingMember',
+    ] as const),
     ...(['contentRefused', 'broadcast_too_frequent', 'message', 'folded'] as const),
   ],
   tooLarge: [
@@ -88,9 +200,25 @@ export const reasonsByRemedy = {
     ...(['message_too_large', 'too_many_extras', 'tooLargeWithValues', 'tooLong'] as const),
   ],
   request: [
-    ...(['MethodNotAllowed', 'BadMessageId', 'BadPath', 'DuplicateHeaders', 'httpRefusal'] as const),
-    ...(['bad_number_of_reg_ids', 'http_action_not_allowed', 'method_invalid', 'method_missing'] as const),
-    ...(['reg_ids_missing', 'request_id_missing', 'request_id_too_long', 'task_id_invalid'] as const),
+    ...([
+      'MethodNotAllowed',
+      'BadMessageId',
+      'BadPath',
+      'DuplicateHeaders',
+      'httpRefusal',
+    ] as const),
+    ...([
+      'bad_number_of_reg_ids',
+      'http_action_not_allowed',
+      'method_invalid',
+      'method_missing',
+    ] as const),
+    ...([
+      'reg_ids_missing',
+      'request_id_missing',
+      'request_id_too_long',
+      'task_id_invalid',
+    ] as const),
     ...(['task_id_missing', 'too_many_registration_tokens', 'version_invalid'] as const),
     ...(['version_missing', 'version_unsupported', 'token_count', 'redirected'] as const),
     ...(['reply_too_large', 'unreadable', 'unreadable_reply', 'token_reply_unreadable'] as const),
@@ -108,26 +236,66 @@ export const reasonsByRemedy = {
   tooFast: [
     ...(['TooManyProviderTokenUpdates', 'TooManyRequests', 'app_call_frequency'] as const),
     ...(['app_call_limited', 'busy', 'device_rate_exceeded', 'flow_control', 'overload'] as const),
-    ...(['quota_exceeded', 'rate_exceeded', 'read_too_frequent', 'too_fast', 'too_frequent'] as const),
+    ...([
+      'quota_exceeded',
+      'rate_exceeded',
+      'read_too_frequent',
+      'too_fast',
+      'too_frequent',
+    ] as const),
     ...(['too_many_topic_tasks'] as const),
   ],
   unavailable: [
     ...(['IdleTimeout', 'InternalServerError', 'ServiceUnavailable', 'Shutdown'] as const),
-    ...(['auth_service_failed', 'bad_gateway', 'bad_task', 'data_not_exist', 'database_error'] as const),
+    ...([
+      'auth_service_failed',
+      'bad_gateway',
+      'bad_task',
+      'data_not_exist',
+      'database_error',
+    ] as const),
     ...(['device_unreachable_now', 'failed_this_time', 'gateway_timeout', 'internal'] as const),
     ...(['internal_error', 'push_failed', 'deadline_exceeded', 'remote_error'] as const),
     ...(['request_cancelled', 'saved_without_id', 'saved_without_task', 'send_failed'] as const),
-    ...(['system_error', 'task_expired', 'unavailable', 'unknown_error', 'unspecified_error'] as const),
-    ...(['httpFailure', 'aborted', 'closed', 'connection_lost', 'goaway', 'queue_timeout'] as const),
+    ...([
+      'system_error',
+      'task_expired',
+      'unavailable',
+      'unknown_error',
+      'unspecified_error',
+    ] as const),
+    ...([
+      'httpFailure',
+      'aborted',
+      'closed',
+      'connection_lost',
+      'goaway',
+      'queue_timeout',
+    ] as const),
     ...(['refused_stream', 'timeout', 'stopped', 'stopping', 'stream_reset', 'partial'] as const),
     ...(['nothing_left_to_read', 'token_call_pending', 'ECONNRESET', 'EPIPE'] as const),
   ],
   unreachable: [
-    ...(['connect_failed', 'connect_timeout', 'ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'] as const),
-    ...(['ENOTFOUND', 'EAI_AGAIN', 'ETIMEDOUT', 'proxyRefused', 'tlsFailed', 'connectionCode'] as const),
+    ...([
+      'connect_failed',
+      'connect_timeout',
+      'ECONNREFUSED',
+      'EHOSTUNREACH',
+      'ENETUNREACH',
+    ] as const),
+    ...([
+      'ENOTFOUND',
+      'EAI_AGAIN',
+      'ETIMEDOUT',
+      'proxyRefused',
+      'tlsFailed',
+      'connectionCode',
+    ] as const),
     ...(['tls_failed'] as const),
   ],
-  ownService: [...(['quota_unavailable', 'token_store_unavailable', 'mailboxUnavailable'] as const)],
+  ownService: [
+    ...(['quota_unavailable', 'token_store_unavailable', 'mailboxUnavailable'] as const),
+  ],
   unanswered: ['unknown'],
   expired: ['expired'],
   quietHours: ['quietHours'],
@@ -152,7 +320,9 @@ type RemedyCode = Code<'remedies'>;
 export const remedyCodes: readonly string[] = codesOf('remedies');
 
 /** Returns what can be done about recipients with an outcome and a stored reason. */
-export const remedyOf = (outcome: Outcome, reason: string): Remedy => ({ code: codeOf(outcome, reason) });
+export const remedyOf = (outcome: Outcome, reason: string): Remedy => ({
+  code: codeOf(outcome, reason),
+});
 
 const remedies = new Map<string, RemedyCode>(
   Object.entries(reasonsByRemedy).flatMap(([remedy, reasons]) =>

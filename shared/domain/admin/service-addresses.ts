@@ -22,7 +22,10 @@ export const isAddressMember = (name: string): boolean => addressMembers.has(nam
  * Returns the URLs within settings that the service connects to, by the path of their member:
  * `serviceAccount.token_uri`.
  */
-export function addressesIn(settings: Readonly<Record<string, unknown>>, path = ''): Map<string, string> {
+export function addressesIn(
+  settings: Readonly<Record<string, unknown>>,
+  path = '',
+): Map<string, string> {
   const found = new Map<string, string>();
   for (const [name, value] of Object.entries(settings)) {
     if (typeof value === 'string' && isAddressMember(name)) found.set(`${path}${name}`, value);

@@ -9,9 +9,9 @@ import { maxUserBytes } from '../users/user.ts';
 export const isAppId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /**
- * Schema of an app id from the public service: 24 or more letters and digits, for newer apps with a region suffix
- * (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the first 8 characters
- * (protocol/clients.md#app-ids).
+ * Schema of an app id from the public service: 24 or more letters and digits, for newer apps with a
+ * region suffix (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the first 8
+ * characters (protocol/clients.md#app-ids).
  */
 export const broughtAppId = z
   .string('must be a string')
@@ -69,7 +69,10 @@ export function areDistinct(keys: { [K in keyof AppKeys]?: string | undefined })
 const httpUrl = z.url({ protocol: /^https?$/ });
 
 /** Base URL for calls, without user and password: keys authorise calls. */
-const functionsUrl = httpUrl.refine(isBaseUrl, 'expected an address without user, query and fragment');
+const functionsUrl = httpUrl.refine(
+  isBaseUrl,
+  'expected an address without user, query and fragment',
+);
 
 /** Credentials of platforms whose access tokens are checked; each platform has its own members. */
 const authPlatforms = z.record(z.string().max(64), z.record(z.string().max(64), z.unknown()));
@@ -82,8 +85,8 @@ const mailTemplate = z.strictObject({
 export type MailTemplate = z.infer<typeof mailTemplate>;
 
 /**
- * Treatment of a recipient after an unanswered request, if the device would show a repeat twice: send once more, or
- * count it `failed` with the reason `unknown`.
+ * Treatment of a recipient after an unanswered request, if the device would show a repeat twice:
+ * send once more, or count it `failed` with the reason `unknown`.
  */
 const unknownOutcome = z.enum(['repeat', 'fail'], 'expected "repeat" or "fail"');
 export type UnknownOutcome = z.infer<typeof unknownOutcome>;
@@ -94,7 +97,9 @@ const perHour = z.int().min(0).max(1_000_000);
 const perDay = z.int().min(0).max(1_000_000_000);
 
 const optionShape = {
-  emailVerification: z.boolean().describe('Sends a verification mail when a user sets an e-mail address.'),
+  emailVerification: z
+    .boolean()
+    .describe('Sends a verification mail when a user sets an e-mail address.'),
   forbidUnverifiedEmailLogin: z
     .boolean()
     .describe('Refuses a login by an address that is not verified (216).'),
@@ -104,12 +109,20 @@ const optionShape = {
   forbidUnverifiedPhoneLogin: z
     .boolean()
     .describe('Refuses a login of a user whose number is not verified (215).'),
-  reloginAfterPasswordChange: z.boolean().describe('Ends the session of a user whose password changes.'),
-  generalSms: z.boolean().describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
-  captchaForSms: z.boolean().describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
+  reloginAfterPasswordChange: z
+    .boolean()
+    .describe('Ends the session of a user whose password changes.'),
+  generalSms: z
+    .boolean()
+    .describe('Allows `POST /1.1/requestSmsCode`: codes that belong to no account.'),
+  captchaForSms: z
+    .boolean()
+    .describe('Asks for a solved captcha (`validate_token`) before a code is sent.'),
   hybridPush: z
     .boolean()
-    .describe('Sends to Android devices through the push services of their vendors. Commercial apps only.'),
+    .describe(
+      'Sends to Android devices through the push services of their vendors. Commercial apps only.',
+    ),
   forbidClientPush: z.boolean().describe('Refuses pushes that are sent with the app key.'),
   allowUserQuery: z.boolean().describe('Lets the app key list users.'),
   allowStrictUserQuery: z
@@ -169,7 +182,9 @@ const optionShape = {
   defaultTimeZone: z
     .string()
     .refine(isTimeZone, 'expected a time zone, such as "Asia/Shanghai"')
-    .describe('Time zone of devices without a known `timeZone`, for pushes at local time and quiet hours.'),
+    .describe(
+      'Time zone of devices without a known `timeZone`, for pushes at local time and quiet hours.',
+    ),
   installationValidityDays: z
     .int()
     .min(1)
@@ -185,7 +200,9 @@ const optionShape = {
     .int()
     .min(1024)
     .max(128 * 1024)
-    .describe('Size of an installation that is written with the app key; with the master key 128 KB.'),
+    .describe(
+      'Size of an installation that is written with the app key; with the master key 128 KB.',
+    ),
   functionsUrl: functionsUrl
     .nullable()
     .describe('Base URL of the host that runs the cloud functions and hooks of the app.'),
@@ -210,7 +227,9 @@ const optionShape = {
     ),
   concealUsers: z
     .boolean()
-    .describe('Answers requests for unknown users, addresses and numbers like those for known ones.'),
+    .describe(
+      'Answers requests for unknown users, addresses and numbers like those for known ones.',
+    ),
   mailTemplates: z
     .record(z.string().max(64), mailTemplate)
     .describe(
@@ -230,7 +249,11 @@ const optionShape = {
   signUpBytesPerAddressPerDay: perDay.describe(
     'Bytes of users that sign up with the app key, or grow, from one network address in a day; beyond, 429.',
   ),
-  userBytes: z.int().min(1024).max(maxUserBytes).describe('Size of a user that is written with the app key.'),
+  userBytes: z
+    .int()
+    .min(1024)
+    .max(maxUserBytes)
+    .describe('Size of a user that is written with the app key.'),
   smsCountries: z
     .array(z.string().refine(isCountry, 'expected a country, such as "CN" (ISO 3166)'))
     .min(1)
@@ -242,7 +265,11 @@ const optionShape = {
     .min(0)
     .max(1_000_000)
     .describe('Messages that one network address may cause in an hour.'),
-  smsPerAppPerDay: z.int().min(0).max(1_000_000_000).describe('Messages that an app may send in a day.'),
+  smsPerAppPerDay: z
+    .int()
+    .min(0)
+    .max(1_000_000_000)
+    .describe('Messages that an app may send in a day.'),
   receiptUrlGeneration: z
     .int()
     .min(0)
@@ -349,8 +376,8 @@ export const planLimits = {
 } as const;
 
 /**
- * Default options of an app that moves in with its id (protocol/admin-api.md#apps): this service has not verified the
- * numbers of its users.
+ * Default options of an app that moves in with its id (protocol/admin-api.md#apps): this service
+ * has not verified the numbers of its users.
  */
 export const movedInOptions: Readonly<AppOptionsPatch> = { trustUnverifiedNumbers: true };
 
@@ -418,7 +445,8 @@ export function planProblem(plan: Plan, set: AppOptionsPatch): string | undefine
     return `installationValidityDays is at most ${limits.maxValidityDays} on a ${plan} app`;
   if (plan === 'development' && (set.dailyRecipientCap ?? 0) > limits.dailyRecipientCap)
     return `dailyRecipientCap is at most ${limits.dailyRecipientCap} on a development app`;
-  if (plan === 'development' && set.hybridPush) return 'hybridPush is available to commercial apps only';
+  if (plan === 'development' && set.hybridPush)
+    return 'hybridPush is available to commercial apps only';
   return undefined;
 }
 

@@ -22,20 +22,32 @@ export interface CanaryCounts {
   accepted: number;
   /** Refused for authentication or configuration. */
   refused: number;
-  /** Not accepted with the candidate, and accepted with the current version right after; and those without an answer. */
+  /**
+   * Not accepted with the candidate, and accepted with the current version right after; and those
+   * without an answer.
+   */
   worse: number;
 }
 
 /** Reasons of a rollback. */
 export type RollbackReason = 'refused' | 'worse' | 'noTraffic' | 'operator' | 'replaced';
 
-export type CanaryVerdict = { to: 'promoted' } | { to: 'rolled_back'; reason: RollbackReason } | undefined;
+export type CanaryVerdict =
+  | { to: 'promoted' }
+  | { to: 'rolled_back'; reason: RollbackReason }
+  | undefined;
 
 /** Decides on a canary by its counts so far and its age; undefined: it goes on. */
-export function judgeCanary({ asked, accepted, refused, worse }: CanaryCounts, ageMs: number): CanaryVerdict {
+export function judgeCanary(
+  { asked, accepted, refused, worse }: CanaryCounts,
+  ageMs: number,
+): CanaryVerdict {
   if (refused > 0) return { to: 'rolled_back', reason: 'refused' };
-  if (asked >= leastAsked && worse > asked * mostWorse) return { to: 'rolled_back', reason: 'worse' };
+  if (asked >= leastAsked && worse > asked * mostWorse)
+    return { to: 'rolled_back', reason: 'worse' };
   if (accepted >= enoughRecipients) return { to: 'promoted' };
   if (ageMs >= enoughMs && accepted > 0 && worse <= asked * mostWorse) return { to: 'promoted' };
-  return ageMs >= longestMs ? { to: 'rolled_back', reason: worse > 0 ? 'worse' : 'noTraffic' } : undefined;
+  return ageMs >= longestMs
+    ? { to: 'rolled_back', reason: worse > 0 ? 'worse' : 'noTraffic' }
+    : undefined;
 }

@@ -3,7 +3,9 @@ import { refuse } from '../errors/errors.ts';
 /** Stage of an app's functions, selected by `X-LC-Prod` (protocol/functions.md#environments). */
 export type FunctionStage = 'production' | 'staging';
 
-/** Class hooks of `_User` (protocol/functions.md#hooks), with their names in a function host's list. */
+/**
+ * Class hooks of `_User` (protocol/functions.md#hooks), with their names in a function host's list.
+ */
 export const userHooks = {
   beforeSave: '__before_save_for__User',
   afterSave: '__after_save_for__User',
@@ -29,8 +31,8 @@ export type HookName = UserHook | EventHook;
 const functionName = /^[\p{L}_][\p{L}\p{N}_.:-]{0,127}$/u;
 
 /**
- * Checks the name of a function. Throws 404 for an impossible name, also for members that every object inherits, however
- * a host looks names up (protocol/known-problems.md#function-dispatch).
+ * Checks the name of a function. Throws 404 for an impossible name, also for members that every
+ * object inherits, however a host looks names up (protocol/known-problems.md#function-dispatch).
  */
 export function checkFunctionName(name: string): string {
   if (!functionName.test(name) || name in Object.prototype || name === 'prototype')
@@ -38,5 +40,8 @@ export function checkFunctionName(name: string): string {
   return name;
 }
 
-/** Returns whether a name is reserved for hooks and functions of the service; apps' callers cannot call them. */
+/**
+ * Returns whether a name is reserved for hooks and functions of the service; apps' callers cannot
+ * call them.
+ */
 export const isInternalName = (name: string): boolean => name.startsWith('_');

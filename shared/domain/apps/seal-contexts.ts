@@ -13,11 +13,14 @@ interface MessageContext {
  */
 export const sealContexts = {
   app: (appId: string) => `app ${appId}`,
-  profile: (appId: string, connector: string, name: string) => `profile ${appId} ${connector} ${name}`,
+  profile: (appId: string, connector: string, name: string) =>
+    `profile ${appId} ${connector} ${name}`,
   gatewayToken: (appId: string, connector: string) => `gateway token ${appId} ${connector}`,
   message: ({ appId, kind, to, type }: MessageContext) => `outbox ${appId} ${kind} ${type} ${to}`,
-  receipt: (appId: string, connector: string, digest: string) => `receipt ${appId} ${connector} ${digest}`,
+  receipt: (appId: string, connector: string, digest: string) =>
+    `receipt ${appId} ${connector} ${digest}`,
   captcha: (appId: string, token: string) => `captcha ${appId} ${token}`,
   session: (appId: string, objectId: string) => `session ${appId} ${objectId}`,
-  platform: (appId: string, platform: string, uid: string) => `authData ${appId} ${platform} ${uid}`,
+  platform: (appId: string, platform: string, uid: string) =>
+    `authData ${appId} ${platform} ${uid}`,
 } as const;

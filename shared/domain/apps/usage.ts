@@ -21,7 +21,13 @@ const recipientBlock = 10_000;
 
 /** Prices by edition (protocol/push.md#fees); those of recipients in hundredths, for exact sums. */
 const prices = {
-  home: { currency: 'CNY', firstBlock: 60, furtherBlock: 30, freeRecipients: 1_000_000, blockCents: 50 },
+  home: {
+    currency: 'CNY',
+    firstBlock: 60,
+    furtherBlock: 30,
+    freeRecipients: 1_000_000,
+    blockCents: 50,
+  },
   international: {
     currency: 'USD',
     firstBlock: 20,
@@ -31,14 +37,18 @@ const prices = {
   },
 } as const;
 
-/** Computes the fees of a day from its peak of calls per minute and its recipients. Development apps are free. */
+/**
+ * Computes the fees of a day from its peak of calls per minute and its recipients. Development apps
+ * are free.
+ */
 export function feesOf(app: { edition: Edition; plan: Plan }, usage: Usage): Fees {
   const price = prices[app.edition];
   const { currency } = price;
   if (app.plan === 'development') return { calls: 0, recipients: 0, total: 0, currency };
   const callBlocks = blocksAbove(usage.peakCallsPerMinute, callBlock, callBlock);
   const calls = callBlocks === 0 ? 0 : price.firstBlock + price.furtherBlock * (callBlocks - 1);
-  const cents = blocksAbove(usage.recipients, price.freeRecipients, recipientBlock) * price.blockCents;
+  const cents =
+    blocksAbove(usage.recipients, price.freeRecipients, recipientBlock) * price.blockCents;
   return { calls, recipients: cents / 100, total: (calls * 100 + cents) / 100, currency };
 }
 

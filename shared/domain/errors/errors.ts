@@ -4,15 +4,19 @@ import { type Detail, writeText } from '../texts/texts.ts';
 interface ErrorRow {
   code: number;
   status: number;
-  /** Apps show the text to their users, in the language that they ask for (protocol/errors.md#languages). */
+  /**
+   * Apps show the text to their users, in the language that they ask for
+   * (protocol/errors.md#languages).
+   */
   isForUsers?: true;
 }
 
 /**
  * Table of all error replies of this service.
  *
- * Codes, texts and statuses: protocol/errors.md#http-status and protocol/errors.md#codes. The texts are in the section
- * `errors` of the catalogue. A refusal carries the public text only; `cause` goes to the log and never to a client.
+ * Codes, texts and statuses: protocol/errors.md#http-status and protocol/errors.md#codes. The texts
+ * are in the section `errors` of the catalogue. A refusal carries the public text only; `cause`
+ * goes to the log and never to a client.
  */
 const table = {
   internal: { code: 1, status: 500, isForUsers: true },
@@ -138,7 +142,10 @@ export class Refusal extends Error {
   readonly retryAfterSeconds: number | undefined;
   /** True if the text is not the table's. */
   readonly hasOwnText: boolean;
-  /** Code and values of a text of its own; undefined for one without a code, which is in English only. */
+  /**
+   * Code and values of a text of its own; undefined for one without a code, which is in English
+   * only.
+   */
   readonly detail: Detail | undefined;
 
   constructor(kind: ErrorName, { text, retryAfterSeconds, cause }: RefusalOptions = {}) {
@@ -156,7 +163,8 @@ export class Refusal extends Error {
 }
 
 /** Returns a `Refusal` with an optional text. */
-export const refuse = (kind: ErrorName, text?: string | Detail): Refusal => new Refusal(kind, { text });
+export const refuse = (kind: ErrorName, text?: string | Detail): Refusal =>
+  new Refusal(kind, { text });
 
 /**
  * Returns the text of a refusal for an app. Texts for programmers stay English, and so does a text
@@ -166,7 +174,10 @@ export const messageIn = (language: Language, { kind, hasOwnText, message }: Ref
   !hasOwnText && errorTable[kind].isForUsers ? errorText(kind, language) : message;
 
 /** Returns the text of a refusal for an operator; one of its own without a code stays English. */
-export function operatorMessage(language: Language, { kind, hasOwnText, message, detail }: Refusal): string {
+export function operatorMessage(
+  language: Language,
+  { kind, hasOwnText, message, detail }: Refusal,
+): string {
   if (detail) return writeText('details', detail, language);
   return hasOwnText ? message : errorText(kind, language);
 }

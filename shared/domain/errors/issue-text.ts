@@ -14,8 +14,8 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the text of a schema issue for clients and operators; the library's defaults use its own type names and call
- * the value "input". Pass it to `safeParse` as `error`.
+ * Returns the text of a schema issue for clients and operators; the library's defaults use its own
+ * type names and call the value "input". Pass it to `safeParse` as `error`.
  */
 export const issueText: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -47,7 +47,9 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
 function unionText(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): string {
   const options: unknown = 'options' in issue ? issue.options : undefined;
   if (Array.isArray(options)) return `must be ${listOf(options)}`;
-  const alternatives = issue.errors.flatMap(([first, ...others]) => (first ? [{ first, others }] : []));
+  const alternatives = issue.errors.flatMap(([first, ...others]) =>
+    first ? [{ first, others }] : [],
+  );
   const inside = alternatives
     .filter(({ first }) => first.path.length > 0)
     .toSorted((a, b) => a.others.length - b.others.length)[0]?.first;
@@ -65,7 +67,8 @@ const formatNames: Readonly<Record<string, string>> = {
   date: 'day such as 2027-01-31',
 };
 
-const isSized = (origin: string): boolean => origin === 'string' || origin === 'array' || origin === 'object';
+const isSized = (origin: string): boolean =>
+  origin === 'string' || origin === 'array' || origin === 'object';
 
 function unitOf(origin: string): string {
   if (origin === 'string') return ' characters';

@@ -2,7 +2,13 @@ import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { canonicalDeviceType } from '../labels.ts';
 import { readAcl } from '../objects/acl.ts';
-import { applyWrites, isOperation, type Members, memberPath, type Write } from '../objects/operations.ts';
+import {
+  applyWrites,
+  isOperation,
+  type Members,
+  memberPath,
+  type Write,
+} from '../objects/operations.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type Installation,
@@ -29,9 +35,10 @@ export interface InstallationChanges {
 const readOnlyNames = new Set(['objectId', 'createdAt', 'updatedAt']);
 
 /**
- * Reads a body. Private members (`_…`: hints of SDKs and of batches, protocol/objects.md#private-members) are left out.
- * Throws 105 for a bad name, and for a built-in member as `checkBuiltIn`; other values and the
- * results of operations are checked when they are applied.
+ * Reads a body. Private members (`_…`: hints of SDKs and of batches,
+ * protocol/objects.md#private-members) are left out. Throws 105 for a bad name, and for a built-in
+ * member as `checkBuiltIn`; other values and the results of operations are checked when they are
+ * applied.
  */
 export function parseInstallationChanges(body: JsonObject): InstallationChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isObjectHint(name, value));
@@ -48,16 +55,27 @@ export function parseInstallationChanges(body: JsonObject): InstallationChanges 
     }
     hasWireNames = isWireName(first) ?? hasWireNames;
   }
-  return { writes, touched: new Set(writes.map(({ path }) => path[0] ?? '')), hasWireNames, readOnly };
+  return {
+    writes,
+    touched: new Set(writes.map(({ path }) => path[0] ?? '')),
+    hasWireNames,
+    readOnly,
+  };
 }
 
-/** Returns the text that a body sets a member to; undefined for operations, other types and absent members. */
+/**
+ * Returns the text that a body sets a member to; undefined for operations, other types and absent
+ * members.
+ */
 export function textIn(changes: InstallationChanges, name: string): string | undefined {
   const write = changes.writes.find(({ path }) => path.length === 1 && path[0] === name);
   return typeof write?.value === 'string' ? write.value : undefined;
 }
 
-/** Applies changes to an installation; `current` is undefined for a new one. Throws as `applyWrites` and `draftOf`. */
+/**
+ * Applies changes to an installation; `current` is undefined for a new one. Throws as `applyWrites`
+ * and `draftOf`.
+ */
 export function changedDraft(
   current: Installation | undefined,
   changes: InstallationChanges,
@@ -76,10 +94,10 @@ function checkAcl(members: Members): void {
 }
 
 /**
- * Checks a new installation. It must be reachable (protocol/installations.md#required-members): `deviceToken` for ios,
- * `installationId` for android (a hybrid device is found by its `registrationId` only beside it:
- * protocol/installations.md#required-members), one of both for others. The server sets the times. Throws 114, 111 or
- * 117.
+ * Checks a new installation. It must be reachable (protocol/installations.md#required-members):
+ * `deviceToken` for ios, `installationId` for android (a hybrid device is found by its
+ * `registrationId` only beside it: protocol/installations.md#required-members), one of both for
+ * others. The server sets the times. Throws 114, 111 or 117.
  */
 export function checkNewInstallation(draft: InstallationDraft, changes: InstallationChanges): void {
   const { deviceType, deviceToken, installationId } = draft;
@@ -92,8 +110,9 @@ export function checkNewInstallation(draft: InstallationDraft, changes: Installa
 }
 
 /**
- * As `checkNew`, for a device that comes back under the object id which it has kept. It may repeat the times of its old
- * record, and a vendor's device is reachable by its `registrationId` alone. Throws 114, 111 or 117.
+ * As `checkNew`, for a device that comes back under the object id which it has kept. It may repeat
+ * the times of its old record, and a vendor's device is reachable by its `registrationId` alone.
+ * Throws 114, 111 or 117.
  */
 export function checkReturn(
   draft: InstallationDraft,
@@ -104,7 +123,10 @@ export function checkReturn(
   if (deviceType === 'ios' && deviceToken === null) throw refuse('invalidDeviceToken');
   const hasVendorId = registrationId !== null && vendor !== null;
   if (deviceType === 'android' && installationId === null && !hasVendorId)
-    throw refuse('incorrectType', 'installationId, or registrationId and vendor, is required for android.');
+    throw refuse(
+      'incorrectType',
+      'installationId, or registrationId and vendor, is required for android.',
+    );
   const repeated = changes.readOnly.get('objectId');
   if (repeated !== undefined && repeated !== objectId) throw readOnlyKey('objectId');
 }
@@ -112,9 +134,10 @@ export function checkReturn(
 const immutable = ['deviceType', 'installationId', 'deviceToken'] as const;
 
 /**
- * Checks a change. Identity members never change (protocol/installations.md#members-that-never-change): throws 117 for
- * another value. A new device token is accepted, because gateways renew tokens. A registration (`isRegistration`) may
- * name the object by an outdated id.
+ * Checks a change. Identity members never change
+ * (protocol/installations.md#members-that-never-change): throws 117 for another value. A new device
+ * token is accepted, because gateways renew tokens. A registration (`isRegistration`) may name the
+ * object by an outdated id.
  */
 export function checkChange(
   current: Installation,
@@ -123,12 +146,17 @@ export function checkChange(
 ): void {
   for (const name of immutable) {
     const isRenewal = name === 'deviceToken' && draft.deviceToken !== null;
-    const isSame = draft[name] === current[name] || (name === 'deviceType' && isSameType(current, draft));
+    const isSame =
+      draft[name] === current[name] || (name === 'deviceType' && isSameType(current, draft));
     if (current[name] !== null && !isSame && !isRenewal) throw readOnlyKey(name);
   }
   for (const [name, value] of changes.readOnly) {
     // A record found by device ids keeps its object id, whatever id the client sends.
-    if (name === 'objectId' ? !isRegistration && value !== current.objectId : !isTime(value, current, name))
+    if (
+      name === 'objectId'
+        ? !isRegistration && value !== current.objectId
+        : !isTime(value, current, name)
+    )
       throw readOnlyKey(name);
   }
 }

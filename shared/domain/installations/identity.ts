@@ -19,7 +19,8 @@ const hexDigits = /^[0-9a-f]+$/i;
  * Returns a device token as it is compared and sent; installations keep the spelling that the
  * client sent.
  */
-export const comparedToken = (token: string): string => (hexDigits.test(token) ? token.toLowerCase() : token);
+export const comparedToken = (token: string): string =>
+  hexDigits.test(token) ? token.toLowerCase() : token;
 
 /**
  * Returns the stored texts that are equal to a device token: rows of older versions have it as it
@@ -51,8 +52,9 @@ export const hasDeviceId = ({ installationId, deviceToken, registrationId }: Dev
   [installationId, deviceToken, registrationId].some((id) => id !== undefined && id !== '');
 
 /**
- * Adds the device type to changes without one. A client that expects its record to exist sends new members only; the
- * kind of identity implies the type. Android devices have a `registrationId`, or an `installationId` alone.
+ * Adds the device type to changes without one. A client that expects its record to exist sends new
+ * members only; the kind of identity implies the type. Android devices have a `registrationId`, or
+ * an `installationId` alone.
  */
 export function typedByIdentity(changes: InstallationChanges): InstallationChanges {
   if (changes.touched.has('deviceType')) return changes;
@@ -63,13 +65,15 @@ export function typedByIdentity(changes: InstallationChanges): InstallationChang
 }
 
 /** Drops an id that PostgreSQL cannot hold; the write refuses it later. */
-const storable = (text: string | undefined): string | undefined => (text?.includes('\0') ? undefined : text);
+const storable = (text: string | undefined): string | undefined =>
+  text?.includes('\0') ? undefined : text;
 
 /**
- * Chooses the registering installation among those that match the ids (protocol/installations.md#registration): by
- * objectId, else by installationId, device token, or the vendor's registration id. An unknown objectId is ignored, so
- * that a client whose record was deleted registers again (protocol/installations.md#idle-installations). Throws 137 if
- * the token belongs to another installation.
+ * Chooses the registering installation among those that match the ids
+ * (protocol/installations.md#registration): by objectId, else by installationId, device token, or
+ * the vendor's registration id. An unknown objectId is ignored, so that a client whose record was
+ * deleted registers again (protocol/installations.md#idle-installations). Throws 137 if the token
+ * belongs to another installation.
  */
 export function findRegistered(
   found: Installation[],
@@ -78,9 +82,12 @@ export function findRegistered(
 ): Installation | undefined {
   const named =
     found.find((one) => one.objectId === ids.objectId) ??
-    found.find((one) => ids.installationId !== undefined && one.installationId === ids.installationId);
+    found.find(
+      (one) => ids.installationId !== undefined && one.installationId === ids.installationId,
+    );
   const ofToken = holderOf(found, ids.deviceToken, named);
-  const isTaken = ofToken !== undefined && (named ? ofToken !== named : !isSameDevice(ofToken, ids, changes));
+  const isTaken =
+    ofToken !== undefined && (named ? ofToken !== named : !isSameDevice(ofToken, ids, changes));
   if (isTaken) throw refuse('duplicate');
   return named ?? ofToken ?? found.findLast((one) => isSameVendorId(one, ids, changes));
 }
@@ -119,8 +126,15 @@ export function takesRegistration(
   return found.some((one) => one !== current && isOwner(one));
 }
 
-/** Returns whether an installation with the same registration id is the same device: no other id contradicts it. */
-function isSameVendorId(installation: Installation, ids: DeviceIds, changes: InstallationChanges): boolean {
+/**
+ * Returns whether an installation with the same registration id is the same device: no other id
+ * contradicts it.
+ */
+function isSameVendorId(
+  installation: Installation,
+  ids: DeviceIds,
+  changes: InstallationChanges,
+): boolean {
   const { registrationId, vendor } = installation;
   const sent = textIn(changes, 'vendor');
   return (
@@ -131,7 +145,11 @@ function isSameVendorId(installation: Installation, ids: DeviceIds, changes: Ins
   );
 }
 
-function isSameDevice(installation: Installation, ids: DeviceIds, changes: InstallationChanges): boolean {
+function isSameDevice(
+  installation: Installation,
+  ids: DeviceIds,
+  changes: InstallationChanges,
+): boolean {
   const deviceType = textIn(changes, 'deviceType') ?? installation.deviceType;
   const { installationId } = installation;
   return (

@@ -3,8 +3,8 @@ import { type Acl, soundAcl } from '../objects/acl.ts';
 import type { Members } from '../objects/operations.ts';
 
 /**
- * An installation of an app on a device (protocol/installations.md#installation-fields, develop/architecture.md#data),
- * as clients see it.
+ * An installation of an app on a device (protocol/installations.md#installation-fields,
+ * develop/architecture.md#data), as clients see it.
  */
 export interface StoredInstallation extends InstallationDraft {
   objectId: string;
@@ -75,7 +75,10 @@ export const neutralName = (name: string): string => neutralNames.get(name) ?? n
 /** Returns the wire name of a member with two names, else its only one. */
 export const wireName = (name: string): string => wireNames.get(name) ?? name;
 
-/** Returns true for a wire name, false for its neutral name, undefined for members with a single name. */
+/**
+ * Returns true for a wire name, false for its neutral name, undefined for members with a single
+ * name.
+ */
 export function isWireName(name: string): boolean | undefined {
   if (neutralNames.has(name)) return true;
   return wireNames.has(name) ? false : undefined;
@@ -134,16 +137,23 @@ export function installationDocument(
 
 /** Returns the members of a document whose neutral names are among `names`. */
 export function pickMembers(document: JsonObject, names: ReadonlySet<string>): JsonObject {
-  return Object.fromEntries(Object.entries(document).filter(([name]) => names.has(neutralName(name))));
+  return Object.fromEntries(
+    Object.entries(document).filter(([name]) => names.has(neutralName(name))),
+  );
 }
 
 /** Returns whether a value means "absent" for a built-in member. */
 export const isAbsent = (value: Json | undefined): value is null | undefined =>
   value === undefined || value === null;
 
-/** Returns whether a member only describes the object, as SDKs send it; such members are not stored. */
+/**
+ * Returns whether a member only describes the object, as SDKs send it; such members are not stored.
+ */
 export function isObjectHint(name: string, value: unknown): boolean {
-  return name.startsWith('_') || (name === 'className' && value === '_Installation' && !isJsonObject(value));
+  return (
+    name.startsWith('_') ||
+    (name === 'className' && value === '_Installation' && !isJsonObject(value))
+  );
 }
 
 /** Path of the devices' WebSocket; the router endpoints return it (protocol/channel.md#router). */

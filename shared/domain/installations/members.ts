@@ -5,20 +5,23 @@ import { isOperation, type Members } from '../objects/operations.ts';
 import { type InstallationDraft, isAbsent, wireName } from './installation.ts';
 
 /**
- * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the public
- * service allows an object (protocol/objects.md#object-limits); the number of custom members is that of a class there.
+ * Sizes: an installation is read for every push to it, so it stays far below the 16 MB that the
+ * public service allows an object (protocol/objects.md#object-limits); the number of custom members
+ * is that of a class there.
  */
 const maxBytes = 128 * 1024;
 const maxFields = 300;
 const maxChannelLength = 255;
 
-/** Channel names; Chinese characters are allowed although the text of code 112 does not name them. */
+/**
+ * Channel names; Chinese characters are allowed although the text of code 112 does not name them.
+ */
 const channelName = /^[A-Za-z0-9_=\-\p{Script=Han}]*$/u;
 
 /**
  * Forms of texts, without control characters. Ids are device identifiers without white space, not
- * limited to hex (protocol/installations.md#installation-fields); those of indexed columns are short,
- * since an index entry of PostgreSQL holds some 2700 bytes.
+ * limited to hex (protocol/installations.md#installation-fields); those of indexed columns are
+ * short, since an index entry of PostgreSQL holds some 2700 bytes.
  */
 export const textForms = {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the characters that are refused
@@ -64,7 +67,10 @@ const readers = {
   },
   deviceToken: (value, name) => {
     if (typeof value === 'string' && textForms.shortId.test(value)) return value;
-    throw refuse('invalidDeviceToken', `Invalid device token. ${name} must be ${textRules.shortId}.`);
+    throw refuse(
+      'invalidDeviceToken',
+      `Invalid device token. ${name} must be ${textRules.shortId}.`,
+    );
   },
   installationId: text('shortId'),
   vendor: text('vendor'),
@@ -75,7 +81,11 @@ const readers = {
   channels: (value, name) => {
     if (!Array.isArray(value)) throw refuse('invalidChannel', `${name} must be a list of texts.`);
     return value.map((channel) => {
-      if (typeof channel !== 'string' || channel.length > maxChannelLength || !channelName.test(channel))
+      if (
+        typeof channel !== 'string' ||
+        channel.length > maxChannelLength ||
+        !channelName.test(channel)
+      )
         throw refuse('invalidChannel');
       return channel;
     });
@@ -86,8 +96,12 @@ const readers = {
   },
   timeZone: text('plain'),
   badge: (value, name) => {
-    if (typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= lastBadge) return value;
-    throw refuse('incorrectType', `${name} must be a whole number from -${lastBadge} to ${lastBadge}.`);
+    if (typeof value === 'number' && Number.isInteger(value) && Math.abs(value) <= lastBadge)
+      return value;
+    throw refuse(
+      'incorrectType',
+      `${name} must be a whole number from -${lastBadge} to ${lastBadge}.`,
+    );
   },
 } satisfies Record<string, Reader<Json>>;
 type BuiltIn = keyof typeof readers;
@@ -99,20 +113,28 @@ const isBuiltIn = (name: string): name is BuiltIn => Object.hasOwn(readers, name
  * one under which it was sent. An object is an attempted operator. Throws 111, 112 or 114.
  */
 export function checkBuiltIn(neutral: string, value: unknown, name: string): void {
-  if (!isBuiltIn(neutral) || value === undefined || value === null || value === '' || isOperation(value))
+  if (
+    !isBuiltIn(neutral) ||
+    value === undefined ||
+    value === null ||
+    value === '' ||
+    isOperation(value)
+  )
     return;
   readers[neutral](value as Json, name);
 }
 
 /**
- * Splits members into columns and custom fields. Throws 111 for a built-in member of the wrong type or form, 112
- * for channels, 114 for a device token, 116 over the size limits.
+ * Splits members into columns and custom fields. Throws 111 for a built-in member of the wrong type
+ * or form, 112 for channels, 114 for a device token, 116 over the size limits.
  */
 export function draftOf(members: Members, hasWireNames: boolean): InstallationDraft {
   const get = <N extends BuiltIn>(name: N): ReturnType<(typeof readers)[N]> | null => {
     const value = members.get(name);
     if (isAbsent(value)) return null;
-    return readers[name](value, hasWireNames ? wireName(name) : name) as ReturnType<(typeof readers)[N]>;
+    return readers[name](value, hasWireNames ? wireName(name) : name) as ReturnType<
+      (typeof readers)[N]
+    >;
   };
   const vendorName = get('vendor');
   const draft = {
@@ -143,7 +165,10 @@ export function draftOf(members: Members, hasWireNames: boolean): InstallationDr
 }
 
 /** Returns the size of the members that clients choose freely, as JSON in UTF-8. */
-export const memberBytes = ({ fields, channels }: Pick<InstallationDraft, 'fields' | 'channels'>): number =>
+export const memberBytes = ({
+  fields,
+  channels,
+}: Pick<InstallationDraft, 'fields' | 'channels'>): number =>
   Buffer.byteLength(JSON.stringify([fields, channels]));
 
 const isTooLarge = (members: Json): boolean =>

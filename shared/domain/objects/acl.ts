@@ -1,7 +1,10 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 
-/** Access control list (protocol/users.md#access-control-lists): permissions by user id, `role:<name>` or `*`. */
+/**
+ * Access control list (protocol/users.md#access-control-lists): permissions by user id,
+ * `role:<name>` or `*`.
+ */
 export type Acl = Record<string, Partial<Record<Permission, true>>>;
 export type Permission = 'read' | 'write';
 
@@ -13,8 +16,8 @@ export interface AclUser {
 }
 
 /**
- * Role names as the SDKs accept them: letters, digits, `_`, `-`, blanks. The documentation names the first three
- * (protocol/roles.md#role-fields).
+ * Role names as the SDKs accept them: letters, digits, `_`, `-`, blanks. The documentation names
+ * the first three (protocol/roles.md#role-fields).
  */
 export const roleName = /^[A-Za-z0-9_ -]{1,128}$/;
 /** Whom an ACL names: everybody, a user by id, or a role. */
@@ -32,7 +35,9 @@ export function readAcl(value: unknown): Acl {
   if (!isJsonObject(value)) throw refuse('invalidAcl');
   const entries = Object.entries(value);
   if (entries.length > maxSubjects) throw refuse('invalidAcl');
-  return Object.fromEntries(entries.map(([name, permissions]) => [name, readPermissions(name, permissions)]));
+  return Object.fromEntries(
+    entries.map(([name, permissions]) => [name, readPermissions(name, permissions)]),
+  );
 }
 
 function readPermissions(name: string, value: Json): Partial<Record<Permission, true>> {
@@ -60,8 +65,17 @@ export function soundAcl(stored: JsonObject): Acl {
 export const subjectsOf = (user: AclUser | undefined): string[] =>
   user ? [user.objectId, ...user.roles.map((name) => `role:${name}`), '*'] : ['*'];
 
-/** Tells whether a user, or a caller without one, has a permission. An object without an ACL is public. */
-export function mayUser(acl: Acl | null, permission: Permission, user: AclUser | undefined): boolean {
+/**
+ * Tells whether a user, or a caller without one, has a permission. An object without an ACL is
+ * public.
+ */
+export function mayUser(
+  acl: Acl | null,
+  permission: Permission,
+  user: AclUser | undefined,
+): boolean {
   if (acl === null) return true;
-  return subjectsOf(user).some((name) => Object.hasOwn(acl, name) && acl[name]?.[permission] === true);
+  return subjectsOf(user).some(
+    (name) => Object.hasOwn(acl, name) && acl[name]?.[permission] === true,
+  );
 }

@@ -3,7 +3,10 @@ import { exactNumber, integerOf } from '../exact-numbers.ts';
 import { isJsonObject, type Json, type JsonObject, unstorableText } from '../json.ts';
 import { canonicalValue, isMemberName } from './typed-values.ts';
 
-/** Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are ordinary. */
+/**
+ * Members of an object by name; a Map, so that names such as `__proto__` or `constructor` are
+ * ordinary.
+ */
 export type Members = Map<string, Json>;
 
 /** Write of a value or an operation at a path: `a.b` is `['a', 'b']`. */
@@ -18,9 +21,9 @@ export interface Write {
 const maxBatchDepth = 3;
 
 /**
- * Applies writes in order (protocol/objects.md#operations). A missing value counts as 0 or an empty array. Throws 111
- * when an operation is unknown, malformed, or does not match the type of the value; 106 and 121 as
- * `canonicalValue`.
+ * Applies writes in order (protocol/objects.md#operations). A missing value counts as 0 or an empty
+ * array. Throws 111 when an operation is unknown, malformed, or does not match the type of the
+ * value; 106 and 121 as `canonicalValue`.
  */
 export function applyWrites(members: Members, writes: Write[]): void {
   for (const { path, value, sentName = path.join('.') } of writes) {
@@ -50,7 +53,8 @@ function named<T>(member: string, value: unknown, change: () => T): T {
 /** Returns `current` with the write applied at `path`; undefined when it is deleted. */
 function changed(current: Json | undefined, path: string[], write: unknown): Json | undefined {
   const [name, ...inner] = path;
-  if (name === undefined) return isOperation(write) ? operated(current, write, 0) : canonicalValue(write);
+  if (name === undefined)
+    return isOperation(write) ? operated(current, write, 0) : canonicalValue(write);
   const parent = current ?? {};
   if (!isJsonObject(parent) || Object.hasOwn(parent, '__type'))
     throw refuse('incorrectType', 'A dotted key leads into a value that is no object.');
@@ -68,9 +72,14 @@ export function isOperation(value: unknown): value is JsonObject {
 }
 
 /** Tells whether a value is the operation that removes a member. */
-export const isDeletion = (value: unknown): boolean => isOperation(value) && value.__op === 'Delete';
+export const isDeletion = (value: unknown): boolean =>
+  isOperation(value) && value.__op === 'Delete';
 
-function operated(current: Json | undefined, operation: JsonObject, depth: number): Json | undefined {
+function operated(
+  current: Json | undefined,
+  operation: JsonObject,
+  depth: number,
+): Json | undefined {
   switch (operation.__op) {
     case 'Delete':
       return undefined;
@@ -130,7 +139,9 @@ function inRange(number: number | bigint | undefined): number | bigint {
   return number;
 }
 
-/** Returns the number of a value. Null counts as missing, since clients store it to empty a member. */
+/**
+ * Returns the number of a value. Null counts as missing, since clients store it to empty a member.
+ */
 function numericValue(current: Json | undefined): number | bigint {
   if (current === undefined || current === null) return 0;
   if (typeof current !== 'number' && typeof current !== 'bigint')
@@ -140,7 +151,8 @@ function numericValue(current: Json | undefined): number | bigint {
 
 function listOf(current: Json | undefined): Json[] {
   if (current === undefined || current === null) return [];
-  if (!Array.isArray(current)) throw refuse('incorrectType', 'Only arrays can be added to or removed from.');
+  if (!Array.isArray(current))
+    throw refuse('incorrectType', 'Only arrays can be added to or removed from.');
   return current;
 }
 
@@ -179,7 +191,9 @@ function bits(
   operand: Json | undefined,
   operate: (a: bigint, b: bigint) => bigint,
 ): number | bigint {
-  const [a, b] = [numericValue(current), numberOf(operand)].map((value) => integerOf(String(value)));
+  const [a, b] = [numericValue(current), numberOf(operand)].map((value) =>
+    integerOf(String(value)),
+  );
   if (a === undefined || b === undefined || !is64Bit(a) || !is64Bit(b))
     throw refuse('incorrectType', 'Bit operations take whole numbers of 64 bits.');
   return inRange(exactNumber(String(operate(a, b))));
@@ -191,12 +205,16 @@ const maxNameParts = 8;
 const innerName = /^[^$.\p{Cc}]{1,128}$/u;
 
 /**
- * Splits the name of a body's member, `a.b.c`, into its parts (protocol/objects.md#dotted-names). Throws 105 for an
- * invalid one.
+ * Splits the name of a body's member, `a.b.c`, into its parts (protocol/objects.md#dotted-names).
+ * Throws 105 for an invalid one.
  */
 export function memberPath(name: string): [first: string, ...inner: string[]] {
   const [first = '', ...inner] = name.split('.');
-  if (!isMemberName(first) || inner.length > maxNameParts || !inner.every((part) => innerName.test(part)))
+  if (
+    !isMemberName(first) ||
+    inner.length > maxNameParts ||
+    !inner.every((part) => innerName.test(part))
+  )
     throw refuse('invalidKeyName');
   return [first, ...inner];
 }

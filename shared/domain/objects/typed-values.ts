@@ -3,8 +3,9 @@ import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { timeOfDate } from '../times.ts';
 
 /**
- * Validates values as clients encode them and converts them to a canonical form (protocol/objects.md#typed-values), so
- * that equal values are stored and compared as the same JSON.
+ * Validates values as clients encode them and converts them to a canonical form
+ * (protocol/objects.md#typed-values), so that equal values are stored and compared as the same
+ * JSON.
  */
 
 /** Limit of nesting, which bounds recursion (protocol/known-problems.md#dos-by-query). */
@@ -15,13 +16,16 @@ const forbiddenInName = /[$.\0]/;
 const pointerClass = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 const pointerId = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Tells whether a stored object may have a member of this name (protocol/objects.md#member-names). */
+/**
+ * Tells whether a stored object may have a member of this name (protocol/objects.md#member-names).
+ */
 export const isMemberName = (name: string): boolean => memberName.test(name);
 
 /**
- * Returns a value in canonical form. Throws 111 for values that cannot be stored (NUL, lone surrogates, numbers beyond
- * a double, nesting over 32) or is a malformed typed value, 106 for a malformed pointer, 121 for a member
- * name with `$` or `.`. Names such as `__proto__` become ordinary own members.
+ * Returns a value in canonical form. Throws 111 for values that cannot be stored (NUL, lone
+ * surrogates, numbers beyond a double, nesting over 32) or is a malformed typed value, 106 for a
+ * malformed pointer, 121 for a member name with `$` or `.`. Names such as `__proto__` become
+ * ordinary own members.
  */
 export function canonicalValue(value: unknown, depth = 0): Json {
   if (depth > maxValueDepth) throw refuse('incorrectType', 'A value is nested too deeply.');
@@ -47,7 +51,10 @@ function checkedNumber(number: number): number {
 
 function members(object: JsonObject, depth: number): JsonObject {
   return Object.fromEntries(
-    Object.entries(object).map(([name, value]) => [checkedName(name), canonicalValue(value, depth + 1)]),
+    Object.entries(object).map(([name, value]) => [
+      checkedName(name),
+      canonicalValue(value, depth + 1),
+    ]),
   );
 }
 
@@ -66,7 +73,10 @@ function typedValue(object: JsonObject, depth: number): Json {
     case 'GeoPoint':
       return geoPoint(object);
     case 'Bytes':
-      if (typeof object.base64 !== 'string' || !/^[A-Za-z0-9+/_\-\s]*={0,2}\s*$/.test(object.base64))
+      if (
+        typeof object.base64 !== 'string' ||
+        !/^[A-Za-z0-9+/_\-\s]*={0,2}\s*$/.test(object.base64)
+      )
         return malformed('Bytes');
       return { __type: 'Bytes', base64: Buffer.from(object.base64, 'base64').toString('base64') };
     case 'File':
@@ -79,7 +89,10 @@ function typedValue(object: JsonObject, depth: number): Json {
   }
 }
 
-/** SDKs send the id of a file as `id`; the JavaScript SDK reads `objectId` only, and cannot save a file without it. */
+/**
+ * SDKs send the id of a file as `id`; the JavaScript SDK reads `objectId` only, and cannot save a
+ * file without it.
+ */
 function file(object: JsonObject): Json {
   const { id = object.objectId, objectId = id } = object;
   return typeof id === 'string' ? { ...object, id, objectId: objectId ?? id } : object;
@@ -105,5 +118,9 @@ function geoPoint(object: JsonObject): Json {
   const { latitude, longitude } = object;
   if (typeof latitude !== 'number' || typeof longitude !== 'number') return malformed('GeoPoint');
   if (Math.abs(latitude) > 90 || Math.abs(longitude) > 180) return malformed('GeoPoint');
-  return { __type: 'GeoPoint', latitude: checkedNumber(latitude), longitude: checkedNumber(longitude) };
+  return {
+    __type: 'GeoPoint',
+    latitude: checkedNumber(latitude),
+    longitude: checkedNumber(longitude),
+  };
 }

@@ -5,8 +5,8 @@ import { pushKinds } from './push-class.ts';
 import { isQuietHours, noQuietHours, quietHoursForm } from './quiet-hours.ts';
 
 /**
- * Schemas of the bodies that send a push, with the meaning of each member (protocol/push.md#push-call;
- * docs/reference/http-api.md).
+ * Schemas of the bodies that send a push, with the meaning of each member
+ * (protocol/push.md#push-call; docs/reference/http-api.md).
  */
 
 /** Limit of device ids in one call (protocol/push.md#device-ids). */
@@ -50,7 +50,9 @@ const channelName = z
   .max(200)
   .regex(/^[\p{Script=Han}A-Za-z0-9_=-]*$/u, { error: 'invalid channel name' });
 
-const channels = z.union([channelName.transform((name) => [name]), z.array(channelName).max(1000)]).nullish();
+const channels = z
+  .union([channelName.transform((name) => [name]), z.array(channelName).max(1000)])
+  .nullish();
 
 /** Members of both calls. */
 export const common = {
@@ -80,7 +82,9 @@ export const common = {
   prod: z
     .enum(['dev', 'prod'], 'expected "dev" or "prod"')
     .nullish()
-    .describe('Gateway of APNs; without it `prod`, or `dev` where the header `X-LC-Prod` is not 1.'),
+    .describe(
+      'Gateway of APNs; without it `prod`, or `dev` where the header `X-LC-Prod` is not 1.',
+    ),
   topic: text.describe('APNs topic (bundle id) in place of that of the device.'),
   pgw_team_id: text.describe('APNs team, where profiles of several teams exist.'),
   apns_team_id: text.describe('Same as `pgw_team_id`.'),
@@ -93,7 +97,9 @@ export const common = {
     .min(0)
     .max(1000)
     .nullish()
-    .describe('Pushes per device and day, in place of `devicePushesPerDay` of the app; 0 for no limit.'),
+    .describe(
+      'Pushes per device and day, in place of `devicePushesPerDay` of the app; 0 for no limit.',
+    ),
   quiet_hours: z
     .string()
     .refine((hours) => hours === noQuietHours || isQuietHours(hours), `${quietHoursForm}, or "off"`)
@@ -158,7 +164,9 @@ export const devicesBody = z.object({
     .array(deviceId)
     .min(1)
     .max(maxDeviceIds, `at most ${maxDeviceIds} device ids`)
-    .describe('Device tokens (iOS), registration ids (with `vendor`) or installation ids (Android).'),
+    .describe(
+      'Device tokens (iOS), registration ids (with `vendor`) or installation ids (Android).',
+    ),
   device_profile: z
     .string()
     .regex(/^([A-Za-z][A-Za-z0-9_]*)?$|^_default$/, 'a profile name begins with a letter')

@@ -33,7 +33,11 @@ export interface Deletable {
  * Judges the answers of a profile. If most tokens of a push are called invalid, the environment,
  * the topic or the project of the profile is probably wrong, and nothing may be deleted.
  */
-export function deletableOf({ answers, invalid, proofs }: Omit<ProfileAnswers, 'reason'>): Deletable {
+export function deletableOf({
+  answers,
+  invalid,
+  proofs,
+}: Omit<ProfileAnswers, 'reason'>): Deletable {
   return {
     called: invalid < guardFrom || invalid * 2 <= answers,
     proven: proofs < guardFrom || proofs * 10 <= answers * 9,
@@ -56,5 +60,12 @@ export function keptOf({ proofs, ...counts }: ProfileAnswers): KeptTokens | unde
 }
 
 /** Returns the sentence of a record about kept tokens. */
-export const keptText = ({ connector, profile, answers, invalid, kept, reason }: KeptTokens): string =>
+export const keptText = ({
+  connector,
+  profile,
+  answers,
+  invalid,
+  kept,
+  reason,
+}: KeptTokens): string =>
   `${displayName(connector)}, profile ${profile}: ${invalid} of ${answers} answers call the token invalid (${reason}), so ${kept === invalid ? 'no device was deleted' : `${kept} devices were not deleted`}; the environment, topic or project of the profile is probably wrong`;

@@ -3,7 +3,10 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import { dataKeyOwners } from '../labels.ts';
 import { detail } from '../texts/texts.ts';
 
-/** Language tags, and the locales that devices save, compared as BCP 47 has it (RFC 4647, 3.4), with scripts as CLDR infers them. */
+/**
+ * Language tags, and the locales that devices save, compared as BCP 47 has it (RFC 4647, 3.4), with
+ * scripts as CLDR infers them.
+ */
 interface KnownLocale {
   /** Tag in its canonical spelling. */
   canonical: string;
@@ -19,8 +22,8 @@ interface KnownLocale {
 export const maxLocaleLength = 35;
 
 /**
- * Reads a language tag or a locale of a device: `zh-Hans-CN`, `zh_CN`, `zh_CN_#Hans`, `en_GB.UTF-8`. Reads language, script and
- * region; undefined for a text that has no language.
+ * Reads a language tag or a locale of a device: `zh-Hans-CN`, `zh_CN`, `zh_CN_#Hans`,
+ * `en_GB.UTF-8`. Reads language, script and region; undefined for a text that has no language.
  */
 function readLocale(text: string): KnownLocale | undefined {
   if (text.length > maxLocaleLength) return undefined;
@@ -32,7 +35,9 @@ function readLocale(text: string): KnownLocale | undefined {
   const parts = end < 0 ? rest : rest.slice(0, end);
   const script = parts.find((part) => /^[a-z]{4}$/i.test(part));
   const region = parts.find((part) => /^([a-z]{2}|\d{3})$/i.test(part));
-  const locale = new Intl.Locale([language, script, region].filter((part) => part !== undefined).join('-'));
+  const locale = new Intl.Locale(
+    [language, script, region].filter((part) => part !== undefined).join('-'),
+  );
   const full = locale.maximize();
   return {
     canonical: locale.baseName,
@@ -44,8 +49,9 @@ function readLocale(text: string): KnownLocale | undefined {
 }
 
 /**
- * Returns the language that fits a locale best: the same one, then that of the language and script without a region, then
- * the first of any region. Undefined if none has the language in this script.
+ * Returns the language that fits a locale best: the same one, then that of the language and script
+ * without a region, then the first of any region. Undefined if none has the language in this
+ * script.
  */
 function bestLanguage<L extends { locale: KnownLocale }>(
   languages: readonly L[],
@@ -63,13 +69,19 @@ function bestLanguage<L extends { locale: KnownLocale }>(
   );
 }
 
-/** Members of `data` in other languages, by language tag as the caller wrote it (protocol/push.md#languages). */
+/**
+ * Members of `data` in other languages, by language tag as the caller wrote it
+ * (protocol/push.md#languages).
+ */
 export type Translations = Readonly<Record<string, JsonObject>>;
 
 /** Most translations of a push. */
 export const maxLanguages = 50;
 
-/** Checks the member `languages` of a push body; undefined without a translation. Throws 1 or 111 with a text that names it. */
+/**
+ * Checks the member `languages` of a push body; undefined without a translation. Throws 1 or 111
+ * with a text that names it.
+ */
 export function translationsOf(value: unknown): Translations | undefined {
   if (value === undefined || value === null) return undefined;
   if (!isJsonObject(value)) throw refuse('incorrectType', detail('languagesExpected'));
@@ -99,15 +111,16 @@ function checkMembers(members: unknown): JsonObject {
 }
 
 /**
- * Returns the content with the members of a translation in place of its own; those of the objects for one kind of device,
- * and of `aps`, one by one.
+ * Returns the content with the members of a translation in place of its own; those of the objects
+ * for one kind of device, and of `aps`, one by one.
  */
 export function translated(data: JsonObject, members: JsonObject): JsonObject {
   const result: JsonObject = { ...data };
   for (const [name, value] of Object.entries(members)) {
     const own = result[name];
     const isPart = name === 'aps' || dataKeyOwners.has(name);
-    result[name] = isPart && isJsonObject(own) && isJsonObject(value) ? { ...own, ...value } : value;
+    result[name] =
+      isPart && isJsonObject(own) && isJsonObject(value) ? { ...own, ...value } : value;
   }
   return result;
 }
@@ -128,7 +141,10 @@ export function orderIn<T extends Translated>(order: T, language: string | null)
 interface LanguageChoice {
   /** Tag of a translation; null: none fits, and the recipient gets `data` as it is. */
   language: string | null;
-  /** Whether the translation is not that of the locale itself, but of one that is close to it, or none fits. */
+  /**
+   * Whether the translation is not that of the locale itself, but of one that is close to it, or
+   * none fits.
+   */
   isFallback: boolean;
 }
 
@@ -169,7 +185,9 @@ export class LanguageChooser {
 /** Recipients of one language. */
 interface LanguageCount {
   devices: number;
-  /** Those who get it for a locale that is only close to it; all of those who get `data` as it is. */
+  /**
+   * Those who get it for a locale that is only close to it; all of those who get `data` as it is.
+   */
   fallback: number;
 }
 

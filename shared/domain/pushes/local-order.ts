@@ -19,8 +19,8 @@ export interface LocalRequest {
 }
 
 /**
- * Reads the `push_time` of a push with `push_time_local` (protocol/push.md#local-time); undefined for any other push. Throws
- * 152 for a time that is missing, has a zone, or is past in every zone.
+ * Reads the `push_time` of a push with `push_time_local` (protocol/push.md#local-time); undefined
+ * for any other push. Throws 152 for a time that is missing, has a zone, or is past in every zone.
  */
 export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | undefined {
   if (body.push_time_local !== true) {
@@ -31,7 +31,8 @@ export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | 
   const wallMs = typeof body.push_time === 'string' ? parseLocalTime(body.push_time) : undefined;
   if (wallMs === undefined) throw refuse('invalidPushTime', detail('localTimeNeeded'));
   const lastStart = new Date(lastStartMs(wallMs));
-  if (lastStart.getTime() < nowMs - lateMs) throw refuse('invalidPushTime', detail('localTimePast'));
+  if (lastStart.getTime() < nowMs - lateMs)
+    throw refuse('invalidPushTime', detail('localTimePast'));
   return { wallMs, firstStart: new Date(firstStartMs(wallMs)), lastStart };
 }
 

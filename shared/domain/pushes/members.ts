@@ -3,9 +3,9 @@ import type { JsonObject } from '../json.ts';
 import { type Detail, detail } from '../texts/texts.ts';
 
 /**
- * Members without meaning in a push that existing clients send (protocol/push.md#push-call, 5.11): the Java SDK
- * copies every parameter of a query, the old push client of browsers its own configuration. Private members (`_…`)
- * are tolerated as well.
+ * Members without meaning in a push that existing clients send (protocol/push.md#push-call, 5.11):
+ * the Java SDK copies every parameter of a query, the old push client of browsers its own
+ * configuration. Private members (`_…`) are tolerated as well.
  */
 const tolerated = new Set([
   'appId',
@@ -26,8 +26,9 @@ const tolerated = new Set([
 const maxWarnings = 20;
 
 /**
- * Returns a warning for each unknown member, except those that existing clients send. Throws 1 for an unknown member in
- * a push without a target: `channel` in place of `channels` would send it to all devices.
+ * Returns a warning for each unknown member, except those that existing clients send. Throws 1 for
+ * an unknown member in a push without a target: `channel` in place of `channels` would send it to
+ * all devices.
  */
 export function unknownMemberWarnings(
   body: JsonObject,
@@ -50,14 +51,21 @@ export function unknownMemberWarnings(
 }
 
 /** Normalises a name, so that different spellings compare equal. */
-const plain = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '').replace(/s$/, '');
+const plain = (name: string): string =>
+  name.toLowerCase().replaceAll(/[_-]/g, '').replace(/s$/, '');
 
 type Codes = [unnamed: Detail['code'], named: Detail['code'], meant: Detail['code']];
 
 /** Describes an unknown member, by its name only if that looks like one. */
-function unknownMember(name: string, known: ReadonlySet<string>, [unnamed, named, misspelt]: Codes): Detail {
+function unknownMember(
+  name: string,
+  known: ReadonlySet<string>,
+  [unnamed, named, misspelt]: Codes,
+): Detail {
   const isShown = /^[A-Za-z][\w-]{0,63}$/.test(name);
   const meant = [...known].find((one) => plain(one) === plain(name));
   if (!isShown) return detail(unnamed);
-  return meant === undefined ? detail(named, { member: name }) : detail(misspelt, { member: name, meant });
+  return meant === undefined
+    ? detail(named, { member: name })
+    : detail(misspelt, { member: name, meant });
 }

@@ -1,10 +1,15 @@
 import type { AppOptions } from '../apps/app.ts';
 import { noQuietHours } from './quiet-hours.ts';
 
-/** Kinds of pushes; `transactional` ones pass the limits that protect people from too many pushes. */
+/**
+ * Kinds of pushes; `transactional` ones pass the limits that protect people from too many pushes.
+ */
 export const pushKinds = ['marketing', 'transactional'] as const;
 
-/** Kind of a push with its own limit (protocol/push.md#pushes-per-device-and-day). Absent members are the usual ones. */
+/**
+ * Kind of a push with its own limit (protocol/push.md#pushes-per-device-and-day). Absent members
+ * are the usual ones.
+ */
 export interface PushClass {
   kind?: 'transactional';
   /** Pushes per device and day in place of the app's; 0 for no limit. */
@@ -31,8 +36,8 @@ interface LimitedPush extends PushClass {
 }
 
 /**
- * Returns the pushes that a device may get in a day, this one included; null for no limit. A redrive counts as the push
- * before it, except for recipients that were beyond a limit.
+ * Returns the pushes that a device may get in a day, this one included; null for no limit. A
+ * redrive counts as the push before it, except for recipients that were beyond a limit.
  */
 export function deviceCapOf(
   { kind, deviceCap, redrive }: LimitedPush,
@@ -42,7 +47,10 @@ export function deviceCapOf(
   return (deviceCap ?? devicePushesPerDay) || null;
 }
 
-/** Returns the quiet hours that a push keeps; null for none. Transactional pushes keep none (protocol/push.md#quiet-hours). */
+/**
+ * Returns the quiet hours that a push keeps; null for none. Transactional pushes keep none
+ * (protocol/push.md#quiet-hours).
+ */
 export function quietHoursOf(
   { kind, quietHours }: PushClass,
   options: Pick<AppOptions, 'quietHours'>,

@@ -14,8 +14,8 @@ import { type PushClass, pushClassOf } from './push-class.ts';
 import { type Variables, variablesOf } from './variables.ts';
 
 /**
- * Checked request of a push in one form for all clients (protocol/push.md#push-call). Stored as JSON in the column
- * `request`; the planner and the connectors read it.
+ * Checked request of a push in one form for all clients (protocol/push.md#push-call). Stored as
+ * JSON in the column `request`; the planner and the connectors read it.
  */
 export interface PushOrder extends PushClass {
   data: JsonObject;
@@ -40,7 +40,10 @@ export interface PushOrder extends PushClass {
   variables?: Variables;
   /** Present where each device gets the push at the same time of its own zone. */
   local?: LocalTime;
-  /** Present where the push goes to recipients that another one did not reach; `target` then names no device. */
+  /**
+   * Present where the push goes to recipients that another one did not reach; `target` then names
+   * no device.
+   */
   redrive?: Redrive;
   /** Present where the push was made from a recurring push. */
   recurring?: RecurringName;
@@ -69,14 +72,20 @@ export interface Redrive extends RedriveSelection {
 /** Outcomes of recipients that can be sent to again. */
 export const redrivenOutcomes = ['failed', 'expired', 'capped'] as const;
 
-/** Selection among the recipients that a push did not reach; null selects all. Times are those of the failures, in ISO 8601. */
+/**
+ * Selection among the recipients that a push did not reach; null selects all. Times are those of
+ * the failures, in ISO 8601.
+ */
 export interface RedriveSelection {
   outcomes: readonly (typeof redrivenOutcomes)[number][];
   connector: string | null;
   reason: string | null;
   from: string | null;
   to: string | null;
-  /** Whether recipients that may have the message, since a gateway did not answer, get it too: twice, if they have it. */
+  /**
+   * Whether recipients that may have the message, since a gateway did not answer, get it too:
+   * twice, if they have it.
+   */
   includeUnsure?: boolean;
 }
 
@@ -109,7 +118,10 @@ export const pushBodyBytesBelow = 4096;
 const minFlowControl = 1000;
 /** Default lifetime of a push (protocol/push.md#expiry: seven days). */
 export const defaultExpiryMs = 7 * dayMs;
-/** Returns when a push of this lifetime expires. PostgreSQL and JSON cannot hold later dates; such an expiry means "never". */
+/**
+ * Returns when a push of this lifetime expires. PostgreSQL and JSON cannot hold later dates; such
+ * an expiry means "never".
+ */
 export const expiryAfter = (pushTime: Date, lifeMs: number): Date =>
   new Date(Math.min(pushTime.getTime() + lifeMs, Date.UTC(9999, 0, 1)));
 
@@ -140,7 +152,8 @@ function parse<T>(schema: z.ZodType<T>, body: JsonObject): T {
 type Common = z.infer<z.ZodObject<typeof common>>;
 
 function timing(body: Common, pushTime: Date | null, nowMs: number): PushTiming {
-  if (body.expiration_time && body.expiration_interval) throw refuse('invalidParameter', detail('oneExpiry'));
+  if (body.expiration_time && body.expiration_interval)
+    throw refuse('invalidParameter', detail('oneExpiry'));
   if (pushTime && pushTime.getTime() - nowMs > maxAheadMs)
     throw refuse('invalidPushTime', detail('pushTimeFar'));
   return {
@@ -169,7 +182,10 @@ function checkData(body: JsonObject): JsonObject {
 function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod' | undefined) {
   const inData = content._notificationChannel;
   const languages = translationsOf(body.languages);
-  const variables = variablesOf(body.variables, { data: content, ...(languages ? { languages } : {}) });
+  const variables = variablesOf(body.variables, {
+    data: content,
+    ...(languages ? { languages } : {}),
+  });
   return {
     data: content,
     ...(languages ? { languages } : {}),
@@ -184,8 +200,8 @@ function baseOrder(body: Common, content: JsonObject, prodHeader: 'dev' | 'prod'
 }
 
 /**
- * `where` may be a dictionary, a list (implicit AND) or either as a JSON string (protocol/queries.md#query-parameters,
- * protocol/push.md#push-call).
+ * `where` may be a dictionary, a list (implicit AND) or either as a JSON string
+ * (protocol/queries.md#query-parameters, protocol/push.md#push-call).
  */
 function whereOf(body: JsonObject): Json {
   const where = body.where;
@@ -211,8 +227,8 @@ function checkTexts(value: Json, path: string): void {
 }
 
 /**
- * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112, 152 or 1 with a text
- * that names the member.
+ * Parses the body of POST /1.1/push. Ignores unknown members with a warning. Throws 107, 111, 112,
+ * 152 or 1 with a text that names the member.
  */
 export function parsePush(
   body: JsonObject,
@@ -223,7 +239,8 @@ export function parsePush(
   const local = localRequestOf(body, nowMs);
   const sent = parse(queryBody, local ? { ...body, push_time: null } : body);
   // `withoutCql` has replaced it by `where`; ignoring it would send the push to all devices.
-  if (sent.cql !== undefined && sent.cql !== null) throw refuse('invalidQuery', 'cql was not read.');
+  if (sent.cql !== undefined && sent.cql !== null)
+    throw refuse('invalidQuery', 'cql was not read.');
   const { where } = body;
   const condition = whereOf(body);
   checkTexts(condition, 'where');
@@ -244,7 +261,9 @@ export function parsePush(
   };
 }
 
-/** Parses the body of POST /1.1/push/devices: at most 500 ids of one type. Throws as `parsePush`. */
+/**
+ * Parses the body of POST /1.1/push/devices: at most 500 ids of one type. Throws as `parsePush`.
+ */
 export function parsePushToDevices(
   body: JsonObject,
   prodHeader: 'dev' | 'prod' | undefined,
@@ -273,7 +292,10 @@ export function parsePushToDevices(
   };
 }
 
-/** Totals of gateways' receipts for a push: devices reached, and devices on which it was opened, each counted once. */
+/**
+ * Totals of gateways' receipts for a push: devices reached, and devices on which it was opened,
+ * each counted once.
+ */
 export interface ReceiptTotals {
   delivered: number;
   clicked: number;

@@ -8,7 +8,10 @@ export const noQuietHours = 'off';
 
 const hoursText = /^([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)$/;
 
-/** Minutes of the day, from the first to before the last; the last is lower where the hours go over midnight. */
+/**
+ * Minutes of the day, from the first to before the last; the last is lower where the hours go over
+ * midnight.
+ */
 interface QuietMinutes {
   from: number;
   to: number;
@@ -57,8 +60,9 @@ function readRule(rule: string): ReadRule | undefined {
 }
 
 /**
- * Returns when the quiet hours of a rule end, in epoch milliseconds; undefined where `atMs` is not within them. They end when the
- * clock of the zone shows their end: at a change to or from summer time they are an hour shorter or longer.
+ * Returns when the quiet hours of a rule end, in epoch milliseconds; undefined where `atMs` is not
+ * within them. They end when the clock of the zone shows their end: at a change to or from summer
+ * time they are an hour shorter or longer.
  */
 export function quietEndMs(rule: string, atMs: number): number | undefined {
   const read = readRule(rule);

@@ -30,7 +30,10 @@ export interface Push {
   error: string | null;
   pushOrder: PushOrder;
   fromService: string;
-  /** Name and token of the caller of the admin API; null for a push of the app, and where a statement does not read them. */
+  /**
+   * Name and token of the caller of the admin API; null for a push of the app, and where a
+   * statement does not read them.
+   */
   createdBy: string | null;
   createdToken: number | null;
   pushTime: Date;
@@ -48,7 +51,10 @@ export interface Push {
   profileErrors: Record<string, string>;
   /** Recipients that redrives have taken over. */
   redriven: number;
-  /** Recipients that waited for the end of their quiet hours; 0 where a statement does not read them. */
+  /**
+   * Recipients that waited for the end of their quiet hours; 0 where a statement does not read
+   * them.
+   */
   quietWaits: number;
   /**
    * Profiles whose invalid tokens the push kept (`deletableOf`); empty where a statement does not
@@ -67,8 +73,13 @@ export interface PushCreator {
   tokenId: number | null;
 }
 
-/** Returns when a push began, for its durations: when it was accepted or, if scheduled, at its time. */
-export const pushBeganAtMs = ({ createdAt, pushTime }: Pick<Push, 'createdAt' | 'pushTime'>): number =>
+/**
+ * Returns when a push began, for its durations: when it was accepted or, if scheduled, at its time.
+ */
+export const pushBeganAtMs = ({
+  createdAt,
+  pushTime,
+}: Pick<Push, 'createdAt' | 'pushTime'>): number =>
   Math.max(createdAt.getTime(), pushTime.getTime());
 
 /** Adds up the totals of all connectors. */
@@ -78,7 +89,10 @@ export function allTotals(totals: ConnectorTotals): OutcomeTotals {
   return all;
 }
 
-/** Returns `status` for clients: in-queue, scheduled, done, or the error text (protocol/push-records.md#status). */
+/**
+ * Returns `status` for clients: in-queue, scheduled, done, or the error text
+ * (protocol/push-records.md#status).
+ */
 function publicStatus(record: Push): string {
   if (record.state === 'failed') return record.error === null ? 'error' : reasonText(record.error);
   if (record.state === 'scheduled' || record.state === 'done') return record.state;
@@ -105,16 +119,20 @@ export function publicWhere(pushOrder: PushOrder): JsonObject {
 }
 
 /**
- * Returns the record of `GET /1.1/notifications/:id` (protocol/push-records.md#record-fields). Successes of the device
- * channel are acknowledgements; those of a gateway are accepted recipients. `delivered` and `clicked` come from
- * receipts. `repeats`: recipients sent to again after an unanswered request. `displaced`: messages that left full inboxes
- * for newer ones (protocol/channel.md#channel-limits). `trouble`: unavailable gateways that an
- * open push waits for.
+ * Returns the record of `GET /1.1/notifications/:id` (protocol/push-records.md#record-fields).
+ * Successes of the device channel are acknowledgements; those of a gateway are accepted recipients.
+ * `delivered` and `clicked` come from receipts. `repeats`: recipients sent to again after an
+ * unanswered request. `displaced`: messages that left full inboxes for newer ones
+ * (protocol/channel.md#channel-limits). `trouble`: unavailable gateways that an open push waits
+ * for.
  */
 export function toPublicRecord(
   record: Push,
   totals: ConnectorTotals,
-  { receipts = noReceipts, trouble = '' }: { receipts?: Readonly<ReceiptTotals>; trouble?: string } = {},
+  {
+    receipts = noReceipts,
+    trouble = '',
+  }: { receipts?: Readonly<ReceiptTotals>; trouble?: string } = {},
 ): JsonObject {
   const successes: JsonObject = {};
   let sum = 0;
@@ -144,8 +162,13 @@ export function toPublicRecord(
     repeats: record.repeats,
     displaced: record.displaced,
     ...(record.quietWaits > 0 ? { quietWaits: record.quietWaits } : {}),
-    ...(record.keptTokens.length > 0 ? { keptTokens: record.keptTokens.map((kept) => ({ ...kept })) } : {}),
-    errors: [...record.keptTokens.map(keptText), record.error === null ? trouble : reasonText(record.error)]
+    ...(record.keptTokens.length > 0
+      ? { keptTokens: record.keptTokens.map((kept) => ({ ...kept })) }
+      : {}),
+    errors: [
+      ...record.keptTokens.map(keptText),
+      record.error === null ? trouble : reasonText(record.error),
+    ]
       .filter(Boolean)
       .join('; '),
     'from-service': record.fromService,

@@ -25,11 +25,20 @@ const minEveryMinutes = 5;
  * of 28 years.
  */
 const maxGapMs = 10 * 366 * dayMs;
-/** Time by which a start may be late: after an outage only the last missed time is caught up, if it is not older. */
+/**
+ * Time by which a start may be late: after an outage only the last missed time is caught up, if it
+ * is not older.
+ */
 export const graceMs = hourMs;
-/** Pushes of a recurring push that may be open: a freeze, or an approval that nobody gives, holds no more of them. */
+/**
+ * Pushes of a recurring push that may be open: a freeze, or an approval that nobody gives, holds no
+ * more of them.
+ */
 export const maxOpenStarts = 10;
-/** Missed times that are counted one by one: more than those of three days, at the shortest distance. */
+/**
+ * Missed times that are counted one by one: more than those of three days, at the shortest
+ * distance.
+ */
 const maxCountedMisses = 1000;
 
 /** `H` would be drawn at random, and seconds, years and aliases are not part of the five fields. */
@@ -38,8 +47,9 @@ const randomField = /(^|[ ,])H([ ,/(]|$)/i;
 const zoneName = /^[A-Za-z_]+(\/[A-Za-z0-9_+-]+){0,2}$/;
 
 /**
- * Returns a recurrence with single blanks in its expression. Throws 1 for an expression that is no cron expression of five
- * fields or names times less than five minutes apart, for an unknown time zone, and for an end before the start.
+ * Returns a recurrence with single blanks in its expression. Throws 1 for an expression that is no
+ * cron expression of five fields or names times less than five minutes apart, for an unknown time
+ * zone, and for an end before the start.
  */
 export function checkRecurrence(asked: Recurrence): Recurrence {
   const { timeZone, startsAt, endsAt } = asked;
@@ -50,7 +60,8 @@ export function checkRecurrence(asked: Recurrence): Recurrence {
     throw refuse('invalidParameter', detail('cronFields'));
   checkZone(timeZone);
   checkDistance(expression);
-  if (startsAt && endsAt && startsAt >= endsAt) throw refuse('invalidParameter', detail('recurringOrder'));
+  if (startsAt && endsAt && startsAt >= endsAt)
+    throw refuse('invalidParameter', detail('recurringOrder'));
   return { ...asked, expression };
 }
 
@@ -99,7 +110,11 @@ export function* timesAfter(recurrence: Recurrence, after: Date): Generator<Date
     // A search ends at `endDate`; further times are searched from the last one.
     const endDate = new Date(Math.min(fromMs + maxGapMs, lastMs));
     if (endDate.getTime() <= fromMs) return;
-    const times = CronExpressionParser.parse(expression, { currentDate: new Date(fromMs), endDate, tz });
+    const times = CronExpressionParser.parse(expression, {
+      currentDate: new Date(fromMs),
+      endDate,
+      tz,
+    });
     const begunMs = fromMs;
     for (let at = nextOf(times); at; at = nextOf(times)) {
       fromMs = at.getTime();
@@ -143,12 +158,18 @@ export interface DueTimes {
 }
 
 /**
- * Returns what is due of a recurring push whose next start is `first`. Only the last due time is made up for, and only within
- * its grace, its lifetime and after `skipBefore` (protocol/push.md#recurring-pushes).
+ * Returns what is due of a recurring push whose next start is `first`. Only the last due time is
+ * made up for, and only within its grace, its lifetime and after `skipBefore`
+ * (protocol/push.md#recurring-pushes).
  */
 export function dueTimes(
   recurrence: Recurrence,
-  { first, now, lifeMs, skipBefore }: { first: Date; now: Date; lifeMs: number; skipBefore: Date | null },
+  {
+    first,
+    now,
+    lifeMs,
+    skipBefore,
+  }: { first: Date; now: Date; lifeMs: number; skipBefore: Date | null },
 ): DueTimes {
   let due = 1;
   let lastDue = first;
@@ -191,7 +212,8 @@ export function localText(at: Date, timeZone: string): string {
     second: '2-digit',
     timeZoneName: 'longOffset',
   }).formatToParts(at);
-  const part = (type: Intl.DateTimeFormatPartTypes) => parts.find((one) => one.type === type)?.value ?? '';
+  const part = (type: Intl.DateTimeFormatPartTypes) =>
+    parts.find((one) => one.type === type)?.value ?? '';
   const offset = part('timeZoneName').replace('GMT', '') || '+00:00';
   const day = `${part('year')}-${part('month')}-${part('day')}`;
   return `${day}T${part('hour')}:${part('minute')}:${part('second')}${offset}`;

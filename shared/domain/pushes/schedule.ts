@@ -9,8 +9,8 @@ export interface ScheduledPush {
 }
 
 /**
- * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry): `query` includes the
- * condition that the service adds, `through?` is the value of `silent`.
+ * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry):
+ * `query` includes the condition that the service adds, `through?` is the value of `silent`.
  */
 export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
   const { pushOrder } = push;

@@ -37,7 +37,15 @@ export const shownColumns: ReadonlyMap<string, string> = new Map([
 
 /** Fields that address a device, name a secret, or have no text of their own. */
 const refusedFields = new Set([
-  ...['deviceToken', 'installationId', 'registrationId', 'objectId', 'sessionToken', 'password', 'authData'],
+  ...[
+    'deviceToken',
+    'installationId',
+    'registrationId',
+    'objectId',
+    'sessionToken',
+    'password',
+    'authData',
+  ],
   ...['channels', 'valid', 'deviceProfile', 'pgwTopic', 'pgwTeamId', 'apnsTopic', 'apnsTeamId'],
   ...['createdAt', 'updatedAt', 'ACL'],
 ]);
@@ -49,10 +57,13 @@ interface Content {
 }
 
 /**
- * Checks the variables of a push body against its texts; undefined without a variable. Throws 1 with a text that names the
- * variable.
+ * Checks the variables of a push body against its texts; undefined without a variable. Throws 1
+ * with a text that names the variable.
  */
-export function variablesOf(value: Variables | null | undefined, content: Content): Variables | undefined {
+export function variablesOf(
+  value: Variables | null | undefined,
+  content: Content,
+): Variables | undefined {
   const all = Object.entries(value ?? {});
   if (all.length === 0) return undefined;
   if (all.length > maxVariables)
@@ -84,14 +95,18 @@ function checkUse(variables: Variables, { data, languages = {} }: Content): void
   const note = (text: string) => {
     for (const [whole, name = ''] of text.matchAll(placeholder)) {
       if (!Object.hasOwn(variables, name.trim()))
-        throw refuse('invalidParameter', detail('variableUnknown', { placeholder: whole.slice(0, 80) }));
+        throw refuse(
+          'invalidParameter',
+          detail('variableUnknown', { placeholder: whole.slice(0, 80) }),
+        );
       used.add(name.trim());
     }
     return text;
   };
   for (const content of [data, ...Object.values(languages)]) mapTexts(content, note);
   const unused = Object.keys(variables).find((name) => !used.has(name));
-  if (unused !== undefined) throw refuse('invalidParameter', detail('variableUnused', { name: unused }));
+  if (unused !== undefined)
+    throw refuse('invalidParameter', detail('variableUnused', { name: unused }));
 }
 
 /** Values of one recipient by the name of the variable. */
@@ -102,8 +117,8 @@ export const defaultValues = (variables: Variables): Values =>
   new Map(Object.entries(variables).map(([name, variable]) => [name, variable.default]));
 
 /**
- * Returns content with the values in its texts. Each text is read once, so that braces in a value stay braces, and a value
- * stays within its text, because texts become JSON afterwards.
+ * Returns content with the values in its texts. Each text is read once, so that braces in a value
+ * stay braces, and a value stays within its text, because texts become JSON afterwards.
  */
 export const filled = (data: JsonObject, values: Values): JsonObject =>
   mapTexts(data, (text) =>
@@ -120,7 +135,10 @@ export function filledWithDefaults<T extends Order>(order: T): T {
   const { data, languages, variables } = order;
   if (!variables) return order;
   const values = defaultValues(variables);
-  const translations = Object.entries(languages ?? {}).map(([tag, one]) => [tag, filled(one, values)]);
+  const translations = Object.entries(languages ?? {}).map(([tag, one]) => [
+    tag,
+    filled(one, values),
+  ]);
   return {
     ...order,
     data: filled(data, values),
@@ -128,7 +146,10 @@ export function filledWithDefaults<T extends Order>(order: T): T {
   };
 }
 
-/** Applies a function to the texts that people see: `alert` and `title`, also those of one kind of device and of `aps`. */
+/**
+ * Applies a function to the texts that people see: `alert` and `title`, also those of one kind of
+ * device and of `aps`.
+ */
 function mapTexts(data: JsonObject, map: (text: string) => string): JsonObject {
   const members = Object.entries(data).map(([name, value]): [string, Json] => {
     if (name === 'alert' || name === 'title') return [name, mapDeep(value, map)];

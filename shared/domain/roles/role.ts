@@ -1,7 +1,13 @@
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl, roleName } from '../objects/acl.ts';
-import { applyWrites, isDeletion, isOperation, memberPath, type Write } from '../objects/operations.ts';
+import {
+  applyWrites,
+  isDeletion,
+  isOperation,
+  memberPath,
+  type Write,
+} from '../objects/operations.ts';
 import { canonicalValue } from '../objects/typed-values.ts';
 import { canonicalTime, timeOfDate } from '../times.ts';
 import { checkFields } from '../users/user.ts';
@@ -20,7 +26,10 @@ export interface RoleDraft {
   fields: JsonObject;
 }
 
-/** Role of an app, as its row stores it (protocol/roles.md#role-fields). Its members are rows of other tables. */
+/**
+ * Role of an app, as its row stores it (protocol/roles.md#role-fields). Its members are rows of
+ * other tables.
+ */
 export interface Role extends RoleDraft {
   /** Internal id within the app; never revealed. */
   id: number;
@@ -29,7 +38,10 @@ export interface Role extends RoleDraft {
   updatedAt: Date;
 }
 
-/** Returns a role as replies show it; the ACL with `returnACL=true` only (protocol/queries.md#query-parameters). */
+/**
+ * Returns a role as replies show it; the ACL with `returnACL=true` only
+ * (protocol/queries.md#query-parameters).
+ */
 export function roleDocument(role: Role, { hasAcl }: { hasAcl: boolean }): JsonObject {
   return Object.fromEntries<Json>([
     ...Object.entries(role.fields),
@@ -61,9 +73,10 @@ const maxOperationsPerBatch = 10;
 const isRelationName = (name: string): name is RelationName => Object.hasOwn(roleRelations, name);
 
 /**
- * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them (protocol/objects.md#relation-operations). A relation in the
- * form of replies changes nothing: SDKs send it back. Throws 111 for any other value and for pointers to another class,
- * 106 for malformed pointers, 128 for too many.
+ * Reads `AddRelation`, `RemoveRelation`, or a `Batch` of them
+ * (protocol/objects.md#relation-operations). A relation in the form of replies changes nothing:
+ * SDKs send it back. Throws 111 for any other value and for pointers to another class, 106 for
+ * malformed pointers, 128 for too many.
  */
 function readMemberSteps(relation: RelationName, value: Json): MemberStep[] {
   if (!isOperation(value)) {
@@ -88,7 +101,10 @@ function readStep(relation: RelationName, operation: Json): MemberStep {
   if ((__op !== 'AddRelation' && __op !== 'RemoveRelation') || !Array.isArray(objects))
     throw wrongType(relation);
   if (objects.length > maxMembersPerOperation)
-    throw refuse('invalidRelation', `An operation takes at most ${maxMembersPerOperation} members.`);
+    throw refuse(
+      'invalidRelation',
+      `An operation takes at most ${maxMembersPerOperation} members.`,
+    );
   const objectIds = new Set(objects.map((object) => idIn(relation, object)));
   return { relation, isAdded: __op === 'AddRelation', objectIds: [...objectIds] };
 }
@@ -125,13 +141,17 @@ const maxMembersSent = 320;
 /** Limit of a role with its ACL, without its members, as JSON in UTF-8. */
 const maxRoleBytes = 256 * 1024;
 
-/** Default ACL of the master key. It denies writing, since any caller that may change a role could join it. */
+/**
+ * Default ACL of the master key. It denies writing, since any caller that may change a role could
+ * join it.
+ */
 export const defaultRoleAcl: Acl = { '*': { read: true } };
 
 /**
- * Reads a body. Ignores private members (`_…`, protocol/objects.md#private-members). Throws 105 for an invalid name, 111,
- * 106 and 128 for relations, 116 for too many members, 123 for the ACL, 1 for a deleted ACL, 139 for the role's name.
- * Values of custom members are checked when they are applied.
+ * Reads a body. Ignores private members (`_…`, protocol/objects.md#private-members). Throws 105 for
+ * an invalid name, 111, 106 and 128 for relations, 116 for too many members, 123 for the ACL, 1 for
+ * a deleted ACL, 139 for the role's name. Values of custom members are checked when they are
+ * applied.
  */
 export function readRoleChanges(body: JsonObject): RoleChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isHint(name, value));
@@ -183,18 +203,25 @@ function readRoleAcl(value: Json): Acl {
 /** Returns the refusal with the text of the public service (protocol/errors.md#texts-of-code-1). */
 const aclRequired = () => refuse('invalidParameter', 'Role ACL is required.');
 
-/** Returns a new role. Throws 139 without a name, 1 without an ACL unless for the master key, and as `changedRole`. */
+/**
+ * Returns a new role. Throws 139 without a name, 1 without an ACL unless for the master key, and as
+ * `changedRole`.
+ */
 export function newRole(changes: RoleChanges, { isMaster }: { isMaster: boolean }): RoleDraft {
   const { name, acl = isMaster ? defaultRoleAcl : undefined } = changes;
   if (acl === undefined) throw aclRequired();
   return changedRole({ name: readRoleName(name), acl, fields: {} }, changes);
 }
 
-/** Returns the changed role. Throws 117 for a changed name or read-only member, 105, 106, 111 and 116 for custom members. */
+/**
+ * Returns the changed role. Throws 117 for a changed name or read-only member, 105, 106, 111 and
+ * 116 for custom members.
+ */
 export function changedRole(current: Role | RoleDraft, changes: RoleChanges): RoleDraft {
   const { name } = current;
   if (changes.name !== undefined && changes.name !== name) throw readOnlyKey('name');
-  for (const [key, value] of changes.readOnly) if (!isRepeated(key, value, current)) throw readOnlyKey(key);
+  for (const [key, value] of changes.readOnly)
+    if (!isRepeated(key, value, current)) throw readOnlyKey(key);
   const members = new Map(Object.entries(current.fields));
   applyWrites(members, changes.writes);
   const draft = { name, acl: changes.acl ?? current.acl, fields: checkFields(members, 'A role') };
@@ -216,7 +243,11 @@ function isRepeated(name: string, value: Json, current: Role | RoleDraft): boole
   if (!('objectId' in current)) return false;
   if (name === 'objectId') return value === current.objectId;
   const time =
-    typeof value === 'string' ? canonicalTime(value) : isJsonObject(value) ? timeOfDate(value) : undefined;
+    typeof value === 'string'
+      ? canonicalTime(value)
+      : isJsonObject(value)
+        ? timeOfDate(value)
+        : undefined;
   const stored = name === 'createdAt' ? current.createdAt : current.updatedAt;
   return time === stored.toISOString();
 }

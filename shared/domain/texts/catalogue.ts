@@ -26,9 +26,9 @@ export const isCode = <S extends Section>(section: S, code: string): code is Cod
 export type ValueOf = (name: string) => string | null;
 
 /**
- * Returns the text of a code in a language. `{name}` stands for a value. A part in brackets, such as
- * `[ at {at}]`, is left out if its value is unknown. A value that is a sentence loses its full stop
- * at the end of another sentence.
+ * Returns the text of a code in a language. `{name}` stands for a value. A part in brackets, such
+ * as `[ at {at}]`, is left out if its value is unknown. A value that is a sentence loses its full
+ * stop at the end of another sentence.
  */
 export function textIn<S extends Section>(
   language: Language,

@@ -28,7 +28,10 @@ export type ForecastText = Text<'forecasts'>;
 export const detail = (code: Detail['code'], params: TextParams = {}): Detail => ({ code, params });
 
 /** Returns a sentence about a push at a device with its values. */
-export const trace = (code: TraceText['code'], params: TextParams = {}): TraceText => ({ code, params });
+export const trace = (code: TraceText['code'], params: TextParams = {}): TraceText => ({
+  code,
+  params,
+});
 
 /** Returns a sentence of a dry run with its values. */
 export const forecast = (code: ForecastText['code'], params: TextParams = {}): ForecastText => ({
@@ -42,9 +45,14 @@ interface TextOfReply {
   params: Readonly<Record<string, unknown>>;
 }
 
-/** Writes a text of a reply in a language. A code that this version does not know is shown as it is. */
-export const writeShown = (section: Section, { code, params }: TextOfReply, language: Language): string =>
-  isCode(section, code) ? writeText(section, { code, params }, language) : code;
+/**
+ * Writes a text of a reply in a language. A code that this version does not know is shown as it is.
+ */
+export const writeShown = (
+  section: Section,
+  { code, params }: TextOfReply,
+  language: Language,
+): string => (isCode(section, code) ? writeText(section, { code, params }, language) : code);
 
 /**
  * Writes a text in a language. Some values have words of their own in it: `why` is a stored reason,
@@ -83,7 +91,9 @@ function wordOf(name: string, value: string, language: Language): string {
 function whyIn(stored: string, language: Language): string {
   if (language === 'en') return reasonText(stored);
   const { code, params } = readReason(stored);
-  return isCode('details', code) ? writeText('details', { code, params }, 'zh') : reasonInChinese(stored);
+  return isCode('details', code)
+    ? writeText('details', { code, params }, 'zh')
+    : reasonInChinese(stored);
 }
 
 function nameOf(connector: string, language: Language): string {
@@ -106,14 +116,21 @@ export const shownDetail = (text: Detail) => shownText({ code: text.code, params
 
 /** Returns the member `warnings` of a reply; nothing without a warning. */
 export const warningsIn = (language: Language, warnings: readonly Detail[]) =>
-  warnings.length === 0 ? {} : { warnings: warnings.map((one) => writeText('details', one, language)) };
+  warnings.length === 0
+    ? {}
+    : { warnings: warnings.map((one) => writeText('details', one, language)) };
 
 const valuesOf = ({ params }: Detail): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(params).flatMap(([name, value]) => (value === null ? [] : [[name, String(value)]])),
+    Object.entries(params).flatMap(([name, value]) =>
+      value === null ? [] : [[name, String(value)]],
+    ),
   );
 
-/** Writes the present state and the action to take of a finding of the doctor; the action is empty without one. */
+/**
+ * Writes the present state and the action to take of a finding of the doctor; the action is empty
+ * without one.
+ */
 export const writeFinding = (finding: TextOfReply, language: Language) => ({
   detail: writeShown('doctor', finding, language),
   advice: isCode('advice', finding.code) ? writeShown('advice', finding, language) : '',

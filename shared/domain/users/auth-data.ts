@@ -36,7 +36,10 @@ export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true }
  * (`AuthPlatforms`), or the function host of the app, which acts with the app's master key. Throws
  * 250 for an entry without an id: nobody exchanged its `code`.
  */
-export function vouchFor(changes: AuthDataChanges, _by: 'platforms' | 'function host'): CheckedAuthData {
+export function vouchFor(
+  changes: AuthDataChanges,
+  _by: 'platforms' | 'function host',
+): CheckedAuthData {
   for (const [platform, entry] of changes) if (entry) identityOf(platform, entry);
   return changes as CheckedAuthData;
 }
@@ -47,18 +50,24 @@ export function vouchFor(changes: AuthDataChanges, _by: 'platforms' | 'function 
  */
 const codePlatforms: ReadonlySet<string> = new Set(['lc_weapp', 'lc_qqapp']);
 
-/** Platforms that call the user's id `openid`; the others call it `uid` (protocol/users.md#third-party-accounts). */
+/**
+ * Platforms that call the user's id `openid`; the others call it `uid`
+ * (protocol/users.md#third-party-accounts).
+ */
 const openidPlatforms = new Set(['weixin', 'qq', ...codePlatforms]);
 
 const maxPlatforms = 20;
 const maxEntryBytes = 16 * 1024;
 const idText = /^[^\s\p{Cc}]{1,255}$/u;
-/** Id of an anonymous user. It is the only credential, so it must be hard to guess; SDKs use at least 16 characters. */
+/**
+ * Id of an anonymous user. It is the only credential, so it must be hard to guess; SDKs use at
+ * least 16 characters.
+ */
 const anonymousId = /^[A-Za-z0-9-]{16,64}$/;
 
 /**
- * Reads `authData`. Ignores members that begin with `_`, which replies add. Throws 250 without an id, 105, 111 and 116 for
- * values that cannot be stored. `requireToken` checks for a token.
+ * Reads `authData`. Ignores members that begin with `_`, which replies add. Throws 250 without an
+ * id, 105, 111 and 116 for values that cannot be stored. `requireToken` checks for a token.
  */
 export function readAuthData(value: unknown): AuthDataChanges {
   if (!isJsonObject(value)) throw refuse('incorrectType', 'authData must be a dictionary.');
@@ -69,8 +78,8 @@ export function readAuthData(value: unknown): AuthDataChanges {
 }
 
 /**
- * Reads the change of one platform: an entry, or null to unlink it (null from Python and PHP SDKs, or `Delete`). Throws
- * as `readEntry`.
+ * Reads the change of one platform: an entry, or null to unlink it (null from Python and PHP SDKs,
+ * or `Delete`). Throws as `readEntry`.
  */
 export function readChange(platform: string, value: unknown): JsonObject | null {
   if (!isMemberName(platform)) throw refuse('invalidKeyName');
@@ -98,7 +107,9 @@ export function withoutSeal(value: Json): Json {
   return entry;
 }
 
-/** Returns the account of an entry. Throws 250 without a valid id, 111 when the id is not a text. */
+/**
+ * Returns the account of an entry. Throws 250 without a valid id, 111 when the id is not a text.
+ */
 export function identityOf(platform: string, entry: JsonObject): Identity {
   const uid = uidOf(platform, entry);
   if (uid === undefined || uid === null || uid === '') throw refuse('linkedIdMissing');
@@ -112,11 +123,16 @@ export function identityOf(platform: string, entry: JsonObject): Identity {
 const isIncomplete = (platform: string, entry: JsonObject): boolean =>
   codePlatforms.has(platform) && Boolean(entry.code) && uidOf(platform, entry) === undefined;
 
-/** Returns the id of an entry. Clients also use `openid` for custom platforms (protocol/users.md#third-party-accounts). */
+/**
+ * Returns the id of an entry. Clients also use `openid` for custom platforms
+ * (protocol/users.md#third-party-accounts).
+ */
 function uidOf(platform: string, entry: JsonObject): Json | undefined {
   const own = (name: string) => (Object.hasOwn(entry, name) ? entry[name] : undefined);
   if (platform === anonymous) return own('id');
-  return openidPlatforms.has(platform) ? (own('openid') ?? own('uid')) : (own('uid') ?? own('openid'));
+  return openidPlatforms.has(platform)
+    ? (own('openid') ?? own('uid'))
+    : (own('uid') ?? own('openid'));
 }
 
 /** Throws 111 for a token that is not a text. */
@@ -127,19 +143,21 @@ function checkTokens(entry: JsonObject): void {
 }
 
 /**
- * Throws 251 (252 for weixin) for an entry without an access token, unless its platform uses identity tokens or is
- * anonymous (protocol/users.md#third-party-accounts).
+ * Throws 251 (252 for weixin) for an entry without an access token, unless its platform uses
+ * identity tokens or is anonymous (protocol/users.md#third-party-accounts).
  */
 export function requireToken(platform: string, entry: JsonObject): void {
   const isTokenNeeded =
-    platform !== anonymous && !Object.hasOwn(entry, 'identity_token') && !platform.startsWith('lc_');
+    platform !== anonymous &&
+    !Object.hasOwn(entry, 'identity_token') &&
+    !platform.startsWith('lc_');
   if (isTokenNeeded && !entry.access_token)
     throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
 }
 
 /**
- * Returns the UnionID of an entry as an identity (protocol/users.md#unionid), or undefined. `main_account` may be a text or
- * a boolean. Throws 111 for wrong types.
+ * Returns the UnionID of an entry as an identity (protocol/users.md#unionid), or undefined.
+ * `main_account` may be a text or a boolean. Throws 111 for wrong types.
  */
 export function unionOf(entry: JsonObject): Identity | undefined {
   const { unionid, platform, main_account: isMain } = entry;
@@ -192,17 +210,23 @@ export function identitiesOf(authData: AuthData): Identities {
   };
 }
 
-/** Returns the members `_<platform>_unionid` of replies, in `authData` and next to it (protocol/users.md#unionid). */
+/**
+ * Returns the members `_<platform>_unionid` of replies, in `authData` and next to it
+ * (protocol/users.md#unionid).
+ */
 export function unionMembers(authData: AuthData): Record<string, JsonObject> {
   const { claims } = identitiesOf(authData);
   return Object.fromEntries(claims.map(({ platform, uid }) => [platform, { uid }]));
 }
 
 /**
- * Returns the changed platforms. A real platform ends the anonymous state (protocol/users.md#anonymous-users). Throws 116
- * for too many.
+ * Returns the changed platforms. A real platform ends the anonymous state
+ * (protocol/users.md#anonymous-users). Throws 116 for too many.
  */
-export function changedAuthData(current: AuthData | null, changes: CheckedAuthData): AuthData | null {
+export function changedAuthData(
+  current: AuthData | null,
+  changes: CheckedAuthData,
+): AuthData | null {
   if (changes.size === 0) return current;
   const platforms = new Map(Object.entries(current ?? {}));
   for (const [platform, entry] of changes) {
@@ -215,7 +239,10 @@ export function changedAuthData(current: AuthData | null, changes: CheckedAuthDa
   return current === null && platforms.size === 0 ? null : Object.fromEntries(platforms);
 }
 
-/** Merges a new entry into the stored one of the same account: a login without the UnionID does not remove it. */
+/**
+ * Merges a new entry into the stored one of the same account: a login without the UnionID does not
+ * remove it.
+ */
 function merged(platform: string, stored: JsonObject | undefined, entry: JsonObject): JsonObject {
   const isSame = stored && identityOf(platform, stored).uid === identityOf(platform, entry).uid;
   return isSame ? { ...stored, ...entry } : entry;
@@ -276,9 +303,14 @@ function shownEntry(entry: JsonObject): JsonObject {
  * encrypted for this app and account.
  */
 export const sealedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
-  mapEntries(authData, (platform, entry) => sealEntry(sealer, contextOf(appId, platform, entry), entry));
+  mapEntries(authData, (platform, entry) =>
+    sealEntry(sealer, contextOf(appId, platform, entry), entry),
+  );
 
-/** Returns stored platforms with their secrets, except those that no key of CARILLON_SECRET decrypts. */
+/**
+ * Returns stored platforms with their secrets, except those that no key of CARILLON_SECRET
+ * decrypts.
+ */
 export const openedAuthData = (sealer: Sealer, appId: string, authData: AuthData): AuthData =>
   mapEntries(authData, (platform, entry) => openedEntry(sealer, appId, { platform, entry }));
 
@@ -334,10 +366,14 @@ function sealEntry(sealer: Sealer, context: string, entry: JsonObject): JsonObje
 }
 
 /**
- * Encrypts the secrets of each platform under the sealer's first key. Returns the encrypted members by platform, without
- * those that no key decrypts.
+ * Encrypts the secrets of each platform under the sealer's first key. Returns the encrypted members
+ * by platform, without those that no key decrypts.
  */
-export function resealedMembers(sealer: Sealer, appId: string, authData: AuthData): Record<string, string> {
+export function resealedMembers(
+  sealer: Sealer,
+  appId: string,
+  authData: AuthData,
+): Record<string, string> {
   const renewed: Record<string, string> = {};
   for (const [platform, entry] of Object.entries(authData)) {
     const sealed = entry[sealedMember];

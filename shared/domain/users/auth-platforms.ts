@@ -4,9 +4,10 @@ import { isJsonObject, type JsonObject } from '../json.ts';
 import { hasNoUser, isBaseUrl } from '../urls.ts';
 
 /**
- * The option `authPlatforms` (protocol/admin-api.md#platform-checks) configures the token checks of platforms. Of the
- * platforms without settings, those with identity tokens are refused; others are not checked, or refused with the option
- * `checkedPlatformsOnly` (protocol/users.md#checked-platforms).
+ * The option `authPlatforms` (protocol/admin-api.md#platform-checks) configures the token checks of
+ * platforms. Of the platforms without settings, those with identity tokens are refused; others are
+ * not checked, or refused with the option `checkedPlatformsOnly`
+ * (protocol/users.md#checked-platforms).
  */
 const texts = z.union([z.string().min(1), z.array(z.string().min(1)).min(1)]);
 const httpUrl = z.url({ protocol: /^https?$/ });
@@ -66,19 +67,26 @@ const renamed = (settings: unknown, usual: string, own: string): unknown =>
     ? { [own]: settings[usual], ...settings }
     : settings;
 
-const parsed = <T>(shape: z.ZodType<T>, settings: unknown): T => shape.parse(settings, { error: issueText });
+const parsed = <T>(shape: z.ZodType<T>, settings: unknown): T =>
+  shape.parse(settings, { error: issueText });
 
 /** How the entries of a platform are checked, by the name of the platform. */
 const checks = {
   weixin: (settings: unknown) =>
-    ({ kind: 'weixin', settings: parsed(accessTokens('https://api.weixin.qq.com'), settings) }) as const,
+    ({
+      kind: 'weixin',
+      settings: parsed(accessTokens('https://api.weixin.qq.com'), settings),
+    }) as const,
   qq: (settings: unknown) =>
     ({ kind: 'qq', settings: parsed(accessTokens('https://graph.qq.com'), settings) }) as const,
   weibo: (settings: unknown) => ({ kind: 'weibo', settings: parsed(weibo, settings) }) as const,
   taptap: (settings: unknown) =>
     ({ kind: 'mac', settings: parsed(tapTap, renamed(settings, 'appId', 'clientId')) }) as const,
   lc_weapp: (settings: unknown) =>
-    ({ kind: 'code', settings: parsed(miniProgram('https://api.weixin.qq.com'), settings) }) as const,
+    ({
+      kind: 'code',
+      settings: parsed(miniProgram('https://api.weixin.qq.com'), settings),
+    }) as const,
   lc_qqapp: (settings: unknown) =>
     ({ kind: 'code', settings: parsed(miniProgram('https://api.q.qq.com'), settings) }) as const,
 };
@@ -102,11 +110,12 @@ export interface PlatformConfirmation {
 const parseCheck = (platform: string, settings: unknown): PlatformCheck =>
   (isNamed(platform) ? checks[platform] : identityCheck)(settings);
 
-const isNamed = (platform: string): platform is keyof typeof checks => Object.hasOwn(checks, platform);
+const isNamed = (platform: string): platform is keyof typeof checks =>
+  Object.hasOwn(checks, platform);
 
 /**
- * Returns the check of a platform. Settings that an older version accepted and this one does not are `unusable`: every
- * login fails.
+ * Returns the check of a platform. Settings that an older version accepted and this one does not
+ * are `unusable`: every login fails.
  */
 export function checkOf(
   option: Record<string, unknown>,
@@ -129,7 +138,8 @@ export const isAlwaysChecked = (platform: string): boolean => platform.startsWit
 /** Returns a hint about an invalid option, which quotes no value; undefined for a valid one. */
 export function authPlatformHint(option: Record<string, unknown>): string | undefined {
   for (const [platform, settings] of Object.entries(option)) {
-    if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(platform)) return 'authPlatforms: a platform has a wrong name';
+    if (!/^[A-Za-z][A-Za-z0-9_]{0,63}$/.test(platform))
+      return 'authPlatforms: a platform has a wrong name';
     try {
       parseCheck(platform, settings);
     } catch (error) {

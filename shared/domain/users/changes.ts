@@ -60,9 +60,10 @@ const protectedNames = new Set([
 const maxMembersSent = 320;
 
 /**
- * Reads a body. Ignores private members (`_…`: metadata of SDKs and batches, protocol/objects.md#private-members). Throws
- * 105 for an invalid name, 116 for too many members, 123, 125, 127, 217, 218 and 250 to 252 for built-in members. Values
- * of custom members are checked when they are applied.
+ * Reads a body. Ignores private members (`_…`: metadata of SDKs and batches,
+ * protocol/objects.md#private-members). Throws 105 for an invalid name, 116 for too many members,
+ * 123, 125, 127, 217, 218 and 250 to 252 for built-in members. Values of custom members are checked
+ * when they are applied.
  */
 export function readUserChanges(body: JsonObject): UserChanges {
   const entries = Object.entries(body).filter(([name, value]) => !isSdkMetadata(name, value));
@@ -104,7 +105,10 @@ interface Submitted {
   value: Json;
 }
 
-/** Reads a built-in member, which is set or deleted as a whole. Returns false when `name` is a custom one. */
+/**
+ * Reads a built-in member, which is set or deleted as a whole. Returns false when `name` is a
+ * custom one.
+ */
 function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Submitted): boolean {
   const isDeleted = value === null || isDeletion(value);
   switch (name) {
@@ -130,7 +134,10 @@ function readBuiltIn(changes: UserChanges, name: string, { inner, value }: Submi
   return true;
 }
 
-/** Reads `authData` or `authData.<platform>`. Refuses deeper paths, which could change an id without its token. */
+/**
+ * Reads `authData` or `authData.<platform>`. Refuses deeper paths, which could change an id without
+ * its token.
+ */
 function readAuthChange(
   changes: UserChanges,
   authData: Map<string, JsonObject | null>,
@@ -141,7 +148,8 @@ function readAuthChange(
   if (platform !== undefined) {
     authData.set(platform, readChange(platform, value));
   } else if (isDeletion(value)) changes.isAuthDataCleared = true;
-  else if (value !== null) for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
+  else if (value !== null)
+    for (const [name, entry] of readAuthData(value)) authData.set(name, entry);
 }
 
 /** Rules for changes, from the app's options and the caller. */
@@ -154,7 +162,11 @@ export interface UserRules {
 }
 
 /** Returns a new user. Throws 117 for protected members, and as `changedUser`. */
-export function newUser(changes: CheckedUserChanges, username: string, rules: UserRules): UserDraft {
+export function newUser(
+  changes: CheckedUserChanges,
+  username: string,
+  rules: UserRules,
+): UserDraft {
   const empty: UserDraft = {
     username,
     email: null,
@@ -169,8 +181,9 @@ export function newUser(changes: CheckedUserChanges, username: string, rules: Us
 }
 
 /**
- * Returns the changed user. A changed address or number is unverified (protocol/users.md#phone-verification). Throws 117
- * for a changed protected member, 105, 106, 111 and 116 for custom members, 116 beyond the rules' size.
+ * Returns the changed user. A changed address or number is unverified
+ * (protocol/users.md#phone-verification). Throws 117 for a changed protected member, 105, 106, 111
+ * and 116 for custom members, 116 beyond the rules' size.
  */
 export function changedUser(
   current: User | UserDraft,
@@ -188,7 +201,8 @@ export function changedUser(
     email,
     emailVerified: isEmailNew ? unverified : current.emailVerified,
     mobilePhoneNumber,
-    mobilePhoneVerified: mobilePhoneNumber === current.mobilePhoneNumber && current.mobilePhoneVerified,
+    mobilePhoneVerified:
+      mobilePhoneNumber === current.mobilePhoneNumber && current.mobilePhoneVerified,
     authData: authDataAfter(current, changes),
     acl,
     fields: checkFields(members),
@@ -199,7 +213,10 @@ export function changedUser(
   return draft;
 }
 
-/** Throws 116 for a user that grows beyond the rules; a larger one, written with the master key, may change and shrink. */
+/**
+ * Throws 116 for a user that grows beyond the rules; a larger one, written with the master key, may
+ * change and shrink.
+ */
 export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: UserRules): void {
   if (maxBytes === undefined) return;
   const bytes = draftBytes(draft);
@@ -207,7 +224,10 @@ export function requireSize(draft: UserDraft, current: UserDraft, { maxBytes }: 
     throw refuse('tooLarge', `A user is at most ${maxBytes} bytes.`);
 }
 
-/** Returns the changed `authData`. A password ends the anonymous state (protocol/users.md#anonymous-users). */
+/**
+ * Returns the changed `authData`. A password ends the anonymous state
+ * (protocol/users.md#anonymous-users).
+ */
 function authDataAfter(current: UserDraft, changes: CheckedUserChanges): UserDraft['authData'] {
   const base = changes.isAuthDataCleared && current.authData !== null ? {} : current.authData;
   const changed = changedAuthData(base, changes.authData);
@@ -256,4 +276,8 @@ function isUnchanged(name: string, value: Json, current: User | UserDraft): bool
 }
 
 const timeIn = (value: Json): string | undefined =>
-  typeof value === 'string' ? canonicalTime(value) : isJsonObject(value) ? timeOfDate(value) : undefined;
+  typeof value === 'string'
+    ? canonicalTime(value)
+    : isJsonObject(value)
+      ? timeOfDate(value)
+      : undefined;

@@ -8,13 +8,17 @@ import { type AuthData, shownAuthData, unionMembers } from './auth-data.ts';
 
 /** Returns the size of a user's client-writable members, as JSON in UTF-8. */
 export const draftBytes = (draft: UserDraft): number =>
-  Buffer.byteLength(JSON.stringify([draft.username, draft.email, draft.authData, draft.acl, draft.fields]));
+  Buffer.byteLength(
+    JSON.stringify([draft.username, draft.email, draft.authData, draft.acl, draft.fields]),
+  );
 
 /** Client-writable members of a user. Null: absent. */
 export interface UserDraft {
   username: string;
   email: string | null;
-  /** True: verified; false: pending; null: not requested (protocol/users.md#e-mail-verification). */
+  /**
+   * True: verified; false: pending; null: not requested (protocol/users.md#e-mail-verification).
+   */
   emailVerified: boolean | null;
   /** E.164. */
   mobilePhoneNumber: string | null;
@@ -26,7 +30,10 @@ export interface UserDraft {
   fields: JsonObject;
 }
 
-/** User of an app, as its row stores it (protocol/users.md#user-fields, develop/architecture.md#data). */
+/**
+ * User of an app, as its row stores it (protocol/users.md#user-fields,
+ * develop/architecture.md#data).
+ */
 export interface User extends UserDraft {
   /** Internal id within the app; never revealed. */
   id: number;
@@ -48,7 +55,10 @@ export interface SessionSecret {
 export interface UserView {
   /** True for the user itself and the master key: only they get third-party accounts. */
   isOwn: boolean;
-  /** Decrypts the tokens of third-party accounts. Without it the document omits them: clients never need them back. */
+  /**
+   * Decrypts the tokens of third-party accounts. Without it the document omits them: clients never
+   * need them back.
+   */
   open?: ((authData: AuthData) => AuthData) | undefined;
   /**
    * True: `returnACL=true` (protocol/queries.md#query-parameters), which shows the default ACL of a
@@ -68,13 +78,18 @@ export function userDocument(user: User, view: UserView): JsonObject {
 }
 
 /** As `userDocument`, for a user that is not stored yet. */
-export function draftDocument(user: UserDraft, { isOwn, open, hasAcl = false }: UserView): JsonObject {
+export function draftDocument(
+  user: UserDraft,
+  { isOwn, open, hasAcl = false }: UserView,
+): JsonObject {
   return Object.fromEntries([
     ...Object.entries(user.fields),
     ['username', user.username],
     ...(user.email === null ? [] : [['email', user.email] as const]),
     ['emailVerified', user.emailVerified],
-    ...(user.mobilePhoneNumber === null ? [] : [['mobilePhoneNumber', user.mobilePhoneNumber] as const]),
+    ...(user.mobilePhoneNumber === null
+      ? []
+      : [['mobilePhoneNumber', user.mobilePhoneNumber] as const]),
     ['mobilePhoneVerified', user.mobilePhoneVerified],
     ...(isOwn ? authMembers(user.authData, open) : []),
     ...aclMember(user.acl, hasAcl),
@@ -118,7 +133,10 @@ export function mailboxOf(email: string): string {
   return shared === undefined ? `${name}@${domain}` : `${name.replaceAll('.', '')}@${shared}`;
 }
 
-/** Limit of a user. Every login reads the row, so the limit is far below the 16 MB of the public service. */
+/**
+ * Limit of a user. Every login reads the row, so the limit is far below the 16 MB of the public
+ * service.
+ */
 export const maxUserBytes = 1024 * 1024;
 /** Limit of custom members, as on the public service (protocol/objects.md#object-limits). */
 const maxFields = 300;
@@ -129,9 +147,13 @@ const maxEmailLength = 254;
 /** Limit of a password: the time of hashing grows with its length. */
 export const maxPasswordBytes = 1024;
 
-const emailForm = /^[^\s@\p{Cc}"<>(),:;[\]\\]{1,64}@[^\s@\p{Cc}"<>(),:;[\]\\]+\.[^\s@\p{Cc}"<>(),:;[\]\\]+$/u;
+const emailForm =
+  /^[^\s@\p{Cc}"<>(),:;[\]\\]{1,64}@[^\s@\p{Cc}"<>(),:;[\]\\]+\.[^\s@\p{Cc}"<>(),:;[\]\\]+$/u;
 
-/** Reads a user name; case and inner blanks are significant. Throws 200 for an empty one, 217 for an invalid one. */
+/**
+ * Reads a user name; case and inner blanks are significant. Throws 200 for an empty one, 217 for an
+ * invalid one.
+ */
 export function readUsername(value: unknown): string {
   if (value === '') throw refuse('usernameMissing');
   const isValid = typeof value === 'string' && usernameForm.test(value) && value.isWellFormed();
@@ -139,18 +161,22 @@ export function readUsername(value: unknown): string {
   return value;
 }
 
-/** Reads a password. Throws 201 for an empty one, 218 for a blank, too long or other invalid one. */
+/**
+ * Reads a password. Throws 201 for an empty one, 218 for a blank, too long or other invalid one.
+ */
 export function readPassword(value: unknown): string {
   if (value === '') throw refuse('passwordMissing');
   const isValid =
-    typeof value === 'string' && value.trim() !== '' && Buffer.byteLength(value) <= maxPasswordBytes;
+    typeof value === 'string' &&
+    value.trim() !== '' &&
+    Buffer.byteLength(value) <= maxPasswordBytes;
   if (!isValid) throw refuse('invalidPassword');
   return value;
 }
 
 /**
- * Reads an e-mail address; case is significant (protocol/users.md#user-fields). Throws 125, also for control
- * characters, which must not reach a mail header.
+ * Reads an e-mail address; case is significant (protocol/users.md#user-fields). Throws 125, also
+ * for control characters, which must not reach a mail header.
  */
 export function readEmail(value: unknown): string {
   const isValid =
@@ -169,9 +195,13 @@ export function readPhone(value: unknown): string {
   return phone.e164;
 }
 
-/** Checks the custom members of a user, or of the object that `noun` names. Throws 116 for too many or too large ones. */
+/**
+ * Checks the custom members of a user, or of the object that `noun` names. Throws 116 for too many
+ * or too large ones.
+ */
 export function checkFields(members: Members, noun = 'A user'): JsonObject {
-  if (members.size > maxFields) throw refuse('tooLarge', `${noun} has at most ${maxFields} members.`);
+  if (members.size > maxFields)
+    throw refuse('tooLarge', `${noun} has at most ${maxFields} members.`);
   const fields: Record<string, Json> = Object.fromEntries(members);
   if (Buffer.byteLength(JSON.stringify(fields)) > maxUserBytes)
     throw refuse('tooLarge', `${noun} is at most ${maxUserBytes} bytes.`);

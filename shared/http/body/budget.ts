@@ -46,9 +46,11 @@ export class BodyBudget {
   }
 
   #check(senders: string[], bytes: number): void {
-    const isOver = (sender: string) => (this.#held.get(sender) ?? 0) + bytes > this.#limits.perSender;
+    const isOver = (sender: string) =>
+      (this.#held.get(sender) ?? 0) + bytes > this.#limits.perSender;
     if (senders.some(isOver)) throw new Refusal('tooManyRequests', { retryAfterSeconds });
-    if (this.#total + bytes > this.#limits.total) throw new Refusal('unavailable', { retryAfterSeconds });
+    if (this.#total + bytes > this.#limits.total)
+      throw new Refusal('unavailable', { retryAfterSeconds });
   }
 }
 

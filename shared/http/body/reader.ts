@@ -114,7 +114,12 @@ export async function readBeginning(
  * text decides whether it is JSON.
  */
 const contextOf = ({ method }: IncomingMessage, source: Readable): Context =>
-  Object.assign(Object.create(null), { method, req: source, request: { body: '' }, is: () => 'text' });
+  Object.assign(Object.create(null), {
+    method,
+    req: source,
+    request: { body: '' },
+    is: () => 'text',
+  });
 
 type Reader = ReturnType<typeof koaBody>;
 type Context = Parameters<Reader>[0];
@@ -170,7 +175,11 @@ function packedLimit(limit: number): (bytes: number) => void {
 }
 
 /** Gives `take` the length of each chunk of a stream; what it throws ends the reading. */
-function charge(stream: Readable, take: (bytes: number) => void, fail: (error: unknown) => void): void {
+function charge(
+  stream: Readable,
+  take: (bytes: number) => void,
+  fail: (error: unknown) => void,
+): void {
   stream.on('data', (chunk: Buffer) => {
     try {
       take(chunk.length);

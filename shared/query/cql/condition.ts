@@ -59,7 +59,8 @@ function readTest(reader: TokenReader, readSubquery: ReadSubquery): Json {
     return readSelected(reader, readSubquery, '$select') ?? equalTo(reader.expectValue());
   for (const [sign, operator] of comparisons)
     if (reader.acceptSign(sign)) {
-      const query = operator === '$ne' ? readSelected(reader, readSubquery, '$dontSelect') : undefined;
+      const query =
+        operator === '$ne' ? readSelected(reader, readSubquery, '$dontSelect') : undefined;
       return query ?? { [operator]: reader.expectValue() };
     }
   if (reader.acceptWords('is')) return readState(reader);
@@ -79,7 +80,11 @@ function readTest(reader: TokenReader, readSubquery: ReadSubquery): Json {
 const equalTo = (value: Json): Json => (isJsonObject(value) ? { $eq: value } : value);
 
 /** Parses a subquery in parentheses; undefined if the next token does not open one. */
-function readSelected(reader: TokenReader, readSubquery: ReadSubquery, operator: string): Json | undefined {
+function readSelected(
+  reader: TokenReader,
+  readSubquery: ReadSubquery,
+  operator: string,
+): Json | undefined {
   if (!reader.acceptSubquery()) return undefined;
   const operand = readSubquery(reader);
   reader.expectSign(')');

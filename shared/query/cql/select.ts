@@ -41,8 +41,8 @@ function readSelect(reader: TokenReader): CqlQuery {
 type SelectedFields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
 /**
- * Parses `*`, names, `count(*)`, `count(objectId)` (the same) and `include x`, which also selects `x` unless all is
- * selected.
+ * Parses `*`, names, `count(*)`, `count(objectId)` (the same) and `include x`, which also selects
+ * `x` unless all is selected.
  */
 function readFields(reader: TokenReader): SelectedFields {
   const keys: string[] = [];
@@ -74,7 +74,11 @@ type PageClauses = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
 
 /** Parses `limit` and `order by`, in either order; `limit 10, 20` skips ten rows. */
 function readPage(reader: TokenReader, { isCountOnly }: SelectedFields): PageClauses {
-  const page: PageClauses = { limit: isCountOnly ? 0 : undefined, skip: undefined, order: undefined };
+  const page: PageClauses = {
+    limit: isCountOnly ? 0 : undefined,
+    skip: undefined,
+    order: undefined,
+  };
   for (;;) {
     if (reader.acceptWords('limit')) {
       const first = reader.expectWholeNumber();
@@ -104,13 +108,19 @@ function readSubquery(reader: TokenReader): JsonObject {
   const [key, ...more] = keys;
   if (key === undefined || more.length + include.length > 0 || hasCount)
     throw syntaxError('a query inside another selects one field');
-  const query = { className, where, limit: limit ?? subqueryLimit, skip: skip ?? 0, order: order ?? '' };
+  const query = {
+    className,
+    where,
+    limit: limit ?? subqueryLimit,
+    skip: skip ?? 0,
+    order: order ?? '',
+  };
   return { key, query };
 }
 
 /**
- * Returns the body of a push with its `cql` replaced by `where` (protocol/queries.md#cql). Throws 1 if it has both, 300
- * for a statement that does not select installations.
+ * Returns the body of a push with its `cql` replaced by `where` (protocol/queries.md#cql). Throws 1
+ * if it has both, 300 for a statement that does not select installations.
  */
 export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
   if (cql === undefined || cql === null) return body;
@@ -118,6 +128,7 @@ export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
     throw refuse('invalidParameter', 'where and cql exclude each other.');
   const { className, where, limit, skip } = parseCql(cql);
   if (className !== '_Installation') throw syntaxError('a push goes to _Installation');
-  if (limit !== undefined || skip !== undefined) throw syntaxError('the targets of a push have no limit');
+  if (limit !== undefined || skip !== undefined)
+    throw syntaxError('the targets of a push have no limit');
   return { ...body, where };
 }

@@ -21,7 +21,10 @@ const tokenForms: [RegExp, (text: string) => Token | undefined][] = [
     /[+-]?(?:\d+(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d{1,3})?/y,
     (text) => ({ kind: 'number', value: numberOf(text) }),
   ],
-  [/'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y, (text) => ({ kind: 'text', text: unquoted(text) })],
+  [
+    /'(?:[^'\\]|\\[\s\S])*'|"(?:[^"\\]|\\[\s\S])*"/y,
+    (text) => ({ kind: 'text', text: unquoted(text) }),
+  ],
   [/<=|>=|<>|!=|[=<>(),*?[\]+-]/y, (text) => ({ kind: 'sign', text })],
 ];
 
@@ -75,7 +78,10 @@ function tokenAt(cql: string, at: number): [number, Token | undefined] {
 export const syntaxError = (detail: string): Error =>
   refuse('cqlSyntax', `CQL syntax error. Detail: ${detail}.`);
 
-/** Reader of a statement's tokens; `accept…` consumes a token if it matches, `expect…` throws 300 if it does not. */
+/**
+ * Reader of a statement's tokens; `accept…` consumes a token if it matches, `expect…` throws 300 if
+ * it does not.
+ */
 export class TokenReader {
   readonly #tokens: Token[];
   readonly #placeholderValues: Json[];
@@ -177,7 +183,8 @@ export class TokenReader {
       return token.kind === 'text' ? token.text : token.value;
     }
     for (const [word, value] of constants) if (this.acceptWords(word)) return value;
-    for (const [name, make] of functions) if (this.acceptFunction(name)) return make(this.#listUntil(')'));
+    for (const [name, make] of functions)
+      if (this.acceptFunction(name)) return make(this.#listUntil(')'));
     throw this.unexpected('a value');
   }
 

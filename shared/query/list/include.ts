@@ -14,8 +14,8 @@ const maxDepth = 3;
 const maxPointers = 5000;
 
 /**
- * Parses `include` (protocol/queries.md#include). Ignores members that hold no pointers, as the public service does.
- * Throws 102 for a malformed or too large list, 105 for invalid names.
+ * Parses `include` (protocol/queries.md#include). Ignores members that hold no pointers, as the
+ * public service does. Throws 102 for a malformed or too large list, 105 for invalid names.
  */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
@@ -24,7 +24,8 @@ export function parseInclude(value: unknown, cls: ClassSchema): Include {
   for (const name of names) {
     const path = parsePath(name);
     if (!mayHoldPointers(path, cls)) continue;
-    if (path.length > maxDepth) throw refuse('invalidQuery', `include goes at most ${maxDepth} names deep.`);
+    if (path.length > maxDepth)
+      throw refuse('invalidQuery', `include goes at most ${maxDepth} names deep.`);
     add(include, path);
   }
   return include;
@@ -56,8 +57,9 @@ interface PendingDocument {
 }
 
 /**
- * Returns the documents with resolved pointers: `{"__type":"Pointer","className",…}` with all members of the object
- * (protocol/queries.md#include). Pointers to missing or invisible objects stay as they are. Throws 116 over the limits.
+ * Returns the documents with resolved pointers: `{"__type":"Pointer","className",…}` with all
+ * members of the object (protocol/queries.md#include). Pointers to missing or invisible objects
+ * stay as they are. Throws 116 over the limits.
  */
 export async function resolveIncludes(
   documents: JsonObject[],
@@ -98,13 +100,19 @@ class IncludeResolver {
     this.#source = source;
   }
 
-  /** Loads the objects that the documents point to and that are not loaded yet, with one query per class. */
+  /**
+   * Loads the objects that the documents point to and that are not loaded yet, with one query per
+   * class.
+   */
   async find(open: PendingDocument[]): Promise<void> {
     const wanted = new Map<string, Set<string>>();
     for (const { document, include } of open) this.#collect(document, include, wanted);
     for (const [className, objectIds] of wanted) {
       const known = this.#found.get(className) ?? new Map();
-      this.#found.set(className, new Map([...known, ...(await this.#source.find(className, objectIds))]));
+      this.#found.set(
+        className,
+        new Map([...known, ...(await this.#source.find(className, objectIds))]),
+      );
     }
   }
 
@@ -142,7 +150,8 @@ class IncludeResolver {
   #filled(value: Json, include: Include, next: PendingDocument[]): Json {
     if (Array.isArray(value)) return value.map((item) => this.#filled(item, include, next));
     const pointer = asPointer(value);
-    if (!pointer) return isPlain(value) ? { ...value, ...this.#filledMembers(value, include, next) } : value;
+    if (!pointer)
+      return isPlain(value) ? { ...value, ...this.#filledMembers(value, include, next) } : value;
     const { className, objectId } = pointer;
     const found = this.#found.get(className)?.get(objectId);
     if (!found) return value;
@@ -155,7 +164,9 @@ class IncludeResolver {
   /** Counts repeated inclusions; the first one was counted when the document was read. */
   #count(document: JsonObject): void {
     const isRepeat = this.#lengths.has(document);
-    const length = isRepeat ? (this.#lengths.get(document) ?? JSON.stringify(document).length) : undefined;
+    const length = isRepeat
+      ? (this.#lengths.get(document) ?? JSON.stringify(document).length)
+      : undefined;
     this.#lengths.set(document, length);
     this.#length += length ?? 0;
     if (this.#length > this.#source.maxLength) throw includeTooLarge();
@@ -177,7 +188,10 @@ function itemsOf(value: Json | undefined): Json[] {
 function asPointer(value: Json): { className: string; objectId: string } | undefined {
   if (!isJsonObject(value) || value.__type !== 'Pointer') return undefined;
   const { className, objectId } = value;
-  return typeof className === 'string' && typeof objectId === 'string' ? { className, objectId } : undefined;
+  return typeof className === 'string' && typeof objectId === 'string'
+    ? { className, objectId }
+    : undefined;
 }
 
-const isPlain = (value: Json): value is JsonObject => isJsonObject(value) && !Object.hasOwn(value, '__type');
+const isPlain = (value: Json): value is JsonObject =>
+  isJsonObject(value) && !Object.hasOwn(value, '__type');

@@ -2,7 +2,9 @@ import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import { parseNames } from '../parse/operators.ts';
 import { type ClassSchema, parsePath } from '../schema.ts';
 
-/** `keys=a,b.c,-d`: members of a reply (protocol/queries.md#keys). An empty `included` means all. */
+/**
+ * `keys=a,b.c,-d`: members of a reply (protocol/queries.md#keys). An empty `included` means all.
+ */
 export interface Keys {
   included: string[][];
   excluded: string[][];
@@ -12,7 +14,10 @@ export interface Keys {
 const always = ['objectId', 'createdAt', 'updatedAt'];
 const maxKeys = 100;
 
-/** Parses `keys`; undefined if it is absent or empty. Throws 102 for a malformed list, 105 for invalid or hidden names. */
+/**
+ * Parses `keys`; undefined if it is absent or empty. Throws 102 for a malformed list, 105 for
+ * invalid or hidden names.
+ */
 export function parseKeys(value: unknown): Keys | undefined {
   if (value === undefined || value === '') return undefined;
   const names = parseNames(value, 'keys', maxKeys);
@@ -24,7 +29,11 @@ export function parseKeys(value: unknown): Keys | undefined {
 }
 
 /** Projects a document on `keys`; an alias selects the member under its stored name. */
-export function project(document: JsonObject, keys: Keys | undefined, cls: ClassSchema): JsonObject {
+export function project(
+  document: JsonObject,
+  keys: Keys | undefined,
+  cls: ClassSchema,
+): JsonObject {
   if (!keys) return document;
   const included =
     keys.included.length === 0 ? undefined : [...keys.included, ...always.map((name) => [name])];
@@ -40,7 +49,10 @@ export function project(document: JsonObject, keys: Keys | undefined, cls: Class
 function partsFor(name: string, paths: string[][], cls: ClassSchema): string[][] {
   const column = cls.columns.get(name);
   return paths
-    .filter(([first = '']) => first === name || (column !== undefined && cls.columns.get(first) === column))
+    .filter(
+      ([first = '']) =>
+        first === name || (column !== undefined && cls.columns.get(first) === column),
+    )
     .map((path) => path.slice(1));
 }
 
@@ -58,7 +70,9 @@ function keep(value: Json, paths: string[][]): Json | undefined {
     return value.map((item) => keep(item, paths)).filter((item) => item !== undefined);
   if (!isJsonObject(value)) return undefined;
   const whole = value.__type === 'Pointer' ? ofPointer : onlyType;
-  return mapMembers(value, (name, member) => (whole.has(name) ? member : keep(member, inside(name, paths))));
+  return mapMembers(value, (name, member) =>
+    whole.has(name) ? member : keep(member, inside(name, paths)),
+  );
 }
 
 function drop(value: Json, paths: string[][]): Json | undefined {
@@ -70,7 +84,10 @@ function drop(value: Json, paths: string[][]): Json | undefined {
   return mapMembers(value, (name, member) => drop(member, inside(name, paths)));
 }
 
-function mapMembers(object: JsonObject, map: (name: string, value: Json) => Json | undefined): JsonObject {
+function mapMembers(
+  object: JsonObject,
+  map: (name: string, value: Json) => Json | undefined,
+): JsonObject {
   const members = Object.entries(object).flatMap(([name, value]): [string, Json][] => {
     const mapped = map(name, value);
     return mapped === undefined ? [] : [[name, mapped]];

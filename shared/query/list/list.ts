@@ -22,10 +22,14 @@ export interface ListQuery {
 }
 
 /**
- * Parses `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string; ignores other parameters.
- * Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
+ * Parses `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string;
+ * ignores other parameters. Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
  */
-export function parseListQuery(query: Record<string, unknown>, cls: ClassSchema, viewer: Viewer): ListQuery {
+export function parseListQuery(
+  query: Record<string, unknown>,
+  cls: ClassSchema,
+  viewer: Viewer,
+): ListQuery {
   const hasCount = query.count === true;
   return {
     where: parseWhere(query.where, cls, viewer),
@@ -44,12 +48,19 @@ export function compileList(list: ListQuery, cls: ClassSchema, viewer: Viewer): 
   const condition = `(${compileWhere(list.where, cls, params)} AND ${visibleTo(viewer, cls, params)})`;
   const conditionValues = params.values.length;
   const orderBy = compileSortOrder(list, cls, params);
-  return { condition, orderBy, values: params.values, conditionValues, limit: list.limit, skip: list.skip };
+  return {
+    condition,
+    orderBy,
+    values: params.values,
+    conditionValues,
+    limit: list.limit,
+    skip: list.skip,
+  };
 }
 
 /**
- * Compiles the `where` of a PUT or DELETE; undefined if it is absent or empty (protocol/queries.md#query-parameters).
- * Throws as `parseWhere`.
+ * Compiles the `where` of a PUT or DELETE; undefined if it is absent or empty
+ * (protocol/queries.md#query-parameters). Throws as `parseWhere`.
  */
 export function compileRowCondition(
   where: unknown,

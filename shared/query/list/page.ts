@@ -1,7 +1,13 @@
 import { refuse } from '../../domain/errors/errors.ts';
 import type { Condition, NearTest, SortKey } from '../condition.ts';
 import { parseNames } from '../parse/operators.ts';
-import { type ClassSchema, type Field, isRelation, resolveField, type ValueField } from '../schema.ts';
+import {
+  type ClassSchema,
+  type Field,
+  isRelation,
+  resolveField,
+  type ValueField,
+} from '../schema.ts';
 import { compileSortDistance } from '../sql/json.ts';
 import type { Params } from '../sql/params.ts';
 
@@ -27,10 +33,15 @@ export function parseSkip(value: unknown): number {
 
 function wholeNumber(value: unknown): number | undefined {
   const number = typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value;
-  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+  return typeof number === 'number' && Number.isSafeInteger(number) && number >= 0
+    ? number
+    : undefined;
 }
 
-/** Parses a sort order such as `a,-b`. Throws 102 for a malformed one, 105 for invalid or hidden names. */
+/**
+ * Parses a sort order such as `a,-b`. Throws 102 for a malformed one, 105 for invalid or hidden
+ * names.
+ */
 export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   if (value === undefined || value === '') return [];
   const names = parseNames(value, 'order', maxOrderKeys);
@@ -42,13 +53,14 @@ export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
 
 /** Returns the field if it has a value to compare; throws 102 for a relation. */
 export function requireValueField(field: Field): ValueField {
-  if (isRelation(field)) throw refuse('invalidQuery', `${field.name} is a relation, and has no value.`);
+  if (isRelation(field))
+    throw refuse('invalidQuery', `${field.name} is a relation, and has no value.`);
   return field;
 }
 
 /**
- * Compiles the ORDER BY list. Without a sort order, rows are sorted by distance if there is a `$nearSphere`, else by
- * age; the id breaks ties.
+ * Compiles the ORDER BY list. Without a sort order, rows are sorted by distance if there is a
+ * `$nearSphere`, else by age; the id breaks ties.
  */
 export function compileSortOrder(
   { where, sortOrder }: { where: Condition; sortOrder: SortKey[] },
@@ -70,10 +82,18 @@ function findNear(where: Condition): { path: string[]; test: NearTest } | undefi
   return test.op === 'near' && 'path' in field ? { path: field.path, test } : undefined;
 }
 
-/** Compiles one sort key. Missing members sort as the smallest; jsonb orders values of different types. */
-function compileSortKey({ field, isDescending }: SortKey, cls: ClassSchema, params: Params): string {
+/**
+ * Compiles one sort key. Missing members sort as the smallest; jsonb orders values of different
+ * types.
+ */
+function compileSortKey(
+  { field, isDescending }: SortKey,
+  cls: ClassSchema,
+  params: Params,
+): string {
   const direction = isDescending ? 'DESC NULLS LAST' : 'ASC NULLS FIRST';
-  if ('path' in field) return `(${cls.jsonColumn} #> ${params.add(field.path)}::text[]) ${direction}`;
+  if ('path' in field)
+    return `(${cls.jsonColumn} #> ${params.add(field.path)}::text[]) ${direction}`;
   const { column } = field;
   const sql = column.type === 'text' ? (column.spelling ?? column.sql) : column.sql;
   return `${sql} ${direction}`;

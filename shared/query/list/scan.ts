@@ -49,8 +49,9 @@ export interface ScanQuery {
 }
 
 /**
- * Parses `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is `objectId`, a time or
- * a custom member. Throws as `parseWhere`, and 102 for a cursor that is malformed, expired or of another scan.
+ * Parses `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is
+ * `objectId`, a time or a custom member. Throws as `parseWhere`, and 102 for a cursor that is
+ * malformed, expired or of another scan.
  */
 export function parseScan(
   query: Record<string, unknown>,
@@ -62,7 +63,10 @@ export function parseScan(
   const key = typeof scanKey === 'string' ? scanKey.replace(/^-/, '') : '';
   const isOwn = isMemberName(key) && !cls.columns.has(key) && !cls.hidden?.has(key);
   if (typeof scanKey !== 'string' || (!builtIn.has(key) && !isOwn))
-    throw refuse('invalidQuery', `scan_key is ${[...builtIn.keys()].join(', ')} or a custom member.`);
+    throw refuse(
+      'invalidQuery',
+      `scan_key is ${[...builtIn.keys()].join(', ')} or a custom member.`,
+    );
   return {
     where: parseWhere(query.where, cls, masterViewer(appId)),
     limit: parseLimit(query.limit, false),
@@ -70,7 +74,10 @@ export function parseScan(
     scanKey,
     key,
     isDescending: scanKey.startsWith('-'),
-    after: cursor === undefined || cursor === '' ? undefined : parseCursor(cursor, { scanKey, key, nowMs }),
+    after:
+      cursor === undefined || cursor === ''
+        ? undefined
+        : parseCursor(cursor, { scanKey, key, nowMs }),
   };
 }
 
@@ -78,7 +85,9 @@ function parseCursor(
   cursor: unknown,
   { scanKey, key, nowMs }: { scanKey: string; key: string; nowMs: number },
 ): { value: string; id: number } {
-  const read = cursorSchema.safeParse(typeof cursor === 'string' ? decodeCursor(cursor) : undefined);
+  const read = cursorSchema.safeParse(
+    typeof cursor === 'string' ? decodeCursor(cursor) : undefined,
+  );
   const isValid = read.success && read.data.key === scanKey && isValueOf(key, read.data.value);
   if (!isValid) throw refuse('invalidQuery', 'This is no cursor of this scan.');
   if (read.data.untilMs < nowMs)
@@ -86,7 +95,9 @@ function parseCursor(
   return read.data;
 }
 
-/** Returns whether PostgreSQL can compare a cursor's value with the key: clients can forge cursors. */
+/**
+ * Returns whether PostgreSQL can compare a cursor's value with the key: clients can forge cursors.
+ */
 function isValueOf(key: string, value: string): boolean {
   if (key === 'objectId') return !value.includes('\0');
   if (builtIn.has(key)) return canonicalTime(value) !== undefined;
@@ -115,7 +126,10 @@ interface ScannedRow {
   fields: JsonObject;
 }
 
-/** Returns the cursor for the page after this row. Throws 102 if the key's value is too long for a cursor. */
+/**
+ * Returns the cursor for the page after this row. Throws 102 if the key's value is too long for a
+ * cursor.
+ */
 export function cursorAfter(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
   const value = valueOfKey(row, key);
   if (value.length > maxValueLength)
@@ -136,7 +150,9 @@ function valueOfKey({ objectId, createdAt, updatedAt, fields }: ScannedRow, key:
   return JSON.stringify(Object.hasOwn(fields, key) ? fields[key] : null);
 }
 
-/** Compiles a scan with one row more than the limit, to detect the last page. `$1` is the app id. */
+/**
+ * Compiles a scan with one row more than the limit, to detect the last page. `$1` is the app id.
+ */
 export function compileScan(scan: ScanQuery, cls: ClassSchema, appId: string): Selection {
   const params = new Params([appId]);
   const { column, type } = builtIn.get(scan.key) ?? {

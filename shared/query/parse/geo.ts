@@ -13,8 +13,8 @@ const kilometersPerRadian = 6371;
 const milesPerRadian = 3958.8;
 
 /**
- * Suffixes of `$maxDistance…` and `$minDistance…`, with the length of one radian; no suffix means radians
- * (protocol/queries.md#places).
+ * Suffixes of `$maxDistance…` and `$minDistance…`, with the length of one radian; no suffix means
+ * radians (protocol/queries.md#places).
  */
 const units = new Map([
   ['', 1],
@@ -36,7 +36,10 @@ export function parsePoint(operand: Json | undefined): Point {
   return { latitude: Number(value.latitude), longitude: Number(value.longitude) };
 }
 
-/** Parses the bound of `$maxDistance…` or `$minDistance…`, in radians; the first unit present wins. Throws 102. */
+/**
+ * Parses the bound of `$maxDistance…` or `$minDistance…`, in radians; the first unit present wins.
+ * Throws 102.
+ */
 export function parseDistance(
   name: '$maxDistance' | '$minDistance',
   operators: JsonObject,
@@ -51,17 +54,24 @@ export function parseDistance(
   return undefined;
 }
 
-/** Parses a corner: a point, or a pair `[longitude, latitude]` as the Python SDK sends. Throws 111 for another value. */
+/**
+ * Parses a corner: a point, or a pair `[longitude, latitude]` as the Python SDK sends. Throws 111
+ * for another value.
+ */
 function parseCorner(operand: Json | undefined): Point {
   if (!Array.isArray(operand)) return parsePoint(operand);
   const [longitude = null, latitude = null, ...more] = operand;
-  if (more.length > 0) throw refuse('incorrectType', 'A pair of longitude and latitude is expected.');
+  if (more.length > 0)
+    throw refuse('incorrectType', 'A pair of longitude and latitude is expected.');
   return parsePoint({ __type: 'GeoPoint', latitude, longitude });
 }
 
-/** Parses `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for invalid corners. */
+/**
+ * Parses `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for invalid corners.
+ */
 export function parseBox(operand: Json): { southwest: Point; northeast: Point } {
-  const corners = isJsonObject(operand) && Object.keys(operand).length === 1 ? operand.$box : undefined;
+  const corners =
+    isJsonObject(operand) && Object.keys(operand).length === 1 ? operand.$box : undefined;
   if (!Array.isArray(corners) || corners.length !== 2)
     throw refuse('invalidQuery', '$within takes a $box of two corners.');
   return { southwest: parseCorner(corners[0]), northeast: parseCorner(corners[1]) };

@@ -17,12 +17,14 @@ const comparisonOperators = new Map<string, ComparisonOperator>([
 ]);
 
 /**
- * Parses one of the `operators` of a member into tests, all of which must hold (protocol/queries.md#operators).
- * Modifiers such as `$options` return no test of their own. Throws 102, 106 or 111.
+ * Parses one of the `operators` of a member into tests, all of which must hold
+ * (protocol/queries.md#operators). Modifiers such as `$options` return no test of their own. Throws
+ * 102, 106 or 111.
  */
 export function parseOperator(name: string, operand: Json, operators: JsonObject): PlainTest[] {
   const comparison = comparisonOperators.get(name);
-  if (comparison) return [{ op: 'compare', operator: comparison, value: parseComparable(name, operand) }];
+  if (comparison)
+    return [{ op: 'compare', operator: comparison, value: parseComparable(name, operand) }];
   switch (name) {
     case '$eq':
       return [{ op: 'equal', value: canonicalValue(operand) }];
@@ -41,7 +43,8 @@ export function parseOperator(name: string, operand: Json, operators: JsonObject
     case '$regex':
       return [{ op: 'regex', pattern: translateRegex(operand, operators.$options) }];
     case '$options':
-      if (!Object.hasOwn(operators, '$regex')) throw refuse('invalidQuery', '$options needs a $regex.');
+      if (!Object.hasOwn(operators, '$regex'))
+        throw refuse('invalidQuery', '$options needs a $regex.');
       return [];
     case '$nearSphere':
       return [parseNear(operand, operators)];
@@ -56,7 +59,9 @@ export function parseOperator(name: string, operand: Json, operators: JsonObject
 function unknownOperatorText(name: string): string {
   if (distanceOperators.has(name)) return `${name} needs a $nearSphere.`;
   if (!name.startsWith('$')) return 'A condition mixes operators and members.';
-  return /^\$[A-Za-z]{1,30}$/.test(name) ? `The operator ${name} is not supported.` : 'Unknown operator.';
+  return /^\$[A-Za-z]{1,30}$/.test(name)
+    ? `The operator ${name} is not supported.`
+    : 'Unknown operator.';
 }
 
 function parseNear(operand: Json, operators: JsonObject): PlainTest {
@@ -87,7 +92,12 @@ function parseList(name: string, operand: Json): Json[] {
 }
 
 function parseSize(operand: Json): number {
-  if (typeof operand !== 'number' || !Number.isInteger(operand) || operand < 0 || operand > 2 ** 31 - 1)
+  if (
+    typeof operand !== 'number' ||
+    !Number.isInteger(operand) ||
+    operand < 0 ||
+    operand > 2 ** 31 - 1
+  )
     throw refuse('invalidQuery', '$size takes a whole number.');
   return operand;
 }
@@ -97,13 +107,17 @@ function parseFlag(operand: Json): boolean {
   return operand;
 }
 
-/** Splits a list parameter such as `keys=a, b`; ignores blanks. Throws 102 for another type or too many names. */
+/**
+ * Splits a list parameter such as `keys=a, b`; ignores blanks. Throws 102 for another type or too
+ * many names.
+ */
 export function parseNames(value: unknown, parameter: string, maxNames: number): string[] {
   if (typeof value !== 'string') throw refuse('invalidQuery', `${parameter} takes a text.`);
   const names = value
     .split(',')
     .map((name) => name.trim())
     .filter((name) => name !== '');
-  if (names.length > maxNames) throw refuse('invalidQuery', `${parameter} takes at most ${maxNames} names.`);
+  if (names.length > maxNames)
+    throw refuse('invalidQuery', `${parameter} takes at most ${maxNames} names.`);
   return names;
 }

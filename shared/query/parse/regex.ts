@@ -72,7 +72,9 @@ const assertions = new Map([
   ['Z', '\\Z'],
 ]);
 
-/** Reads an escape after its backslash. Throws 102 for backreferences, properties and octal numbers. */
+/**
+ * Reads an escape after its backslash. Throws 102 for backreferences, properties and octal numbers.
+ */
 function readEscape(reader: PatternReader): Escape {
   const hex = reader.match(/x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})/y);
   if (hex) return { kind: 'literal', char: charOf(hex[1] ?? hex[2] ?? hex[3] ?? '') };
@@ -100,8 +102,8 @@ const ranges = new Map([
 ]);
 
 /**
- * Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in PostgreSQL's own
- * classes.
+ * Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in
+ * PostgreSQL's own classes.
  */
 function classSql(letter: string): string {
   const isOpposite = letter !== letter.toLowerCase();
@@ -116,7 +118,8 @@ type Item =
   | { kind: 'class'; letter: string }
   | { kind: 'named'; sql: string };
 
-const posixClass = /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
+const posixClass =
+  /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
 
 /** Translates a bracket expression after its `[`. Throws 102 for a malformed one. */
 function translateBracket(reader: PatternReader): string {
@@ -135,12 +138,14 @@ function translateBracket(reader: PatternReader): string {
 }
 
 /**
- * A negated class such as `\D` cannot be written inside brackets for ASCII only, so it becomes an alternative
- * beside them. `.` matches every character in the modes of `sqlPattern`.
+ * A negated class such as `\D` cannot be written inside brackets for ASCII only, so it becomes an
+ * alternative beside them. `.` matches every character in the modes of `sqlPattern`.
  */
 function bracketSql(parts: string[], classes: string[], isNegated: boolean): string {
   const isOpposite = (letter: string) => letter !== letter.toLowerCase();
-  const inner = [...parts, ...classes.filter((letter) => !isOpposite(letter)).map(classRange)].join('');
+  const inner = [...parts, ...classes.filter((letter) => !isOpposite(letter)).map(classRange)].join(
+    '',
+  );
   const opposites = [...new Set(classes.filter(isOpposite))].map(classSql);
   if (opposites.length === 0) return `[${isNegated ? '^' : ''}${inner}]`;
   const either = [...(inner === '' ? [] : [`[${inner}]`]), ...opposites].join('|');
@@ -173,9 +178,9 @@ function charOrRange(from: string, reader: PatternReader): string {
 }
 
 /**
- * Pattern in PostgreSQL's dialect. Clients write `$regex` in PCRE (protocol/queries.md#patterns). The translation works
- * token by token, so that every accepted pattern compiles and means the same in both dialects; all others are refused
- * while the client can still be told.
+ * Pattern in PostgreSQL's dialect. Clients write `$regex` in PCRE (protocol/queries.md#patterns).
+ * The translation works token by token, so that every accepted pattern compiles and means the same
+ * in both dialects; all others are refused while the client can still be told.
  */
 export interface Pattern {
   /** Advanced regular expression of PostgreSQL, without embedded options. */
@@ -189,15 +194,16 @@ const maxGroups = 50;
 /** PostgreSQL's limit of `{m,n}`. */
 const maxBound = 255;
 /**
- * Limit of the pattern's size with all repetitions expanded. A part that may be empty counts as ten characters:
- * PostgreSQL's compile time grows with the third power of their number (measured: 180 parts 0.07 s, 900 parts 13 to 28 s).
+ * Limit of the pattern's size with all repetitions expanded. A part that may be empty counts as ten
+ * characters: PostgreSQL's compile time grows with the third power of their number (measured: 180
+ * parts 0.07 s, 900 parts 13 to 28 s).
  */
 const maxSize = 2000;
 const optionalSize = 10;
 
 /**
- * Translates a PCRE pattern. Throws 102 for a malformed or oversize one, and for constructs without an equivalent in
- * PostgreSQL.
+ * Translates a PCRE pattern. Throws 102 for a malformed or oversize one, and for constructs without
+ * an equivalent in PostgreSQL.
  */
 export function translateRegex(pattern: unknown, options: unknown): Pattern {
   if (typeof pattern !== 'string') throw refuse('invalidQuery', '$regex takes a text.');
@@ -216,7 +222,10 @@ export function translateRegex(pattern: unknown, options: unknown): Pattern {
   };
 }
 
-/** Returns the text to match with `~`: `***:` fixes the dialect, `w` lets ^ and $ match at line ends. */
+/**
+ * Returns the text to match with `~`: `***:` fixes the dialect, `w` lets ^ and $ match at line
+ * ends.
+ */
 export function sqlPattern({ source, isCaseInsensitive, isMultiline }: Pattern): string {
   return `***:(?${isCaseInsensitive ? 'i' : ''}${isMultiline ? 'w' : 's'})${source}`;
 }
@@ -235,7 +244,9 @@ interface Group {
 class Translator {
   readonly #reader: PatternReader;
   readonly #flags: Set<string>;
-  readonly #groups: Group[] = [{ isAssertion: false, hasAssertion: false, size: 0, isBranchEmpty: true }];
+  readonly #groups: Group[] = [
+    { isAssertion: false, hasAssertion: false, size: 0, isBranchEmpty: true },
+  ];
   #out = '';
   /** Size of the atom that a quantifier would repeat; 0 without one. */
   #atomSize = 0;
@@ -335,7 +346,12 @@ class Translator {
     if (this.#groups.length > maxGroups) throw unsupported('so many parentheses');
     const kind = this.#reader.match(/\?(<?[=!]|:)/y)?.[0] ?? '?:';
     if (this.#reader.skip(/[?*]/y)) throw unsupported('this kind of parenthesis');
-    this.#groups.push({ isAssertion: kind !== '?:', hasAssertion: false, size: 0, isBranchEmpty: true });
+    this.#groups.push({
+      isAssertion: kind !== '?:',
+      hasAssertion: false,
+      size: 0,
+      isBranchEmpty: true,
+    });
     this.#out += `(${kind}`;
     this.#atomSize = 0;
   }
@@ -343,7 +359,8 @@ class Translator {
   #close(): void {
     const group = this.#groups.pop();
     if (group?.isBranchEmpty) group.size += optionalSize;
-    if (!group || this.#groups.length === 0) throw unsupported('a closing parenthesis without its opening');
+    if (!group || this.#groups.length === 0)
+      throw unsupported('a closing parenthesis without its opening');
     const isLooking = group.isAssertion || group.hasAssertion;
     const outer = this.#groups.at(-1);
     if (outer) outer.hasAssertion ||= isLooking;

@@ -11,12 +11,14 @@ export interface RelatedOperand {
 }
 
 /**
- * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for another shape, for a key
- * that is not a relation and for a relation with members of another class than `asked`, 106 for a malformed pointer.
+ * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for
+ * another shape, for a key that is not a relation and for a relation with members of another class
+ * than `asked`, 106 for a malformed pointer.
  */
 export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedOperand {
   const { object, key } = isJsonObject(operand) ? operand : {};
-  const pointer = isJsonObject(object) && object.__type === 'Pointer' ? canonicalValue(object) : null;
+  const pointer =
+    isJsonObject(object) && object.__type === 'Pointer' ? canonicalValue(object) : null;
   if (!isJsonObject(pointer) || typeof key !== 'string')
     throw refuse('invalidQuery', '$relatedTo takes an object and a key.');
   const owner = typeof pointer.className === 'string' ? classes.get(pointer.className) : undefined;

@@ -27,8 +27,8 @@ export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
 }
 
 /**
- * Parses the operand of a subquery operator. Throws 101 for an unknown class, 102 for another shape, 105 for invalid or
- * hidden names.
+ * Parses the operand of a subquery operator. Throws 101 for an unknown class, 102 for another
+ * shape, 105 for invalid or hidden names.
  */
 export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
   const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };

@@ -7,11 +7,16 @@ import { type ClassSchema, type Field, isRelation, resolveField } from '../schem
 import { requireListAccess, type Viewer } from '../viewer.ts';
 import { parseOperator } from './operators.ts';
 import { parseRelatedOperand } from './related.ts';
-import { isSubqueryOperator, maxSubqueries, maxSubqueryDepth, parseSubqueryOperand } from './subquery.ts';
+import {
+  isSubqueryOperator,
+  maxSubqueries,
+  maxSubqueryDepth,
+  parseSubqueryOperand,
+} from './subquery.ts';
 
 /**
- * Limits of a condition (protocol/known-problems.md#dos-by-query). A push's whole body is under 4096 bytes and a
- * URL under 16 KB, so real conditions stay far below.
+ * Limits of a condition (protocol/known-problems.md#dos-by-query). A push's whole body is under
+ * 4096 bytes and a URL under 16 KB, so real conditions stay far below.
  */
 const whereLimits = {
   textLength: 65_536,
@@ -59,9 +64,11 @@ function checkSize(value: unknown): void {
     if (typeof next.value === 'string') length += next.value.length;
     if (nodes > whereLimits.nodes || length > whereLimits.textLength)
       throw refuse('invalidQuery', 'where is too large.');
-    if (next.depth > whereLimits.jsonDepth) throw refuse('invalidQuery', 'where is nested too deeply.');
+    if (next.depth > whereLimits.jsonDepth)
+      throw refuse('invalidQuery', 'where is nested too deeply.');
     if (typeof next.value !== 'object' || next.value === null) continue;
-    for (const inner of Object.values(next.value)) open.push({ value: inner, depth: next.depth + 1 });
+    for (const inner of Object.values(next.value))
+      open.push({ value: inner, depth: next.depth + 1 });
   }
 }
 
@@ -77,7 +84,8 @@ interface ParseContext {
 }
 
 function parseCondition(value: unknown, context: ParseContext): Condition {
-  if (context.depth > whereLimits.depth) throw refuse('invalidQuery', 'where is nested too deeply.');
+  if (context.depth > whereLimits.depth)
+    throw refuse('invalidQuery', 'where is nested too deeply.');
   if (Array.isArray(value)) return { kind: 'and', all: parseAll(value, context) };
   if (!isJsonObject(value)) throw refuse('invalidQuery', 'where must be a dictionary.');
   const parts = Object.entries(value).flatMap(([name, test]) => parseMember(name, test, context));
@@ -109,7 +117,8 @@ function parseRelated(operand: Json, { cls, viewer }: ParseContext): Condition {
 
 function parseTests(field: Field, operand: Json, context: ParseContext): Condition[] {
   const tests = hasOperators(operand) ? parseTypedOperators(operand, context) : [equalTo(operand)];
-  const isEqualityOnly = 'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
+  const isEqualityOnly =
+    'column' in field && field.column.type === 'text' && field.column.isEqualityOnly;
   if (isEqualityOnly && tests.some(({ op }) => op !== 'equal'))
     throw refuse('invalidQuery', `${field.name} supports equality only.`);
   if (isRelation(field))
@@ -125,8 +134,8 @@ function parseTests(field: Field, operand: Json, context: ParseContext): Conditi
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
 
 /**
- * Parses the operators of a member. The JavaScript SDK also writes them into a typed value, such as a pointer; that
- * value is an equality test of its own.
+ * Parses the operators of a member. The JavaScript SDK also writes them into a typed value, such as
+ * a pointer; that value is an equality test of its own.
  */
 function parseTypedOperators(operand: JsonObject, context: ParseContext): Test[] {
   const isTyped = Object.hasOwn(operand, '__type');
@@ -165,7 +174,12 @@ function parseSubquery(name: string, operand: Json, context: ParseContext): Test
     throw refuse('invalidQuery', 'where has too many queries within.');
   const { where = {}, key, isNegated, ...query } = parseSubqueryOperand(name, operand);
   requireListAccess(context.viewer, query.cls);
-  const inner = { ...context, cls: query.cls, depth: context.depth + 1, queryDepth: context.queryDepth + 1 };
+  const inner = {
+    ...context,
+    cls: query.cls,
+    depth: context.depth + 1,
+    queryDepth: context.queryDepth + 1,
+  };
   const subquery = { ...query, where: parseCondition(where, inner), viewer: context.viewer };
   return { op: 'subquery', query: subquery, key, isNegated };
 }

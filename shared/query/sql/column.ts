@@ -5,7 +5,10 @@ import { sqlPattern } from '../parse/regex.ts';
 import type { OwnColumn, PlainColumn, TextColumn } from '../schema.ts';
 import type { Params } from './params.ts';
 
-/** Compiles a test of a `text[]` column such as `channels`: a value means "contains" (protocol/queries.md#arrays). */
+/**
+ * Compiles a test of a `text[]` column such as `channels`: a value means "contains"
+ * (protocol/queries.md#arrays).
+ */
 function compileTextArrayTest(sql: string, test: PlainTest, params: Params): string {
   switch (test.op) {
     case 'equal':
@@ -34,7 +37,8 @@ function compileOverlap(sql: string, values: Json[], params: Params): string {
   const parts: string[] = [];
   if (texts.length === 1) parts.push(`${sql} @> ${params.add(texts)}::text[]`);
   if (texts.length > 1) parts.push(`${sql} && ${params.add(texts)}::text[]`);
-  for (const whole of values.filter(isTextList)) parts.push(`${sql} = ${params.add(whole)}::text[]`);
+  for (const whole of values.filter(isTextList))
+    parts.push(`${sql} = ${params.add(whole)}::text[]`);
   if (values.includes(null)) parts.push(`${sql} IS NULL`);
   return parts.length === 0 ? 'false' : `(${parts.join(' OR ')})`;
 }
@@ -56,7 +60,10 @@ function compileItemComparison(
 
 type ScalarColumn = TextColumn | PlainColumn;
 
-/** Compiles a test of a member with a column. A value of another type than the column's matches no row. */
+/**
+ * Compiles a test of a member with a column. A value of another type than the column's matches no
+ * row.
+ */
 export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Params): string {
   if (test.op === 'notEqual')
     return negate(compileColumnTest(column, { op: 'equal', value: test.value }, params));
@@ -68,7 +75,9 @@ export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Pa
     : compileScalarTest(column, test, params);
 }
 
-/** Negates a condition; NULL counts as false, so that negations match missing members (README.md). */
+/**
+ * Negates a condition; NULL counts as false, so that negations match missing members (README.md).
+ */
 export const negate = (sql: string): string => `((${sql}) IS NOT TRUE)`;
 
 function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params): string {
@@ -93,9 +102,16 @@ function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params
   }
 }
 
-const sqlTypes = { text: 'text', boolean: 'boolean', integer: 'float8', time: 'timestamptz' } as const;
+const sqlTypes = {
+  text: 'text',
+  boolean: 'boolean',
+  integer: 'float8',
+  time: 'timestamptz',
+} as const;
 
-/** Compares the stored spelling; by code points (COLLATE "C"), whatever the database's collation. */
+/**
+ * Compares the stored spelling; by code points (COLLATE "C"), whatever the database's collation.
+ */
 function compileComparison(
   column: ScalarColumn,
   { operator: relation, value }: Comparison,
@@ -128,7 +144,8 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
  * it.
  */
 function storedValues(column: ScalarColumn, value: Json): readonly (string | number | boolean)[] {
-  if (column.type === 'text' && column.namesOf && typeof value === 'string') return column.namesOf(value);
+  if (column.type === 'text' && column.namesOf && typeof value === 'string')
+    return column.namesOf(value);
   const stored = toStored(column, value);
   return stored === undefined ? [] : [stored];
 }

@@ -12,7 +12,10 @@ interface JsonMember {
   path: string[];
 }
 
-/** Returns the SQL/JSON path of a member. Names are quoted as JSON strings, a subset of the path language's strings. */
+/**
+ * Returns the SQL/JSON path of a member. Names are quoted as JSON strings, a subset of the path
+ * language's strings.
+ */
 const jsonPath = ({ path }: JsonMember): string =>
   `$${path.map((name) => `.${JSON.stringify(name)}`).join('')}`;
 
@@ -31,7 +34,10 @@ const isPoint = `item @> '{"__type":"GeoPoint"}' AND jsonb_typeof(item -> 'latit
 const latitude = `(item ->> 'latitude')::float8`;
 const longitude = `(item ->> 'longitude')::float8`;
 
-/** Compiles the great-circle distance of `item` to a point, in radians (haversine); NULL for other values. */
+/**
+ * Compiles the great-circle distance of `item` to a point, in radians (haversine); NULL for other
+ * values.
+ */
 function compileDistance(point: Point, params: Params): string {
   const [lat, lng] = [point.latitude, point.longitude].map(
     (degrees) => `radians(${params.add(degrees)}::float8)`,
@@ -75,10 +81,11 @@ function compileWithin(
 }
 
 /**
- * Compiles a test of a custom member in the jsonb column. A lax JSON path unwraps arrays on the way and at its end, as
- * queries on documents do. Paths are passed as parameters; their names are whitelisted and quoted as JSON. The GIN index
- * (jsonb_path_ops) serves `@@` and `@?` with `==`. Tests that the index cannot serve use functions: with operators the
- * planner could still choose that index and read all of it.
+ * Compiles a test of a custom member in the jsonb column. A lax JSON path unwraps arrays on the way
+ * and at its end, as queries on documents do. Paths are passed as parameters; their names are
+ * whitelisted and quoted as JSON. The GIN index (jsonb_path_ops) serves `@@` and `@?` with `==`.
+ * Tests that the index cannot serve use functions: with operators the planner could still choose
+ * that index and read all of it.
  */
 export function compileJsonTest(member: JsonMember, test: PlainTest, params: Params): string {
   switch (test.op) {
@@ -147,7 +154,10 @@ function compileArrayEquality(member: JsonMember, value: Json[], params: Params)
   return `(${isAmong('')} OR ${isAmong('[*]')})`;
 }
 
-/** Finds candidates through the index by scalar members (a pointer's id, a date's text), then compares the whole object. */
+/**
+ * Finds candidates through the index by scalar members (a pointer's id, a date's text), then
+ * compares the whole object.
+ */
 function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
   const whole = `EXISTS (SELECT FROM ${valuesAt(member, params, '[*]')} AS item WHERE item = ${wanted})`;

@@ -9,8 +9,9 @@ import type { Params } from './params.ts';
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;
 
 /**
- * Compiles the members of a row of `role` as the end of a SELECT; `member` is the row of each. The condition on the app
- * is repeated so that indexes serve it if PostgreSQL runs it once for all rows.
+ * Compiles the members of a row of `role` as the end of a SELECT; `member` is the row of each. The
+ * condition on the app is repeated so that indexes serve it if PostgreSQL runs it once for all
+ * rows.
  */
 const membersOf = ({ table, member }: RelationColumn, appId: string): string =>
   `FROM ${table} AS link JOIN ${memberTables[member]} AS member ON member.id = link.${member}
@@ -22,8 +23,8 @@ interface CompileContext {
 }
 
 /**
- * Compiles a test of a relation: it equals the pointers to its members (protocol/queries.md#relations), always exists
- * and has no order.
+ * Compiles a test of a relation: it equals the pointers to its members
+ * (protocol/queries.md#relations), always exists and has no order.
  */
 export function compileMembersTest(
   relation: RelationColumn,
@@ -56,7 +57,11 @@ function compileEquality(
   { appId, params }: CompileContext,
 ): string {
   const ids = values.flatMap((value) => {
-    if (!isJsonObject(value) || value.__type !== 'Pointer' || value.className !== relation.className)
+    if (
+      !isJsonObject(value) ||
+      value.__type !== 'Pointer' ||
+      value.className !== relation.className
+    )
       return [];
     return typeof value.objectId === 'string' ? [value.objectId] : [];
   });
@@ -66,11 +71,16 @@ function compileEquality(
 }
 
 /** Compiles a SELECT of pointers to the members of a row. */
-export const selectPointers = (relation: RelationColumn, { appId, params }: CompileContext): string =>
+export const selectPointers = (
+  relation: RelationColumn,
+  { appId, params }: CompileContext,
+): string =>
   `SELECT jsonb_build_object('__type', 'Pointer', 'className', '${relation.className}', 'objectId', member.object_id)
      ${membersOf(relation, params.add(appId))}`;
 
-/** Compiles `$relatedTo`: rows that are members of one role that the viewer may see (`isVisible`). */
+/**
+ * Compiles `$relatedTo`: rows that are members of one role that the viewer may see (`isVisible`).
+ */
 export function compileRelatedTest(
   { table, member }: RelationColumn,
   { appId, objectId, isVisible }: { appId: string; objectId: string; isVisible: string },
@@ -83,9 +93,9 @@ export function compileRelatedTest(
 type RowsSql = string;
 
 /**
- * Compiles `$inQuery`, `$select` and their negations over the items that `itemsSql` selects for each row. The inner
- * SELECT does not refer to the outer row, so PostgreSQL runs it once and looks up its result by hash; `IS TRUE` keeps
- * the planner from joining once per outer row instead.
+ * Compiles `$inQuery`, `$select` and their negations over the items that `itemsSql` selects for
+ * each row. The inner SELECT does not refer to the outer row, so PostgreSQL runs it once and looks
+ * up its result by hash; `IS TRUE` keeps the planner from joining once per outer row instead.
  */
 export function compileSubqueryTest(
   itemsSql: string,

@@ -14,9 +14,10 @@ import {
 } from './relation.ts';
 
 /**
- * Compiles a condition to a boolean SQL expression over the columns of the class, in parentheses. The text consists of
- * constants and placeholders only; values, member names and JSON paths go through `params`. The result may be NULL
- * instead of false: use it in WHERE, and negate it with `IS NOT TRUE`.
+ * Compiles a condition to a boolean SQL expression over the columns of the class, in parentheses.
+ * The text consists of constants and placeholders only; values, member names and JSON paths go
+ * through `params`. The result may be NULL instead of false: use it in WHERE, and negate it with
+ * `IS NOT TRUE`.
  */
 export function compileWhere(condition: Condition, cls: ClassSchema, params: Params): string {
   switch (condition.kind) {
@@ -48,7 +49,10 @@ function compileMembers({ relation, test, appId }: MembersCondition, params: Par
   return compileSubqueryTest(selectPointers(relation, { appId, params }), test, { rows, params });
 }
 
-function compileRelated({ relation, owner, objectId, viewer }: RelatedCondition, params: Params): string {
+function compileRelated(
+  { relation, owner, objectId, viewer }: RelatedCondition,
+  params: Params,
+): string {
   return compileRelatedTest(relation, {
     appId: params.add(viewer.appId),
     objectId: params.add(objectId),
@@ -63,7 +67,10 @@ interface JoinOptions {
   empty: string;
 }
 
-function joinConditions(parts: Condition[], { cls, params, separator: word, empty }: JoinOptions): string {
+function joinConditions(
+  parts: Condition[],
+  { cls, params, separator: word, empty }: JoinOptions,
+): string {
   if (parts.length === 0) return empty;
   return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
 }

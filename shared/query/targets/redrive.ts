@@ -2,7 +2,10 @@ import { reasonTextSql } from '../../db/query.ts';
 import type { PushOrder, Redrive } from '../../domain/pushes/push.ts';
 import type { Params } from '../sql/params.ts';
 
-/** Target of a redrive, whose recipients are failures: a dispatcher of the version before finds no device. */
+/**
+ * Target of a redrive, whose recipients are failures: a dispatcher of the version before finds no
+ * device.
+ */
 export const noDevices: PushOrder['target'] = {
   kind: 'devices',
   deviceType: 'ios',
@@ -33,7 +36,10 @@ export interface FailureConditions {
   unsure: string;
 }
 
-/** Returns the conditions for the failures of a redrive. Unqualified columns: a statement reads no other table beside. */
+/**
+ * Returns the conditions for the failures of a redrive. Unqualified columns: a statement reads no
+ * other table beside.
+ */
 export function failureConditions(
   appId: string,
   redrive: Omit<Redrive, 'objectId' | 'target'>,
@@ -52,8 +58,8 @@ export function failureConditions(
 }
 
 /**
- * Returns the condition for the failures that a redrive takes: of recipients that certainly did not get the push, unless the
- * redrive includes the others.
+ * Returns the condition for the failures that a redrive takes: of recipients that certainly did not
+ * get the push, unless the redrive includes the others.
  */
 export function redrivable(appId: string, redrive: Redrive, params: Params): string {
   const { selected, taken, unsure } = failureConditions(appId, redrive, params);

@@ -37,7 +37,8 @@ type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installat
  */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
   viewer.permit?.(Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)));
-  if (pushOrder.target.kind === 'query') parseWhere(pushOrder.target.where, installationClass, viewer);
+  if (pushOrder.target.kind === 'query')
+    parseWhere(pushOrder.target.where, installationClass, viewer);
 }
 
 const useOfField = (field: string): MemberUse => ({
@@ -49,9 +50,13 @@ const useOfField = (field: string): MemberUse => ({
 
 /**
  * Returns the SQL condition for active installations: updated within the app's validity period
- * (protocol/installations.md#idle-installations). For imported ones the period starts at the import.
+ * (protocol/installations.md#idle-installations). For imported ones the period starts at the
+ * import.
  */
-function activeCondition(app: TargetApp, { params, nowMs }: { params: Params; nowMs: number }): string {
+function activeCondition(
+  app: TargetApp,
+  { params, nowMs }: { params: Params; nowMs: number },
+): string {
   const since = params.add(activeSince(app, nowMs));
   return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
@@ -80,10 +85,15 @@ export function targetCondition(
     `app_id = ${params.add(app.appId)}`,
     'valid',
     activeCondition(app, { params, nowMs }),
-    ...selectedConditions(app.appId, pushOrder, { params, ...(afterId === undefined ? {} : { afterId }) }),
+    ...selectedConditions(app.appId, pushOrder, {
+      params,
+      ...(afterId === undefined ? {} : { afterId }),
+    }),
   ].join(' AND ');
   const narrowed = narrowTargets(pushOrder, () => targets).map(({ condition }) => condition);
-  return [targets, ...narrowed, ...(part ? [part((value) => params.add(value))] : [])].join(' AND ');
+  return [targets, ...narrowed, ...(part ? [part((value) => params.add(value))] : [])].join(
+    ' AND ',
+  );
 }
 
 /** Returns a condition over `installation`; `add` appends a value and returns its placeholder. */
@@ -117,8 +127,8 @@ function queryConditions(
 }
 
 /**
- * Returns conditions for listed ids: device tokens for iOS; registration ids for one vendor's devices; else
- * installation ids (protocol/push.md#push-to-devices).
+ * Returns conditions for listed ids: device tokens for iOS; registration ids for one vendor's
+ * devices; else installation ids (protocol/push.md#push-to-devices).
  */
 function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
@@ -135,7 +145,10 @@ function deviceConditions(
 /** An installation as planning reads it. */
 export interface TargetRow {
   id: number;
-  /** Its traits as one text, which `parseTraits` reads; with its locale for a push with translations, and its time zone for one with quiet hours. */
+  /**
+   * Its traits as one text, which `parseTraits` reads; with its locale for a push with
+   * translations, and its time zone for one with quiet hours.
+   */
   traits: string;
 }
 
@@ -153,8 +166,8 @@ interface TargetQuery {
 }
 
 /**
- * Returns the planner's statement: the routing columns of the targets above an id, sorted by id; the first `limit` of them, if
- * there is one (develop/decisions.md#why-pages-of-one-statement).
+ * Returns the planner's statement: the routing columns of the targets above an id, sorted by id;
+ * the first `limit` of them, if there is one (develop/decisions.md#why-pages-of-one-statement).
  */
 export function targetQuery(
   app: TargetApp,
@@ -185,9 +198,9 @@ export interface TargetGroupRow {
 }
 
 /**
- * Returns the statement for one page of targets above an id, grouped by traits: one row per group costs the planner a
- * tenth of one per installation. For conditions that no index serves (`isUnselective`): the page then reads on where
- * the last one ended.
+ * Returns the statement for one page of targets above an id, grouped by traits: one row per group
+ * costs the planner a tenth of one per installation. For conditions that no index serves
+ * (`isUnselective`): the page then reads on where the last one ended.
  */
 export function targetPageQuery(
   app: TargetApp,
@@ -210,14 +223,18 @@ export function targetPageQuery(
 /** One part of a push's target condition, with the caller's text and its SQL. */
 export interface Clause {
   kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
-  /** Text of the caller without device ids and what names a user; the two built-in clauses are named by the member they test. */
+  /**
+   * Text of the caller without device ids and what names a user; the two built-in clauses are named
+   * by the member they test.
+   */
   text: string;
   /** Condition over `installation`; may be NULL where it does not hold. */
   condition: string;
 }
 
 /**
- * Splits `targetCondition` into clauses: all of them hold exactly for the devices that the push targets.
+ * Splits `targetCondition` into clauses: all of them hold exactly for the devices that the push
+ * targets.
  */
 export function targetClauses(
   app: App,
@@ -230,14 +247,21 @@ export function targetClauses(
     { kind: 'fresh', text: 'updatedAt', condition: activeCondition(app, { params, nowMs }) },
   ];
   const targets = () =>
-    [`app_id = ${params.add(app.appId)}`, ...clauses.map(({ condition }) => `(${condition})`)].join(' AND ');
-  const narrowed = narrowTargets(pushOrder, targets).map((one) => ({ kind: 'rule' as const, ...one }));
+    [`app_id = ${params.add(app.appId)}`, ...clauses.map(({ condition }) => `(${condition})`)].join(
+      ' AND ',
+    );
+  const narrowed = narrowTargets(pushOrder, targets).map((one) => ({
+    kind: 'rule' as const,
+    ...one,
+  }));
   return [...clauses, ...narrowed];
 }
 
 function selectedClauses(appId: string, { target, redrive }: PushOrder, params: Params): Clause[] {
   if (!redrive)
-    return target.kind === 'query' ? queryClauses(appId, target, params) : listClauses(target, params);
+    return target.kind === 'query'
+      ? queryClauses(appId, target, params)
+      : listClauses(target, params);
   const { selected } = failureConditions(appId, redrive, params);
   const condition = `id IN (SELECT installation FROM push_failure WHERE ${selected})`;
   return [{ kind: 'devices', text: `redrive of ${redrive.objectId}`, condition }];
@@ -253,7 +277,11 @@ function queryClauses(
     (part): Clause => ({
       kind: 'where',
       text: JSON.stringify(withoutAddresses(part, false)),
-      condition: compileWhere(parseWhere(part, installationClass, viewer), installationClass, params),
+      condition: compileWhere(
+        parseWhere(part, installationClass, viewer),
+        installationClass,
+        params,
+      ),
     }),
   );
   const { channels } = target;
@@ -262,7 +290,10 @@ function queryClauses(
   return [...parts, { kind: 'channels', text: JSON.stringify({ channels }), condition }];
 }
 
-function listClauses(target: Extract<PushOrder['target'], { kind: 'devices' }>, params: Params): Clause[] {
+function listClauses(
+  target: Extract<PushOrder['target'], { kind: 'devices' }>,
+  params: Params,
+): Clause[] {
   const vendor = target.vendor === null ? '' : ` of ${target.vendor}`;
   const text = `device_ids (${target.deviceType}${vendor})`;
   return [{ kind: 'devices', text, condition: deviceConditions(target, params).join(' AND ') }];
@@ -317,7 +348,9 @@ function withoutAddresses(value: Json, isAddress: boolean): Json {
 /** Tests that an index serves (README.md "SQL"). */
 const indexed = new Set(['equal', 'in', 'all']);
 
-/** Returns whether no index can serve any part of a push's condition, whatever the statistics say. */
+/**
+ * Returns whether no index can serve any part of a push's condition, whatever the statistics say.
+ */
 export function needsTableScan(pushOrder: PushOrder): boolean {
   const condition = conditionOf(pushOrder);
   return condition !== undefined && needsScan(condition);
@@ -337,10 +370,13 @@ export function isUnselective(pushOrder: PushOrder): boolean {
 
 /** Returns the condition of a push that has nothing else to choose devices by. */
 function conditionOf({ target }: PushOrder): Condition | undefined {
-  return hasOnlyWhere(target) ? parseWhere(target.where, installationClass, masterViewer('')) : undefined;
+  return hasOnlyWhere(target)
+    ? parseWhere(target.where, installationClass, masterViewer(''))
+    : undefined;
 }
 
-const isEmpty = (condition: Condition): boolean => condition.kind === 'and' && condition.all.length === 0;
+const isEmpty = (condition: Condition): boolean =>
+  condition.kind === 'and' && condition.all.length === 0;
 
 type Target = PushOrder['target'];
 

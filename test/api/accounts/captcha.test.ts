@@ -186,7 +186,10 @@ describe('a message that a captcha protects', () => {
   let next = 0;
   const numberOf = (n: number) => `+86139${String(n * 10_007).padStart(8, '0')}`;
   const send = (validate_token: unknown, mobilePhoneNumber = numberOf(next++)) =>
-    api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber, validate_token } });
+    api.request('POST', '/1.1/requestSmsCode', {
+      app,
+      body: { mobilePhoneNumber, validate_token },
+    });
 
   test.each([undefined, null, '', 'made-up'])(
     'is refused with 608 for the validate token %j',
@@ -210,7 +213,9 @@ describe('a message that a captcha protects', () => {
     const foreign = await validateToken();
     const other = await api.createApp({ captchaForSms: true });
     const body = { mobilePhoneNumber: numberOf(900), validate_token: foreign };
-    expect((await api.request('POST', '/1.1/requestSmsCode', { app: other, body })).body.code).toBe(608);
+    expect((await api.request('POST', '/1.1/requestSmsCode', { app: other, body })).body.code).toBe(
+      608,
+    );
   });
 
   test('is sent once for one token among 50 concurrent calls with different numbers', async () => {
@@ -241,7 +246,10 @@ describe('GET /console/api/apps/:appId/captchas/:token', () => {
     const { token } = await newCaptcha();
     const path = `/console/api/apps/${app.appId}/captchas/${token}`;
     expect((await api.request('GET', path, { app, master: true })).status).toBe(401);
-    const production = await startTestApi({ databaseUrl: api.databaseUrl, env: { NODE_ENV: 'production' } });
+    const production = await startTestApi({
+      databaseUrl: api.databaseUrl,
+      env: { NODE_ENV: 'production' },
+    });
     try {
       expect((await production.request('GET', path, { admin: true })).status).toBe(404);
     } finally {

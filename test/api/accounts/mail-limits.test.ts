@@ -13,7 +13,12 @@ const api = useTestApi({ clock, env: { TRUSTED_PROXIES: '1' } });
 const day = 86_400_000;
 
 const post = (app: App, path: string, body: object, address = '192.0.2.1', master = false) =>
-  api.request('POST', `/1.1/${path}`, { app, master, body, headers: { 'X-Forwarded-For': address } });
+  api.request('POST', `/1.1/${path}`, {
+    app,
+    master,
+    body,
+    headers: { 'X-Forwarded-For': address },
+  });
 
 async function mails(app: App): Promise<number> {
   const { rows } = await api.db.query<{ n: number }>(
@@ -47,7 +52,8 @@ describe('spellings of one mailbox', () => {
     const spellings = Array.from({ length: 30 }, (_, i) => `${name}+${i}@Example.com`);
     for (const email of spellings.slice(0, 5)) await signUp(api, app, { email });
     const user = await signUp(api, app);
-    for (const email of spellings.slice(5, 20)) expect((await user.put({ email })).status).toBe(200);
+    for (const email of spellings.slice(5, 20))
+      expect((await user.put({ email })).status).toBe(200);
     expect(await mails(app)).toBe(10);
     const [email] = spellings;
     expect(refusalOf(await post(app, 'requestEmailVerify', { email }))).toEqual(refused(1));
@@ -55,7 +61,8 @@ describe('spellings of one mailbox', () => {
       refused(1),
     );
     // Another purpose has ten of its own; an operator takes them too.
-    for (let i = 0; i < 10; i += 1) await post(app, 'requestPasswordReset', { email: spellings[i % 5] });
+    for (let i = 0; i < 10; i += 1)
+      await post(app, 'requestPasswordReset', { email: spellings[i % 5] });
     const { objectId } = user.body;
     const byOperator = await api.request(
       'POST',
@@ -107,7 +114,9 @@ test('one network address causes 500 mails in an hour, whatever causes them', as
   const body = { username: newName(), password: 'x', email: `${newName()}@example.com` };
   expect((await post(app, 'users', body, '192.0.2.7')).status).toBe(201);
   const { email } = body;
-  expect(refusalOf(await post(app, 'requestEmailVerify', { email }, '192.0.2.7'))).toEqual(refused(1));
+  expect(refusalOf(await post(app, 'requestEmailVerify', { email }, '192.0.2.7'))).toEqual(
+    refused(1),
+  );
   expect(await mails(app)).toBe(3);
   expect((await post(app, 'requestEmailVerify', { email }, '192.0.2.7', true)).status).toBe(200);
   expect((await put('192.0.2.8')).status).toBe(200);

@@ -23,7 +23,11 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
   let sent = '';
   for await (const chunk of request) sent += chunk;
   asked.push({ path: pathname, query: searchParams, authorization: request.headers.authorization });
-  const { status = 200, headers, body } = answers({ path: pathname, query: searchParams, body: sent });
+  const {
+    status = 200,
+    headers,
+    body,
+  } = answers({ path: pathname, query: searchParams, body: sent });
   response.writeHead(status, headers).end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 const server = createServer((request, response) => void serve(request, response));
@@ -98,7 +102,10 @@ const platforms = [
     name: 'weibo',
     entry: () => ({ uid: newUid(), access_token: 't' }),
     no: [
-      ...[21314, 21315, 21316, 21317, 21327, 21332].map((error_code) => ({ error: 'x', error_code })),
+      ...[21314, 21315, 21316, 21317, 21327, 21332].map((error_code) => ({
+        error: 'x',
+        error_code,
+      })),
       { uid: 'another', appkey: 'ours', expire_in: 60 },
     ],
     unknown: [10001, 10009, 10022, 10023, 21321].map((error_code) => ({ error: 'x', error_code })),
@@ -124,7 +131,13 @@ const platforms = [
     name,
     entry: () => ({ code: 'a-code' }),
     no: [40029, 40163, 40226].map((errcode) => ({ errcode, errmsg: 'x' })),
-    unknown: [{ errcode: -1 }, { errcode: 45011 }, { errcode: 40013 }, { errcode: 40125 }, { openid: 'x' }],
+    unknown: [
+      { errcode: -1 },
+      { errcode: 45011 },
+      { errcode: 40013 },
+      { errcode: 40125 },
+      { openid: 'x' },
+    ],
     code: 251,
   })),
 ];
@@ -133,7 +146,8 @@ describe.each(platforms)('$name ($code)', ({ name, entry, no, unknown, code }) =
   test('refuses an entry by listed codes only, at any status that is not temporary', async () => {
     for (const body of no)
       for (const status of [200, 400, 401]) {
-        if (status !== 200 && (typeof body === 'string' || !/err|false/.test(JSON.stringify(body)))) continue;
+        if (status !== 200 && (typeof body === 'string' || !/err|false/.test(JSON.stringify(body))))
+          continue;
         always({ status, body });
         expect([body, status, refusalOf(await enter({ [name]: entry() }))]).toEqual([
           body,
@@ -183,9 +197,12 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     asked = [];
     answers = ({ path, query }) => {
       const code = query.get('js_code') ?? '';
-      const isRight = path === '/sns/jscode2session' && query.get('secret') === 'SESAME' && !used.has(code);
+      const isRight =
+        path === '/sns/jscode2session' && query.get('secret') === 'SESAME' && !used.has(code);
       used.add(code);
-      return { body: isRight ? { openid, session_key: 'SESAME-key', ...more } : { errcode: 40163 } };
+      return {
+        body: isRight ? { openid, session_key: 'SESAME-key', ...more } : { errcode: 40163 },
+      };
     };
   };
   const code = () => ({ [name]: { code: newUid() } });
@@ -211,9 +228,10 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
     const path = `/1.1/users/${first.body.objectId}`;
     const { body } = await api.request('GET', path, { app, master: true });
     expect(body.authData).toEqual({ [name]: { openid, session_key: 'SESAME-key' } });
-    const { rows } = await api.db.query('SELECT auth_data::text AS a FROM app_user WHERE object_id = $1', [
-      first.body.objectId,
-    ]);
+    const { rows } = await api.db.query(
+      'SELECT auth_data::text AS a FROM app_user WHERE object_id = $1',
+      [first.body.objectId],
+    );
     expect(rows[0]).toEqual({ a: expect.not.stringMatching(/SESAME/) });
   });
 
@@ -276,10 +294,18 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 
   test('is refused without credentials of the mini program, with the name of the option', async () => {
     const open = await api.createApp();
-    const reply = await api.request('POST', '/1.1/users', { app: open, body: { authData: code() } });
+    const reply = await api.request('POST', '/1.1/users', {
+      app: open,
+      body: { authData: code() },
+    });
     expect(refusalOf(reply)).toEqual(refused(251));
     expect(reply.body.error).toMatch(/authPlatforms/);
-    for (const settings of [{}, { appId: 'a' }, { appSecret: 'b' }, { appId: '', appSecret: 'b' }]) {
+    for (const settings of [
+      {},
+      { appId: 'a' },
+      { appSecret: 'b' },
+      { appId: '', appSecret: 'b' },
+    ]) {
       const path = `/console/api/apps/${open.appId}`;
       const body = { options: { authPlatforms: { [name]: settings } } };
       expect((await api.request('PATCH', path, { admin: true, body })).status).toBe(400);
@@ -299,7 +325,10 @@ describe.each(['lc_weapp', 'lc_qqapp'])('the code of %s', (name) => {
 
 describe('MAC tokens of TapTap', () => {
   /** Platform that knows one token, and checks the signature of the request. */
-  const denied = { status: 401, body: { success: false, data: { code: -1, error: 'access_denied' } } };
+  const denied = {
+    status: 401,
+    body: { success: false, data: { code: -1, error: 'access_denied' } },
+  };
   const tokens = (
     owner: { openid: string; unionid?: string },
     scope = 'basic-info',
@@ -308,7 +337,9 @@ describe('MAC tokens of TapTap', () => {
     asked = [];
     answers = ({ path, query }) => {
       const header = asked.at(-1)?.authorization ?? '';
-      const parts = Object.fromEntries([...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, k, v]) => [k, v]));
+      const parts = Object.fromEntries(
+        [...header.matchAll(/(\w+)="([^"]*)"/g)].map(([, k, v]) => [k, v]),
+      );
       const { hostname, port } = new URL(url);
       const text = `${parts.ts}\n${parts.nonce}\nGET\n${path}?${query}\n${hostname}\n${port}\n\n`;
       const mac = createHmac('sha1', 'a-key').update(text).digest('base64');
@@ -318,22 +349,25 @@ describe('MAC tokens of TapTap', () => {
     };
   };
 
-  test.each(['basic-info', 'profile'])('log their account in with the scope of %s', async (scope) => {
-    const openid = newUid();
-    tokens({ openid }, scope);
-    const first = await enter({ taptap: tapTap(openid) });
-    expect([first.status, first.body.authData]).toEqual([201, { taptap: tapTap(openid) }]);
-    const again = await enter({ taptap: { ...tapTap(openid), name: 'Ann' } });
-    expect([again.status, again.body.objectId]).toEqual([200, first.body.objectId]);
-    const noScope = {
-      status: 403,
-      body: { success: false, data: { code: -1, error: 'insufficient_scope' } },
-    };
-    for (const otherwise of [noScope, { status: 404, body: {} }, { status: 503, body: '' }]) {
-      tokens({ openid }, scope, otherwise);
-      expect((await enter({ taptap: tapTap(openid) })).status).toBe(200);
-    }
-  });
+  test.each(['basic-info', 'profile'])(
+    'log their account in with the scope of %s',
+    async (scope) => {
+      const openid = newUid();
+      tokens({ openid }, scope);
+      const first = await enter({ taptap: tapTap(openid) });
+      expect([first.status, first.body.authData]).toEqual([201, { taptap: tapTap(openid) }]);
+      const again = await enter({ taptap: { ...tapTap(openid), name: 'Ann' } });
+      expect([again.status, again.body.objectId]).toEqual([200, first.body.objectId]);
+      const noScope = {
+        status: 403,
+        body: { success: false, data: { code: -1, error: 'insufficient_scope' } },
+      };
+      for (const otherwise of [noScope, { status: 404, body: {} }, { status: 503, body: '' }]) {
+        tokens({ openid }, scope, otherwise);
+        expect((await enter({ taptap: tapTap(openid) })).status).toBe(200);
+      }
+    },
+  );
 
   test('give no session for made-up entries, nor for the account of another', async () => {
     const [own, victim] = [newUid(), newUid()];
@@ -362,7 +396,12 @@ describe('MAC tokens of TapTap', () => {
 
   test('confirm the UnionID', async () => {
     const openid = newUid();
-    const taptap = { ...tapTap(openid), unionid: 'made-up', platform: 'taptap', main_account: true };
+    const taptap = {
+      ...tapTap(openid),
+      unionid: 'made-up',
+      platform: 'taptap',
+      main_account: true,
+    };
     tokens({ openid, unionid: 'another' });
     expect(refusalOf(await enter({ taptap }))).toEqual(refused(251));
     taptap.unionid = 'of-tap';

@@ -134,6 +134,7 @@ describe.each(badAnswers)('a platform that answers with %s', (_name, bad) => {
 });
 
 test('a malformed key says nothing about a token', async () => {
-  answer = (response) => response.end('{"keys":[{"kty":"EC","kid":"one","crv":"P-256","x":"AA","y":"AA"}]}');
+  answer = (response) =>
+    response.end('{"keys":[{"kty":"EC","kid":"one","crv":"P-256","x":"AA","y":"AA"}]}');
   expect(await enter(one)).toBe(503);
 });

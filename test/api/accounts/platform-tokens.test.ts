@@ -13,11 +13,16 @@ const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
 });
-const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
+const weixin = (openid = newUid()) => ({
+  weixin: { openid, access_token: 'a token', expires_in: 7200 },
+});
 const pointerTo = (objectId: string) => ({ __type: 'Pointer', className: '_User', objectId });
 
 test('the page of users lists the members that are shown', async () => {
-  const page = await readFile(new URL('../../../docs/reference/protocol/users.md', import.meta.url), 'utf8');
+  const page = await readFile(
+    new URL('../../../docs/reference/protocol/users.md', import.meta.url),
+    'utf8',
+  );
   const [, section = ''] = page.split('## Members that are shown');
   const [table = ''] = section.split('\n1. ').map((part) => part.slice(part.indexOf('\n|')));
   expect([...table.matchAll(/`(\w+)`/g)].map(([, name]) => name)).toEqual(shownMembers);
@@ -59,8 +64,12 @@ describe('tokens of platforms', () => {
   });
   const full = (uid: string) => ({ github: { ...open(uid), ...secrets } });
   const stored = async (id: string) =>
-    (await api.db.query<{ row: string }>('SELECT u::text AS row FROM app_user u WHERE object_id = $1', [id]))
-      .rows[0]?.row ?? '';
+    (
+      await api.db.query<{ row: string }>(
+        'SELECT u::text AS row FROM app_user u WHERE object_id = $1',
+        [id],
+      )
+    ).rows[0]?.row ?? '';
 
   test('are in no read by a client, and in reads with the master key only', async () => {
     const own = await api.createApp({ allowUserQuery: true });
@@ -93,47 +102,65 @@ describe('tokens of platforms', () => {
       await call('PUT', `${path}/refreshSessionToken`, {}),
     ];
     headers['X-LC-Session'] = String(calls.at(-1)?.body.sessionToken);
-    calls.push(await call('POST', 'batch', { requests: [{ method: 'GET', path: `/1.1/${path}` }] }));
+    calls.push(
+      await call('POST', 'batch', { requests: [{ method: 'GET', path: `/1.1/${path}` }] }),
+    );
     for (const { status, body: shownBody } of calls) {
       expect(status, JSON.stringify(shownBody)).toBeLessThan(300);
       expect(JSON.stringify(shownBody)).not.toMatch(/SESAME|_sealed/);
     }
     const replies = carrying.map(({ body: { authData } }) => authData);
-    expect(replies).toEqual([full(uid), full(uid), { github: open(uid), gitlab: { uid, ...secrets } }]);
-    expect((await call('GET', 'users/me')).body.authData).toEqual({ github: open(uid), gitlab: { uid } });
+    expect(replies).toEqual([
+      full(uid),
+      full(uid),
+      { github: open(uid), gitlab: { uid, ...secrets } },
+    ]);
+    expect((await call('GET', 'users/me')).body.authData).toEqual({
+      github: open(uid),
+      gitlab: { uid },
+    });
     const master = { app: own, master: true };
     const reads = [
       (await api.request('GET', `/1.1/${path}`, master)).body,
       (await api.request('GET', '/1.1/users', master)).body.results[0],
       (await api.request('GET', '/1.1/scan/classes/_User', master)).body.results[0],
     ];
-    for (const read of reads) expect(read.authData).toEqual({ ...full(uid), gitlab: { uid, ...secrets } });
+    for (const read of reads)
+      expect(read.authData).toEqual({ ...full(uid), gitlab: { uid, ...secrets } });
   });
 
   test('are encrypted in the database, also in rows of older versions once they are written', async () => {
     const uid = newUid();
     const user = await enterWith(api, app, full(uid));
     expect(await stored(user.id)).not.toMatch(/SESAME/);
-    await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1', [
-      user.id,
-      JSON.stringify(full(uid)),
-    ]);
+    await api.db.query(
+      'UPDATE app_user SET auth_data = $2, auth_sealed = false WHERE object_id = $1',
+      [user.id, JSON.stringify(full(uid))],
+    );
     expect((await user.me()).authData).toEqual({ github: open(uid) });
-    expect((await enterWith(api, app, { github: { uid, access_token: 'another' } })).id).toBe(user.id);
+    expect((await enterWith(api, app, { github: { uid, access_token: 'another' } })).id).toBe(
+      user.id,
+    );
     expect(await stored(user.id)).not.toMatch(/SESAME|5551234567|another/);
     const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
     expect(body.authData).toEqual({ github: { ...full(uid).github, access_token: 'another' } });
   });
 
   test('cannot be decrypted in another row, and clients cannot write encrypted values', async () => {
-    const [one, two] = [await enterWith(api, app, full(newUid())), await enterWith(api, app, full(newUid()))];
+    const [one, two] = [
+      await enterWith(api, app, full(newUid())),
+      await enterWith(api, app, full(newUid())),
+    ];
     await api.db.query(
       `UPDATE app_user SET auth_data = jsonb_set(auth_data, '{github,_sealed}',
          (SELECT auth_data #> '{github,_sealed}' FROM app_user WHERE object_id = $1)) WHERE object_id = $2`,
       [one.id, two.id],
     );
     const read = await api.request('GET', `/1.1/users/${two.id}`, { app, master: true });
-    expect([read.status, JSON.stringify(read.body)]).toEqual([200, expect.not.stringMatching(/SESAME/)]);
+    expect([read.status, JSON.stringify(read.body)]).toEqual([
+      200,
+      expect.not.stringMatching(/SESAME/),
+    ]);
     const uid = newUid();
     const planted = { github: { uid, access_token: 't', _sealed: 'PLANTED' } };
     const user = await enterWith(api, app, planted);
@@ -150,17 +177,19 @@ describe('tokens of platforms', () => {
     expect((await user.put({ authData: more })).status).toBe(200);
     const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
     expect(body.authData.github).toEqual(full(uid).github);
-    expect(refusalOf(await user.put({ authData: { github: { uid: newUid() } } }))).toEqual(refused(251));
+    expect(refusalOf(await user.put({ authData: { github: { uid: newUid() } } }))).toEqual(
+      refused(251),
+    );
   });
 
   test('of rows of older versions are encrypted by a duty, and still match by their id', async () => {
     const user = await enterWith(api, app, full('old-row'));
     // As a version before stored it: `auth_sealed` is true, and members that it did not know are in
     // clear.
-    await api.db.query('UPDATE app_user SET auth_data = $2, auth_sealed_whole = false WHERE object_id = $1', [
-      user.id,
-      JSON.stringify(full('old-row')),
-    ]);
+    await api.db.query(
+      'UPDATE app_user SET auth_data = $2, auth_sealed_whole = false WHERE object_id = $1',
+      [user.id, JSON.stringify(full('old-row'))],
+    );
     const { secrets: keys } = testConfig(api.databaseUrl);
     const vault = new Vault(keys);
     expect(await sealAuthDataOfOldRows(api.db, vault, 500)).toBe(1);
@@ -168,6 +197,8 @@ describe('tokens of platforms', () => {
     expect(await stored(user.id)).not.toMatch(/SESAME/);
     const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app, master: true });
     expect(body.authData).toEqual(full('old-row'));
-    expect((await enterWith(api, app, { github: { uid: 'old-row', access_token: 't' } })).id).toBe(user.id);
+    expect((await enterWith(api, app, { github: { uid: 'old-row', access_token: 't' } })).id).toBe(
+      user.id,
+    );
   });
 });

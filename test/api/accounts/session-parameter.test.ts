@@ -45,7 +45,9 @@ describe('session_token in the query', () => {
         body: { objectId: other.id, sessionToken: other.token },
       });
       for (const token of [unknown, 'x', '%00', '{}', `${other.token}x`])
-        expect(refusalOf(await send('GET', '/1.1/users/me', token, header)), token).toEqual(refused(211));
+        expect(refusalOf(await send('GET', '/1.1/users/me', token, header)), token).toEqual(
+          refused(211),
+        );
     },
   );
 
@@ -81,7 +83,9 @@ describe('session_token in the query', () => {
   test('decides which objects a list shows', async () => {
     const path = `/1.1/users?where=${encodeURIComponent(JSON.stringify({ objectId: other.id }))}`;
     const idsFor = async (token: string) =>
-      (await send('GET', path, token)).body.results.map(({ objectId }: { objectId: string }) => objectId);
+      (await send('GET', path, token)).body.results.map(
+        ({ objectId }: { objectId: string }) => objectId,
+      );
     expect(await idsFor(other.token)).toEqual([other.id]);
     expect(await idsFor('')).toEqual([]);
     expect(await idsFor(unknown)).toEqual([]);
@@ -91,7 +95,9 @@ describe('session_token in the query', () => {
     const put = (token: string) => send('PUT', `/1.1/users/${other.id}`, token);
     expect((await put(other.token)).status).toBe(200);
     expect(refusalOf(await put(current.token))).toEqual(refused(206, 403));
-    expect(refusalOf(await send('PUT', `/1.1/users/${current.id}`, other.token))).toEqual(refused(206, 403));
+    expect(refusalOf(await send('PUT', `/1.1/users/${current.id}`, other.token))).toEqual(
+      refused(206, 403),
+    );
   });
 
   test('counts inside a batch, for the whole batch or for one of its calls', async () => {
@@ -101,17 +107,32 @@ describe('session_token in the query', () => {
       me({ path: `/1.1/users/me?session_token=${other.token}` }),
       me({ path: '/1.1/users/me', params: { session_token: other.token } }),
       me({ path: `/1.1/users/me?session_token=${unknown}` }),
-      { method: 'PUT', path: `/1.1/users/${current.id}?session_token=${other.token}`, body: { a: 1 } },
+      {
+        method: 'PUT',
+        path: `/1.1/users/${current.id}?session_token=${other.token}`,
+        body: { a: 1 },
+      },
     ];
     const batch = async (query: string) => {
       const headers = { 'X-LC-Session': current.token };
-      const { body } = await api.request('POST', `/1.1/batch${query}`, { app, headers, body: { requests } });
-      return body.map(({ success, error }: { success?: { objectId: string }; error?: { code: number } }) =>
-        success ? success.objectId : error?.code,
+      const { body } = await api.request('POST', `/1.1/batch${query}`, {
+        app,
+        headers,
+        body: { requests },
+      });
+      return body.map(
+        ({ success, error }: { success?: { objectId: string }; error?: { code: number } }) =>
+          success ? success.objectId : error?.code,
       );
     };
     expect(await batch('')).toEqual([current.id, other.id, other.id, 211, 206]);
-    expect(await batch(`?session_token=${other.token}`)).toEqual([other.id, other.id, other.id, 211, 206]);
+    expect(await batch(`?session_token=${other.token}`)).toEqual([
+      other.id,
+      other.id,
+      other.id,
+      211,
+      206,
+    ]);
     expect(await batch(`?session_token=${unknown}`)).toEqual([211, other.id, other.id, 211, 206]);
   });
 

@@ -3,7 +3,15 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { newName, newPhone, newUid, refusalOf, refused, signUp, TestUser } from '../../support/users.ts';
+import {
+  newName,
+  newPhone,
+  newUid,
+  refusalOf,
+  refused,
+  signUp,
+  TestUser,
+} from '../../support/users.ts';
 
 let secondApi: TestApi;
 let app: App;
@@ -22,7 +30,8 @@ afterAll(async () => {
 
 let serial = 0;
 const newEmail = () => `tom-${++serial}@example.com`;
-const post = (path: string, body: object, of = app) => api.request('POST', `/1.1/${path}`, { app: of, body });
+const post = (path: string, body: object, of = app) =>
+  api.request('POST', `/1.1/${path}`, { app: of, body });
 
 async function mailsTo(email: string, of = app) {
   const path = `/console/api/apps/${of.appId}/outbox?kind=mail&to=${encodeURIComponent(email)}`;
@@ -91,11 +100,14 @@ describe('verification of an address', () => {
     const { user, email } = await newUser();
     const link = await linkTo(email);
     const head = await fetch(api.url + link, { method: 'HEAD' });
-    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-    expect((await user.me()).emailVerified).toBe(false);
-    expect((await fetch(`${api.url}/1.1/verifyEmail/${'x'.repeat(32)}`, { method: 'HEAD' })).status).toBe(
+    expect([head.status, head.headers.get('content-type')]).toEqual([
       200,
-    );
+      'text/html; charset=utf-8',
+    ]);
+    expect((await user.me()).emailVerified).toBe(false);
+    expect(
+      (await fetch(`${api.url}/1.1/verifyEmail/${'x'.repeat(32)}`, { method: 'HEAD' })).status,
+    ).toBe(200);
     expect((await open(link)).body).toMatch(/E-mail address confirmed/);
   });
 
@@ -126,9 +138,9 @@ describe('verification of an address', () => {
     // A user with an older address must request its verification.
     expect((await known.me()).emailVerified).toBeNull();
     expect((await post('requestEmailVerify', { email: old }, later)).body).toEqual({});
-    expect((await open((await mailsTo(old, later))[0].link.replace('http://carillon.test', ''))).status).toBe(
-      200,
-    );
+    expect(
+      (await open((await mailsTo(old, later))[0].link.replace('http://carillon.test', ''))).status,
+    ).toBe(200);
     expect((await known.me()).emailVerified).toBe(true);
   });
 
@@ -165,7 +177,10 @@ describe('verification of an address', () => {
   });
 
   test('decides about the login where the app says so', async () => {
-    const strict = await api.createApp({ emailVerification: true, forbidUnverifiedEmailLogin: true });
+    const strict = await api.createApp({
+      emailVerification: true,
+      forbidUnverifiedEmailLogin: true,
+    });
     const email = newEmail();
     await signUp(api, strict, { email, password: 'secret' });
     expect((await post('login', { email, password: 'secret' }, strict)).body.code).toBe(216);
@@ -289,8 +304,12 @@ describe('reset of the password by mail', () => {
 
   test('is in the language of the reader', async () => {
     const { link } = await resetLink();
-    expect((await open(link, { 'Accept-Language': 'zh-CN,zh;q=0.9,en;q=0.8' })).body).toMatch(/设置新密码/);
-    expect((await open(link, { 'Accept-Language': 'de,en;q=0.5' })).body).toMatch(/Set a new password/);
+    expect((await open(link, { 'Accept-Language': 'zh-CN,zh;q=0.9,en;q=0.8' })).body).toMatch(
+      /设置新密码/,
+    );
+    expect((await open(link, { 'Accept-Language': 'de,en;q=0.5' })).body).toMatch(
+      /Set a new password/,
+    );
     expect((await open(link, { 'Accept-Language': '"><script>' })).body).toMatch(/lang="en"/);
   });
 
@@ -309,7 +328,9 @@ describe('reset of the password by mail', () => {
       expect(page.status).toBe(400);
       expect(page.body).toMatch(/role="alert"/);
     }
-    const asJson = await api.request('POST', link, { body: { password: { $ne: '' }, repeat: { $ne: '' } } });
+    const asJson = await api.request('POST', link, {
+      body: { password: { $ne: '' }, repeat: { $ne: '' } },
+    });
     expect(asJson.status).toBe(400);
     expect((await user.me()).objectId).toBe(user.id);
   });
@@ -332,7 +353,9 @@ describe('reset of the password by mail', () => {
     expect(fresh.body.sessionToken).not.toBe(user.token);
   });
 
-  /** Creates an account with another person's address, and every access that its creator may have. */
+  /**
+   * Creates an account with another person's address, and every access that its creator may have.
+   */
   async function hijacked(of = app) {
     const { user, email } = await newUser(of);
     const authData = { github: { uid: newUid(), access_token: 't' } };
@@ -353,7 +376,12 @@ describe('reset of the password by mail', () => {
     await reset(email);
     expect((await user.put({ a: 1 })).status).toBe(403);
     const entered = await post('login', { email, password: 'new password' });
-    expect(entered.body).toMatchObject({ objectId: user.id, email, emailVerified: true, authData: {} });
+    expect(entered.body).toMatchObject({
+      objectId: user.id,
+      email,
+      emailVerified: true,
+      authData: {},
+    });
     expect(entered.body).not.toHaveProperty('mobilePhoneNumber');
     const other = await post('users', { authData });
     expect([other.status, other.body.objectId === user.id]).toEqual([201, false]);
@@ -451,7 +479,9 @@ describe('mail templates of an app', () => {
   test('render the mails, and escape names of users', async () => {
     const own = await api.createApp({ emailVerification: true });
     const text = 'Hi {{username}} at {{appname}} ({{email}}): {{link}}';
-    expect((await patch(own, { emailVerification: { subject: 'Hi {{username}}', text } })).status).toBe(200);
+    expect(
+      (await patch(own, { emailVerification: { subject: 'Hi {{username}}', text } })).status,
+    ).toBe(200);
     const email = newEmail();
     const username = `<b>${newName()}</b>{{link}}`;
     await signUp(api, own, { username, email });

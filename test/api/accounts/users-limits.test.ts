@@ -27,7 +27,11 @@ const from =
 
 async function codeTo(app: App, mobilePhoneNumber: string): Promise<string> {
   clock.moveMs(minute);
-  await api.request('POST', '/1.1/requestSmsCode', { app, master: true, body: { mobilePhoneNumber } });
+  await api.request('POST', '/1.1/requestSmsCode', {
+    app,
+    master: true,
+    body: { mobilePhoneNumber },
+  });
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
   return (await api.request('GET', path, { admin: true })).body.results[0].code;
 }
@@ -38,7 +42,9 @@ describe('new users of one network address', () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await codeTo(app, mobilePhoneNumber);
     const call = from(newAddress(), app);
-    const inBatch = () => ({ requests: [{ method: 'POST', path: '/1.1/users', body: byAnonymous() }] });
+    const inBatch = () => ({
+      requests: [{ method: 'POST', path: '/1.1/users', body: byAnonymous() }],
+    });
     const known = byAnonymous();
     const created = [
       await call('POST', 'users', known),
@@ -64,7 +70,8 @@ describe('new users of one network address', () => {
       expect(seconds).toBeLessThanOrEqual(3600);
     }
     expect((await call('POST', 'batch', inBatch())).body[0].error.code).toBe(429);
-    // A login creates no user; other addresses, other apps and servers with the master key are unaffected.
+    // A login creates no user; other addresses, other apps and servers with the master key are
+    // unaffected.
     expect((await call('POST', 'users', known)).status).toBe(200);
     expect((await from(newAddress(), app)('POST', 'users', byAnonymous())).status).toBe(201);
     expect((await call('POST', 'users', byAnonymous(), { master: true })).status).toBe(201);
@@ -80,7 +87,9 @@ describe('new users of one network address', () => {
     const taken = byName();
     expect((await call('POST', 'users', taken)).status).toBe(201);
     for (let i = 0; i < 5; i += 1) expect((await call('POST', 'users', taken)).body.code).toBe(202);
-    const replies = await Promise.all(Array.from({ length: 20 }, () => call('POST', 'users', byAnonymous())));
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => call('POST', 'users', byAnonymous())),
+    );
     const count = (status: number) => replies.filter((reply) => reply.status === status).length;
     expect([count(201), count(429)]).toEqual([4, 16]);
   });
@@ -142,14 +151,21 @@ describe('a user that is written with an app key', () => {
       ['users', { authData: entries(132_000) }],
       [
         'users',
-        { ...byName(), text: tooMuch.slice(70_000), more: tooMuch.slice(70_000), last: text.slice(120_000) },
+        {
+          ...byName(),
+          text: tooMuch.slice(70_000),
+          more: tooMuch.slice(70_000),
+          last: text.slice(120_000),
+        },
       ],
       ['usersByMobilePhone', { mobilePhoneNumber, smsCode, text: tooMuch }],
     ] as const)
       expect([path, refusalOf(await call('POST', path, body))]).toEqual([path, refused(116)]);
     const requests = [{ method: 'POST', path: '/1.1/users', body: { ...byName(), text: tooMuch } }];
     expect((await call('POST', 'batch', { requests })).body[0].error.code).toBe(116);
-    expect((await call('POST', 'users', { ...byName(), text: tooMuch }, { master: true })).status).toBe(201);
+    expect(
+      (await call('POST', 'users', { ...byName(), text: tooMuch }, { master: true })).status,
+    ).toBe(201);
   });
 
   test('is limited at PUT, in parts, and with linked accounts', async () => {
@@ -164,7 +180,9 @@ describe('a user that is written with an app key', () => {
     const github = { uid: newUid(), access_token: 't' };
     expect((await user.put({ authData: { github } })).status).toBe(200);
     const login = { authData: { github, ...entries(40_000) } };
-    expect(refusalOf(await api.request('POST', '/1.1/users', { app, body: login }))).toEqual(refused(116));
+    expect(refusalOf(await api.request('POST', '/1.1/users', { app, body: login }))).toEqual(
+      refused(116),
+    );
   });
 
   test('may shrink where the master key made it larger; the option changes the limit', async () => {

@@ -7,7 +7,15 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import type { TestResponse } from '../../support/api.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
+import {
+  newName,
+  newPhone,
+  newUid,
+  refusalOf,
+  refused,
+  signUp,
+  type TestUser,
+} from '../../support/users.ts';
 
 let platform: Platform;
 /** Offset of the service's clock in milliseconds. */
@@ -26,14 +34,18 @@ interface Platform {
 }
 
 async function startPlatform(): Promise<Platform> {
-  const state = { tokens: new Map(), keys: [], asked: [], isIll: false } as Omit<Platform, 'url' | 'server'>;
+  const state = { tokens: new Map(), keys: [], asked: [], isIll: false } as Omit<
+    Platform,
+    'url' | 'server'
+  >;
   const server = createServer(async (request, response) => {
     const url = new URL(request.url ?? '', 'http://platform');
     let body = '';
     for await (const chunk of request) body += chunk;
     platform.asked.push(url.pathname);
     if (platform.isIll) return response.writeHead(503).end('<html>');
-    const token = url.searchParams.get('access_token') ?? new URLSearchParams(body).get('access_token') ?? '';
+    const token =
+      url.searchParams.get('access_token') ?? new URLSearchParams(body).get('access_token') ?? '';
     const { status = 200, reply } = answer(url, platform.tokens.get(token));
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(reply));
   });
@@ -48,10 +60,14 @@ function answer(url: URL, owner: { id: string; app: string; unionid?: string } |
     case '/sns/auth':
       return {
         reply:
-          owner?.id === openid ? { errcode: 0, errmsg: 'ok' } : { errcode: 40003, errmsg: 'invalid openid' },
+          owner?.id === openid
+            ? { errcode: 0, errmsg: 'ok' }
+            : { errcode: 40003, errmsg: 'invalid openid' },
       };
     case '/sns/userinfo':
-      return { reply: owner?.id === openid ? { openid, unionid: owner?.unionid } : { errcode: 40003 } };
+      return {
+        reply: owner?.id === openid ? { openid, unionid: owner?.unionid } : { errcode: 40003 },
+      };
     case '/oauth2.0/me':
       return owner
         ? { reply: { client_id: owner.app, openid: owner.id, unionid: owner.unionid } }
@@ -78,7 +94,8 @@ beforeEach(() => {
   platform.isIll = false;
 });
 
-const enter = (app: App, authData: object) => api.request('POST', '/1.1/users', { app, body: { authData } });
+const enter = (app: App, authData: object) =>
+  api.request('POST', '/1.1/users', { app, body: { authData } });
 /** Requests a code for a number and reads it in the outbox. */
 async function codeFor(app: App, mobilePhoneNumber: string): Promise<string> {
   await api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber } });
@@ -103,24 +120,27 @@ describe('access tokens', () => {
       ),
     });
 
-  test.each(names)('of %s are refused when they are missing, invalid, or of another user', async (name) => {
-    const app = await checking();
-    const id = newUid();
-    const theirs = issueToken({ id: newUid(), app: 'ours' });
-    const entries = [
-      { access_token: 'made up' },
-      { access_token: theirs },
-      { access_token: '' },
-      {},
-      // A token of another kind is invalid.
-      { identity_token: 'x.y.z' },
-    ];
-    for (const more of entries)
-      expect([more, refusalOf(await enter(app, { [name]: { [idName[name]]: id, ...more } }))]).toEqual([
-        more,
-        refused(code[name]),
-      ]);
-  });
+  test.each(names)(
+    'of %s are refused when they are missing, invalid, or of another user',
+    async (name) => {
+      const app = await checking();
+      const id = newUid();
+      const theirs = issueToken({ id: newUid(), app: 'ours' });
+      const entries = [
+        { access_token: 'made up' },
+        { access_token: theirs },
+        { access_token: '' },
+        {},
+        // A token of another kind is invalid.
+        { identity_token: 'x.y.z' },
+      ];
+      for (const more of entries)
+        expect([
+          more,
+          refusalOf(await enter(app, { [name]: { [idName[name]]: id, ...more } })),
+        ]).toEqual([more, refused(code[name])]);
+    },
+  );
 
   test.each(names)('of %s log their user in', async (name) => {
     const app = await checking();
@@ -145,7 +165,9 @@ describe('access tokens', () => {
   test('every platform of a request is checked', async () => {
     const app = await checking();
     const [id, victim] = [newUid(), newUid()];
-    await enter(app, { weibo: { uid: victim, access_token: issueToken({ id: victim, app: 'ours' }) } });
+    await enter(app, {
+      weibo: { uid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
+    });
     const good = { openid: id, access_token: issueToken({ id, app: 'ours' }) };
     const both = { weixin: good, weibo: { uid: victim, access_token: 'x' } };
     expect(refusalOf(await enter(app, both))).toEqual(refused(251));
@@ -155,10 +177,16 @@ describe('access tokens', () => {
   });
 
   /** Every call that writes third-party accounts; each gets the session of a user without any. */
-  const writers: Record<string, (user: TestUser, app: App, authData: object) => Promise<TestResponse>> = {
+  const writers: Record<
+    string,
+    (user: TestUser, app: App, authData: object) => Promise<TestResponse>
+  > = {
     'a sign-up by the account': (_user, app, authData) => enter(app, authData),
     'a sign-up with a password': (_user, app, authData) =>
-      api.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'secret', authData } }),
+      api.request('POST', '/1.1/users', {
+        app,
+        body: { username: newName(), password: 'secret', authData },
+      }),
     'a sign-up by phone': async (_user, app, authData) => {
       const mobilePhoneNumber = newPhone();
       const smsCode = await codeFor(app, mobilePhoneNumber);
@@ -186,25 +214,31 @@ describe('access tokens', () => {
       }),
     'a batch': async (_user, app, authData) => {
       const requests = [{ method: 'POST', path: '/1.1/users', body: { authData } }];
-      const { status, headers, body } = await api.request('POST', '/1.1/batch', { app, body: { requests } });
+      const { status, headers, body } = await api.request('POST', '/1.1/batch', {
+        app,
+        body: { requests },
+      });
       const [first] = body as unknown as { error?: object; success?: object }[];
       return { status: first?.error ? 400 : status, headers, body: first?.error ?? first?.success };
     },
   };
 
-  test.each(Object.keys(writers))('are checked in %s: a made-up one links nothing', async (writer) => {
-    const app = await checking();
-    const victim = newUid();
-    const entry = { openid: victim, access_token: 'made up' };
-    const user = await signUp(api, app);
-    const reply = await writers[writer]?.(user, app, { weixin: entry });
-    expect(reply && refusalOf(reply)).toEqual(refused(252));
-    // The owner of the account gets an account of their own, not that of the thief.
-    const own = await enter(app, {
-      weixin: { openid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
-    });
-    expect([own.status, own.body.objectId === user.id]).toEqual([201, false]);
-  });
+  test.each(Object.keys(writers))(
+    'are checked in %s: a made-up one links nothing',
+    async (writer) => {
+      const app = await checking();
+      const victim = newUid();
+      const entry = { openid: victim, access_token: 'made up' };
+      const user = await signUp(api, app);
+      const reply = await writers[writer]?.(user, app, { weixin: entry });
+      expect(reply && refusalOf(reply)).toEqual(refused(252));
+      // The owner of the account gets an account of their own, not that of the thief.
+      const own = await enter(app, {
+        weixin: { openid: victim, access_token: issueToken({ id: victim, app: 'ours' }) },
+      });
+      expect([own.status, own.body.objectId === user.id]).toEqual([201, false]);
+    },
+  );
 
   test('link their account in a sign-up by phone when they are right, and 208 when it has a user', async () => {
     const app = await checking();
@@ -246,7 +280,13 @@ describe('access tokens', () => {
     expect(owner.status).toBe(201);
     const attackerId = newUid();
     const claims = [
-      { weixin: { openid: attackerId, access_token: issueToken({ id: attackerId, app: 'ours' }), ...union } },
+      {
+        weixin: {
+          openid: attackerId,
+          access_token: issueToken({ id: attackerId, app: 'ours' }),
+          ...union,
+        },
+      },
       {
         weixin: {
           openid: attackerId,
@@ -255,18 +295,28 @@ describe('access tokens', () => {
         },
       },
       { weixin_2: { uid: attackerId, access_token: 'anything', ...union } },
-      { weibo: { uid: attackerId, access_token: issueToken({ id: attackerId, app: 'ours' }), ...union } },
+      {
+        weibo: {
+          uid: attackerId,
+          access_token: issueToken({ id: attackerId, app: 'ours' }),
+          ...union,
+        },
+      },
     ];
     for (const claim of claims) expect((await enter(app, claim)).body.code).toBe(251);
     const qq = { openid: newUid(), ...union };
-    const same = { qq: { ...qq, access_token: issueToken({ id: qq.openid, app: 'ours', unionid }) } };
+    const same = {
+      qq: { ...qq, access_token: issueToken({ id: qq.openid, app: 'ours', unionid }) },
+    };
     expect((await enter(app, same)).body.objectId).toBe(owner.body.objectId);
   });
 
   test('other platforms are not checked, and a change of the option takes effect at once', async () => {
     const app = await checking();
     const before = platform.asked.length;
-    expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(201);
+    expect((await enter(app, { github: { uid: newUid(), access_token: 'anything' } })).status).toBe(
+      201,
+    );
     expect(platform.asked.length).toBe(before);
     const entry = { weibo: { uid: newUid(), access_token: 'anything' } };
     expect((await enter(app, entry)).status).toBe(400);
@@ -296,10 +346,16 @@ describe('access tokens', () => {
     const entry = { weixin: { openid: id, access_token: issueToken({ id, app: 'ours' }) } };
     platform.isIll = true;
     const reply = await enter(app, entry);
-    expect([reply.status, reply.body.code, reply.headers.get('retry-after')]).toEqual([503, 503, '5']);
+    expect([reply.status, reply.body.code, reply.headers.get('retry-after')]).toEqual([
+      503,
+      503,
+      '5',
+    ]);
     platform.isIll = false;
     expect((await enter(app, entry)).status).toBe(201);
-    const nowhere = await api.createApp({ authPlatforms: { weixin: { endpoint: 'http://127.0.0.1:1' } } });
+    const nowhere = await api.createApp({
+      authPlatforms: { weixin: { endpoint: 'http://127.0.0.1:1' } },
+    });
     expect((await enter(nowhere, entry)).status).toBe(503);
   });
 });
@@ -313,20 +369,34 @@ describe('identity tokens', () => {
 
   beforeAll(async () => {
     pair = await generateKeyPair('RS256');
-    platform.keys = [{ ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'RS256', use: 'sig' }];
-    app = await api.createApp({ authPlatforms: { lc_apple: { audience, jwksUrl: `${platform.url}/keys` } } });
+    platform.keys = [
+      { ...(await exportJWK(pair.publicKey)), kid: 'one', alg: 'RS256', use: 'sig' },
+    ];
+    app = await api.createApp({
+      authPlatforms: { lc_apple: { audience, jwksUrl: `${platform.url}/keys` } },
+    });
   });
 
-  const claims = (sub: string): JWTPayload => ({ sub, iss: issuer, aud: audience, exp: inSeconds(600) });
+  const claims = (sub: string): JWTPayload => ({
+    sub,
+    iss: issuer,
+    aud: audience,
+    exp: inSeconds(600),
+  });
   const sign = (payload: JWTPayload, { kid = 'one', header = {} } = {}) =>
     new SignJWT(payload).setProtectedHeader({ alg: 'RS256', kid, ...header }).sign(pair.privateKey);
-  const apple = (uid: string, identity_token: unknown) => ({ lc_apple: { uid, identity_token, code: 'c' } });
+  const apple = (uid: string, identity_token: unknown) => ({
+    lc_apple: { uid, identity_token, code: 'c' },
+  });
 
   test('log their subject in', async () => {
     const uid = newUid();
     const first = await enter(app, apple(uid, await sign(claims(uid))));
     expect(first.status).toBe(201);
-    const second = await enter(app, apple(uid, await sign({ ...claims(uid), aud: [audience, 'other'] })));
+    const second = await enter(
+      app,
+      apple(uid, await sign({ ...claims(uid), aud: [audience, 'other'] })),
+    );
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
   });
 
@@ -368,7 +438,9 @@ describe('identity tokens', () => {
       ],
       [
         'another key',
-        await new SignJWT(good).setProtectedHeader({ alg: 'RS256', kid: 'one' }).sign(other.privateKey),
+        await new SignJWT(good)
+          .setProtectedHeader({ alg: 'RS256', kid: 'one' })
+          .sign(other.privateKey),
       ],
       [
         'a key of its own',
@@ -379,7 +451,11 @@ describe('identity tokens', () => {
       [
         'a key at a URL of its own',
         await new SignJWT(good)
-          .setProtectedHeader({ alg: 'RS256', jku: `${platform.url}/evil`, x5u: `${platform.url}/evil` })
+          .setProtectedHeader({
+            alg: 'RS256',
+            jku: `${platform.url}/evil`,
+            x5u: `${platform.url}/evil`,
+          })
           .sign(other.privateKey),
       ],
       ['a broken signature', `${head}.${body}.${signature?.slice(0, -2)}AA`],
@@ -446,12 +522,20 @@ describe('identity tokens', () => {
     const next = await generateKeyPair('ES256');
     const uid = newUid();
     const token = () =>
-      new SignJWT(claims(uid)).setProtectedHeader({ alg: 'ES256', kid: 'two' }).sign(next.privateKey);
+      new SignJWT(claims(uid))
+        .setProtectedHeader({ alg: 'ES256', kid: 'two' })
+        .sign(next.privateKey);
     expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
-    platform.keys.push({ ...(await exportJWK(next.publicKey)), kid: 'two', alg: 'ES256', use: 'sig' });
+    platform.keys.push({
+      ...(await exportJWK(next.publicKey)),
+      kid: 'two',
+      alg: 'ES256',
+      use: 'sig',
+    });
     const count = () => platform.asked.filter((path) => path === '/keys').length;
     const before = count();
-    for (let i = 0; i < 5; i += 1) expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
+    for (let i = 0; i < 5; i += 1)
+      expect((await enter(app, apple(uid, await token()))).body.code).toBe(251);
     expect(count()).toBe(before);
     aheadMs += 31_000;
     expect((await enter(app, apple(uid, await token()))).status).toBe(201);

@@ -60,8 +60,16 @@ describe('POST /1.1/users with a password refuses', () => {
     ['an unknown operation', user({ a: { __op: 'Explode' } }), 111],
     ['a malformed pointer', user({ a: { __type: 'Pointer', className: '_User' } }), 106],
     ['an oversize member', user({ a: 'x'.repeat(1_100_000) }), 116],
-    ['too many members', user(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))), 116],
-    ['deep nesting', `{"username":"n","password":"p","a":${'['.repeat(5000)}${']'.repeat(5000)}}`, 107],
+    [
+      'too many members',
+      user(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))),
+      116,
+    ],
+    [
+      'deep nesting',
+      `{"username":"n","password":"p","a":${'['.repeat(5000)}${']'.repeat(5000)}}`,
+      107,
+    ],
   ];
   test.each(bodies)('%s', async (_name, body, code) => {
     expect(refusalOf(await post(body))).toEqual(refused(code));
@@ -83,7 +91,8 @@ describe('POST /1.1/users with a password refuses', () => {
       [{ email: taken.body.email }, 203],
       [{ mobilePhoneNumber: phone.slice(3) }, 214],
     ];
-    for (const [more, code] of cases) expect(refusalOf(await post(user(more)))).toEqual(refused(code));
+    for (const [more, code] of cases)
+      expect(refusalOf(await post(user(more)))).toEqual(refused(code));
     // Apps are independent.
     const other = await api.createApp();
     await signUp(api, other, { username: taken.body.username, mobilePhoneNumber: phone });
@@ -155,7 +164,11 @@ describe('POST /1.1/users with a password', () => {
     await api.services.apps.change(verifying.appId, { options: { emailVerification: true } });
     const after = await signUp(api, verifying, { email: 'c@d.cn' });
     const without = await signUp(api, verifying);
-    expect([before, after, without].map(({ body }) => body.emailVerified)).toEqual([null, false, null]);
+    expect([before, after, without].map(({ body }) => body.emailVerified)).toEqual([
+      null,
+      false,
+      null,
+    ]);
   });
 
   test('fifty concurrent calls with one name create one user', async () => {

@@ -2,7 +2,14 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
+import {
+  newName,
+  newPhone,
+  refusalOf,
+  refused,
+  signUp,
+  type TestUser,
+} from '../../support/users.ts';
 
 /** Strict queries (protocol/users.md#strict-queries). */
 const clock = movableClock(Date.now());
@@ -36,7 +43,10 @@ function ask(query: Record<string, unknown>, { path = 'strictlyQuery', ...more }
     typeof value === 'string' ? value : JSON.stringify(value),
   ]);
   const search = new URLSearchParams(texts);
-  return api.request('GET', `/1.1/users${path === '' ? '' : `/${path}`}?${search}`, { app: strict, ...more });
+  return api.request('GET', `/1.1/users${path === '' ? '' : `/${path}`}?${search}`, {
+    app: strict,
+    ...more,
+  });
 }
 
 const sub = { className: '_User', where: { level: 1 } };
@@ -100,7 +110,11 @@ describe('a strict query', () => {
       { nickname: { $in: ['ann'] } },
       { level: { $exists: true } },
     ])
-      for (const more of [{}, { order: '-createdAt', limit: 10, skip: 0 }, { skip: '0', keys: 'nickname' }])
+      for (const more of [
+        {},
+        { order: '-createdAt', limit: 10, skip: 0 },
+        { skip: '0', keys: 'nickname' },
+      ])
         expect((await ask({ where, ...more })).body.results, JSON.stringify(where)).toHaveLength(1);
   });
 
@@ -131,7 +145,10 @@ describe('a strict query', () => {
   });
 
   test('is limited by network address in an hour; servers of the app are not', async () => {
-    const app = await api.createApp({ allowStrictUserQuery: true, strictQueriesPerAddressPerHour: 3 });
+    const app = await api.createApp({
+      allowStrictUserQuery: true,
+      strictQueriesPerAddressPerHour: 3,
+    });
     const from = (address: string, more: Record<string, string> = {}, master = false) =>
       ask(
         { where: { nickname: newName() } },

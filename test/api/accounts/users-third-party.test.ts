@@ -23,7 +23,9 @@ const post = (authData: unknown, { query = '', more = {} } = {}) =>
   api.request('POST', `/1.1/users${query}`, { app, body: { authData, ...more } });
 
 const github = (uid = newUid()) => ({ github: { uid, access_token: 'a token' } });
-const weixin = (openid = newUid()) => ({ weixin: { openid, access_token: 'a token', expires_in: 7200 } });
+const weixin = (openid = newUid()) => ({
+  weixin: { openid, access_token: 'a token', expires_in: 7200 },
+});
 const anonymous = (id: string = randomUUID()) => ({ anonymous: { id } });
 
 describe('POST /1.1/users with authData refuses', () => {
@@ -61,12 +63,22 @@ describe('POST /1.1/users with authData refuses', () => {
       { wx: { uid: 'u', access_token: 't', unionid: 5, platform: 'weixin' } },
       111,
     ],
-    ['a UnionID of no platform', { wx: { uid: 'u', access_token: 't', unionid: 'n', platform: 'a.b' } }, 111],
-    ['a main account that is neither', { wx: { uid: 'u', access_token: 't', main_account: 'maybe' } }, 111],
+    [
+      'a UnionID of no platform',
+      { wx: { uid: 'u', access_token: 't', unionid: 'n', platform: 'a.b' } },
+      111,
+    ],
+    [
+      'a main account that is neither',
+      { wx: { uid: 'u', access_token: 't', main_account: 'maybe' } },
+      111,
+    ],
     ['a huge entry', { github: { uid: 'u', access_token: 't', more: 'x'.repeat(20_000) } }, 116],
     [
       'too many platforms',
-      Object.fromEntries(Array.from({ length: 21 }, (_, i) => [`p${i}`, { uid: 'u', access_token: 't' }])),
+      Object.fromEntries(
+        Array.from({ length: 21 }, (_, i) => [`p${i}`, { uid: 'u', access_token: 't' }]),
+      ),
       116,
     ],
   ];
@@ -116,7 +128,10 @@ describe('POST /1.1/users with authData', () => {
   const shapes: [string, Record<string, object>][] = [
     ['weibo', { weibo: { uid: newUid(), access_token: 't', expiration_in: '36000' } }],
     ['qq', { qq: { openid: newUid(), access_token: 't', expires_in: 7200 } }],
-    ['a platform of its own', { wxleanoffice: { uid: newUid(), access_token: 't', more: { a: [1] } } }],
+    [
+      'a platform of its own',
+      { wxleanoffice: { uid: newUid(), access_token: 't', more: { a: [1] } } },
+    ],
     ['one that names its id openid', { wxleanoffice: { openid: newUid(), access_token: 't' } }],
     ['one with a dangerous name', { constructor: { uid: newUid(), access_token: 't' } }],
     ['anonymous', anonymous()],
@@ -125,7 +140,11 @@ describe('POST /1.1/users with authData', () => {
   test.each(shapes)('recognizes %s', async (_name, authData) => {
     const user = await enterWith(api, app, authData);
     const again = await post(authData);
-    expect([again.status, again.body.objectId, again.body.sessionToken]).toEqual([200, user.id, user.token]);
+    expect([again.status, again.body.objectId, again.body.sessionToken]).toEqual([
+      200,
+      user.id,
+      user.token,
+    ]);
     expect(again.body.authData).toEqual(authData);
   });
 
@@ -143,7 +162,10 @@ describe('POST /1.1/users with authData', () => {
     const username = newName();
     const { status, body } = await post(github(), { more: { username, password: 'p', nick: 'x' } });
     expect([status, body.username, body.nick]).toEqual([201, username, 'x']);
-    const entered = await api.request('POST', '/1.1/login', { app, body: { username, password: 'p' } });
+    const entered = await api.request('POST', '/1.1/login', {
+      app,
+      body: { username, password: 'p' },
+    });
     expect(entered.body.objectId).toBe(body.objectId);
     expect(refusalOf(await post(github(), { more: { username } }))).toEqual(refused(202));
   });
@@ -160,7 +182,9 @@ describe('POST /1.1/users with authData', () => {
     const user = await enterWith(api, app, github());
     for (const password of ['null', 'undefined', 'a token']) {
       const body = { username: user.body.username, password };
-      expect(refusalOf(await api.request('POST', '/1.1/login', { app, body }))).toEqual(refused(210));
+      expect(refusalOf(await api.request('POST', '/1.1/login', { app, body }))).toEqual(
+        refused(210),
+      );
     }
   });
 
@@ -171,7 +195,9 @@ describe('POST /1.1/users with authData', () => {
     );
     expect(replies.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(49);
-    expect(new Set(replies.map(({ body }) => `${body.objectId} ${body.sessionToken}`)).size).toBe(1);
+    expect(new Set(replies.map(({ body }) => `${body.objectId} ${body.sessionToken}`)).size).toBe(
+      1,
+    );
   });
 
   test('is visible to the user and the master key only', async () => {
@@ -219,9 +245,15 @@ describe('UnionID', () => {
     });
     const second = await post(two);
     expect([second.status, second.body.objectId]).toEqual([200, first.body.objectId]);
-    expect(second.body.authData).toEqual({ ...shown(one), ...two, _weixin_unionid: { uid: unionid } });
+    expect(second.body.authData).toEqual({
+      ...shown(one),
+      ...two,
+      _weixin_unionid: { uid: unionid },
+    });
     // Clients send the shown UnionID back.
-    expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(first.body.objectId);
+    expect((await post({ ...second.body.authData, ...one, ...two })).body.objectId).toBe(
+      first.body.objectId,
+    );
   });
 
   test('of two platforms in one request is one', async () => {
@@ -277,7 +309,9 @@ describe('UnionID', () => {
         kind === 'false'
           ? `jsonb_set(auth_data, '{old_false,main_account}', 'false')`
           : `auth_data #- '{old_undecided,main_account}'`;
-      await api.db.query(`UPDATE app_user SET auth_data = ${change} WHERE object_id = $1`, [holder.id]);
+      await api.db.query(`UPDATE app_user SET auth_data = ${change} WHERE object_id = $1`, [
+        holder.id,
+      ]);
       const uid = await uidOf(holder, `old_${kind}`);
       const main = await enterWith(api, app, { other: { uid: newUid(), access_token: 't' } });
       // Links the main account, and logs the holder in.
@@ -300,7 +334,9 @@ describe('UnionID', () => {
 
   test('many concurrent calls from as many platforms create one user', async () => {
     const unionid = newUid();
-    const replies = await Promise.all(Array.from({ length: 19 }, (_, i) => post(wx(`weixin_${i}`, unionid))));
+    const replies = await Promise.all(
+      Array.from({ length: 19 }, (_, i) => post(wx(`weixin_${i}`, unionid))),
+    );
     expect(new Set(replies.map(({ body }) => body.objectId)).size).toBe(1);
   });
 });
@@ -339,7 +375,9 @@ describe('linking and unlinking', () => {
     await user.put({ authData });
     expect((await user.put(body)).status).toBe(200);
     expect((await user.me()).authData).toEqual(shown({ github: authData.github }));
-    expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
+    expect(
+      (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
+    ).toBe(211);
     // Unlinking an unlinked platform succeeds.
     expect((await user.put(body)).status).toBe(200);
   });
@@ -356,7 +394,9 @@ describe('linking and unlinking', () => {
     const path = `/1.1/classes/_User/${user.id}`;
     const gone = await user.request('PUT', path, { 'authData.weixin': { __op: 'Delete' } });
     expect([gone.status, Object.keys(gone.body).sort()]).toEqual([200, ['objectId', 'updatedAt']]);
-    expect((await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code).toBe(211);
+    expect(
+      (await post({ weixin: authData.weixin }, { query: '?failOnNotExist=true' })).body.code,
+    ).toBe(211);
     expect((await enterWith(api, app, { github: authData.github })).id).toBe(user.id);
     // Another user may link it now.
     expect((await enterWith(api, app, { weixin: authData.weixin })).id).not.toBe(user.id);
@@ -389,16 +429,23 @@ describe('linking and unlinking', () => {
     const username = newName();
     expect((await user.put({ username, password: 'p' })).status).toBe(200);
     expect(await user.me()).toMatchObject({ username, authData: {}, sessionToken: user.token });
-    const entered = await api.request('POST', '/1.1/login', { app, body: { username, password: 'p' } });
+    const entered = await api.request('POST', '/1.1/login', {
+      app,
+      body: { username, password: 'p' },
+    });
     expect(entered.body.objectId).toBe(user.id);
     expect((await enterWith(api, app, id)).id).not.toBe(user.id);
   });
 
   test('of many users that link one account concurrently one succeeds', async () => {
-    const users = await Promise.all(Array.from({ length: 10 }, () => enterWith(api, app, anonymous())));
+    const users = await Promise.all(
+      Array.from({ length: 10 }, () => enterWith(api, app, anonymous())),
+    );
     const authData = github();
     const replies = await Promise.all([...users, ...users].map((user) => user.put({ authData })));
-    const winners = new Set(replies.flatMap(({ status }, i) => (status === 200 ? [users[i % 10]?.id] : [])));
+    const winners = new Set(
+      replies.flatMap(({ status }, i) => (status === 200 ? [users[i % 10]?.id] : [])),
+    );
     expect(winners.size).toBe(1);
     for (const { status, body } of replies) if (status !== 200) expect(body.code).toBe(208);
     expect(winners).toContain((await enterWith(api, app, authData)).id);
@@ -430,7 +477,9 @@ describe('linking and unlinking', () => {
     const { link } = await api.db.transaction(async (tx) => {
       await tx.query('SELECT FROM app_user WHERE object_id = $1 FOR UPDATE', [user.id]);
       const begun = user.put({ authData });
-      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, { timeout: 20_000 });
+      await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === 1, {
+        timeout: 20_000,
+      });
       await tx.query('UPDATE app_user SET auth_data = NULL WHERE object_id = $1', [user.id]);
       await tx.query(
         'DELETE FROM user_identity WHERE user_id = (SELECT id FROM app_user WHERE object_id = $1)',
@@ -459,6 +508,7 @@ describe('linking and unlinking', () => {
         two.put({ 'authData.alpha': { __op: 'Delete' }, 'authData.zeta': z }),
       ]),
     );
-    for (const { status, body } of replies) expect([200, 208]).toContain(status === 400 ? body.code : status);
+    for (const { status, body } of replies)
+      expect([200, 208]).toContain(status === 400 ? body.code : status);
   });
 });

@@ -2,7 +2,15 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { changeUser, readUser } from '../../support/tables.ts';
 import { useTestApi } from '../../support/test-api.ts';
-import { newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../../support/users.ts';
+import {
+  newName,
+  newPhone,
+  newUid,
+  refusalOf,
+  refused,
+  signUp,
+  type TestUser,
+} from '../../support/users.ts';
 
 let app: App;
 const api = useTestApi();
@@ -28,12 +36,17 @@ describe('GET /1.1/users/:id', () => {
       other.id,
     ];
     for (const path of paths)
-      for (const id of ids) expect([id, refusalOf(await get(`${path}/${id}`))]).toEqual([id, refused(211)]);
+      for (const id of ids)
+        expect([id, refusalOf(await get(`${path}/${id}`))]).toEqual([id, refused(211)]);
     expect((await get(`/1.1/users/${'0'.repeat(24)}`)).body.error).toBe('Could not find user.');
   });
 
   test('returns the user to any caller, without password, token and third-party accounts', async () => {
-    const user = await signUp(api, app, { authData: undefined, email: `${newName()}@b.cn`, nick: 'é😀' });
+    const user = await signUp(api, app, {
+      authData: undefined,
+      email: `${newName()}@b.cn`,
+      nick: 'é😀',
+    });
     await user.put({ authData: { github: { uid: newUid(), access_token: 'SESAME' } } });
     const { sessionToken: _, ...shown } = user.body;
     for (const path of paths) {
@@ -71,7 +84,10 @@ describe('GET /1.1/users/:id', () => {
 describe('PUT /1.1/users/:id', () => {
   test('refuses invalid values', async () => {
     const user = await signUp(api, app);
-    const taken = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: newPhone() });
+    const taken = await signUp(api, app, {
+      email: `${newName()}@b.cn`,
+      mobilePhoneNumber: newPhone(),
+    });
     const before = await user.me();
     const bodies: [unknown, number][] = [
       ['{', 107],
@@ -132,7 +148,10 @@ describe('PUT /1.1/users/:id', () => {
         className: '_User',
       };
       const reply = await user.request('PUT', `${path}/${user.id}`, body);
-      expect([reply.status, reply.body]).toEqual([200, { updatedAt: expect.any(String), objectId: user.id }]);
+      expect([reply.status, reply.body]).toEqual([
+        200,
+        { updatedAt: expect.any(String), objectId: user.id },
+      ]);
     }
     const me = await user.me();
     expect(me).toEqual({
@@ -199,7 +218,8 @@ describe('PUT /1.1/users/:id', () => {
   test('a changed address is unverified where addresses are verified, a changed number always', async () => {
     const own = await api.createApp();
     const user = await signUp(api, own, { email: 'a@b.cn', mobilePhoneNumber: newPhone() });
-    const verify = () => changeUser(api.db, own, { emailVerified: true, mobilePhoneVerified: true }, user.id);
+    const verify = () =>
+      changeUser(api.db, own, { emailVerified: true, mobilePhoneVerified: true }, user.id);
     const flags = async () => {
       const { emailVerified, mobilePhoneVerified } = await user.me();
       return [emailVerified, mobilePhoneVerified];
@@ -221,7 +241,10 @@ describe('PUT /1.1/users/:id', () => {
   test('where decides whether the change happens', async () => {
     const user = await signUp(api, app, { balance: 5 });
     const pay = (where: string) =>
-      user.put({ balance: { __op: 'Increment', amount: -3 } }, `?where=${encodeURIComponent(where)}`);
+      user.put(
+        { balance: { __op: 'Increment', amount: -3 } },
+        `?where=${encodeURIComponent(where)}`,
+      );
     expect((await pay('{"balance":{"$gte":3}}')).status).toBe(200);
     expect(refusalOf(await pay('{"balance":{"$gte":3}}'))).toEqual(refused(305));
     expect(refusalOf(await pay('{"sessionToken":{"$gt":""}}'))).toEqual(refused(105));
@@ -235,7 +258,10 @@ describe('PUT /1.1/users/:id', () => {
   });
 
   test('the master key changes any user, sets verified flags and passwords', async () => {
-    const user = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: newPhone() });
+    const user = await signUp(api, app, {
+      email: `${newName()}@b.cn`,
+      mobilePhoneNumber: newPhone(),
+    });
     const path = `/1.1/users/${user.id}`;
     const verified = { emailVerified: true, mobilePhoneVerified: true };
     expect((await asMaster('PUT', path, { ...verified, nick: 'x' })).status).toBe(200);
@@ -277,9 +303,9 @@ describe('DELETE /1.1/users/:id', () => {
   test('by the master key deletes any user; where decides', async () => {
     const user = await signUp(api, app, { kind: 'a' });
     const path = `/1.1/users/${user.id}`;
-    expect((await asMaster('DELETE', `${path}?where=${encodeURIComponent('{"kind":"b"}')}`)).body.code).toBe(
-      305,
-    );
+    expect(
+      (await asMaster('DELETE', `${path}?where=${encodeURIComponent('{"kind":"b"}')}`)).body.code,
+    ).toBe(305);
     expect((await asMaster('DELETE', path)).body).toEqual({});
     expect((await asMaster('DELETE', path)).body).toEqual({});
     expect((await get(path)).body.code).toBe(211);
@@ -288,9 +314,16 @@ describe('DELETE /1.1/users/:id', () => {
 
 describe('the ACL', () => {
   test('denies reading and writing to users that it does not name, but not to the master key', async () => {
-    const [user, friend, other] = [await signUp(api, app), await signUp(api, app), await signUp(api, app)];
+    const [user, friend, other] = [
+      await signUp(api, app),
+      await signUp(api, app),
+      await signUp(api, app),
+    ];
     const path = `/1.1/users/${user.id}`;
-    const acl = { [user.id]: { read: true, write: true }, [friend.id]: { read: true, write: true } };
+    const acl = {
+      [user.id]: { read: true, write: true },
+      [friend.id]: { read: true, write: true },
+    };
     expect((await user.put({ ACL: acl })).status).toBe(200);
     expect((await user.request('GET', path)).status).toBe(200);
     expect((await friend.request('GET', path)).status).toBe(200);
@@ -308,7 +341,9 @@ describe('the ACL', () => {
       const reply = await user.request(method, path, method === 'PUT' ? { a: 1 } : undefined);
       expect([reply.status, reply.body.error]).toEqual([403, "Forbidden writing by object's ACL."]);
     }
-    expect((await asMaster('PUT', path, { ACL: { '*': { read: true, write: true } } })).status).toBe(200);
+    expect(
+      (await asMaster('PUT', path, { ACL: { '*': { read: true, write: true } } })).status,
+    ).toBe(200);
     expect((await user.put({ a: 1 })).status).toBe(200);
   });
 
@@ -319,7 +354,9 @@ describe('the ACL', () => {
     expect((await get(path)).body).not.toHaveProperty('ACL');
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual(acl);
     const own = { [user.id]: { read: true, write: true } };
-    await user.put({ ACL: { ...own, '*': { read: true, write: false }, 'role:x': { read: false } } });
+    await user.put({
+      ACL: { ...own, '*': { read: true, write: false }, 'role:x': { read: false } },
+    });
     // A permission that is false is not granted.
     expect((await get(`${path}?returnACL=true`)).body.ACL).toEqual({
       ...own,
@@ -382,7 +419,8 @@ describe('the own password in a save', () => {
   test('is no way to guess it: seven wrong ones lock the account', async () => {
     const user = await signUp(api, app);
     const codes: unknown[] = [];
-    for (let i = 0; i < 8; i += 1) codes.push((await save(user, { password: `guess ${i}` })).body.code);
+    for (let i = 0; i < 8; i += 1)
+      codes.push((await save(user, { password: `guess ${i}` })).body.code);
     expect(codes).toEqual([1, 1, 1, 1, 1, 1, 219, 219]);
     expect((await save(user, { password: 'a password' })).body.code).toBe(219);
     const body = { username: user.body.username, password: 'a password' };
@@ -466,7 +504,14 @@ describe('GET /1.1/users', () => {
   });
 
   test('refuses invalid conditions', async () => {
-    for (const where of ['{', '5', '"x"', '{"$where":"1"}', '{"level":{"$explode":1}}', '{"$or":[]}'])
+    for (const where of [
+      '{',
+      '5',
+      '"x"',
+      '{"$where":"1"}',
+      '{"level":{"$explode":1}}',
+      '{"$or":[]}',
+    ])
       expect([where, refusalOf(await list({ where }))]).toEqual([where, refused(102)]);
   });
 
@@ -486,7 +531,9 @@ describe('GET /1.1/users', () => {
       [{ where: { objectId: { $in: [users[3]?.id, users[1]?.id] } } }, ['bob', 'dan']],
       [{ where: { mobilePhoneVerified: true } }, []],
       [
-        { where: { createdAt: { $lte: { __type: 'Date', iso: String(users[0]?.body.createdAt) } } } },
+        {
+          where: { createdAt: { $lte: { __type: 'Date', iso: String(users[0]?.body.createdAt) } } },
+        },
         ['ann'],
       ],
       [{ where: { constructor: 'x' } }, []],
@@ -519,9 +566,13 @@ describe('GET /1.1/users', () => {
   });
 
   test('strictlyQuery finds addresses and numbers as a whole only', async () => {
-    const strict = (query: Record<string, unknown>) => list(query, { path: '/1.1/users/strictlyQuery' });
+    const strict = (query: Record<string, unknown>) =>
+      list(query, { path: '/1.1/users/strictlyQuery' });
     const found = await strict({ where: { $or: [{ email: 'bob@b.cn' }, { level: { $gt: 2 } }] } });
-    expect(found.body.results.map((user: { username: string }) => user.username)).toEqual(['bob', 'dan']);
+    expect(found.body.results.map((user: { username: string }) => user.username)).toEqual([
+      'bob',
+      'dan',
+    ]);
     const loose = [
       { $regex: 'b' },
       { $gt: 'a' },

@@ -20,7 +20,8 @@ const save = (requests: unknown, more: TestRequest = {}) =>
 const post = (body: object, at = path) => ({ method: 'POST', path: at, body });
 const put = (id: string, body: object) => ({ method: 'PUT', path: `${path}/${id}`, body });
 async function create(more: object = {}): Promise<string> {
-  return (await api.request('POST', path, { app, body: { ...newDevice(), ...more } })).body.objectId;
+  return (await api.request('POST', path, { app, body: { ...newDevice(), ...more } })).body
+    .objectId;
 }
 const get = async (id: string) => (await api.request('GET', `${path}/${id}`, { app })).body;
 const error = (code: number) => ({ error: { code, error: expect.any(String) } });
@@ -120,7 +121,11 @@ describe('POST /1.1/batch', () => {
       '/1.1/functions/odd',
     ]);
     for (const { headers } of host.requests)
-      expect(headers).toMatchObject({ 'x-lc-id': own.appId, 'x-lc-key': own.appKey, 'x-lc-prod': '0' });
+      expect(headers).toMatchObject({
+        'x-lc-id': own.appId,
+        'x-lc-key': own.appKey,
+        'x-lc-prod': '0',
+      });
     const adds = host.requests.find(({ path: asked }) => asked.endsWith('adds'));
     expect(adds?.headers['content-length']).toBe('7');
     await host.close();
@@ -147,7 +152,10 @@ describe('POST /1.1/batch', () => {
   test.each(bad)('answers %s with an error of its own', async (_name, item, code) => {
     const { status, body } = await batch([item, { path: '/1.1/date' }], { master: true });
     expect(status).toBe(200);
-    expect(body).toEqual([code === -1 ? expect.anything() : error(code), { success: expect.anything() }]);
+    expect(body).toEqual([
+      code === -1 ? expect.anything() : error(code),
+      { success: expect.anything() },
+    ]);
   });
 
   test('refuses anything but a list (107), too long a list (116), and wrong keys (401)', async () => {
@@ -224,7 +232,9 @@ describe('POST /1.1/batch', () => {
 
   test('keeps the order of writes to one object, and between reads and writes', async () => {
     const id = await create({ log: [] });
-    const many = Array.from({ length: 60 }, (_, n) => put(id, { log: { __op: 'Add', objects: [n] } }));
+    const many = Array.from({ length: 60 }, (_, n) =>
+      put(id, { log: { __op: 'Add', objects: [n] } }),
+    );
     await batch(many);
     expect((await get(id)).log).toEqual(Array.from({ length: 60 }, (_, n) => n));
     const device = newDevice();
@@ -270,10 +280,16 @@ describe('POST /1.1/batch', () => {
 describe('POST /1.1/batch/save', () => {
   test('returns results by the internal id, and stores no control members', async () => {
     const device = newDevice();
-    const first = await save([{ ...post({ ...device, __internalId: 'uuid-1', __children: [] }), new: true }]);
-    expect(first).toMatchObject({ status: 200, body: { 'uuid-1': { objectId: id24, createdAt: time } } });
+    const first = await save([
+      { ...post({ ...device, __internalId: 'uuid-1', __children: [] }), new: true },
+    ]);
+    expect(first).toMatchObject({
+      status: 200,
+      body: { 'uuid-1': { objectId: id24, createdAt: time } },
+    });
     const { objectId } = first.body['uuid-1'];
-    // The Swift SDK sends POST again with its object id, the Objective-C SDK PUT; both replies have that id as key.
+    // The Swift SDK sends POST again with its object id, the Objective-C SDK PUT; both replies have
+    // that id as key.
     const again = await save([
       post({ ...device, objectId, n: 1, __internalId: objectId }),
       put(objectId, { n: { __op: 'Increment', amount: 2 }, __internalId: objectId }),
@@ -336,7 +352,10 @@ describe('POST /1.1/batch/save', () => {
       put(id, { late: true, __internalId: id }),
       post({ channels: ['a b'], __internalId: 'a' }),
     ]);
-    expect({ status, body }).toEqual({ status: 400, body: { code: 117, error: expect.any(String) } });
+    expect({ status, body }).toEqual({
+      status: 400,
+      body: { code: 117, error: expect.any(String) },
+    });
     expect(await get(id)).not.toHaveProperty('late');
   });
 
@@ -363,5 +382,9 @@ describe('POST /1.1/batch/save', () => {
 
 function child(internalId: string, cid: string) {
   const children = [{ className: '_Installation', cid, key: 'twin' }];
-  return { method: 'POST', path, body: { ...newDevice(), __internalId: internalId, __children: children } };
+  return {
+    method: 'POST',
+    path,
+    body: { ...newDevice(), __internalId: internalId, __children: children },
+  };
 }

@@ -47,7 +47,9 @@ describe('roles', () => {
       expect(one.body.options.authPlatforms).toEqual({ weixin: { appId: '•••', ca: '•••' } });
     }
     const owner = await callerOf(api, 'owner');
-    expect((await owner('GET', `/apps/${app.appId}`)).body).toMatchObject({ masterKey: app.masterKey });
+    expect((await owner('GET', `/apps/${app.appId}`)).body).toMatchObject({
+      masterKey: app.masterKey,
+    });
   });
 
   test('a token for some apps reaches these only, and nothing that concerns all', async () => {
@@ -100,7 +102,9 @@ describe('tokens', () => {
       csrf: null,
     });
     const list = await api.request('GET', `${base}/tokens?limit=1`, { admin: true });
-    expect(list.body.results).toMatchObject([{ id, name: 'Anna', role: 'viewer', createdBy: 'admin' }]);
+    expect(list.body.results).toMatchObject([
+      { id, name: 'Anna', role: 'viewer', createdBy: 'admin' },
+    ]);
     expect(list.body.next).toBe(id);
     expect(JSON.stringify(list.body)).not.toContain(token);
     const { rows } = await api.db.query('SELECT * FROM console_token');
@@ -110,7 +114,9 @@ describe('tokens', () => {
     expect((await api.request('GET', `${base}/session`, { headers })).status).toBe(401);
     expect((await page('GET', '/session')).status).toBe(401);
     for (const gone of [id, 'x', '99999999999999999999'])
-      expect((await api.request('DELETE', `${base}/tokens/${gone}`, { admin: true })).status).toBe(404);
+      expect((await api.request('DELETE', `${base}/tokens/${gone}`, { admin: true })).status).toBe(
+        404,
+      );
   });
 
   test('end at their time', async () => {
@@ -184,11 +190,16 @@ describe('tokens', () => {
 
 describe('calls of one token', () => {
   /** Calls until one is refused, and returns how many were not. */
-  async function callsUntil429(call: () => Promise<{ status: number; headers: Headers }>, most: number) {
+  async function callsUntil429(
+    call: () => Promise<{ status: number; headers: Headers }>,
+    most: number,
+  ) {
     for (let n = 0; n <= most; n += 1) {
       const { status, headers } = await call();
       if (status !== 429) continue;
-      expect(Number(headers.get('retry-after'))).toSatisfy((seconds) => seconds >= 1 && seconds <= 60);
+      expect(Number(headers.get('retry-after'))).toSatisfy(
+        (seconds) => seconds >= 1 && seconds <= 60,
+      );
       return n;
     }
     return most + 1;
@@ -201,12 +212,16 @@ describe('calls of one token', () => {
     const { appId } = await api.createApp();
     const page = await pageOf(api, { token });
     expect((await page('GET', '/session')).status).toBe(200);
-    expect(await callsUntil429(() => login({ token }), callLimits.logins)).toBe(callLimits.logins - 1);
+    expect(await callsUntil429(() => login({ token }), callLimits.logins)).toBe(
+      callLimits.logins - 1,
+    );
     expect((await callOf(token, 'POST', '/login-links', {})()).status).toBe(429);
     const put = callOf(token, 'PUT', `/apps/${appId}/audiences/one`, { where: {} });
     expect(await callsUntil429(put, callLimits.changes)).toBe(callLimits.changes);
     const refused = await put();
-    expect(refused.body.error).toBe(`This token made ${callLimits.changes} changes within a minute.`);
+    expect(refused.body.error).toBe(
+      `This token made ${callLimits.changes} changes within a minute.`,
+    );
     const read = callOf(token, 'GET', '/session');
     // Those of its session count, and refused ones: the login link, and two changes.
     const used = 1 + 1 + callLimits.changes + 2;
@@ -214,9 +229,9 @@ describe('calls of one token', () => {
     expect((await callOf(token, 'GET', '/meta')()).status).toBe(429);
     for (const bearer of [other.token, adminToken()])
       expect((await callOf(bearer, 'GET', '/meta')()).status).toBe(200);
-    expect((await callOf(other.token, 'PUT', `/apps/${appId}/audiences/one`, { where: {} })()).status).toBe(
-      200,
-    );
+    expect(
+      (await callOf(other.token, 'PUT', `/apps/${appId}/audiences/one`, { where: {} })()).status,
+    ).toBe(200);
   });
 
   test('begin again after a minute, and pushes have the limit of their app instead', async () => {
@@ -236,7 +251,10 @@ describe('calls of one token', () => {
     expect([1, 1, 1].map(isTaken)).toEqual([true, true, false]);
     const app = await api.createApp({ pushCallsPerMinute: 9600 });
     const { token } = await createToken(api, 'sender');
-    const send = callOf(token, 'POST', `/apps/${app.appId}/push`, { where: {}, data: { alert: 'x' } });
+    const send = callOf(token, 'POST', `/apps/${app.appId}/push`, {
+      where: {},
+      data: { alert: 'x' },
+    });
     for (let n = 0; n <= callLimits.changes; n += 1) expect((await send()).status).toBe(201);
   });
 });
@@ -246,7 +264,9 @@ describe('sessions', () => {
     const reply = await login({ token: adminToken() });
     expect(reply.body).toMatchObject({ name: 'admin', role: 'owner', apps: null, csrf: null });
     const cookie = reply.headers.get('set-cookie') ?? '';
-    expect(cookie).toMatch(/^carillon=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800$/);
+    expect(cookie).toMatch(
+      /^carillon=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Max-Age=604800$/,
+    );
     expect(reply.headers.get('cache-control')).toBe('no-store');
     const { rows } = await api.db.query<{ digest: Buffer }>('SELECT * FROM console_session');
     expect(JSON.stringify(rows)).not.toContain(/carillon=([\w-]+)/.exec(cookie)?.[1]);
@@ -254,7 +274,9 @@ describe('sessions', () => {
       databaseUrl: api.databaseUrl,
       env: { PUBLIC_URL: 'https://push.example.com' },
     });
-    const { headers } = await secure.request('POST', `${base}/session`, { body: { token: adminToken() } });
+    const { headers } = await secure.request('POST', `${base}/session`, {
+      body: { token: adminToken() },
+    });
     expect(headers.get('set-cookie')).toMatch(
       /^__Host-carillon=[\w-]{43}; Path=\/; HttpOnly; SameSite=Strict; Secure; Max-Age=604800$/,
     );
@@ -267,7 +289,9 @@ describe('sessions', () => {
       await pageOf(api, { token: adminToken() }),
       await pageOf(api, { token: (await createToken(api, 'operator')).token }),
     ];
-    expect((await first('DELETE', '/session')).headers.get('set-cookie')).toMatch(/^carillon=;.*Max-Age=0/);
+    expect((await first('DELETE', '/session')).headers.get('set-cookie')).toMatch(
+      /^carillon=;.*Max-Age=0/,
+    );
     expect((await first('GET', '/session')).status).toBe(401);
     const { body } = await second('GET', '/sessions');
     expect(body.results[0]).toMatchObject({ name: 'a operator', role: 'operator' });
@@ -275,7 +299,8 @@ describe('sessions', () => {
       databaseUrl: api.databaseUrl,
       env: { CARILLON_ADMIN_TOKEN: 'another token of the operator' },
     });
-    const cookie = (await login({ token: adminToken() })).headers.get('set-cookie')?.split(';')[0] ?? '';
+    const cookie =
+      (await login({ token: adminToken() })).headers.get('set-cookie')?.split(';')[0] ?? '';
     const ended = await other.request('GET', `${base}/session`, { headers: { Cookie: cookie } });
     expect(ended.status).toBe(401);
     await other.close();
@@ -300,7 +325,10 @@ describe('sessions', () => {
 
   test('are at most 20 of one token: its own one that was used longest ago ends, and none of others', async () => {
     const [{ token }, other] = [await createToken(api, 'viewer'), await createToken(api, 'viewer')];
-    const pages = [await pageOf(api, { token: adminToken() }), await pageOf(api, { token: other.token })];
+    const pages = [
+      await pageOf(api, { token: adminToken() }),
+      await pageOf(api, { token: other.token }),
+    ];
     const own = await pageOf(api, { token });
     for (let i = 0; i < 19; i += 1) await pageOf(api, { token });
     expect((await own('GET', '/session')).status).toBe(200);
@@ -339,12 +367,15 @@ describe('sessions', () => {
     await own.close();
   });
 
-  test.each([[{}], [{ token: 1 }], [{ token: 'a', code: 'b' }], ['null'], [{ token: 'x'.repeat(513) }]])(
-    '%j logs nobody in',
-    async (body) => {
-      expect((await login(body)).status).toBe(400);
-    },
-  );
+  test.each([
+    [{}],
+    [{ token: 1 }],
+    [{ token: 'a', code: 'b' }],
+    ['null'],
+    [{ token: 'x'.repeat(513) }],
+  ])('%j logs nobody in', async (body) => {
+    expect((await login(body)).status).toBe(400);
+  });
 });
 
 describe('a login link in a browser with a session', () => {
@@ -398,7 +429,10 @@ describe('login links', () => {
     const link = await call('POST', '/login-links');
     expect(link.status).toBe(201);
     expect(link.body.url).toBe(`http://carillon.test/console/login#code=${link.body.code}`);
-    expect((await login({ code: link.body.code })).body).toMatchObject({ name: 'Li', role: 'sender' });
+    expect((await login({ code: link.body.code })).body).toMatchObject({
+      name: 'Li',
+      role: 'sender',
+    });
     expect((await login({ code: link.body.code })).status).toBe(401);
     const { rows } = await api.db.query('SELECT * FROM console_login_code');
     expect(rows).toEqual([]);
@@ -410,7 +444,9 @@ describe('login links', () => {
     const own = await startTestApi({ databaseUrl: api.databaseUrl, clock });
     const { body } = await own.request('POST', `${base}/login-links`, { admin: true });
     movedMs = 15 * minuteMs;
-    expect((await own.request('POST', `${base}/session`, { body: { code: body.code } })).status).toBe(401);
+    expect(
+      (await own.request('POST', `${base}/session`, { body: { code: body.code } })).status,
+    ).toBe(401);
     await own.close();
     const page = await pageOf(api, { token: adminToken() });
     expect((await page('POST', '/login-links')).status).toBe(403);
@@ -456,8 +492,12 @@ describe('requests of other origins', () => {
   test('with the cookie read nothing where the browser names the site', async () => {
     const page = await pageOf(api, { token: adminToken() });
     for (const site of ['same-site', 'cross-site'])
-      expect((await page('GET', '/apps', { headers: { 'Sec-Fetch-Site': site } })).status).toBe(403);
-    expect((await page('GET', '/apps', { headers: { 'Sec-Fetch-Site': 'none' } })).status).toBe(200);
+      expect((await page('GET', '/apps', { headers: { 'Sec-Fetch-Site': site } })).status).toBe(
+        403,
+      );
+    expect((await page('GET', '/apps', { headers: { 'Sec-Fetch-Site': 'none' } })).status).toBe(
+      200,
+    );
     const { headers } = await page('GET', '/apps');
     expect(headers.get('cross-origin-resource-policy')).toBe('same-origin');
     expect(headers.get('x-request-id')).toMatch(/^[0-9a-f]{16}$/);
@@ -473,6 +513,8 @@ describe('requests of other origins', () => {
 
   test('a wrong token is not helped by a cookie', async () => {
     const page = await pageOf(api, { token: adminToken() });
-    expect((await page('GET', '/session', { headers: { Authorization: 'Bearer wrong' } })).status).toBe(401);
+    expect(
+      (await page('GET', '/session', { headers: { Authorization: 'Bearer wrong' } })).status,
+    ).toBe(401);
   });
 });

@@ -57,12 +57,16 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
     const app = await service.api.createApp();
     setPrivateHosts('');
     const path = `/apps/${app.appId}`;
-    const members = ['endpoint', 'authEndpoint'].map((name) => [name, { ...oppo, [name]: address }] as const);
+    const members = ['endpoint', 'authEndpoint'].map(
+      (name) => [name, { ...oppo, [name]: address }] as const,
+    );
     for (const [member, body] of members) {
       const put = await admin('PUT', `${path}/profiles/vendor_d/_default`, body);
       expect([put.status, put.body.error ?? '']).toEqual([
         status,
-        status === 200 ? '' : expect.stringMatching(new RegExp(`^${member}: .*CARILLON_PRIVATE_HOSTS`)),
+        status === 200
+          ? ''
+          : expect.stringMatching(new RegExp(`^${member}: .*CARILLON_PRIVATE_HOSTS`)),
       ]);
     }
     const options = {
@@ -86,14 +90,20 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
     const path = `/apps/${app.appId}/profiles/vendor_d/_default`;
     expect((await admin('PUT', path, oppo)).status).toBe(200);
     setPrivateHosts('');
-    const staged = await admin('PUT', `${path}/candidate`, { ...oppo, endpoint: 'http://10.0.0.1' });
+    const staged = await admin('PUT', `${path}/candidate`, {
+      ...oppo,
+      endpoint: 'http://10.0.0.1',
+    });
     expect([staged.status, staged.body.error]).toEqual([400, expect.stringMatching(/^endpoint: /)]);
   });
 
   test('that was stored before gets no connection: functions, hooks, platforms and their keys', async () => {
     const app = await service.api.createApp({
       functionsUrl: url,
-      authPlatforms: { weixin: { endpoint: url }, lc_apple: { audience: 'a', jwksUrl: `${url}/keys` } },
+      authPlatforms: {
+        weixin: { endpoint: url },
+        lc_apple: { audience: 'a', jwksUrl: `${url}/keys` },
+      },
     });
     const plain = await service.api.createApp({ authPlatforms: app.options.authPlatforms });
     const post = (path: string, of: typeof app, body: object) =>
@@ -103,7 +113,9 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
         post('functions/hello', app, {}),
         post('users', app, { username: newName(), password: 'secret' }),
         post('users', plain, { authData: { weixin: { openid: newUid(), access_token: 't' } } }),
-        post('users', plain, { authData: { lc_apple: { uid: newUid(), identity_token: 'a.b.c' } } }),
+        post('users', plain, {
+          authData: { lc_apple: { uid: newUid(), identity_token: 'a.b.c' } },
+        }),
       ]);
     setPrivateHosts('');
     const refusedCalls = await calls();
@@ -123,7 +135,11 @@ describe('a private address that CARILLON_PRIVATE_HOSTS does not list', () => {
     const dispatcher = await startDispatcher(config, silentLog);
     try {
       const push = { data: { alert: 'a' }, where: {} };
-      const { body } = await service.api.request('POST', '/1.1/push', { app, master: true, body: push });
+      const { body } = await service.api.request('POST', '/1.1/push', {
+        app,
+        master: true,
+        body: push,
+      });
       const record = await service.untilDone(app, body.objectId);
       expect(record.errors).toMatch(/address_refused.*CARILLON_PRIVATE_HOSTS.*\(20\)$/);
       expect(service.apns.requests).toEqual([]);
@@ -140,13 +156,18 @@ describe('the address of a gateway', () => {
     const path = `/apps/${app.appId}/profiles/vendor_d/_default`;
     const own = { ...oppo, [member]: 'https://relay.example' };
     const forbidden = await operator('PUT', path, { body: own });
-    expect([forbidden.status, forbidden.body.error]).toEqual([403, `${member}: only an owner changes it.`]);
+    expect([forbidden.status, forbidden.body.error]).toEqual([
+      403,
+      `${member}: only an owner changes it.`,
+    ]);
     expect((await admin('PUT', path, own)).status).toBe(200);
     const another = { ...own, appKey: 'new' };
     expect((await operator('PUT', path, { body: another })).status).toBe(200);
     const moved = { ...another, [member]: 'https://other.example' };
     expect(refusalOf(await operator('PUT', path, { body: moved }))).toEqual(refused(403, 403));
-    expect(refusalOf(await operator('PUT', `${path}/candidate`, { body: moved }))).toEqual(refused(403, 403));
+    expect(refusalOf(await operator('PUT', `${path}/candidate`, { body: moved }))).toEqual(
+      refused(403, 403),
+    );
     expect((await operator('PUT', path, { body: oppo })).status).toBe(200);
   });
 
@@ -159,7 +180,9 @@ describe('the address of a gateway', () => {
     const operator = await callerOf(service.api, 'operator');
     const path = `/apps/${app.appId}/profiles/fcm/_default`;
     const bodyWith = (token_uri: string) => bodyOf({ ...serviceAccount, token_uri });
-    const forbidden = await operator('PUT', path, { body: bodyWith('https://relay.example/token') });
+    const forbidden = await operator('PUT', path, {
+      body: bodyWith('https://relay.example/token'),
+    });
     expect([forbidden.status, forbidden.body.error]).toEqual([
       403,
       'serviceAccount.token_uri: only an owner changes it.',

@@ -27,7 +27,8 @@ const entries = async (query = '') => (await owner('GET', `/audit?${query}`)).bo
 
 async function createPush(): Promise<string> {
   const body = { data: { alert: 'x' } };
-  return (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body.objectId;
+  return (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body
+    .objectId;
 }
 
 /** A call of each changing operation: method, path, body; and the action that the audit shows. */
@@ -38,7 +39,8 @@ type Change = [
   action: string,
 ];
 const of = (path: string) => () => `/apps/${app.appId}${path}`;
-const ofPush = (verb: string) => async () => `/apps/${app.appId}/notifications/${await createPush()}/${verb}`;
+const ofPush = (verb: string) => async () =>
+  `/apps/${app.appId}/notifications/${await createPush()}/${verb}`;
 let users = 0;
 const ofUser = (rest: string) => async () => {
   const name = `user${++users}`;
@@ -51,7 +53,11 @@ const ofDevice = (rest: string) => async () =>
 const breaker = (verb: string) => () => `/breakers/apns:${app.appId}:_default/${verb}`;
 const inDays = (days: number) => new Date(systemClock.now() + days * dayMs).toISOString();
 const template = { type: 'notification', text: 'Hello' };
-const unreachable = { appKey: '1', masterSecret: 'very-secret', authEndpoint: 'http://127.0.0.1:9' };
+const unreachable = {
+  appKey: '1',
+  masterSecret: 'very-secret',
+  authEndpoint: 'http://127.0.0.1:9',
+};
 const oppo = { appKey: '1', masterSecret: 'very-secret' };
 
 const definition = (name: string) => ({
@@ -104,7 +110,12 @@ const changes: Record<string, Change> = {
   deleteTestDevice: ['DELETE', of('/test-devices/mine'), undefined, 'test-device.delete'],
   moveScheduledAppPush: ['PATCH', () => scheduled(), { push_time: inDays(2) }, 'push.reschedule'],
   cancelScheduledAppPush: ['DELETE', () => scheduled(), undefined, 'push.cancel'],
-  createRecurringPush: ['POST', of('/recurring-pushes'), definition('first'), 'recurring-push.create'],
+  createRecurringPush: [
+    'POST',
+    of('/recurring-pushes'),
+    definition('first'),
+    'recurring-push.create',
+  ],
   changeRecurringPush: ['PATCH', () => recurring(), { isEnabled: false }, 'recurring-push.change'],
   deleteRecurringPush: ['DELETE', () => recurring(), undefined, 'recurring-push.delete'],
   startRecurringPush: ['POST', async () => `${await recurring()}/start`, undefined, 'push.send'],
@@ -139,7 +150,12 @@ const changes: Record<string, Change> = {
   pausePush: ['POST', ofPush('pause'), undefined, 'push.pause'],
   resumePush: ['POST', ofPush('resume'), { flow_control: 2000 }, 'push.resume'],
   approvePush: ['POST', ofPush('approve'), undefined, 'push.approve'],
-  deleteInvalidDevices: ['POST', () => failedPush('delete-invalid'), undefined, 'push.delete-invalid'],
+  deleteInvalidDevices: [
+    'POST',
+    () => failedPush('delete-invalid'),
+    undefined,
+    'push.delete-invalid',
+  ],
   pacePush: ['POST', ofPush('pace'), { flow_control: 3000 }, 'push.pace'],
   openBreaker: ['POST', breaker('open'), undefined, 'breaker.force'],
   closeBreaker: ['POST', breaker('close'), undefined, 'breaker.force'],
@@ -152,7 +168,12 @@ const changes: Record<string, Change> = {
   approveSmsTemplate: ['POST', of('/sms-templates/hi/approve'), undefined, 'sms-template.approve'],
   deleteSmsTemplate: ['DELETE', of('/sms-templates/hi'), undefined, 'sms-template.delete'],
   putSmsSignature: ['PUT', of('/sms-signatures/hi'), {}, 'sms-signature.put'],
-  approveSmsSignature: ['POST', of('/sms-signatures/hi/approve'), undefined, 'sms-signature.approve'],
+  approveSmsSignature: [
+    'POST',
+    of('/sms-signatures/hi/approve'),
+    undefined,
+    'sms-signature.approve',
+  ],
   deleteSmsSignature: ['DELETE', of('/sms-signatures/hi'), undefined, 'sms-signature.delete'],
   createConsoleToken: ['POST', () => '/tokens', { name: 'Li', role: 'viewer' }, 'token.create'],
   deleteConsoleToken: [
@@ -169,7 +190,9 @@ const changes: Record<string, Change> = {
 async function checkedCandidate(rest: string): Promise<string> {
   const path = of('/profiles/vendor_d/_default/candidate')();
   await service.api.request('PUT', `/console/api${path}`, { admin: true, body: unreachable });
-  await service.db.query("UPDATE profile_rotation SET state = 'checked' WHERE app_id = $1", [app.appId]);
+  await service.db.query("UPDATE profile_rotation SET state = 'checked' WHERE app_id = $1", [
+    app.appId,
+  ]);
   return path + rest;
 }
 
@@ -205,7 +228,10 @@ async function failedReceipt(): Promise<string> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   const source = { appId: app.appId, connector: 'vendor_d' } as const;
   const digest = 'audited';
-  const call = vault.seal({ headers: {}, body: '[]' }, sealContexts.receipt(app.appId, 'vendor_d', digest));
+  const call = vault.seal(
+    { headers: {}, body: '[]' },
+    sealContexts.receipt(app.appId, 'vendor_d', digest),
+  );
   const refused = { ...source, digest, call, status: 400, reason: 'x', bytes: 2 };
   await keepFailedReceipt(service.db, app.appId, refused, 1);
   return of('/failed-receipts/redrive')();
@@ -223,33 +249,47 @@ describe('the audit', () => {
       ({ auth, method, changesNothing }) => auth === 'admin' && method !== 'GET' && !changesNothing,
     );
     // Logging out is the deletion of the own session.
-    const names = changing.map(({ operation }) => operation).filter((name) => name !== 'endConsoleSession');
+    const names = changing
+      .map(({ operation }) => operation)
+      .filter((name) => name !== 'endConsoleSession');
     expect(names.toSorted()).toEqual(Object.keys(changes).toSorted());
   });
 
-  test.each(Object.entries(changes))('has what %s changed, and who did it', async (_operation, change) => {
-    const [method, pathOf, sent, action] = change;
-    const path = await pathOf();
-    const [before] = await entries('limit=1');
-    const body = typeof sent === 'function' ? sent(path) : sent;
-    const reply = await owner(method, path, body === undefined ? {} : { body });
-    expect([reply.status, reply.body]).toEqual([expect.toSatisfy((n) => n < 300), expect.anything()]);
-    const own = (await entries('actor=Anna&limit=5')).filter(
-      ({ id }: { id: string }) => Number(id) > Number(before?.id ?? 0),
-    );
-    expect(own).toMatchObject([
-      {
-        action,
-        actor: { name: 'Anna', role: 'owner', token: expect.any(String), address: expect.any(String) },
-        requestId: reply.headers.get('x-request-id'),
-      },
-    ]);
-  });
+  test.each(Object.entries(changes))(
+    'has what %s changed, and who did it',
+    async (_operation, change) => {
+      const [method, pathOf, sent, action] = change;
+      const path = await pathOf();
+      const [before] = await entries('limit=1');
+      const body = typeof sent === 'function' ? sent(path) : sent;
+      const reply = await owner(method, path, body === undefined ? {} : { body });
+      expect([reply.status, reply.body]).toEqual([
+        expect.toSatisfy((n) => n < 300),
+        expect.anything(),
+      ]);
+      const own = (await entries('actor=Anna&limit=5')).filter(
+        ({ id }: { id: string }) => Number(id) > Number(before?.id ?? 0),
+      );
+      expect(own).toMatchObject([
+        {
+          action,
+          actor: {
+            name: 'Anna',
+            role: 'owner',
+            token: expect.any(String),
+            address: expect.any(String),
+          },
+          requestId: reply.headers.get('x-request-id'),
+        },
+      ]);
+    },
+  );
 
   test('masks secrets, and has members before and after', async () => {
     const all = await entries('limit=200');
     expect(JSON.stringify(all)).not.toMatch(/very-secret|masterKey|carillon_/);
-    const find = (action: string) => all.find((entry: { action: string }) => entry.action === action);
+    const find = (action: string) =>
+      all.find((entry: { action: string }) => entry.action === action);
     expect(find('profile.put')).toMatchObject({
       appId: app.appId,
       target: 'vendor_d/_default',
@@ -301,7 +341,9 @@ describe('the audit', () => {
       ]),
     );
     expect(shown).toHaveLength(4);
-    expect(found.every(({ before, after }: AuditEntry) => before === null && after === null)).toBe(true);
+    expect(found.every(({ before, after }: AuditEntry) => before === null && after === null)).toBe(
+      true,
+    );
     expect(JSON.stringify(found)).not.toContain(app.masterKey);
     const again = await callerOf(service.api, 'owner', { name: 'Reader' });
     await again('GET', `/apps/${app.appId}`);
@@ -312,7 +354,9 @@ describe('the audit', () => {
     const sender = await callerOf(service.api, 'sender', { name: 'Wordy' });
     const path = (name: string) => `/apps/${app.appId}/push-templates/${name}`;
     const long = { data: { alert: 'x'.repeat(15_000) }, note: 'kept' };
-    const many = Object.fromEntries(Array.from({ length: 400 }, (_, i) => [`member${i}`, 'short value']));
+    const many = Object.fromEntries(
+      Array.from({ length: 400 }, (_, i) => [`member${i}`, 'short value']),
+    );
     for (const [name, body] of [
       ['long', long],
       ['many', many],
@@ -323,7 +367,10 @@ describe('the audit', () => {
       expect(JSON.stringify(entry.after).length).toBeLessThan(4200);
       const text = JSON.stringify({ body });
       if (name === 'small') expect(entry.after).toEqual({ body });
-      else expect(JSON.stringify(entry.after)).toContain(createHash('sha256').update(text).digest('hex'));
+      else
+        expect(JSON.stringify(entry.after)).toContain(
+          createHash('sha256').update(text).digest('hex'),
+        );
     }
     const { rows } = await service.db.query<{ most: number }>(
       'SELECT max(greatest(octet_length(before::text), octet_length(after::text))) AS most FROM audit',

@@ -13,7 +13,8 @@ async function appWithProfile(): Promise<{ app: App; id: string; key: BreakerKey
   return { app, id: `apns:${app.appId}:_default`, key };
 }
 
-const post = (path: string) => service.api.request('POST', `/console/api/breakers/${path}`, { admin: true });
+const post = (path: string) =>
+  service.api.request('POST', `/console/api/breakers/${path}`, { admin: true });
 
 async function shown(id: string): Promise<unknown> {
   const { body } = await service.api.request('GET', '/console/api/breakers', { admin: true });
@@ -75,9 +76,17 @@ describe('breakers in the admin API', () => {
 
   test('show when an open one is probed next, unless it is forced', async () => {
     const { id, key } = await appWithProfile();
-    const state = { dispatcher: randomUUID(), state: 'open', since: new Date(), probeInMs: 5000 } as const;
+    const state = {
+      dispatcher: randomUUID(),
+      state: 'open',
+      since: new Date(),
+      probeInMs: 5000,
+    } as const;
     await saveBreakerState(service.db, key, state);
-    expect(await shown(id)).toMatchObject({ state: 'open', nextProbeAt: expect.stringMatching(/Z$/) });
+    expect(await shown(id)).toMatchObject({
+      state: 'open',
+      nextProbeAt: expect.stringMatching(/Z$/),
+    });
     await post(`${id}/open`);
     expect(await shown(id)).toMatchObject({ state: 'open', nextProbeAt: null });
   });
@@ -85,9 +94,10 @@ describe('breakers in the admin API', () => {
   test('ignore the state of a dispatcher that stopped', async () => {
     const { id, key } = await appWithProfile();
     await note(key, 'open', '2026-01-02T00:00:00.000Z');
-    await service.db.query("UPDATE breaker_state SET seen_at = now() - interval '20 s' WHERE app_id = $1", [
-      key.appId,
-    ]);
+    await service.db.query(
+      "UPDATE breaker_state SET seen_at = now() - interval '20 s' WHERE app_id = $1",
+      [key.appId],
+    );
     expect(await shown(id)).toMatchObject({ state: 'closed' });
   });
 
@@ -95,7 +105,9 @@ describe('breakers in the admin API', () => {
     const { app, id } = await appWithProfile();
     await post(`${id}/open`);
     const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
-    expect(await service.api.request('DELETE', path, { admin: true })).toMatchObject({ status: 200 });
+    expect(await service.api.request('DELETE', path, { admin: true })).toMatchObject({
+      status: 200,
+    });
     expect(await shown(id)).toBeUndefined();
     await service.addApnsProfile(app);
     expect(await shown(id)).toMatchObject({ state: 'closed', forced: null });
@@ -111,7 +123,9 @@ describe('breakers in the admin API', () => {
 
   test('are for the operator only', async () => {
     const { id } = await appWithProfile();
-    expect(await service.api.request('GET', '/console/api/breakers')).toMatchObject({ status: 401 });
+    expect(await service.api.request('GET', '/console/api/breakers')).toMatchObject({
+      status: 401,
+    });
     expect(await service.api.request('POST', `/console/api/breakers/${id}/open`)).toMatchObject({
       status: 401,
     });

@@ -2,7 +2,11 @@ import type { OperatorRole } from '../../../shared/domain/admin/operator.ts';
 import type { TestApi, TestRequest, TestResponse } from '../../support/api.ts';
 
 /** Calls the admin API as the holder of a token, or with headers of its own. */
-export type ConsoleCall = (method: string, path: string, request?: TestRequest) => Promise<TestResponse>;
+export type ConsoleCall = (
+  method: string,
+  path: string,
+  request?: TestRequest,
+) => Promise<TestResponse>;
 
 const base = '/console/api';
 
@@ -40,7 +44,11 @@ export async function pageOf(
   const reply = await api.request('POST', `${base}/session`, { body: credential });
   if (reply.status !== 200) throw new Error(`no session: ${JSON.stringify(reply.body)}`);
   const [cookie = ''] = (reply.headers.get('set-cookie') ?? '').split(';');
-  const headers = { Cookie: cookie, 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' };
+  const headers = {
+    Cookie: cookie,
+    'Sec-Fetch-Site': 'same-origin',
+    'Content-Type': 'application/json',
+  };
   return (method, path, request = {}) =>
     api.request(method, base + path, { ...request, headers: { ...headers, ...request.headers } });
 }

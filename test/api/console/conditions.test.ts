@@ -22,7 +22,12 @@ beforeAll(async () => {
   const master = (path: string, body: object) =>
     service.api.request('POST', path, { app, master: true, body });
   const user = await master('/1.1/users', {
-    ...{ username: 'somebody', password: 'p', email: 'somebody@example.com', mobilePhoneNumber: phone },
+    ...{
+      username: 'somebody',
+      password: 'p',
+      email: 'somebody@example.com',
+      mobilePhoneNumber: phone,
+    },
     ...{ level: 5, city: 'Rome' },
   });
   const owner = { __type: 'Pointer', className: '_User', objectId: user.body.objectId };
@@ -35,7 +40,13 @@ beforeAll(async () => {
   });
   recurringOf = {};
   for (const role of ['sender', 'operator'] as const) {
-    const body = { name: role, expression: '0 9 * * *', timeZone: 'UTC', isEnabled: false, body: { data } };
+    const body = {
+      name: role,
+      expression: '0 9 * * *',
+      timeZone: 'UTC',
+      isEnabled: false,
+      body: { data },
+    };
     const reply = await callers[role]('POST', path('recurring-pushes'), { body });
     expect([reply.status, reply.body]).toEqual([201, expect.any(Object)]);
     recurringOf[role] = reply.body.id;
@@ -56,20 +67,29 @@ const calls: Record<string, Ask[]> = {
   listAppInstallations: [
     (call, target) =>
       'where' in target
-        ? call('GET', path(`installations?where=${encodeURIComponent(JSON.stringify(target.where))}`))
+        ? call(
+            'GET',
+            path(`installations?where=${encodeURIComponent(JSON.stringify(target.where))}`),
+          )
         : call('GET', path('installations')),
   ],
   countAudience: [
-    (call, target) => call('POST', path('audience'), { body: { ...target, sample: 1, clauses: true } }),
+    (call, target) =>
+      call('POST', path('audience'), { body: { ...target, sample: 1, clauses: true } }),
     (call, target) => call('POST', path('audience'), { body: textOf(target) }),
   ],
-  explainPush: [(call, target) => call('POST', path('push/explain'), { body: { data, ...target } })],
+  explainPush: [
+    (call, target) => call('POST', path('push/explain'), { body: { data, ...target } }),
+  ],
   sendAppPush: [
     (call, target) => call('POST', path('push'), { body: { data, ...target } }),
     (call, target) => call('POST', path('push'), { body: { data, ...textOf(target) } }),
     (call, target) => call('POST', path('push'), { body: { data, ...target, push_time: later() } }),
     (call, target) =>
-      call('POST', path('push'), { body: { data, ...target }, headers: { 'X-Carillon-Explained': 'none' } }),
+      call('POST', path('push'), {
+        body: { data, ...target },
+        headers: { 'X-Carillon-Explained': 'none' },
+      }),
   ],
   putAudience: [
     (call, target) =>
@@ -78,7 +98,8 @@ const calls: Record<string, Ask[]> = {
         : call('PUT', path('push-templates/one'), { body: { body: target } }),
   ],
   putPushTemplate: [
-    (call, target) => call('PUT', path('push-templates/one'), { body: { body: { data, ...target } } }),
+    (call, target) =>
+      call('PUT', path('push-templates/one'), { body: { body: { data, ...target } } }),
     (call, target) => call('PUT', path('push-templates/one'), { body: { body: textOf(target) } }),
   ],
   createRecurringPush: [
@@ -152,15 +173,25 @@ function nested(className: '_Installation' | '_User', member: string): object[] 
     { [at]: { $notInQuery: query(className, { where }) } },
     { [at]: { $inQuery: query(className, { where: { [member]: 'x' } }) } },
     { [at]: { $inQuery: query(className, { where: {}, order: member, limit: 1 }) } },
-    { [at]: { $inQuery: query(className, { where: {}, order: `level,-${member}`, limit: 1, skip: 1 }) } },
+    {
+      [at]: {
+        $inQuery: query(className, { where: {}, order: `level,-${member}`, limit: 1, skip: 1 }),
+      },
+    },
     { level: { $select: { key: member, query: query(className, { where: {} }) } } },
     { level: { $dontSelect: { key: member, query: query(className, { where: {} }) } } },
     { level: { $select: { key: 'level', query: query(className, { where }) } } },
-    { level: { $select: { key: 'level', query: query(className, { where: {}, order: `-${member}` }) } } },
+    {
+      level: {
+        $select: { key: 'level', query: query(className, { where: {}, order: `-${member}` }) },
+      },
+    },
     {
       objectId: {
         $inQuery: query('_Installation', {
-          where: { [at]: { $inQuery: query(className, { where: { $or: [{ level: 1 }, where] } }) } },
+          where: {
+            [at]: { $inQuery: query(className, { where: { $or: [{ level: 1 }, where] } }) },
+          },
         }),
       },
     },
@@ -229,7 +260,8 @@ const entries = Object.entries(calls).flatMap(([operation, asks]) =>
   asks.map((ask, i): [string, Ask] => [`${operation} ${i}`, ask]),
 );
 
-test('every probe is asked of two calls at least', () => expect(entries.length).toBeGreaterThanOrEqual(12));
+test('every probe is asked of two calls at least', () =>
+  expect(entries.length).toBeGreaterThanOrEqual(12));
 
 describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (name, ask, call) => {
   test.each(['viewer', 'sender'] as const)('answers no probe of a %s', async (role) => {
@@ -239,10 +271,13 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
       expect([reply.status, reply.body.code], JSON.stringify(where)).toEqual([403, 403]);
       expect(Object.keys(reply.body)).toEqual(['code', 'error']);
       if (isForRole && role === 'sender')
-        expect(reply.body.error, JSON.stringify(where)).toMatch(new RegExp(`${member}|order over level`));
+        expect(reply.body.error, JSON.stringify(where)).toMatch(
+          new RegExp(`${member}|order over level`),
+        );
     }
     if (name.startsWith('listAppInstallations')) return;
-    for (const cql of statements) expect((await ask(callers[role], { cql }, role)).status, cql).toBe(403);
+    for (const cql of statements)
+      expect((await ask(callers[role], { cql }, role)).status, cql).toBe(403);
   });
 
   test('answers an operator', async () => {
@@ -252,7 +287,9 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
       { email: { $gt: 'a' } },
     ]) {
       const reply = await ask(callers.operator, { where }, 'operator');
-      expect(reply.status, `${JSON.stringify(where)} ${JSON.stringify(reply.body)}`).toBeLessThan(410);
+      expect(reply.status, `${JSON.stringify(where)} ${JSON.stringify(reply.body)}`).toBeLessThan(
+        410,
+      );
       expect(reply.status).not.toBe(403);
     }
   });
@@ -262,7 +299,9 @@ describe.each(entries.map(([name, ask], i) => [name, ask, i] as const))('%s', (n
       {},
       { level: { $gt: 4 } },
       { channels: { $in: ['news'] }, deviceType: 'ios' },
-      { owner: { $inQuery: query('_User', { where: { level: { $gte: 5 } }, order: '-createdAt' }) } },
+      {
+        owner: { $inQuery: query('_User', { where: { level: { $gte: 5 } }, order: '-createdAt' }) },
+      },
       { owner: { $inQuery: query('_User', { where: { city: 'Rome' } }) } },
       { city: { $regex: '^R' } },
       ...(name.startsWith('listAppUsers') ? [] : tokens.map((member) => ({ [member]: token }))),
@@ -280,11 +319,15 @@ test.each(['authData', 'sessionToken', 'password', 'authData.qq.openid', 'salt']
   async (member) => {
     for (const [, ask] of entries)
       for (const role of ['viewer', 'sender', 'operator'] as const) {
-        const where = { owner: { $inQuery: query('_User', { where: { [member]: { $exists: true } } }) } };
+        const where = {
+          owner: { $inQuery: query('_User', { where: { [member]: { $exists: true } } }) },
+        };
         const { status } = await ask(callers[role], { where }, role);
         // An unfinished template is checked when it is sent.
         const isTemplate = status === 200 && ask.toString().includes('push-templates');
-        expect(isTemplate || status === 400 || status === 403, `${role} ${ask} ${status}`).toBe(true);
+        expect(isTemplate || status === 400 || status === 403, `${role} ${ask} ${status}`).toBe(
+          true,
+        );
       }
   },
 );
@@ -300,9 +343,13 @@ test('variables of a sender name no data of people: a dry run counts who has it'
     ['push', 201],
   ] as const) {
     for (const field of ['email', 'mobilePhoneNumber.x', 'username'])
-      expect((await callers.sender('POST', path(rest), { body: body(field) })).status, field).toBe(403);
+      expect((await callers.sender('POST', path(rest), { body: body(field) })).status, field).toBe(
+        403,
+      );
     expect((await callers.sender('POST', path(rest), { body: body('city') })).status).toBe(status);
-    expect((await callers.operator('POST', path(rest), { body: body('email') })).status).toBe(status);
+    expect((await callers.operator('POST', path(rest), { body: body('email') })).status).toBe(
+      status,
+    );
   }
 });
 
@@ -336,7 +383,9 @@ describe('a condition that names tokens or data of people', () => {
       'user.list',
       'GET',
       () =>
-        path(`users?where=${encodeURIComponent('{"email":"x","mobilePhoneNumber":{"$regex":"^[+]86"}}')}`),
+        path(
+          `users?where=${encodeURIComponent('{"email":"x","mobilePhoneNumber":{"$regex":"^[+]86"}}')}`,
+        ),
       undefined,
     ],
     [
@@ -351,16 +400,19 @@ describe('a condition that names tokens or data of people', () => {
       () => path('push/explain'),
       { data, where: { installationId: 'y', username: 'x' } },
     ],
-  ] as const)('is audited once an hour as %s, without its values', async (action, method, pathOf, body) => {
-    const name = `Auditee ${action}`;
-    const call = await callerOf(service.api, 'operator', { name });
-    for (let i = 0; i < 3; i += 1)
-      expect((await call(method, pathOf(), body ? { body } : {})).status).toBe(200);
-    const found = await entriesOf(name, action);
-    expect(found).toMatchObject([{ action, appId: app.appId, target: app.appId, before: null }]);
-    expect(found[0].after.members.length).toBeGreaterThan(0);
-    expect(JSON.stringify(found)).not.toMatch(/"[xy]"|\^/);
-  });
+  ] as const)(
+    'is audited once an hour as %s, without its values',
+    async (action, method, pathOf, body) => {
+      const name = `Auditee ${action}`;
+      const call = await callerOf(service.api, 'operator', { name });
+      for (let i = 0; i < 3; i += 1)
+        expect((await call(method, pathOf(), body ? { body } : {})).status).toBe(200);
+      const found = await entriesOf(name, action);
+      expect(found).toMatchObject([{ action, appId: app.appId, target: app.appId, before: null }]);
+      expect(found[0].after.members.length).toBeGreaterThan(0);
+      expect(JSON.stringify(found)).not.toMatch(/"[xy]"|\^/);
+    },
+  );
 
   test('is audited for a sender that names a whole token, and not otherwise', async () => {
     const call = await callerOf(service.api, 'sender', { name: 'Auditee sender' });

@@ -39,7 +39,9 @@ describe('an app that moves in', () => {
   test('trusts the phone numbers of its users, unless its options set another value', async () => {
     const trusts = async (body: object) => (await create(body)).body.options.trustUnverifiedNumbers;
     expect(await trusts(newIdentity())).toBe(true);
-    expect(await trusts({ ...newIdentity(), options: { trustUnverifiedNumbers: false } })).toBe(false);
+    expect(await trusts({ ...newIdentity(), options: { trustUnverifiedNumbers: false } })).toBe(
+      false,
+    );
     expect(await trusts({})).toBe(false);
     expect(await trusts({ appKey: newKey() })).toBe(false);
   });
@@ -58,7 +60,9 @@ describe('an app that moves in', () => {
 
   test('is created once by two concurrent calls', async () => {
     const { appId } = newIdentity();
-    const statuses = (await Promise.all([create({ appId }), create({ appId })])).map(({ status }) => status);
+    const statuses = (await Promise.all([create({ appId }), create({ appId })])).map(
+      ({ status }) => status,
+    );
     expect(statuses.sort()).toEqual([201, 409]);
   });
 

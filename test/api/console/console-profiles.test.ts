@@ -62,13 +62,19 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     'name %s is 400',
     async (name) => {
       const app = await api.createApp();
-      const { status, body } = await admin('PUT', `${apps}/${app.appId}/profiles/apns/${name}`, tokenProfile);
+      const { status, body } = await admin(
+        'PUT',
+        `${apps}/${app.appId}/profiles/apns/${name}`,
+        tokenProfile,
+      );
       expect({ status, code: body.code }).toEqual({ status: 400, code: 1 });
     },
   );
 
   test('an unknown app is 404', async () => {
-    expect((await admin('PUT', `${apps}/nowhere/profiles/apns/_default`, tokenProfile)).status).toBe(404);
+    expect(
+      (await admin('PUT', `${apps}/nowhere/profiles/apns/_default`, tokenProfile)).status,
+    ).toBe(404);
   });
 
   const ecKey = privateKey;
@@ -82,7 +88,11 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['apns', 'an unknown environment', { ...tokenProfile, environment: 'SESAME' }],
     ['fcm', 'no service account', { serviceAccount: 'SESAME' }],
     ['fcm', 'an EC key', { serviceAccount: { ...serviceAccount, private_key: ecKey } }],
-    ['vendor_g', 'an invalid token_uri', { serviceAccount: { ...serviceAccount, token_uri: 'SESAME' } }],
+    [
+      'vendor_g',
+      'an invalid token_uri',
+      { serviceAccount: { ...serviceAccount, token_uri: 'SESAME' } },
+    ],
     ['vendor_a', 'no secret', { appId: 'SESAME' }],
     ['vendor_a', 'an invalid endpoint', { appId: '1', appSecret: 'SESAME', endpoint: 'SESAME' }],
     [
@@ -94,16 +104,27 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     ['vendor_c', 'a number', { appId: 1, appSecret: 'SESAME' }],
     ['vendor_d', 'members of another vendor', { appId: '1', appSecret: 'SESAME' }],
     ['vendor_e', 'a blank in a secret', { appId: '1', appKey: 'k', appSecret: 'SESAME OPEN' }],
-    ['vendor_f', 'an invalid ca', { appId: '1', clientId: '2', clientSecret: 'SESAME', ca: 'SESAME' }],
+    [
+      'vendor_f',
+      'an invalid ca',
+      { appId: '1', clientId: '2', clientSecret: 'SESAME', ca: 'SESAME' },
+    ],
   ];
-  test.each(refusals)('%s: %s is 400, and the message quotes no value', async (connector, _case, sent) => {
-    const app = await api.createApp();
-    const { status, body } = await admin('PUT', `${apps}/${app.appId}/profiles/${connector}/_default`, sent);
-    expect(status).toBe(400);
-    expect([107, 111]).toContain(body.code);
-    expect(body.error).not.toMatch(/SESAME|BEGIN/);
-    expect((await admin('GET', `${apps}/${app.appId}/profiles`)).body).toEqual({ results: [] });
-  });
+  test.each(refusals)(
+    '%s: %s is 400, and the message quotes no value',
+    async (connector, _case, sent) => {
+      const app = await api.createApp();
+      const { status, body } = await admin(
+        'PUT',
+        `${apps}/${app.appId}/profiles/${connector}/_default`,
+        sent,
+      );
+      expect(status).toBe(400);
+      expect([107, 111]).toContain(body.code);
+      expect(body.error).not.toMatch(/SESAME|BEGIN/);
+      expect((await admin('GET', `${apps}/${app.appId}/profiles`)).body).toEqual({ results: [] });
+    },
+  );
 
   const relay = { endpoint: 'https://relay.test/base', authEndpoint: 'http://127.0.0.1:9/token' };
   const accepted: [string, object][] = [
@@ -130,13 +151,19 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
         createdAt: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/),
         updatedAt: body.createdAt,
       });
-      expect((await admin('GET', `${apps}/${app.appId}/profiles`)).body).toEqual({ results: [body] });
+      expect((await admin('GET', `${apps}/${app.appId}/profiles`)).body).toEqual({
+        results: [body],
+      });
       const { rows } = await api.db.query<{ credentials: Buffer }>(
         'SELECT credentials FROM push_profile WHERE app_id = $1',
         [app.appId],
       );
       expect(rows[0]?.credentials.toString('latin1')).not.toMatch(/hush|BEGIN|100/);
-      const stored = await openProfile(api.db, vault, { appId: app.appId, connector, name: 'Release_1' });
+      const stored = await openProfile(api.db, vault, {
+        appId: app.appId,
+        connector,
+        name: 'Release_1',
+      });
       const { type: _dropped, ...kept } = serviceAccount;
       expect(stored?.credentials).toEqual(
         'serviceAccount' in sent ? { ...sent, serviceAccount: kept } : sent,
@@ -148,7 +175,11 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
     const app = await api.createApp();
     const path = `${apps}/${app.appId}/profiles/${connector}/_default`;
     const { body, status } = await admin('PUT', path, sent);
-    const stored = await openProfile(api.db, vault, { appId: app.appId, connector, name: '_default' });
+    const stored = await openProfile(api.db, vault, {
+      appId: app.appId,
+      connector,
+      name: '_default',
+    });
     return { body, status, path, stored: stored?.credentials };
   };
   const account = { ...serviceAccount };
@@ -157,7 +188,11 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
   test('an expired certificate is 400 with its date, in a profile and in a rotation', async () => {
     const authority = await openCertificateAuthority();
     const issue = async (validForMs: number): Promise<JsonObject> => {
-      const pair = await authority.issueClient({ commonName: 'a', userId: 'com.example.app', validForMs });
+      const pair = await authority.issueClient({
+        commonName: 'a',
+        userId: 'com.example.app',
+        validForMs,
+      });
       return { auth: 'certificate', ...pair, topic: 'com.example.app' };
     };
     const [valid, expired] = [await issue(40 * 86_400_000), await issue(-3_600_000)];
@@ -219,17 +254,27 @@ describe('PUT /console/api/apps/:appId/profiles/:connector/:name', () => {
       { ...tokenProfile, privateKey: rsa.privateKey },
       'privateKey must be a PKCS#8 PEM with an EC P-256 key (the .p8 file); it is an RSA key, as of a certificate or of a service account.',
     ],
-    ['fcm', { serviceAccount: { ...serviceAccount, token_uri: 5 } }, 'serviceAccount.token_uri must be'],
+    [
+      'fcm',
+      { serviceAccount: { ...serviceAccount, token_uri: 5 } },
+      'serviceAccount.token_uri must be',
+    ],
   ])('%s: the refusal says what is wrong (%#)', async (connector, sent, error) => {
     const { body, status, stored } = await put(connector, sent);
-    expect({ status, code: body.code, stored }).toEqual({ status: 400, code: 111, stored: undefined });
+    expect({ status, code: body.code, stored }).toEqual({
+      status: 400,
+      code: 111,
+      stored: undefined,
+    });
     expect(body.error).toContain(error);
     expect(body.error).not.toContain('SESAME');
   });
 
   test('a profile may trust several certificates', async () => {
     const app = await api.createApp();
-    const { createApnsCredentials, startApnsGateway } = await import('../../../ops/sandbox/apns/server.ts');
+    const { createApnsCredentials, startApnsGateway } = await import(
+      '../../../ops/sandbox/apns/server.ts'
+    );
     const gateway = await startApnsGateway({ keys: [createApnsCredentials()] });
     await gateway.close();
     expect(new X509Certificate(gateway.ca).ca).toBe(true);

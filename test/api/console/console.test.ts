@@ -39,7 +39,10 @@ describe('the operator', () => {
     const wrong = ['Bearer wrong', 'Bearer ', 'Basic YTpi', testConfig(api.databaseUrl).adminToken];
     for (const headers of [{}, ...wrong.map((Authorization) => ({ Authorization }))]) {
       const { status, body } = await api.request(method, path, { headers });
-      expect({ status, body }).toEqual({ status: 401, body: { code: 401, error: 'Unauthorized.' } });
+      expect({ status, body }).toEqual({
+        status: 401,
+        body: { code: 401, error: 'Unauthorized.' },
+      });
     }
   });
 
@@ -60,7 +63,12 @@ describe('the operator', () => {
     const routes = (await loadRoutes()).filter(({ auth }) => auth === 'admin');
     expect(routes.length).toBeGreaterThan(20);
     for (const path of routes.flatMap(({ paths }) => paths))
-      for (const spelled of [path, path.toUpperCase(), path.replace('/console', '/Console'), `${path}/`])
+      for (const spelled of [
+        path,
+        path.toUpperCase(),
+        path.replace('/console', '/Console'),
+        `${path}/`,
+      ])
         for (const method of ['GET', 'OPTIONS']) {
           const { headers } = await api.request(method, spelled, {
             headers: { Origin: 'https://evil.test', 'Access-Control-Request-Method': 'GET' },
@@ -75,7 +83,10 @@ describe('the operator', () => {
     for (const type of types) {
       const headers = { 'Content-Type': type };
       const reply = await api.request('POST', apps, { admin: true, body, headers });
-      expect([reply.status, reply.body]).toEqual([415, { code: 415, error: expect.stringMatching('json') }]);
+      expect([reply.status, reply.body]).toEqual([
+        415,
+        { code: 415, error: expect.stringMatching('json') },
+      ]);
     }
     const headers = { 'Content-Type': 'application/json; charset=utf-8' };
     expect((await api.request('POST', apps, { admin: true, body, headers })).status).toBe(201);
@@ -86,13 +97,20 @@ describe('wrong admin tokens', () => {
   let movedMs = 0;
   const clock = { ...systemClock, monotonicMs: () => systemClock.monotonicMs() + movedMs };
   const guess = (of: TestApi, token: string, from = '192.0.2.1') =>
-    of.request('GET', apps, { headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': from } });
+    of.request('GET', apps, {
+      headers: { Authorization: `Bearer ${token}`, 'X-Forwarded-For': from },
+    });
   const right = () => testConfig(api.databaseUrl).adminToken;
 
   test('are answered 429 after ten a minute and IP address; the right one is always accepted', async () => {
-    const own = await startTestApi({ databaseUrl: api.databaseUrl, clock, env: { TRUSTED_PROXIES: '1' } });
+    const own = await startTestApi({
+      databaseUrl: api.databaseUrl,
+      clock,
+      env: { TRUSTED_PROXIES: '1' },
+    });
     const unsent = { headers: { 'X-Forwarded-For': '192.0.2.1' } };
-    for (let i = 0; i < 20; i += 1) expect((await own.request('GET', apps, unsent)).status).toBe(401);
+    for (let i = 0; i < 20; i += 1)
+      expect((await own.request('GET', apps, unsent)).status).toBe(401);
     for (let i = 0; i < 10; i += 1) expect((await guess(own, `guess ${i}`)).status).toBe(401);
     const refused = await guess(own, 'another guess');
     expect([refused.status, refused.body.code]).toEqual([429, 429]);
@@ -121,7 +139,11 @@ describe('wrong admin tokens', () => {
   ])(
     '%s are counted although they come at the same time: ten of 300 are answered 401',
     async (_, attempt) => {
-      const own = await startTestApi({ databaseUrl: api.databaseUrl, clock, env: { TRUSTED_PROXIES: '1' } });
+      const own = await startTestApi({
+        databaseUrl: api.databaseUrl,
+        clock,
+        env: { TRUSTED_PROXIES: '1' },
+      });
       const replies = await Promise.all(Array.from({ length: 300 }, (_, i) => attempt(own, i)));
       const count = (status: number) => replies.filter((reply) => reply.status === status).length;
       expect([count(401), count(429)]).toEqual([10, 290]);
@@ -132,16 +154,29 @@ describe('wrong admin tokens', () => {
   );
 
   test('count by address in any form that proxies write, and a text that is no address is 400', async () => {
-    const own = await startTestApi({ databaseUrl: api.databaseUrl, clock, env: { TRUSTED_PROXIES: '1' } });
-    const forms = ['203.0.113.7:51820', '203.0.113.7', '[::ffff:203.0.113.7]:443', '::ffff:cb00:7107'];
+    const own = await startTestApi({
+      databaseUrl: api.databaseUrl,
+      clock,
+      env: { TRUSTED_PROXIES: '1' },
+    });
+    const forms = [
+      '203.0.113.7:51820',
+      '203.0.113.7',
+      '[::ffff:203.0.113.7]:443',
+      '::ffff:cb00:7107',
+    ];
     for (let i = 0; i < 10; i += 1)
       expect((await guess(own, `guess ${i}`, forms[i % forms.length])).status).toBe(401);
-    for (const form of [...forms, '203.0.113.7:9']) expect((await guess(own, 'x', form)).status).toBe(429);
+    for (const form of [...forms, '203.0.113.7:9'])
+      expect((await guess(own, 'x', form)).status).toBe(429);
     // Another IPv4-mapped address is another client.
     expect((await guess(own, 'x', '::ffff:cb00:7108')).status).toBe(401);
     for (const text of ['unknown', '203.0.113.7:x', '_hidden', '203.0.113']) {
       const reply = await guess(own, right(), text);
-      expect([reply.status, reply.body.error]).toEqual([400, expect.stringMatching(/^X-Forwarded-For: /)]);
+      expect([reply.status, reply.body.error]).toEqual([
+        400,
+        expect.stringMatching(/^X-Forwarded-For: /),
+      ]);
     }
     await own.close();
   });
@@ -160,7 +195,9 @@ test('only the metrics need METRICS_TOKEN when it is set', async () => {
   const token = 'a token of Prometheus';
   const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { METRICS_TOKEN: token } });
   const scrape = (authorization?: string) =>
-    own.request('GET', '/metrics', { headers: authorization ? { Authorization: authorization } : {} });
+    own.request('GET', '/metrics', {
+      headers: authorization ? { Authorization: authorization } : {},
+    });
   for (const wrong of [undefined, 'Bearer', `Bearer ${token}x`, `Basic ${token}`, token])
     expect((await scrape(wrong)).body).toEqual({ code: 401, error: expect.any(String) });
   expect((await scrape(`Bearer ${token}`)).body).toContain('carillon_');
@@ -198,13 +235,16 @@ describe('without METRICS_TOKEN, the metrics', () => {
   const outside = Object.values(networkInterfaces())
     .flatMap((list) => list ?? [])
     .find(({ internal, family }) => !internal && family === 'IPv4')?.address;
-  test.skipIf(outside === undefined)('refuse a connection to another address of this machine', async () => {
-    const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { HOST: '0.0.0.0' } });
-    const reply = await fetch(`http://${outside}:${new URL(own.url).port}/metrics`);
-    expect([reply.status, await reply.json()]).toMatchObject([401, { code: 401 }]);
-    expect((await fetch(`http://${outside}:${new URL(own.url).port}/readyz`)).status).toBe(200);
-    await own.close();
-  });
+  test.skipIf(outside === undefined)(
+    'refuse a connection to another address of this machine',
+    async () => {
+      const own = await startTestApi({ databaseUrl: api.databaseUrl, env: { HOST: '0.0.0.0' } });
+      const reply = await fetch(`http://${outside}:${new URL(own.url).port}/metrics`);
+      expect([reply.status, await reply.json()]).toMatchObject([401, { code: 401 }]);
+      expect((await fetch(`http://${outside}:${new URL(own.url).port}/readyz`)).status).toBe(200);
+      await own.close();
+    },
+  );
 });
 
 describe('POST /console/api/apps', () => {
@@ -222,7 +262,11 @@ describe('POST /console/api/apps', () => {
     ['an unknown option', { name: 'a', options: { hybrid: true } }, 111],
     ['an option of the wrong type', { name: 'a', options: { hybridPush: 'yes' } }, 111],
     ['a member of every object', '{"name":"a","options":{"__proto__":{"hybridPush":true}}}', 111],
-    ['a rate above the plan', { name: 'a', plan: 'development', options: { pushCallsPerMinute: 61 } }, 1],
+    [
+      'a rate above the plan',
+      { name: 'a', plan: 'development', options: { pushCallsPerMinute: 61 } },
+      1,
+    ],
     ['a rate above all plans', { name: 'a', options: { pushCallsPerMinute: 9601 } }, 111],
   ])('%s is refused with 400', async (_case, sent, code) => {
     const { status, body } = await admin('POST', apps, sent);
@@ -317,7 +361,11 @@ describe('GET /console/api/apps', () => {
     const app = await api.createApp();
     const { body } = await admin('GET', apps);
     const found = body.results.find((one: App) => one.appId === app.appId);
-    expect(found).toMatchObject({ masterKey: app.masterKey, appKey: app.appKey, hookKey: app.hookKey });
+    expect(found).toMatchObject({
+      masterKey: app.masterKey,
+      appKey: app.appKey,
+      hookKey: app.hookKey,
+    });
     expect((await admin('GET', `${apps}/${app.appId}`)).body).toEqual(found);
   });
 });
@@ -348,7 +396,10 @@ describe('PATCH /console/api/apps/:appId', () => {
     await admin('PATCH', path, {
       options: { pushCallsPerMinute: 1200, authPlatforms: { weixin: { key: 'k' } } },
     });
-    const { status, body } = await admin('PATCH', path, { name: 'Renamed', options: { generalSms: false } });
+    const { status, body } = await admin('PATCH', path, {
+      name: 'Renamed',
+      options: { generalSms: false },
+    });
     expect(status).toBe(200);
     expect(body.name).toBe('Renamed');
     expect(body.options).toMatchObject({
@@ -380,8 +431,16 @@ describe('PATCH /console/api/apps/:appId', () => {
 describe('DELETE /console/api/apps/:appId', () => {
   test('an app is deleted with its profiles and messages', async () => {
     const app = await api.createApp();
-    await admin('PUT', `${apps}/${app.appId}/profiles/vendor_d/_default`, { appKey: '1', masterSecret: 's' });
-    await insertOutboxMessage(api.db, vault, app.appId, { kind: 'sms', to: '+1', type: 'code', text: 'x' });
+    await admin('PUT', `${apps}/${app.appId}/profiles/vendor_d/_default`, {
+      appKey: '1',
+      masterSecret: 's',
+    });
+    await insertOutboxMessage(api.db, vault, app.appId, {
+      kind: 'sms',
+      to: '+1',
+      type: 'code',
+      text: 'x',
+    });
     expect(await admin('DELETE', `${apps}/${app.appId}`, { appId: app.appId })).toMatchObject({
       status: 200,
       body: {},
@@ -432,12 +491,18 @@ describe('GET /console/api/apps/:appId/outbox', () => {
       ],
     });
     for (const query of ['kind=sms', 'to=%2B8613800000000', 'kind=sms&to=+8613800000000'])
-      expect((await admin('GET', `${path}?${query}`)).body).toEqual({ results: [{ ...sms, createdAt }] });
-    expect((await admin('GET', `${path}?kind=mail&to=unknown@b.test`)).body).toEqual({ results: [] });
-    const { rows } = await api.db.query<{ body: Buffer }>('SELECT body FROM outbox WHERE app_id = $1', [
-      app.appId,
-    ]);
-    for (const row of rows) expect(row.body.toString('latin1')).not.toMatch(/123456|http|Code|Open/);
+      expect((await admin('GET', `${path}?${query}`)).body).toEqual({
+        results: [{ ...sms, createdAt }],
+      });
+    expect((await admin('GET', `${path}?kind=mail&to=unknown@b.test`)).body).toEqual({
+      results: [],
+    });
+    const { rows } = await api.db.query<{ body: Buffer }>(
+      'SELECT body FROM outbox WHERE app_id = $1',
+      [app.appId],
+    );
+    for (const row of rows)
+      expect(row.body.toString('latin1')).not.toMatch(/123456|http|Code|Open/);
   });
 });
 

@@ -16,7 +16,12 @@ beforeAll(async () => {
   viewer = await callerOf(service.api, 'viewer');
   operator = await callerOf(service.api, 'operator');
   await service.addIosInstallations(app, 3, { city: 'Berlin' });
-  const body = { deviceType: 'ios', deviceToken: token, apnsTopic: 'com.example.app', city: 'Wien' };
+  const body = {
+    deviceType: 'ios',
+    deviceToken: token,
+    apnsTopic: 'com.example.app',
+    city: 'Wien',
+  };
   const saved = await service.api.request('POST', '/1.1/installations', { app, body });
   expect(saved.status).toBe(201);
   objectId = saved.body.objectId;
@@ -51,10 +56,13 @@ describe('the installations of an app', () => {
   });
 
   test('are found by each id and by a condition', async () => {
-    for (const q of [objectId, token]) expect(ids(await viewer('GET', query({ q })))).toEqual([objectId]);
+    for (const q of [objectId, token])
+      expect(ids(await viewer('GET', query({ q })))).toEqual([objectId]);
     expect(ids(await viewer('GET', query({ q: 'nothing' })))).toEqual([]);
     expect(ids(await viewer('GET', query({ where: '{"city":"Wien"}' })))).toEqual([objectId]);
-    expect((await viewer('GET', query({ where: '{"city":"Berlin"}', count: '1' }))).body.count).toBe(3);
+    expect(
+      (await viewer('GET', query({ where: '{"city":"Berlin"}', count: '1' }))).body.count,
+    ).toBe(3);
     expect((await viewer('GET', query({ where: '{"$x":1}' }))).status).toBe(400);
     expect((await viewer('GET', query({ where: '{' }))).status).toBe(400);
     expect((await viewer('GET', query({ q: '\0' }))).status).toBe(400);
@@ -85,7 +93,9 @@ describe('the installations of an app', () => {
       '{"owner":{"$inQuery":{"className":"_User","where":{"email":"a@b.test"}}}}',
     ])
       expect((await viewer('GET', query({ where }))).status, where).toBe(403);
-    expect((await operator('GET', query({ where: `{"deviceToken":"${token}"}` }))).status).toBe(200);
+    expect((await operator('GET', query({ where: `{"deviceToken":"${token}"}` }))).status).toBe(
+      200,
+    );
   });
 
   test('show their route, session and waiting messages', async () => {
@@ -145,7 +155,9 @@ describe('the search', () => {
   });
 
   test('of a token for some apps finds these only', async () => {
-    const call = await callerOf(service.api, 'viewer', { apps: [(await service.api.createApp()).appId] });
+    const call = await callerOf(service.api, 'viewer', {
+      apps: [(await service.api.createApp()).appId],
+    });
     expect(await search(call, token)).toEqual([]);
     expect((await call('GET', `/search?q=x&app=${app.appId}`)).status).toBe(403);
   });
@@ -203,7 +215,10 @@ describe('the lists of apps', () => {
     let cursor: string | null = null;
     do {
       const more: Record<string, string> = cursor === null ? {} : { cursor };
-      const reply = await call('GET', `/apps?${new URLSearchParams({ limit: '2', ...members, ...more })}`);
+      const reply = await call(
+        'GET',
+        `/apps?${new URLSearchParams({ limit: '2', ...members, ...more })}`,
+      );
       expect(reply.status).toBe(200);
       all.push(...reply.body.results);
       cursor = reply.body.next;
@@ -234,7 +249,9 @@ describe('the lists of apps', () => {
     const owner = await callerOf(service.api, 'owner');
     const found = await listAll(owner, { view: 'names', q: 'ALPHA' });
     expect(found.map(({ name }) => name).toSorted()).toEqual(['Alpha', 'alpha']);
-    expect((await listAll(owner, { view: 'names', q: '应用' })).map(({ name }) => name)).toHaveLength(2);
+    expect(
+      (await listAll(owner, { view: 'names', q: '应用' })).map(({ name }) => name),
+    ).toHaveLength(2);
     const own = made.slice(0, 2);
     const limited = await callerOf(service.api, 'viewer', { apps: own });
     const seen = await listAll(limited, { view: 'names', ids: made.join() });
@@ -255,7 +272,10 @@ describe('the lists of apps', () => {
   });
 
   test.for(['q', 'ids', 'cursor'])('answer a %s with characters that no id has', async (name) => {
-    const reply = await viewer('GET', `/apps?view=names&${name}=${encodeURIComponent('a\0b,\ud83d\ude00')}`);
+    const reply = await viewer(
+      'GET',
+      `/apps?view=names&${name}=${encodeURIComponent('a\0b,\ud83d\ude00')}`,
+    );
     expect(reply.status).toBeLessThan(500);
   });
 });

@@ -17,7 +17,8 @@ beforeAll(async () => {
   await service.addApnsProfile(app);
   await service.addIosInstallations(app, 3);
   const body = { data: { alert: 'live' } };
-  objectId = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body.objectId;
+  objectId = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body
+    .objectId;
 });
 afterEach(() => {
   for (const controller of open) controller.abort();
@@ -113,7 +114,9 @@ describe('live updates', () => {
 
   test('end with the session, the token, and the process', async () => {
     const { adminToken } = testConfig(service.databaseUrl);
-    const login = await service.api.request('POST', '/console/api/session', { body: { token: adminToken } });
+    const login = await service.api.request('POST', '/console/api/session', {
+      body: { token: adminToken },
+    });
     const Cookie = login.headers.get('set-cookie')?.split(';')[0] ?? '';
     const ofSession = await watch('queues', { Cookie });
     const { id, token } = await createToken(service.api, 'viewer');
@@ -159,10 +162,20 @@ describe('the hub', () => {
     name: key,
     poll: async () => ({ event: 'e', data: { n: ++polls }, restMs: 0 }),
   });
-  const watcher = (token: string) => ({ key: `session of ${token}`, token, hasAccess: async () => true });
+  const watcher = (token: string) => ({
+    key: `session of ${token}`,
+    token,
+    hasAccess: async () => true,
+  });
 
   test('limits streams, those of one token, and topics', async () => {
-    const hub = new EventHub({ streams: 3, streamsPerToken: 2, topicsPerStream: 2, topics: 3, lingerMs: 0 });
+    const hub = new EventHub({
+      streams: 3,
+      streamsPerToken: 2,
+      topicsPerStream: 2,
+      topics: 3,
+      lingerMs: 0,
+    });
     const topics = (...keys: string[]) => keys.map(topic);
     expect(() => hub.open(topics('a', 'b', 'c'), watcher('x'))).toThrow('at most 2');
     hub.open(topics('a', 'b'), watcher('x'));
@@ -183,7 +196,11 @@ describe('the hub', () => {
 
   test('counts all sessions of a token together, and its topics', async () => {
     const hub = new EventHub({ streamsPerToken: 3, topicsPerToken: 3, lingerMs: 0 });
-    const session = (n: number, token = 'x') => ({ key: `session ${n}`, token, hasAccess: async () => true });
+    const session = (n: number, token = 'x') => ({
+      key: `session ${n}`,
+      token,
+      hasAccess: async () => true,
+    });
     hub.open([topic('a'), topic('b')], session(1));
     hub.open([topic('c'), topic('a')], session(2));
     expect(() => hub.open([topic('d')], session(3))).toThrow('Too many');
@@ -196,7 +213,11 @@ describe('the hub', () => {
   test('leave room for the streams of other tokens, whatever one token opens', async () => {
     const hub = new EventHub({ lingerMs: 0 });
     const open = (token: string, n: number) =>
-      hub.open([topic(`${token} ${n}`)], { key: `session ${n}`, token, hasAccess: async () => true });
+      hub.open([topic(`${token} ${n}`)], {
+        key: `session ${n}`,
+        token,
+        hasAccess: async () => true,
+      });
     const refusals = Array.from({ length: 500 }, (_, n) => n).filter((n) => {
       try {
         open('x', n);
@@ -225,7 +246,10 @@ describe('the hub', () => {
   test('sends comments while nothing happens, and ends a stream that lost access', async () => {
     const hub = new EventHub({ beatMs: 1, checkMs: 1 });
     let mayWatch = true;
-    const still: Topic = { ...topic('still'), poll: async () => ({ event: 'e', data: {}, restMs: 60_000 }) };
+    const still: Topic = {
+      ...topic('still'),
+      poll: async () => ({ event: 'e', data: {}, restMs: 60_000 }),
+    };
     const stream = hub.open([still], { key: 'x', token: 'x', hasAccess: async () => mayWatch });
     let text = '';
     for await (const chunk of stream) {

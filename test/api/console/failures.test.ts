@@ -20,12 +20,16 @@ beforeAll(async () => {
   await changeDevices(service.db, app, { topic: 'com.example.other' }, tokens.slice(0, 2));
   await service.dispatch();
   const body = { data: { alert: 'x' } };
-  objectId = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body.objectId;
+  objectId = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body
+    .objectId;
   await service.untilDone(app, objectId);
 });
 
 const get = async (path: string) => {
-  const { status, body } = await viewer('GET', `/apps/${app.appId}/notifications/${objectId}${path}`);
+  const { status, body } = await viewer(
+    'GET',
+    `/apps/${app.appId}/notifications/${objectId}${path}`,
+  );
   expect([status, body]).toEqual([200, expect.any(Object)]);
   return body;
 };
@@ -34,7 +38,12 @@ describe('the failures of a push', () => {
   test('have an entry for each device, in pages', async () => {
     const { results, next } = await get('/failures?limit=1');
     expect(results).toMatchObject([
-      { objectId: expect.any(String), connector: 'apns', outcome: 'failed', reason: expect.any(String) },
+      {
+        objectId: expect.any(String),
+        connector: 'apns',
+        outcome: 'failed',
+        reason: expect.any(String),
+      },
     ]);
     expect(Object.keys(results[0])).not.toContain('installation');
     const rest = await get(`/failures?cursor=${next}`);

@@ -49,8 +49,19 @@ test('every option is in the list of operators or in that of owners', () => {
   expect(listed.toSorted()).toEqual(Object.keys(allOptions.shape).toSorted());
   expect(new Set(listed).size).toBe(listed.length);
   for (const name of [
-    ...['functionsUrl', 'functionsStagingUrl', 'forbidClientPush', 'approvalAboveDevices', 'authPlatforms'],
-    ...['checkedPlatformsOnly', 'trustUnverifiedNumbers', 'allowUserQuery', 'allowInstallationQuery'],
+    ...[
+      'functionsUrl',
+      'functionsStagingUrl',
+      'forbidClientPush',
+      'approvalAboveDevices',
+      'authPlatforms',
+    ],
+    ...[
+      'checkedPlatformsOnly',
+      'trustUnverifiedNumbers',
+      'allowUserQuery',
+      'allowInstallationQuery',
+    ],
     'allowInstallationDelete',
   ])
     expect(ownerOptions).toContain(name);
@@ -69,9 +80,15 @@ describe.each(namesOf(usual))('the option %s', (name) => {
       expect(reply.body.error).toBe(`${name}: only an owner changes it.`);
       const mixed = { name: 'New', options: { ...options, hybridPush: true } };
       expect((await operator('PATCH', path, { body: mixed })).status).toBe(403);
-      expect((await operator('GET', path)).body).toMatchObject({ name: 'Test app', options: before });
+      expect((await operator('GET', path)).body).toMatchObject({
+        name: 'Test app',
+        options: before,
+      });
     }
-    const asOwner = await api.request('PATCH', `/console/api${path}`, { admin: true, body: { options } });
+    const asOwner = await api.request('PATCH', `/console/api${path}`, {
+      admin: true,
+      body: { options },
+    });
     expect([asOwner.status, asOwner.body.options[name]]).toEqual([200, options[name]]);
     const shown = (await operator('GET', path)).body.options;
     const unchanged = await operator('PATCH', path, { body: { name: 'Renamed', options: shown } });

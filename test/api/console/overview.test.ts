@@ -40,7 +40,10 @@ test('a push that no device of the device channel has acknowledged is no success
   await addOwnChannel(app, 2);
   const id = await send(app);
   await service.untilDone(app, id);
-  expect(await progressOf(app, id)).toMatchObject({ connectors: { channel: { sent: 2 } }, acked: 0 });
+  expect(await progressOf(app, id)).toMatchObject({
+    connectors: { channel: { sent: 2 } },
+    acked: 0,
+  });
   const { body } = await operator('GET', `/apps/${app.appId}/notifications`);
   expect(body.results[0]).toMatchObject({ outcomes: { sent: 2 }, successes: 0 });
   expect(await overviewOf(app)).toMatchObject({ outcomes24h: { sent: 2 }, unacknowledged24h: 2 });
@@ -53,7 +56,11 @@ test('the steps of a new app end with the first push, also without credentials a
   await service.untilDone(app, id);
   await expect.poll(async () => (await overviewOf(app)).today.recipients).toBe(1);
   await deleteRows(service.db, 'notification', app);
-  expect((await overviewOf(app)).setup).toEqual({ hasProfile: false, hasDevice: true, hasPush: true });
+  expect((await overviewOf(app)).setup).toEqual({
+    hasProfile: false,
+    hasDevice: true,
+    hasPush: true,
+  });
 });
 
 describe('credentials of a vendor without hybridPush', () => {
@@ -65,8 +72,15 @@ describe('credentials of a vendor without hybridPush', () => {
     const path = `/console/api/apps/${app.appId}/profiles/vendor_a/_default`;
     const put = await service.api.request('PUT', path, { admin: true, body: credentials });
     expect(put.status).toBe(200);
-    const body = { deviceType: 'android', vendor: 'HMS', registrationId: 'r1', installationId: 'i1' };
-    expect((await service.api.request('POST', '/1.1/installations', { app, body })).status).toBe(201);
+    const body = {
+      deviceType: 'android',
+      vendor: 'HMS',
+      registrationId: 'r1',
+      installationId: 'i1',
+    };
+    expect((await service.api.request('POST', '/1.1/installations', { app, body })).status).toBe(
+      201,
+    );
     await addOwnChannel(app, 1);
     return app;
   };
@@ -84,7 +98,9 @@ describe('credentials of a vendor without hybridPush', () => {
     ]);
     const profile = await operator('GET', `/apps/${app.appId}/profiles/vendor_a/_default`);
     expect(profile.body).toMatchObject({ findings: [unused], devices: 0 });
-    expect(await limitsOf(app)).toEqual([expect.stringMatching(/^hybridPush is off: 1 devices of vendors/)]);
+    expect(await limitsOf(app)).toEqual([
+      expect.stringMatching(/^hybridPush is off: 1 devices of vendors/),
+    ]);
   });
 
   test('are used with hybridPush, and then no page has a finding', async () => {
@@ -108,7 +124,9 @@ describe('a push that waits', () => {
   test('for a gateway, a freeze or a person has neither rate nor time left', async () => {
     await breaker(app, 'open');
     const id = await send(app);
-    await expect.poll(() => progressOf(app, id)).toMatchObject({ connectors: { channel: { sent: 2 } } });
+    await expect
+      .poll(() => progressOf(app, id))
+      .toMatchObject({ connectors: { channel: { sent: 2 } } });
     expect(await progressOf(app, id)).toMatchObject({ perSecond: 0, secondsLeft: null });
     const freeze = `/apps/${app.appId}/freeze`;
     expect((await operator('PUT', freeze, { body: { reason: 'test' } })).status).toBe(200);
@@ -116,7 +134,11 @@ describe('a push that waits', () => {
     expect(await progressOf(app, id)).toMatchObject({ perSecond: 0, secondsLeft: null });
     expect((await act(app, id, 'pause')).status).toBe(200);
     expect((await operator('DELETE', freeze)).status).toBe(200);
-    expect(await progressOf(app, id)).toMatchObject({ status: 'paused', perSecond: 0, secondsLeft: null });
+    expect(await progressOf(app, id)).toMatchObject({
+      status: 'paused',
+      perSecond: 0,
+      secondsLeft: null,
+    });
     expect((await act(app, id, 'resume')).status).toBe(200);
     await service.untilDone(app, id);
   });
@@ -125,7 +147,9 @@ describe('a push that waits', () => {
     const before = (await overviewOf(app)).outcomes24h;
     await breaker(app, 'open');
     const id = await send(app);
-    await expect.poll(() => progressOf(app, id)).toMatchObject({ connectors: { channel: { sent: 2 } } });
+    await expect
+      .poll(() => progressOf(app, id))
+      .toMatchObject({ connectors: { channel: { sent: 2 } } });
     expect((await overviewOf(app)).outcomes24h.sent).toBe(before.sent + 2);
     expect((await act(app, id, 'cancel')).status).toBe(200);
     await expect

@@ -25,7 +25,8 @@ beforeAll(async () => {
   await service.addIosInstallations(app, 3);
   viewer = await callerOf(service.api, 'viewer');
   operator = await callerOf(service.api, 'operator');
-  for (const alert of ['Sale "ends"', '今天', 'plain']) ids.unshift(await push({ data: { alert } }));
+  for (const alert of ['Sale "ends"', '今天', 'plain'])
+    ids.unshift(await push({ data: { alert } }));
 });
 
 const base = () => `/apps/${app.appId}/notifications`;
@@ -85,7 +86,10 @@ describe('the list of pushes', () => {
     const hour = { from: new Date('2990-01-01T10:00:00Z'), to: new Date('2990-01-01T11:00:00Z') };
     await listPushPage(recording, busy.appId, hour, { before: null, limit: 51 });
     const [{ text, values } = { text: '', values: [] }] = asked;
-    const { rows } = await service.db.query<Record<string, string>>(`EXPLAIN ANALYZE ${text}`, values);
+    const { rows } = await service.db.query<Record<string, string>>(
+      `EXPLAIN ANALYZE ${text}`,
+      values,
+    );
     const plan = rows.flatMap(Object.values).join('\n');
     const removed = [...plan.matchAll(/Rows Removed by Filter: (\d+)/g)].map(([, n]) => Number(n));
     expect(plan).toContain('notification_pkey');
@@ -159,7 +163,10 @@ describe('the overview', () => {
       outcomes24h: {},
       setup: { hasProfile: false, hasDevice: false, hasPush: false },
     });
-    expect((await viewer('GET', '/overview')).body).toMatchObject({ setup: null, today: { cap: null } });
+    expect((await viewer('GET', '/overview')).body).toMatchObject({
+      setup: null,
+      today: { cap: null },
+    });
     expect((await viewer('GET', '/overview?app=nowhere')).status).toBe(404);
   });
 
@@ -187,7 +194,8 @@ test('meta describes every connector', async () => {
   const { body } = await viewer('GET', '/meta');
   expect(body).toMatchObject({ version: expect.stringMatching(/^\d/), build: null });
   expect(body.connectors).toHaveLength(10);
-  for (const { id, credentials } of body.connectors) expect(credentials === null).toBe(id === 'channel');
+  for (const { id, credentials } of body.connectors)
+    expect(credentials === null).toBe(id === 'channel');
   expect(body.options.properties.hybridPush.type).toBe('boolean');
 });
 

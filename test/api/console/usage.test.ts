@@ -27,7 +27,12 @@ async function usageOf(appId: string, query = '') {
 
 test('several days have zeros where nothing was used, at most 400', async () => {
   const app = await api.createApp();
-  await insertUsage(api.db, app, { calls: 3, peakCallsPerMinute: 700, recipients: 5 }, '2027-01-02');
+  await insertUsage(
+    api.db,
+    app,
+    { calls: 3, peakCallsPerMinute: 700, recipients: 5 },
+    '2027-01-02',
+  );
   const { results } = await usageOf(app.appId, '?from=2027-01-01&to=2027-01-03');
   expect(
     results.map(({ day, calls, recipients }: Record<string, unknown>) => [day, calls, recipients]),
@@ -38,10 +43,15 @@ test('several days have zeros where nothing was used, at most 400', async () => 
   ]);
   expect(results[1].fees).toMatchObject({ calls: 60, currency: 'CNY' });
   expect((await usageOf(app.appId, '?from=2026-01-01&to=2027-02-04')).results).toHaveLength(400);
-  for (const query of ['from=2026-01-01&to=2027-02-05', 'from=2027-01-02&to=2027-01-01', 'from=2027-01-01'])
-    expect((await api.request('GET', pathOf(app.appId, `?${query}`), { admin: true })).status, query).toBe(
-      400,
-    );
+  for (const query of [
+    'from=2026-01-01&to=2027-02-05',
+    'from=2027-01-02&to=2027-01-01',
+    'from=2027-01-01',
+  ])
+    expect(
+      (await api.request('GET', pathOf(app.appId, `?${query}`), { admin: true })).status,
+      query,
+    ).toBe(400);
 });
 
 describe('GET /console/api/apps/:appId/usage', () => {
@@ -120,7 +130,11 @@ describe('the fees of a day', () => {
     ['international', 1201, 30],
     ['international', 9600, 160],
   ] as const)('%s, a peak of %i calls per minute: %d', (edition, peak, expected) => {
-    expect(fees(edition, peak, 0)).toMatchObject({ calls: expected, recipients: 0, total: expected });
+    expect(fees(edition, peak, 0)).toMatchObject({
+      calls: expected,
+      recipients: 0,
+      total: expected,
+    });
   });
 
   test.each([
@@ -134,7 +148,11 @@ describe('the fees of a day', () => {
     ['international', 130_000, 0.06],
     ['international', 1_000_000, 1.8],
   ] as const)('%s, %i recipients: %d', (edition, recipients, expected) => {
-    expect(fees(edition, 0, recipients)).toMatchObject({ calls: 0, recipients: expected, total: expected });
+    expect(fees(edition, 0, recipients)).toMatchObject({
+      calls: 0,
+      recipients: expected,
+      total: expected,
+    });
   });
 
   test('are sums to the cent, in the currency of the edition', () => {
@@ -148,6 +166,10 @@ describe('the fees of a day', () => {
   });
 
   test('are zero for a development app', () => {
-    expect(fees('home', 9600, 9_000_000, 'development')).toMatchObject({ calls: 0, recipients: 0, total: 0 });
+    expect(fees('home', 9600, 9_000_000, 'development')).toMatchObject({
+      calls: 0,
+      recipients: 0,
+      total: 0,
+    });
   });
 });

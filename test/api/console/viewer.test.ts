@@ -7,7 +7,10 @@ import { callerOf } from './callers.ts';
 const service = useTestService();
 const base = '/console/api';
 
-/** Data that a viewer must not see whole. Each occurs nowhere else, so a reply that holds one has it from here. */
+/**
+ * Data that a viewer must not see whole. Each occurs nowhere else, so a reply that holds one has it
+ * from here.
+ */
 const hidden = {
   phone: '+8613912345678',
   otherPhone: '13987654321',
@@ -102,20 +105,32 @@ async function addDevices(): Promise<string> {
 /** Conditions that name what is hidden. */
 const conditions = (): object[] => [
   { deviceToken: hidden.deviceToken },
-  { $or: [{ registrationId: hidden.registrationId }, { installationId: { $in: [hidden.installationId] } }] },
+  {
+    $or: [
+      { registrationId: hidden.registrationId },
+      { installationId: { $in: [hidden.installationId] } },
+    ],
+  },
   { owner: { $inQuery: { className: '_User', where: { email: hidden.email } } } },
   { owner: { $inQuery: { className: '_User', where: { mobilePhoneNumber: hidden.phone } } } },
 ];
 const cql = () => `select * from _Installation where deviceToken = '${hidden.deviceToken}'`;
 
-/** Sends pushes in each form, of which some wait for a time; returns all, and one that is done with a failure. */
+/**
+ * Sends pushes in each form, of which some wait for a time; returns all, and one that is done with
+ * a failure.
+ */
 async function addPushes(): Promise<{ done: string; all: string[] }> {
   const data = { alert: 'hello' };
   const later = new Date(Date.now() + 3_600_000).toISOString();
   const targets = [...conditions().map((where) => ({ where })), { cql: cql() }];
   const send = async (path: string, body: object): Promise<string> => {
     const reply = await service.api.request('POST', path, { app, master: true, body });
-    expect([body, reply.status, reply.body]).toEqual([body, expect.any(Number), expect.any(Object)]);
+    expect([body, reply.status, reply.body]).toEqual([
+      body,
+      expect.any(Number),
+      expect.any(Object),
+    ]);
     expect(reply.status, JSON.stringify(reply.body)).toBeLessThan(300);
     return reply.body.objectId;
   };
@@ -140,7 +155,9 @@ async function addSavedItems(device: string): Promise<void> {
   }
   const texts = { cql: cql(), where: JSON.stringify(where) };
   for (const [name, text] of Object.entries(texts))
-    await admin('PUT', `${at}/push-templates/${name}`, { body: { [name]: text, data: { alert: 'x' } } });
+    await admin('PUT', `${at}/push-templates/${name}`, {
+      body: { [name]: text, data: { alert: 'x' } },
+    });
   await admin('PUT', `${at}/audiences/one`, { where });
   await admin('PUT', `${at}/push-templates/one`, { body: { where, data: { alert: 'x' } } });
   await admin('PUT', `${at}/sms-templates/one`, { text: 'Order {{number}}', type: 'notification' });
@@ -164,10 +181,17 @@ async function addRecurring(): Promise<string> {
   return ids[0] ?? '';
 }
 
-/** Queries of routes that show nothing without one, and more that show the same data by another way. */
+/**
+ * Queries of routes that show nothing without one, and more that show the same data by another way.
+ */
 const queries: Record<string, () => string[]> = {
   search: () => Object.values(hidden).map((q) => `?q=${encodeURIComponent(q)}`),
-  listAppInstallations: () => ['', `?q=${hidden.deviceToken}`, `?q=${hidden.registrationId}`, '?count=1'],
+  listAppInstallations: () => [
+    '',
+    `?q=${hidden.deviceToken}`,
+    `?q=${hidden.registrationId}`,
+    '?count=1',
+  ],
   listAppUsers: () => ['', ...Object.values(hidden).map((q) => `?q=${encodeURIComponent(q)}`)],
   getUsage: () => ['', '?from=2026-01-01&to=2026-01-02'],
   listApps: () => ['', '?view=list', '?view=names'],
@@ -221,7 +245,12 @@ test.each(['viewer', 'sender'] as const)(
       ({ paths, role }) => paths[0]?.startsWith(base) && role === 'viewer',
     );
     expect(routes.length).toBeGreaterThan(35);
-    const secrets = { ...hidden, appKey: app.appKey, masterKey: app.masterKey, hookKey: app.hookKey };
+    const secrets = {
+      ...hidden,
+      appKey: app.appKey,
+      masterKey: app.masterKey,
+      hookKey: app.hookKey,
+    };
     const found: string[] = [];
     const look = (operation: string, text: string) => {
       for (const [name, secret] of Object.entries(secrets))
@@ -246,7 +275,9 @@ test.each(['viewer', 'sender'] as const)(
       for (const rest of ['', '/failures', `/devices/${parameters.installation}`])
         look(
           `push${rest}`,
-          JSON.stringify((await caller('GET', `/apps/${app.appId}/notifications/${id}${rest}`)).body),
+          JSON.stringify(
+            (await caller('GET', `/apps/${app.appId}/notifications/${id}${rest}`)).body,
+          ),
         );
     const topics = [
       `push:${app.appId}/${parameters.objectId}`,

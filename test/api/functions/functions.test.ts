@@ -6,10 +6,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
+import {
+  answerWith,
+  startFunctionHost,
+  type TestFunctionHost,
+} from '../../support/servers/function-host.ts';
 import { refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** Refusals of function calls, and requests to the host of an app (protocol/functions.md#function-calls). */
+/**
+ * Refusals of function calls, and requests to the host of an app
+ * (protocol/functions.md#function-calls).
+ */
 let api: TestApi;
 let host: TestFunctionHost;
 let app: App;
@@ -126,19 +133,27 @@ describe('refused without a request to the host', () => {
     const before = host.requests.length;
     expect(refusalOf(await call('hello', { headers, body: 'no gzip' }))).toEqual(refused(107));
     // An unhandled error event would end the process, here the test run.
-    expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(500);
+    expect((await call('hello', { app: plain, headers, body: 'no gzip' })).status).toBeLessThan(
+      500,
+    );
     expect(host.requests.length).toBe(before);
   });
 
   test('the list of names, without the master key', async () => {
-    const list = (master: boolean) => api.request('GET', '/1.1/functions/_ops/metadatas', { app, master });
+    const list = (master: boolean) =>
+      api.request('GET', '/1.1/functions/_ops/metadatas', { app, master });
     expect(refusalOf(await list(false))).toEqual(refused(401, 401));
     host.answers.set('/base/1.1/functions/_ops/metadatas', answerWith(200, { result: ['hello'] }));
     expect(await list(true)).toMatchObject({ status: 200, body: { result: ['hello'] } });
   });
 
   test('a functions URL with a password, a query or another protocol than HTTP', async () => {
-    for (const functionsUrl of ['http://u:p@127.0.0.1/', 'http://127.0.0.1/?a=1', 'file:///etc/passwd', 'x'])
+    for (const functionsUrl of [
+      'http://u:p@127.0.0.1/',
+      'http://127.0.0.1/?a=1',
+      'file:///etc/passwd',
+      'x',
+    ])
       expect(
         await api.request('PATCH', `/console/api/apps/${app.appId}`, {
           admin: true,
@@ -186,7 +201,9 @@ describe('the request to the host has', () => {
       expect(reply.status, unknown).toBe(200);
       expect(seen()?.headers['x-lc-session'], unknown).toBeUndefined();
     }
-    await call('hello?session_token=abcdefghijklmnopqrstuvwxy', { headers: { 'X-LC-Session': token } });
+    await call('hello?session_token=abcdefghijklmnopqrstuvwxy', {
+      headers: { 'X-LC-Session': token },
+    });
     expect(seen()?.headers['x-lc-session']).toBeUndefined();
     await call(`hello?session_token=${token}`, { headers: { 'X-LC-Session': '0' } });
     expect(seen()?.headers['x-lc-session']).toBe(token);
@@ -401,7 +418,11 @@ describe('the response of the host', () => {
   test('loses its headers', async () => {
     on(
       'headers',
-      answerWith(200, { result: 1 }, { 'set-cookie': 'a=b', 'x-lc-key': 'secret', 'retry-after': '7' }),
+      answerWith(
+        200,
+        { result: 1 },
+        { 'set-cookie': 'a=b', 'x-lc-key': 'secret', 'retry-after': '7' },
+      ),
     );
     const { headers } = await call('headers');
     expect(headers.get('set-cookie')).toBeNull();
@@ -486,7 +507,9 @@ describe('two requests in one', () => {
     const before = host.requests.length;
     const answer = await raw([...head(), 'Content-Length: 2'], `{}${hidden}`);
     expect(answer).toMatch(/^HTTP\/1\.1 200 /);
-    expect(host.requests.slice(before).map(({ path }) => path)).toEqual(['/base/1.1/functions/smuggle']);
+    expect(host.requests.slice(before).map(({ path }) => path)).toEqual([
+      '/base/1.1/functions/smuggle',
+    ]);
   });
 
   test('a chunked body is forwarded whole, and its trailers are not', async () => {

@@ -43,8 +43,12 @@ test('answers that are not yet sent are limited for one app and for the process'
 
 test('a short answer takes no memory once it is read, and a refused one never', async () => {
   const answers = new HostAnswers();
-  expect(await answers.read('app', Readable.from([Buffer.from('{"result": 1}')]))).toBe('{"result": 1}');
-  await expect(answers.read('app', Readable.from([Buffer.from('{"result": ')]))).rejects.toMatchObject({
+  expect(await answers.read('app', Readable.from([Buffer.from('{"result": 1}')]))).toBe(
+    '{"result": 1}',
+  );
+  await expect(
+    answers.read('app', Readable.from([Buffer.from('{"result": ')])),
+  ).rejects.toMatchObject({
     status: 502,
   });
   const deep = Buffer.from('['.repeat(1000) + ']'.repeat(1000));

@@ -15,7 +15,10 @@ const api = useTestApi();
 const signUpAt = (of: TestApi, app: App) =>
   of.request('POST', '/1.1/users', { app, body: { username: newName(), password: 'a password' } });
 
-/** Declares hooks of a host to one process, stops the host, and signs up at a process that starts after that. */
+/**
+ * Declares hooks of a host to one process, stops the host, and signs up at a process that starts
+ * after that.
+ */
 async function signUpAfter(names: string[], change?: (app: App) => Promise<void>) {
   const host = await startFunctionHost();
   host.answers.set(list, answerWith(200, { result: names }));

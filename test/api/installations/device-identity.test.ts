@@ -20,7 +20,8 @@ const path = '/1.1/installations';
 const post = (app: App, body: object) => service.api.request('POST', path, { app, body });
 const put = (app: App, id: string, body: object) =>
   service.api.request('PUT', `${path}/${id}`, { app, body });
-const get = async (app: App, id: string) => (await service.api.request('GET', `${path}/${id}`, { app })).body;
+const get = async (app: App, id: string) =>
+  (await service.api.request('GET', `${path}/${id}`, { app })).body;
 const admin = async (url: string) =>
   (await service.api.request('GET', `/console/api${url}`, { admin: true })).body;
 async function push(app: App, body: object): Promise<Record<string, unknown>> {
@@ -56,17 +57,21 @@ describe('a token of APNs in other letters', () => {
   test.each([
     ['in a group of saves', {}],
     ['by itself', large],
-  ])('is the same device when it registers %s, and has the spelling of the last save', async (_, more) => {
-    const app = await appWithApns();
-    const { lower, upper, mixed } = newToken();
-    const { objectId } = (await post(app, { deviceType: 'ios', deviceToken: upper, ...more })).body;
-    for (const deviceToken of [lower, mixed, upper]) {
-      const saved = await post(app, { deviceType: 'ios', deviceToken, ...more });
-      expect([saved.status, saved.body.objectId]).toEqual([200, objectId]);
-      expect(await get(app, objectId)).toMatchObject({ deviceToken });
-    }
-    expect(await rowsOf(app)).toHaveLength(1);
-  });
+  ])(
+    'is the same device when it registers %s, and has the spelling of the last save',
+    async (_, more) => {
+      const app = await appWithApns();
+      const { lower, upper, mixed } = newToken();
+      const { objectId } = (await post(app, { deviceType: 'ios', deviceToken: upper, ...more }))
+        .body;
+      for (const deviceToken of [lower, mixed, upper]) {
+        const saved = await post(app, { deviceType: 'ios', deviceToken, ...more });
+        expect([saved.status, saved.body.objectId]).toEqual([200, objectId]);
+        expect(await get(app, objectId)).toMatchObject({ deviceToken });
+      }
+      expect(await rowsOf(app)).toHaveLength(1);
+    },
+  );
 
   test('is one device however many register at once', async () => {
     const app = await appWithApns();
@@ -105,8 +110,8 @@ describe('a token of APNs in other letters', () => {
     const ids: string[] = [];
     for (const [i, token] of tokens.entries())
       ids.push(
-        (await post(app, { deviceType: 'ios', deviceToken: i === 0 ? token.lower : token.upper })).body
-          .objectId,
+        (await post(app, { deviceType: 'ios', deviceToken: i === 0 ? token.lower : token.upper }))
+          .body.objectId,
       );
     const [one, two] = tokens;
     const found = async (where: object) => {
@@ -119,7 +124,9 @@ describe('a token of APNs in other letters', () => {
       expect(await found({ deviceToken: { $in: [deviceToken, 'x'] } })).toEqual([0]);
       expect(await found({ deviceToken: { $all: [deviceToken] } })).toEqual([0]);
       expect((await found({ deviceToken: { $ne: deviceToken } })).sort()).toEqual([1, 2]);
-      expect((await found({ deviceToken: { $nin: [deviceToken, two?.mixed] } })).sort()).toEqual([2]);
+      expect((await found({ deviceToken: { $nin: [deviceToken, two?.mixed] } })).sort()).toEqual([
+        2,
+      ]);
       expect(await found({ $or: [{ deviceToken }, { deviceToken: 'x' }] })).toEqual([0]);
       // A pattern reads the spelling, as for vendors.
       expect(await found({ deviceToken: { $regex: `^${two?.upper}$` } })).toEqual([1]);
@@ -153,7 +160,10 @@ describe('a token of APNs in other letters', () => {
       { device_ids: [upper, lower, mixed], device_type: 'ios' },
     ];
     for (const [i, body] of bodies.entries()) {
-      expect([i, await push(app, body)]).toEqual([i, expect.objectContaining({ devices: 1, successes: 1 })]);
+      expect([i, await push(app, body)]).toEqual([
+        i,
+        expect.objectContaining({ devices: 1, successes: 1 }),
+      ]);
       expect(service.apns.seen(lower)).toBe(i + 1);
       expect(service.apns.seen(upper)).toBe(0);
     }
@@ -165,12 +175,18 @@ describe('a token of APNs in other letters', () => {
   ])('is unlike %s, which has only one spelling', async (_, more, member) => {
     const app = await service.api.createApp();
     for (const [i, id] of ['abcd', 'ABCD'].entries()) {
-      const device = { deviceType: 'android', installationId: `device-${i}`, ...more, [member]: id };
+      const device = {
+        deviceType: 'android',
+        installationId: `device-${i}`,
+        ...more,
+        [member]: id,
+      };
       expect((await post(app, device)).status).toBe(201);
     }
     const rows = await rowsOf(app);
     expect(rows).toHaveLength(2);
-    if (member === 'registrationId') expect(rows.map((row) => row.registrationId)).toEqual(['abcd', 'ABCD']);
+    if (member === 'registrationId')
+      expect(rows.map((row) => row.registrationId)).toEqual(['abcd', 'ABCD']);
   });
 });
 
@@ -197,7 +213,9 @@ describe('a token that an older version stored as it was sent', () => {
       expect([saved.status, saved.body.objectId]).toEqual([200, row?.objectId]);
     }
     // The save has rewritten it.
-    expect((await post(app, { deviceType: 'ios', deviceToken: lower })).body.objectId).toBe(row?.objectId);
+    expect((await post(app, { deviceType: 'ios', deviceToken: lower })).body.objectId).toBe(
+      row?.objectId,
+    );
   });
 
   test('is found in a group of saves', async () => {
@@ -216,7 +234,8 @@ describe('a vendor’s registration id under a new installation', () => {
     ...{ deviceType: 'android', vendor: 'HMS', installationId, registrationId },
     ...more,
   });
-  const registrationOf = async (app: App, objectId: string) => (await get(app, objectId)).registrationId;
+  const registrationOf = async (app: App, objectId: string) =>
+    (await get(app, objectId)).registrationId;
 
   test.each([
     ['in a group of saves', {}],

@@ -41,7 +41,12 @@ const paths = ['/installations', '/classes/_Installation'];
 
 async function save(ACL?: unknown, more: object = {}) {
   const installationId = `device-${newUid()}`;
-  const body = { deviceType: 'android', installationId, ...(ACL === undefined ? {} : { ACL }), ...more };
+  const body = {
+    deviceType: 'android',
+    installationId,
+    ...(ACL === undefined ? {} : { ACL }),
+    ...more,
+  };
   const reply = await call('POST', '/installations', { body });
   expect(reply.status).toBe(201);
   return { installationId, id: String(reply.body.objectId) };
@@ -49,7 +54,9 @@ async function save(ACL?: unknown, more: object = {}) {
 
 const idsOf = async (sender: Sender, where: object, query = '') => {
   const path = `/installations?where=${encodeURIComponent(JSON.stringify(where))}${query}`;
-  return (await call('GET', path, sender)).body.results.map(({ objectId }: { objectId: string }) => objectId);
+  return (await call('GET', path, sender)).body.results.map(
+    ({ objectId }: { objectId: string }) => objectId,
+  );
 };
 
 /** ACLs, with who may read and write. */
@@ -80,11 +87,16 @@ describe.each(acls)('an installation with %s', (_, acl, readers, writers) => {
     for (const [name, sender] of senders()) {
       for (const path of paths) {
         const reply = await call('GET', `${path}/${id}`, sender);
-        if (may(readers, name)) expect(reply, name).toMatchObject({ status: 200, body: { objectId: id } });
+        if (may(readers, name))
+          expect(reply, name).toMatchObject({ status: 200, body: { objectId: id } });
         else expect(refusalOf(reply), name).toEqual(refused(403, 403));
       }
       expect(await idsOf(sender, { objectId: id }), name).toEqual(may(readers, name) ? [id] : []);
-      const count = await call('GET', `/installations?count=1&limit=0&where={"objectId":"${id}"}`, sender);
+      const count = await call(
+        'GET',
+        `/installations?count=1&limit=0&where={"objectId":"${id}"}`,
+        sender,
+      );
       expect(count.body.count, name).toBe(may(readers, name) ? 1 : 0);
     }
     expect((await call('GET', `/installations/${id}`, { master: true })).body.objectId).toBe(id);
@@ -98,10 +110,14 @@ describe.each(acls)('an installation with %s', (_, acl, readers, writers) => {
       const large = { ...body, text: 'x'.repeat(3000) };
       const replies = [
         await call('PUT', `/installations/${id}`, { ...sender, body: { city: name } }),
-        await call('PUT', `/classes/_Installation/${id}?where={"installationId":"${installationId}"}`, {
-          ...sender,
-          body: { city: name },
-        }),
+        await call(
+          'PUT',
+          `/classes/_Installation/${id}?where={"installationId":"${installationId}"}`,
+          {
+            ...sender,
+            body: { city: name },
+          },
+        ),
         await call('POST', '/installations', { ...sender, body }),
         await call('POST', '/installations', { ...sender, body: large }),
         await call('PUT', `/installations/${newUid().slice(0, 24)}`, { ...sender, body }),
@@ -122,9 +138,9 @@ describe.each(acls)('an installation with %s', (_, acl, readers, writers) => {
       }
     }
     const { id } = await save(acl());
-    expect((await call('PUT', `/installations/${id}`, { master: true, body: { city: 'x' } })).status).toBe(
-      200,
-    );
+    expect(
+      (await call('PUT', `/installations/${id}`, { master: true, body: { city: 'x' } })).status,
+    ).toBe(200);
     expect((await call('DELETE', `/installations/${id}`, { master: true })).status).toBe(200);
   });
 
@@ -159,8 +175,12 @@ test('an ACL is shown with returnACL only, and stays what was sent', async () =>
     expect((await list('&returnACL=1')).body.results[0].ACL).toEqual(acl);
   }
   const none = await save();
-  expect((await call('GET', `/installations/${none.id}?returnACL=true`)).body).not.toHaveProperty('ACL');
-  expect((await call('PUT', `/installations/${id}`, { body: { ACL: { __op: 'Delete' } } })).status).toBe(200);
+  expect((await call('GET', `/installations/${none.id}?returnACL=true`)).body).not.toHaveProperty(
+    'ACL',
+  );
+  expect(
+    (await call('PUT', `/installations/${id}`, { body: { ACL: { __op: 'Delete' } } })).status,
+  ).toBe(200);
   expect((await call('GET', `/installations/${id}?returnACL=true`)).body).not.toHaveProperty('ACL');
 });
 

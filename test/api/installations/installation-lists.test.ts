@@ -7,8 +7,20 @@ let app: App;
 const path = '/1.1/installations';
 
 const devices = [
-  { installationId: 'd0', channels: ['news'], n: 1, user: { name: 'Ann', tags: ['x'] }, vendor: 'HMS' },
-  { installationId: 'd1', channels: ['news', 'sport'], n: 2, user: { name: 'bob' }, apnsTopic: 't' },
+  {
+    installationId: 'd0',
+    channels: ['news'],
+    n: 1,
+    user: { name: 'Ann', tags: ['x'] },
+    vendor: 'HMS',
+  },
+  {
+    installationId: 'd1',
+    channels: ['news', 'sport'],
+    n: 2,
+    user: { name: 'bob' },
+    apnsTopic: 't',
+  },
   { installationId: 'd2', n: 'two', at: { __type: 'Date', iso: '2024-05-01T00:00:00Z' } },
   {
     installationId: 'd3',
@@ -24,7 +36,10 @@ beforeAll(async () => {
   for (const device of devices)
     await api.request('POST', path, { app, body: { deviceType: 'android', ...device } });
   const other = await api.createApp();
-  await api.request('POST', path, { app: other, body: { deviceType: 'ios', deviceToken: 'foreign' } });
+  await api.request('POST', path, {
+    app: other,
+    body: { deviceType: 'ios', deviceToken: 'foreign' },
+  });
 });
 function list(query: Record<string, unknown> = {}, from = path): Promise<TestResponse> {
   const texts = Object.entries(query).map(([name, value]): [string, string] => [
@@ -38,7 +53,9 @@ function list(query: Record<string, unknown> = {}, from = path): Promise<TestRes
 async function found(where: unknown, more: Record<string, unknown> = {}): Promise<string> {
   const { status, body } = await list({ where, ...more });
   if (status !== 200) return `${status} ${body.code}`;
-  return body.results.map((one: { installationId: string }) => one.installationId.slice(1)).join('');
+  return body.results
+    .map((one: { installationId: string }) => one.installationId.slice(1))
+    .join('');
 }
 
 describe('GET /1.1/installations', () => {
@@ -108,7 +125,9 @@ describe('GET /1.1/installations', () => {
     expect(await found({ 'user.tags': 'x' })).toBe('0');
     expect(await found({ user: { name: 'bob' } })).toBe('1');
     expect(await found({ at: { __type: 'Date', iso: '2024-05-01T02:00:00+02:00' } })).toBe('2');
-    expect(await found({ at: { $lt: { __type: 'Date', iso: '2024-05-01T00:00:00.001Z' } } })).toBe('2');
+    expect(await found({ at: { $lt: { __type: 'Date', iso: '2024-05-01T00:00:00.001Z' } } })).toBe(
+      '2',
+    );
     const pointer = { __type: 'Pointer', className: '_User', objectId: 'u1', extra: 'ignored' };
     expect(await found({ owner: pointer })).toBe('3');
     expect(await found({ vendor: 'vendor_a' })).toBe('0');
@@ -137,7 +156,8 @@ describe('GET /1.1/installations', () => {
   test('limits, skips, orders and counts', async () => {
     expect(await found({}, { limit: 2 })).toBe('01');
     expect(await found({}, { limit: 2, skip: 1 })).toBe('12');
-    for (const limit of ['0', '1001', '-1', 'x', '1.5']) expect(await found({}, { limit })).toBe('0123');
+    for (const limit of ['0', '1001', '-1', 'x', '1.5'])
+      expect(await found({}, { limit })).toBe('0123');
     expect(await found({}, { order: '-createdAt' })).toBe('3210');
     expect(await found({}, { order: '-valid,-installationId' })).toBe('2103');
     expect(await found({ n: { $in: [1, 2] } }, { order: '-user.name' })).toBe('103');
@@ -156,7 +176,8 @@ describe('GET /1.1/installations', () => {
     expect(await first('user.name')).not.toHaveProperty('user.tags');
     const without = await first('-user.tags,-createdAt,-channels');
     expect(without).toMatchObject({ n: 1, user: { name: 'Ann' } });
-    for (const name of ['user.tags', 'createdAt', 'channels']) expect(without).not.toHaveProperty(name);
+    for (const name of ['user.tags', 'createdAt', 'channels'])
+      expect(without).not.toHaveProperty(name);
     const bare = await first('-createdAt,-updatedAt,-objectId');
     for (const name of always) expect(bare).not.toHaveProperty(name);
     const [second] = (await list({ where: { n: 2 }, keys: 'pgwTopic' })).body.results;
@@ -170,6 +191,9 @@ describe('GET /1.1/installations/:objectId', () => {
     const read = await api.request('GET', `${path}/${objectId}?keys=n`, { app });
     expect(Object.keys(read.body).sort()).toEqual(['createdAt', 'n', 'objectId', 'updatedAt']);
     for (const id of ['unknown', '%00', "x'--", 'a b', '%E0%A4%A'])
-      expect(await api.request('GET', `${path}/${id}`, { app })).toMatchObject({ status: 200, body: {} });
+      expect(await api.request('GET', `${path}/${id}`, { app })).toMatchObject({
+        status: 200,
+        body: {},
+      });
   });
 });

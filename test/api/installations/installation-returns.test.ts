@@ -65,8 +65,14 @@ describe('a device whose installation was deleted', () => {
       deviceType: 'ios',
       deviceToken: newId('token'),
     };
-    const reply = await api.request('PUT', `/1.1/classes/_Installation/${id}?where=&new=true`, { app, body });
-    expect(reply).toMatchObject({ status: 200, body: { objectId: id, deviceToken: body.deviceToken } });
+    const reply = await api.request('PUT', `/1.1/classes/_Installation/${id}?where=&new=true`, {
+      app,
+      body,
+    });
+    expect(reply).toMatchObject({
+      status: 200,
+      body: { objectId: id, deviceToken: body.deviceToken },
+    });
     expect((await get(id)).createdAt > '2025').toBe(true);
   });
 
@@ -78,13 +84,18 @@ describe('a device whose installation was deleted', () => {
       path: `${path}/${ids[i]}`,
       body: { ...bodies[i], ...more },
     });
-    const batch = await api.request('POST', '/1.1/batch', { app, body: { requests: [requestOf(0)] } });
+    const batch = await api.request('POST', '/1.1/batch', {
+      app,
+      body: { requests: [requestOf(0)] },
+    });
     expect(batch.body).toEqual([{ success: { objectId: ids[0], updatedAt: expect.any(String) } }]);
     const save = await api.request('POST', '/1.1/batch/save', {
       app,
       body: { requests: [requestOf(1, { __internalId: ids[1] })] },
     });
-    expect(save.body).toEqual({ [ids[1] ?? '']: { objectId: ids[1], updatedAt: expect.any(String) } });
+    expect(save.body).toEqual({
+      [ids[1] ?? '']: { objectId: ids[1], updatedAt: expect.any(String) },
+    });
     expect(await get(ids[1] ?? '')).toMatchObject({ ...bodies[1], objectId: ids[1] });
   });
 

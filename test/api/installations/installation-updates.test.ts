@@ -44,7 +44,11 @@ describe('PUT /1.1/installations/:objectId', () => {
   const refusals: [string, object, number][] = [
     ['another object id', { objectId: 'x' }, 117],
     ['another creation time', { createdAt: '2020-01-01T00:00:00.000Z' }, 117],
-    ['another update time', { updatedAt: { __type: 'Date', iso: '2020-01-01T00:00:00.000Z' } }, 117],
+    [
+      'another update time',
+      { updatedAt: { __type: 'Date', iso: '2020-01-01T00:00:00.000Z' } },
+      117,
+    ],
     ['an operation on the object id', { objectId: { __op: 'Delete' } }, 117],
     ['another device type', { deviceType: 'web' }, 117],
     ['another installation id', { installationId: 'x' }, 117],
@@ -112,7 +116,14 @@ describe('PUT /1.1/installations/:objectId', () => {
   });
 
   test('every operation has its effect', async () => {
-    const start = { n: 5, f: 6, list: [1, { a: 1, b: 2 }], gone: 1, deep: { n: 1, gone: 1 }, apnsTopic: 'x' };
+    const start = {
+      n: 5,
+      f: 6,
+      list: [1, { a: 1, b: 2 }],
+      gone: 1,
+      deep: { n: 1, gone: 1 },
+      apnsTopic: 'x',
+    };
     const id = await create(start);
     const { status } = await put(id, {
       n: { __op: 'Increment', amount: 2.5 },
@@ -153,7 +164,11 @@ describe('PUT /1.1/installations/:objectId', () => {
 
   test('returns the changed members with new or fetchWhenSave, under their stored names', async () => {
     const id = await create({ a: 1, b: 2, apnsTopic: 'x' });
-    const { body } = await put(id, { a: { __op: 'Increment', amount: 1 }, pgwTopic: 'y' }, '?new=true');
+    const { body } = await put(
+      id,
+      { a: { __op: 'Increment', amount: 1 }, pgwTopic: 'y' },
+      '?new=true',
+    );
     expect(body).toEqual({ a: 2, pgwTopic: 'y', objectId: id, updatedAt: body.updatedAt });
     expect(await get(id)).not.toHaveProperty('apnsTopic');
   });
@@ -173,7 +188,10 @@ describe('PUT /1.1/installations/:objectId', () => {
     const id = await create();
     const replies = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>
-        put(id, { n: { __op: 'Increment', amount: 1 }, channels: { __op: 'Add', objects: [`c${i}`] } }),
+        put(id, {
+          n: { __op: 'Increment', amount: 1 },
+          channels: { __op: 'Add', objects: [`c${i}`] },
+        }),
       ),
     );
     expect(replies.every(({ status }) => status === 200)).toBe(true);
@@ -185,7 +203,9 @@ describe('PUT /1.1/installations/:objectId', () => {
   test('of 20 conditional updates at once exactly one wins', async () => {
     const id = await create({ turn: 0 });
     const query = `?where=${encodeURIComponent('{"turn":0}')}`;
-    const replies = await Promise.all(Array.from({ length: 20 }, () => put(id, { turn: 1 }, query)));
+    const replies = await Promise.all(
+      Array.from({ length: 20 }, () => put(id, { turn: 1 }, query)),
+    );
     expect(replies.filter(({ status }) => status === 200)).toHaveLength(1);
     expect(replies.filter((reply) => reply.body.code === 305)).toHaveLength(19);
   });

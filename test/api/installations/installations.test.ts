@@ -39,7 +39,11 @@ const refusals: [string, unknown, number][] = [
   ['a token that is an operator', { deviceType: 'ios', deviceToken: { $regex: '.' } }, 114],
   ['a token over 200 characters', { deviceType: 'ios', deviceToken: 'x'.repeat(201) }, 114],
   ['android without an installation id', { deviceType: 'android' }, 111],
-  ['an installation id that is not a text', { deviceType: 'android', installationId: { a: 1 } }, 111],
+  [
+    'an installation id that is not a text',
+    { deviceType: 'android', installationId: { a: 1 } },
+    111,
+  ],
   ['an installation id with NUL', { deviceType: 'android', installationId: 'a\u0000' }, 111],
   ['web without any id', { deviceType: 'web' }, 111],
   ['a channel with a space', android({ channels: ['a b'] }), 112],
@@ -66,11 +70,19 @@ const refusals: [string, unknown, number][] = [
   ],
   ['a malformed pointer', android({ user: { __type: 'Pointer', className: '_User' } }), 106],
   ['a malformed date', android({ since: { __type: 'Date', iso: 'yesterday' } }), 111],
-  ['a geo point off the globe', android({ at: { __type: 'GeoPoint', latitude: 91, longitude: 0 } }), 111],
+  [
+    'a geo point off the globe',
+    android({ at: { __type: 'GeoPoint', latitude: 91, longitude: 0 } }),
+    111,
+  ],
   ['an unknown type', android({ a: { __type: 'Nothing' } }), 111],
   ['an unknown operation', android({ a: { __op: 'Explode' } }), 111],
   ['an oversize member', android({ a: 'x'.repeat(200_000) }), 116],
-  ['too many members', android(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))), 116],
+  [
+    'too many members',
+    android(Object.fromEntries(Array.from({ length: 301 }, (_, i) => [`f${i}`, 1]))),
+    116,
+  ],
   ['a creation time', android({ createdAt: '2020-01-01T00:00:00.000Z' }), 117],
   ['an invalid object id', android({ objectId: { $ne: 1 } }), 111],
 ];
@@ -86,7 +98,10 @@ describe('POST /1.1/installations', () => {
   });
 
   test('refuses wrong keys', async () => {
-    const reply = await api.request('POST', path, { body: android(), headers: { 'X-LC-Id': app.appId } });
+    const reply = await api.request('POST', path, {
+      body: android(),
+      headers: { 'X-LC-Id': app.appId },
+    });
     expect(reply.status).toBe(401);
   });
 
@@ -105,7 +120,12 @@ describe('POST /1.1/installations', () => {
       vendor: 'HMS',
       a: { b: [1, null, 'é😀'] },
     });
-    const neutral = ios({ pgwTopic: 'com.example', pgwTeamId: 'T1', vendor: 'vendor_a', timeZone: 'UTC' });
+    const neutral = ios({
+      pgwTopic: 'com.example',
+      pgwTeamId: 'T1',
+      vendor: 'vendor_a',
+      timeZone: 'UTC',
+    });
     for (const body of [wire, neutral]) {
       const { objectId, createdAt } = (await post(body)).body;
       expect(await get(objectId)).toEqual({
@@ -150,9 +170,14 @@ describe('POST /1.1/installations', () => {
   });
 
   test('is served under /classes/_Installation too', async () => {
-    const created = await api.request('POST', '/1.1/classes/_Installation', { app, body: android() });
+    const created = await api.request('POST', '/1.1/classes/_Installation', {
+      app,
+      body: android(),
+    });
     expect(created.status).toBe(201);
-    const read = await api.request('GET', `/1.1/classes/_Installation/${created.body.objectId}`, { app });
+    const read = await api.request('GET', `/1.1/classes/_Installation/${created.body.objectId}`, {
+      app,
+    });
     expect(read.body.objectId).toBe(created.body.objectId);
   });
 });
@@ -161,9 +186,15 @@ describe('POST of a known device', () => {
   test('updates by installation id, also without the device type', async () => {
     const body = { deviceType: 'android', installationId: 'again', channels: ['a'] };
     const first = await post(body);
-    const second = await post({ installationId: 'again', channels: { __op: 'Add', objects: ['b'] } });
+    const second = await post({
+      installationId: 'again',
+      channels: { __op: 'Add', objects: ['b'] },
+    });
     expect(second.status).toBe(200);
-    expect(second.body).toMatchObject({ objectId: first.body.objectId, createdAt: first.body.createdAt });
+    expect(second.body).toMatchObject({
+      objectId: first.body.objectId,
+      createdAt: first.body.createdAt,
+    });
     expect(second.body.updatedAt >= first.body.createdAt).toBe(true);
     expect((await get(first.body.objectId)).channels).toEqual(['a', 'b']);
   });
@@ -244,10 +275,14 @@ describe('a device of HarmonyOS', () => {
   const names = ['harmony', 'harmonyos', 'ohos', 'openharmony'];
   const find = async (where: object) =>
     (
-      await api.request('GET', `${path}?where=${encodeURIComponent(JSON.stringify(where))}&limit=100`, {
-        app,
-        master: true,
-      })
+      await api.request(
+        'GET',
+        `${path}?where=${encodeURIComponent(JSON.stringify(where))}&limit=100`,
+        {
+          app,
+          master: true,
+        },
+      )
     ).body.results.map(({ deviceType }: { deviceType: string }) => deviceType);
 
   test('has four names of one type, and keeps the name that it was stored with', async () => {
@@ -262,7 +297,9 @@ describe('a device of HarmonyOS', () => {
     await post(android({ group }));
     for (const deviceType of names) {
       expect((await find({ group, deviceType })).sort()).toEqual(names);
-      expect((await find({ group, deviceType: { $in: ['web', deviceType] } })).sort()).toEqual(names);
+      expect((await find({ group, deviceType: { $in: ['web', deviceType] } })).sort()).toEqual(
+        names,
+      );
       expect(await find({ group, deviceType: { $ne: deviceType } })).toEqual(['android']);
       expect(await find({ group, deviceType: { $nin: [deviceType] } })).toEqual(['android']);
     }

@@ -15,11 +15,18 @@ test('an api that is killed among many saves has answered none that is not store
   const env = { ...process.env, ...testEnvironment(api.databaseUrl), PORT: String(port) };
   const child = fork(fileURLToPath(new URL('../../../api/main.ts', import.meta.url)), { env });
   await once(child, 'message');
-  const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Type': 'application/json' };
+  const headers = {
+    'X-LC-Id': app.appId,
+    'X-LC-Key': app.appKey,
+    'Content-Type': 'application/json',
+  };
   const answered: string[] = [];
   const client = async (number: number) => {
     for (let i = 0; ; i += 1) {
-      const body = JSON.stringify({ deviceType: 'android', installationId: `device-${number}-${i}` });
+      const body = JSON.stringify({
+        deviceType: 'android',
+        installationId: `device-${number}-${i}`,
+      });
       const reply = await fetch(`http://127.0.0.1:${port}/1.1/installations`, {
         method: 'POST',
         headers,

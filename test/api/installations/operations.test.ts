@@ -63,7 +63,11 @@ const table: [Json & object, Record<string, Json | undefined>][] = [
   [
     {
       __op: 'Batch',
-      ops: [{ __op: 'Delete' }, { __op: 'Add', objects: [7] }, { __op: 'AddUnique', objects: [7, 8] }],
+      ops: [
+        { __op: 'Delete' },
+        { __op: 'Add', objects: [7] },
+        { __op: 'AddUnique', objects: [7, 8] },
+      ],
     },
     everything([7, 8]),
   ],
@@ -90,7 +94,9 @@ const classes: [
       const body = { deviceType: 'web', installationId: `ops-${++serial}`, ...members };
       const { objectId } = (await api.request('POST', '/1.1/installations', { app, body })).body;
       const path = `/1.1/installations/${objectId}`;
-      return { put: (change, query = '') => api.request('PUT', path + query, { app, body: change }) };
+      return {
+        put: (change, query = '') => api.request('PUT', path + query, { app, body: change }),
+      };
     },
   ],
   ['_User', (members) => signUp(api, app, members)],
@@ -136,7 +142,12 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
       'deep.n': { __op: 'Decrement', amount: 1 },
     });
     const { body } = await object.put(
-      { n: { __op: 'Increment', amount: 0 }, list: { __op: 'Add', objects: [] }, none: 1, 'deep.m': 1 },
+      {
+        n: { __op: 'Increment', amount: 0 },
+        list: { __op: 'Add', objects: [] },
+        none: 1,
+        'deep.m': 1,
+      },
       '?new=1',
     );
     expect(body).toMatchObject({ n: 3, list: [1], none: 1, deep: { n: -1, m: 1 } });
@@ -162,14 +173,20 @@ describe.each(classes)('operations on members of %s', (_name, create) => {
       },
       '?new=true',
     );
-    expect({ n: body.n, seen: body.seen.length, b: body.a.b }).toEqual({ n: 100, seen: 10, b: 0b11 });
+    expect({ n: body.n, seen: body.seen.length, b: body.a.b }).toEqual({
+      n: 100,
+      seen: 10,
+      b: 0b11,
+    });
   });
 
   test('run only when the condition is met, and then once', async () => {
     const object = await create({ turn: 0, at: start.point });
     const query = `?where=${encodeURIComponent(JSON.stringify({ turn: 0, at: { $nearSphere: start.point, $maxDistance: 1 } }))}`;
     const replies = await Promise.all(
-      Array.from({ length: 20 }, () => object.put({ turn: { __op: 'Increment', amount: 1 } }, query)),
+      Array.from({ length: 20 }, () =>
+        object.put({ turn: { __op: 'Increment', amount: 1 } }, query),
+      ),
     );
     const codes = replies.map(({ status, body }) => (status === 200 ? 200 : body.code)).sort();
     expect(codes).toEqual([200, ...Array(19).fill(305)]);

@@ -33,7 +33,11 @@ const result = (owner: App, body: JsonObject) =>
 
 /** Returns the members and transactions of installations by their installation ids. */
 async function rowsOf(bodies: JsonObject[]) {
-  const { rows } = await api.db.query<{ installation_id: string; xmin: string; fields: JsonObject }>(
+  const { rows } = await api.db.query<{
+    installation_id: string;
+    xmin: string;
+    fields: JsonObject;
+  }>(
     `SELECT installation_id, xmin::text, fields FROM installation
       WHERE app_id = ANY($1) AND installation_id = ANY($2) ORDER BY id`,
     [[app.appId, other.appId], bodies.map(({ installationId }) => installationId)],
@@ -52,27 +56,54 @@ describe('saves of one moment', () => {
     expect(await transactionsOf(bodies)).toHaveProperty('size', 1);
     const added = Array.from({ length: 10 }, () => device());
     const again = await Promise.all([
-      ...bodies.map((body, i) => save(ownerOf(i), { ...body, n: { __op: 'Increment', amount: 100 } })),
+      ...bodies.map((body, i) =>
+        save(ownerOf(i), { ...body, n: { __op: 'Increment', amount: 100 } }),
+      ),
       ...added.map((body) => save(app, body)),
     ]);
-    expect(again.map(({ isNew }) => isNew)).toEqual([...bodies.map(() => false), ...added.map(() => true)]);
-    expect(again.slice(0, 30).map(({ objectId }) => objectId)).toEqual(made.map(({ objectId }) => objectId));
+    expect(again.map(({ isNew }) => isNew)).toEqual([
+      ...bodies.map(() => false),
+      ...added.map(() => true),
+    ]);
+    expect(again.slice(0, 30).map(({ objectId }) => objectId)).toEqual(
+      made.map(({ objectId }) => objectId),
+    );
     expect(await transactionsOf([...bodies, ...added])).toHaveProperty('size', 1);
-    expect((await rowsOf(bodies)).map(({ fields }) => fields.n)).toEqual(bodies.map((_, i) => i + 100));
+    expect((await rowsOf(bodies)).map(({ fields }) => fields.n)).toEqual(
+      bodies.map((_, i) => i + 100),
+    );
   });
 
   test('keep every kind of value', async () => {
     const bodies = [
-      device({ channels: ['a"b'.slice(0, 1), 'x_=-', '', '频道'], badge: 0, valid: false, timeZone: 'UTC' }),
-      device({ channels: [], vendor: 'HMS', registrationId: 'r,"{}\\', deviceProfile: 'p', apnsTopic: 't' }),
-      device({ note: 'NULL', quote: `"'\\{},`, nested: { list: [1, null, 'é😀'] }, deviceToken: 'NULL' }),
+      device({
+        channels: ['a"b'.slice(0, 1), 'x_=-', '', '频道'],
+        badge: 0,
+        valid: false,
+        timeZone: 'UTC',
+      }),
+      device({
+        channels: [],
+        vendor: 'HMS',
+        registrationId: 'r,"{}\\',
+        deviceProfile: 'p',
+        apnsTopic: 't',
+      }),
+      device({
+        note: 'NULL',
+        quote: `"'\\{},`,
+        nested: { list: [1, null, 'é😀'] },
+        deviceToken: 'NULL',
+      }),
     ];
     const read = async ({ objectId }: { objectId: string }) =>
       (await api.request('GET', `/1.1/installations/${objectId}`, { app })).body;
     const made = await Promise.all(bodies.map((body) => save(app, body)));
     expect(await transactionsOf(bodies)).toHaveProperty('size', 1);
     for (const [i, one] of made.entries()) expect(await read(one)).toMatchObject(bodies[i] ?? {});
-    await Promise.all(bodies.map((body) => save(app, { installationId: body.installationId, again: true })));
+    await Promise.all(
+      bodies.map((body) => save(app, { installationId: body.installationId, again: true })),
+    );
     for (const [i, one] of made.entries())
       expect(await read(one)).toMatchObject({ ...bodies[i], again: true });
   });
@@ -123,9 +154,9 @@ describe('saves of one moment', () => {
   test('renew device tokens, also one that another device gives up', async () => {
     const [a, b] = [device({ deviceToken: 'token-a' }), device({ deviceToken: 'token-b' })];
     await Promise.all([save(app, a), save(app, b)]);
-    expect(await Promise.all([result(app, { ...a, deviceToken: 'token-c' }), result(app, device())])).toEqual(
-      [false, true],
-    );
+    expect(
+      await Promise.all([result(app, { ...a, deviceToken: 'token-c' }), result(app, device())]),
+    ).toEqual([false, true]);
     expect(await result(app, { ...b, deviceToken: 'token-a' })).toBe(false);
   });
 
@@ -134,7 +165,9 @@ describe('saves of one moment', () => {
     const large = device({ text });
     const plain = device();
     await Promise.all([save(app, large), save(app, plain)]);
-    await Promise.all([large, plain].map(({ installationId }) => save(app, { installationId, seen: 1 })));
+    await Promise.all(
+      [large, plain].map(({ installationId }) => save(app, { installationId, seen: 1 })),
+    );
     expect((await rowsOf([large]))[0]?.fields).toEqual({ text, seen: 1 });
     expect((await rowsOf([plain]))[0]?.fields).toEqual({ seen: 1 });
   });
@@ -146,10 +179,10 @@ describe('a save that waits for a lock', () => {
     await save(app, locked);
     let isOver = false;
     const late = await api.db.transaction(async (tx) => {
-      await tx.query('SELECT 1 FROM installation WHERE app_id = $1 AND installation_id = $2 FOR UPDATE', [
-        app.appId,
-        locked.installationId,
-      ]);
+      await tx.query(
+        'SELECT 1 FROM installation WHERE app_id = $1 AND installation_id = $2 FOR UPDATE',
+        [app.appId, locked.installationId],
+      );
       const waiting = save(app, { ...locked, seen: 1 }).finally(() => {
         isOver = true;
       });

@@ -93,11 +93,16 @@ describe('the replies of one batch are at most 16 MB', () => {
     const host = await startFunctionHost();
     const app = await api.createApp({ functionsUrl: host.url });
     host.answers.set('/1.1/functions/large', answerWith(200, { result: 'x'.repeat(9 * mebibyte) }));
-    host.answers.set('/1.1/call/fails', answerWith(400, { code: 1, error: 'x'.repeat(9 * mebibyte) }));
+    host.answers.set(
+      '/1.1/call/fails',
+      answerWith(400, { code: 1, error: 'x'.repeat(9 * mebibyte) }),
+    );
     const large = post('/1.1/functions/large');
     const { body } = await batch(app, [large, large]);
     expect(succeeded(body)).toHaveLength(1);
-    expect(body).toContainEqual({ error: { code: 116, error: expect.stringMatching(/^The function ran/) } });
+    expect(body).toContainEqual({
+      error: { code: 116, error: expect.stringMatching(/^The function ran/) },
+    });
     expect(host.requests).toHaveLength(2);
     const failing = (await batch(app, [post('/1.1/call/fails'), large])).body;
     expect(failing[0].error.error).toHaveLength(9 * mebibyte);
@@ -143,7 +148,11 @@ async function unread(app: App, id: string): Promise<IncomingMessage> {
 
 describe('the replies of all batches of a process are at most 64 MB', () => {
   test('half of them for one app; they are freed when the client reads the reply or disconnects', async () => {
-    const [one, other, third] = [await appWithDevice(), await appWithDevice(), await appWithDevice()];
+    const [one, other, third] = [
+      await appWithDevice(),
+      await appWithDevice(),
+      await appWithDevice(),
+    ];
     const ask = ({ app, id }: { app: App; id: string }) =>
       batch(app, [{ method: 'GET', path: `${path}/${id}` }]);
     const replies = [await unread(one.app, one.id), await unread(one.app, one.id)];
@@ -169,7 +178,11 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
 
   test('a call waits when only running calls hold the memory', async () => {
     const { app, id } = await appWithDevice();
-    const increment = { method: 'PUT', path: `${path}/${id}`, body: { n: { __op: 'Increment', amount: 1 } } };
+    const increment = {
+      method: 'PUT',
+      path: `${path}/${id}`,
+      body: { n: { __op: 'Increment', amount: 1 } },
+    };
     const { body } = await api.request('POST', path, { app, body: newDevice({ n: 0 }) });
     const small = { ...increment, path: `${path}/${body.objectId}` };
     const replies = await Promise.all(

@@ -70,9 +70,11 @@ describe('an app with the heaviest load', () => {
     const codes = await db.transaction(async (tx) => {
       await tx.query('SELECT 1 FROM installation WHERE app_id = $1 FOR UPDATE', [hostile.appId]);
       let isOver = false;
-      const attack = Promise.all(Array.from({ length: 4 }, () => ids.map(put)).flat()).finally(() => {
-        isOver = true;
-      });
+      const attack = Promise.all(Array.from({ length: 4 }, () => ids.map(put)).flat()).finally(
+        () => {
+          isOver = true;
+        },
+      );
       await expect.poll(active).toBe(2);
       await expectAnswersToOthers();
       expect(await active()).toBeLessThanOrEqual(2);
@@ -92,7 +94,9 @@ describe('an app with the heaviest load', () => {
     await whileLocked('app_user', async () => {
       const path = `/1.1/users/${user.body.objectId}`;
       const attack = Array.from({ length: 40 }, () => api.request('GET', path, { app: hostile }));
-      const lists = Array.from({ length: 10 }, () => api.request('GET', '/1.1/users', { app: hostile }));
+      const lists = Array.from({ length: 10 }, () =>
+        api.request('GET', '/1.1/users', { app: hostile }),
+      );
       await expect.poll(() => waiting('carillon api')).toBe(6);
       await expect.poll(() => waiting('carillon api (queries)')).toBe(2);
       expect(await register(other)).toEqual(expect.any(String));
@@ -108,7 +112,9 @@ describe('an app with the heaviest load', () => {
   test('gets 429 with Retry-After once a hundred of its queries wait', async () => {
     const calls = Array.from({ length: 150 }, () => list(hostile));
     const refusal = await whileLocked('installation', () =>
-      Promise.any(calls.map(async (call) => ((await call).status === 429 ? call : Promise.reject(call)))),
+      Promise.any(
+        calls.map(async (call) => ((await call).status === 429 ? call : Promise.reject(call))),
+      ),
     );
     expect(refusal.body.code).toBe(429);
     expect(refusal.headers.get('retry-after')).toBe('1');
@@ -197,7 +203,9 @@ describe('a reply', () => {
     const inner = await api.request('POST', '/1.1/batch', {
       app: big,
       body: {
-        requests: [{ method: 'GET', path: `/1.1/installations/${device}`, params: { include: 'all' } }],
+        requests: [
+          { method: 'GET', path: `/1.1/installations/${device}`, params: { include: 'all' } },
+        ],
       },
     });
     expect(inner.body[0].error.code).toBe(116);

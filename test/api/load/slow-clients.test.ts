@@ -33,7 +33,11 @@ interface Client {
 
 /** Opens a raw connection that reads and never closes by itself. */
 async function open(head = '', at = api): Promise<Client> {
-  const socket = connect({ port: Number(new URL(at.url).port), host: '127.0.0.1', allowHalfOpen: true });
+  const socket = connect({
+    port: Number(new URL(at.url).port),
+    host: '127.0.0.1',
+    allowHalfOpen: true,
+  });
   opened.push(socket);
   let received = '';
   socket.on('data', (chunk) => {
@@ -58,7 +62,10 @@ const isWell = async () => expect((await api.request('GET', '/healthz')).status)
 describe('connections', () => {
   test('that send their headers byte by byte are closed with 408', async () => {
     const client = await open('GET /healthz HTTP/1.1\r\nHost: x\r\n');
-    const drip = setInterval(() => client.socket.writable && client.socket.write('X-More: x\r\n'), 50);
+    const drip = setInterval(
+      () => client.socket.writable && client.socket.write('X-More: x\r\n'),
+      50,
+    );
     await client.closed;
     clearInterval(drip);
     expect(client.received()).toMatch(/^HTTP\/1\.1 408 [\s\S]*"code":408/);
@@ -95,7 +102,10 @@ describe('connections', () => {
   });
 
   test('beyond the limit of a process are closed at once, and closed ones count no longer', async () => {
-    const small = await startTestApi({ databaseUrl: database.url, serverLimits: { maxConnections: 20 } });
+    const small = await startTestApi({
+      databaseUrl: database.url,
+      serverLimits: { maxConnections: 20 },
+    });
     const clients = await Promise.all(Array.from({ length: 30 }, () => open('', small)));
     await expect.poll(() => clients.filter(({ hasEnded }) => hasEnded()).length).toBe(10);
     for (const { socket } of clients) socket.destroy();
@@ -112,7 +122,10 @@ describe('invalid input', () => {
       'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n\x16\x03\x01 garbage\r\n\r\n'.repeat(3),
     ],
     ['another version', 'GET / HTTP/9.9\r\n\r\n'],
-    ['two lengths', 'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab'],
+    [
+      'two lengths',
+      'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
+    ],
     [
       'Content-Length and chunks',
       'POST /1.1/push HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
@@ -147,7 +160,9 @@ describe('invalid input', () => {
     await expect.poll(() => large.filter(({ hasEnded }) => hasEnded()).length).toBe(11);
     expect(small.filter(({ hasEnded }) => hasEnded())).toEqual([]);
     for (const { socket } of small) socket.write(' HTTP/1.1\r\nHost: x\r\n\r\n');
-    await expect.poll(() => small.filter(({ received }) => received().includes('200 OK')).length).toBe(10);
+    await expect
+      .poll(() => small.filter(({ received }) => received().includes('200 OK')).length)
+      .toBe(10);
     await patient.close();
   });
 

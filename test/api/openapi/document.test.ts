@@ -84,7 +84,9 @@ describe('the OpenAPI document', () => {
     );
     const untyped = requests.flatMap(({ operation, schema }) =>
       Object.entries(schema ? (requestSchema(schema).properties ?? {}) : {})
-        .filter(([, member]) => ['type', 'anyOf', 'enum', 'const'].every((key) => !(key in Object(member))))
+        .filter(([, member]) =>
+          ['type', 'anyOf', 'enum', 'const'].every((key) => !(key in Object(member))),
+        )
         .map(([name]) => `${operation} ${name}`),
     );
     // A list of names (protocol/functions.md#ignored-hooks). Any other value is ignored.
@@ -114,19 +116,26 @@ describe('GET /openapi.json', () => {
     const etag = headers.get('etag') ?? '';
     const again = await api.request('GET', '/openapi.json', { headers: { 'If-None-Match': etag } });
     expect(again).toMatchObject({ status: 304, body: '' });
-    const other = await api.request('GET', '/openapi.json', { headers: { 'If-None-Match': '"other"' } });
+    const other = await api.request('GET', '/openapi.json', {
+      headers: { 'If-None-Match': '"other"' },
+    });
     expect(other.status).toBe(200);
   });
 });
 
 test('the app key is refused for its rank exactly where the description asks for the master key', async () => {
   const app = await api.createApp();
-  const routes = (await loadRoutes()).filter(({ auth }) => !['none', 'login', 'admin'].includes(auth));
+  const routes = (await loadRoutes()).filter(
+    ({ auth }) => !['none', 'login', 'admin'].includes(auth),
+  );
   expect(routes.length).toBeGreaterThan(50);
   for (const route of routes) {
     const path = (route.paths[0] ?? '').replace(':className', '_User').replaceAll(/:\w+/g, 'x');
     const isRead = route.method === 'GET' || route.limit.bodyBytesBelow === 0;
-    const { body } = await api.request(route.method, path, { app, ...(isRead ? {} : { body: {} }) });
+    const { body } = await api.request(route.method, path, {
+      app,
+      ...(isRead ? {} : { body: {} }),
+    });
     const isRefused = /master key/.test(body.error ?? '');
     expect(isRefused, `${route.operation}: ${body.error}`).toBe(
       descriptionOf(route).startsWith('Needs the master key'),

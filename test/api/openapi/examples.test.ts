@@ -8,7 +8,11 @@ import { descriptionOf } from '../../../api/requests/checked.ts';
 import type { Route } from '../../../api/route.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { testConfig } from '../../support/api.ts';
-import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
+import {
+  answerWith,
+  startFunctionHost,
+  type TestFunctionHost,
+} from '../../support/servers/function-host.ts';
 import { useTestService } from '../../support/service.ts';
 import * as accounts from './examples/accounts.ts';
 import * as apps from './examples/apps.ts';
@@ -157,9 +161,13 @@ describe('the examples of the description', () => {
       const example = recorded[operation] ?? expect.fail();
       const { status, reply } = example;
       const declared = replies[status] ?? replies.default;
-      const texts = Object.entries(example.query ?? {}).map(([name, value]) => [name, String(value)]);
+      const texts = Object.entries(example.query ?? {}).map(([name, value]) => [
+        name,
+        String(value),
+      ]);
       expectValid(query, Object.fromEntries(texts));
-      if (body && example.body !== undefined) expectValid(descriptionOf(body) ?? body, example.body);
+      if (body && example.body !== undefined)
+        expectValid(descriptionOf(body) ?? body, example.body);
       if (declared && !('contentType' in declared)) expectValid(declared, reply);
     },
   );
@@ -171,10 +179,15 @@ describe('the examples of the description', () => {
       ({ operationId }) => !(operationId.replace(/Alias\d*$/, '') in withoutExample),
     );
     const lacking = examined.flatMap(({ operationId, requestBody, responses }) => {
-      const successes = Object.entries(responses).filter(([status]) => /^(2..|default)$/.test(status));
+      const successes = Object.entries(responses).filter(([status]) =>
+        /^(2..|default)$/.test(status),
+      );
       const hasReply = successes.some(([, { content }]) => hasExample(content));
       const hasBody = !requestBody || hasExample(requestBody.content);
-      return [...(hasReply ? [] : [`${operationId} reply`]), ...(hasBody ? [] : [`${operationId} body`])];
+      return [
+        ...(hasReply ? [] : [`${operationId} reply`]),
+        ...(hasBody ? [] : [`${operationId} body`]),
+      ];
     });
     // The body of a deletion is for function hosts only (`__ignore_hooks`).
     expect(lacking).toEqual(['deleteUser body', 'deleteUserAlias body']);

@@ -12,7 +12,11 @@ beforeAll(async () => {
 });
 
 const push = (from: App, body: object = {}): Promise<TestResponse> =>
-  api.request('POST', '/1.1/push', { app: from, master: true, body: { data: { alert: 'Hello' }, ...body } });
+  api.request('POST', '/1.1/push', {
+    app: from,
+    master: true,
+    body: { data: { alert: 'Hello' }, ...body },
+  });
 
 const acceptedBy = (replies: TestResponse[]): string[] =>
   replies.filter(({ status }) => status === 200).map(({ body }) => body.objectId);
@@ -21,11 +25,18 @@ describe('pushes that arrive together', () => {
   test('have a record and a job each, with their own content', async () => {
     const alerts = Array.from({ length: 60 }, (_, i) => `alert ${i}`);
     const replies = await Promise.all(
-      alerts.map((alert, i) => push(i % 2 ? app : other, { data: { alert }, notification_id: `n${i}` })),
+      alerts.map((alert, i) =>
+        push(i % 2 ? app : other, { data: { alert }, notification_id: `n${i}` }),
+      ),
     );
     const ids = acceptedBy(replies);
     expect(new Set(ids).size).toBe(60);
-    const { rows } = await api.db.query<{ object_id: string; name: string; alert: string; jobs: number }>(
+    const { rows } = await api.db.query<{
+      object_id: string;
+      name: string;
+      alert: string;
+      jobs: number;
+    }>(
       `SELECT n.object_id, n.notification_id AS name, n.request -> 'data' ->> 'alert' AS alert, count(j.id) AS jobs
          FROM notification n JOIN pgboss.job j
            ON j.name = 'plan' AND j.data = jsonb_build_object('appId', n.app_id, 'pushId', n.id)
@@ -34,12 +45,19 @@ describe('pushes that arrive together', () => {
       [ids, app.appId, other.appId],
     );
     expect(rows).toEqual(
-      ids.map((objectId, i) => ({ object_id: objectId, name: `n${i}`, alert: `alert ${i}`, jobs: 1 })),
+      ids.map((objectId, i) => ({
+        object_id: objectId,
+        name: `n${i}`,
+        alert: `alert ${i}`,
+        jobs: 1,
+      })),
     );
   });
 
   test('with one req_id are one push, those of another app a push of its own', async () => {
-    const all = Array.from({ length: 40 }, (_, i) => push(i % 4 ? app : other, { req_id: 'together' }));
+    const all = Array.from({ length: 40 }, (_, i) =>
+      push(i % 4 ? app : other, { req_id: 'together' }),
+    );
     const replies = await Promise.all(all);
     const first = await push(app, { req_id: 'together' });
     expect(new Set(acceptedBy(replies)).size).toBe(2);
@@ -78,7 +96,8 @@ describe('pushes that arrive together', () => {
     expect(acceptedBy(replies)).toHaveLength(5);
     const refused = replies.filter(({ status }) => status === 429);
     expect(refused).toHaveLength(15);
-    for (const { headers } of refused) expect(Number(headers.get('retry-after'))).toBeGreaterThan(50);
+    for (const { headers } of refused)
+      expect(Number(headers.get('retry-after'))).toBeGreaterThan(50);
     const { rows } = await api.db.query<{ calls: number; peak: number }>(
       'SELECT calls, peak_calls_per_minute AS peak FROM usage_day WHERE app_id = $1',
       [slow.appId],

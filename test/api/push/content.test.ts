@@ -26,9 +26,17 @@ beforeAll(async () => {
       await service.api.request('POST', '/1.1/installations', { app: apps[name], body });
   }
   for (const app of Object.values(apps)) {
-    const token = { auth: 'token', teamId: 'TEAM123456', keyId: 'ABCDE12345', topics: ['com.example.app'] };
+    const token = {
+      auth: 'token',
+      teamId: 'TEAM123456',
+      keyId: 'ABCDE12345',
+      topics: ['com.example.app'],
+    };
     const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
-    await service.api.request('PUT', path, { admin: true, body: { ...token, privateKey: await p8() } });
+    await service.api.request('PUT', path, {
+      admin: true,
+      body: { ...token, privateKey: await p8() },
+    });
   }
 });
 
@@ -57,30 +65,38 @@ describe('a member that APNs would refuse', () => {
     ['apns-push-type', { alert: 'a', 'apns-push-type': 'voip' }],
     ['collapse-id', { alert: 'a', 'collapse-id': 'x'.repeat(65) }],
     ['ios.badge', { alert: 'a', ios: { badge: -1 } }],
-    ['aps.timestamp', { aps: { event: 'update', 'content-state': {} }, 'apns-push-type': 'liveactivity' }],
+    [
+      'aps.timestamp',
+      { aps: { event: 'update', 'content-state': {} }, 'apns-push-type': 'liveactivity' },
+    ],
     ['aps.event', { aps: { timestamp: 1_790_000_000 }, 'apns-push-type': 'liveactivity' }],
     ['aps.alert', { aps: { alert: 'a', 'content-available': 1 }, 'apns-push-type': 'background' }],
     ['ios', { alert: 'a', ios: 'text' }],
   ];
 
-  test.each(wrong)('%s is refused by every call that can reach Apple’s devices: %j', async (path, data) => {
-    const refused = {
-      status: 400,
-      body: { code: 1, error: expect.stringMatching(new RegExp(`^data: ${path} `)) },
-    };
-    expect(await push(apps.both, data)).toMatchObject(refused);
-    expect(await push(apps.apple, data)).toMatchObject(refused);
-    expect(await push(apps.none, data)).toMatchObject(refused);
-    expect(await push(apps.android, data, toIos)).toMatchObject(refused);
-    expect(await push(apps.both, data, { where: { deviceType: { $in: ['ios'] } } })).toMatchObject(refused);
-    const devices = { device_type: 'ios', device_ids: ['a'.repeat(64)], data };
-    const call = await service.api.request('POST', '/1.1/push/devices', {
-      app: apps.both,
-      master: true,
-      body: devices,
-    });
-    expect(call).toMatchObject(refused);
-  });
+  test.each(wrong)(
+    '%s is refused by every call that can reach Apple’s devices: %j',
+    async (path, data) => {
+      const refused = {
+        status: 400,
+        body: { code: 1, error: expect.stringMatching(new RegExp(`^data: ${path} `)) },
+      };
+      expect(await push(apps.both, data)).toMatchObject(refused);
+      expect(await push(apps.apple, data)).toMatchObject(refused);
+      expect(await push(apps.none, data)).toMatchObject(refused);
+      expect(await push(apps.android, data, toIos)).toMatchObject(refused);
+      expect(
+        await push(apps.both, data, { where: { deviceType: { $in: ['ios'] } } }),
+      ).toMatchObject(refused);
+      const devices = { device_type: 'ios', device_ids: ['a'.repeat(64)], data };
+      const call = await service.api.request('POST', '/1.1/push/devices', {
+        app: apps.both,
+        master: true,
+        body: devices,
+      });
+      expect(call).toMatchObject(refused);
+    },
+  );
 
   test.each(wrong.filter(([, { alert }]) => alert))(
     '%s is the app’s own on Android alone: %j',
@@ -98,7 +114,11 @@ describe('a member that APNs would refuse', () => {
   );
 
   test('in a translation is named with its language', async () => {
-    const { body, status } = await push(apps.both, { alert: 'a' }, { languages: { en: { badge: 'x' } } });
+    const { body, status } = await push(
+      apps.both,
+      { alert: 'a' },
+      { languages: { en: { badge: 'x' } } },
+    );
     expect({ status, error: body.error }).toEqual({
       status: 400,
       error: expect.stringMatching(/^languages\.en: badge must/),
@@ -115,7 +135,13 @@ describe('a member that APNs would refuse', () => {
 
 describe('plain forms', () => {
   test.each<JsonObject>([
-    { alert: 'a', 'content-available': '1', 'mutable-content': true, badge: '5', 'relevance-score': '0.5' },
+    {
+      alert: 'a',
+      'content-available': '1',
+      'mutable-content': true,
+      badge: '5',
+      'relevance-score': '0.5',
+    },
     { alert: 'a', 'pgw-priority': '10', sound: { name: 's', critical: 1, volume: '0.5' } },
     { k: 1, silent: 'true', ios: { 'content-available': 'true' } },
     { alert: 'a', silent: '0' },
@@ -153,14 +179,19 @@ describe('a vendor’s own object', () => {
 
   test('is not checked while no device can use it', async () => {
     const plain = await service.api.createApp();
-    expect(await push(plain, { alert: 'a', fcm: { colour: 'red' } })).toMatchObject({ status: 200 });
+    expect(await push(plain, { alert: 'a', fcm: { colour: 'red' } })).toMatchObject({
+      status: 200,
+    });
   });
 });
 
 test.each<[string, JsonObject]>([
   ['an alert object for iOS', { alert: { body: 'a' } }],
   ['a text that is too long for a vendor', { alert: 'a'.repeat(200), mi: { channel_id: '1' } }],
-  ['content with nothing to show on iOS', { alert: '', 'content-available': 1, android: { alert: 'a' } }],
+  [
+    'content with nothing to show on iOS',
+    { alert: '', 'content-available': 1, android: { alert: 'a' } },
+  ],
   ['a silent message', { silent: true, k: 1, oppo: {} }],
 ])('%s is accepted for the devices that can have it', async (_, data) => {
   expect(await push(apps.both, data)).toMatchObject({ status: 200 });

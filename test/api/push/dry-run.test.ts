@@ -23,7 +23,10 @@ async function explain(app: App, body: object) {
   return reply.body;
 }
 
-async function appWith(ios: number, options: AppOptionsPatch = {}): Promise<{ app: App; tokens: string[] }> {
+async function appWith(
+  ios: number,
+  options: AppOptionsPatch = {},
+): Promise<{ app: App; tokens: string[] }> {
   const app = await service.api.createApp(options);
   await service.addApnsProfile(app);
   return { app, tokens: await service.addIosInstallations(app, ios) };
@@ -63,7 +66,9 @@ describe('the audience', () => {
     const { app } = await appWith(1);
     const explanation = await explain(app, { data, where: {}, chanels: 'news' });
     expect(explanation.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
-    expect(explanation.texts.warnings).toEqual([{ code: 'ignored', params: { member: 'chanels' } }]);
+    expect(explanation.texts.warnings).toEqual([
+      { code: 'ignored', params: { member: 'chanels' } },
+    ]);
     expect(writeShown('details', explanation.texts.warnings[0], 'zh')).toBe(
       '推送没有成员“chanels”，已忽略。',
     );
@@ -114,14 +119,20 @@ describe('limits that the push exceeds', () => {
 
   test('a body that is too large', async () => {
     const { app } = await appWith(1);
-    expect(await limitsOf(app, { _padding: 'x'.repeat(4096) })).toMatch(/would be refused: .* under 4096/);
+    expect(await limitsOf(app, { _padding: 'x'.repeat(4096) })).toMatch(
+      /would be refused: .* under 4096/,
+    );
   });
 
   test('pending pushes', async () => {
     const app = await service.api.createApp({}, 'development');
     const push_time = new Date(Date.now() + 3_600_000).toISOString();
     for (let i = 0; i < 10; i += 1)
-      await service.api.request('POST', '/1.1/push', { app, master: true, body: { data, push_time } });
+      await service.api.request('POST', '/1.1/push', {
+        app,
+        master: true,
+        body: { data, push_time },
+      });
     expect(await limitsOf(app, { push_time })).toContain('10 scheduled pushes are pending');
     expect(await limitsOf(app, {})).toBe('');
   });
@@ -129,7 +140,9 @@ describe('limits that the push exceeds', () => {
   test('a missing profile', async () => {
     const app = await service.api.createApp({ hybridPush: true });
     await addAndroid(app, 2, 'vendor_a');
-    expect(await limitsOf(app, {})).toContain('would be refused: There is no Huawei profile named _default');
+    expect(await limitsOf(app, {})).toContain(
+      'would be refused: There is no Huawei profile named _default',
+    );
   });
 
   test('a development certificate that serves a limited number of devices', async () => {
@@ -138,9 +151,16 @@ describe('limits that the push exceeds', () => {
       commonName: 'Apple Push',
       userId: 'com.example.app',
     });
-    const credentials = { auth: 'certificate', ...client, topic: 'com.example.app', environment: 'dev' };
+    const credentials = {
+      auth: 'certificate',
+      ...client,
+      topic: 'com.example.app',
+      environment: 'dev',
+    };
     const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
-    expect((await service.api.request('PUT', path, { admin: true, body: credentials })).status).toBe(200);
+    expect(
+      (await service.api.request('PUT', path, { admin: true, body: credentials })).status,
+    ).toBe(200);
     await service.addIosInstallations(app, 20_001);
     const message =
       'The profile _default of apns serves at most 20000 devices per push: dev profile disabled';
@@ -162,9 +182,9 @@ describe('limits that the push exceeds', () => {
 
   test('content that no gateway accepts', async () => {
     const { app } = await appWith(1);
-    expect(await limitsOf(app, { where: { deviceType: 'android' }, data: { title: 'x' } })).toContain(
-      'would be refused: data: Android content needs an alert.',
-    );
+    expect(
+      await limitsOf(app, { where: { deviceType: 'android' }, data: { title: 'x' } }),
+    ).toContain('would be refused: data: Android content needs an alert.');
   });
 });
 
@@ -175,10 +195,15 @@ describe("the database's plan", () => {
     await service.db.query('ANALYZE installation');
     const scan = await explain(app, { data, where: { n: { $gt: 19_990 } } });
     expect(scan.devices).toBe(10);
-    expect(scan.warning).toMatch(/^No index serves this condition: .* about \d{5} installations to find 10/);
+    expect(scan.warning).toMatch(
+      /^No index serves this condition: .* about \d{5} installations to find 10/,
+    );
     expect(JSON.stringify(scan)).not.toMatch(/19990|jsonb|SELECT/);
     const served = await explain(app, { data, where: { n: 7 } });
-    expect(served).toMatchObject({ devices: 1, plan: expect.arrayContaining([expect.any(String)]) });
+    expect(served).toMatchObject({
+      devices: 1,
+      plan: expect.arrayContaining([expect.any(String)]),
+    });
     expect(served.plan.join('\n')).toContain('installation_fields');
     expect(served.warning).toBeUndefined();
     expect((await explain(app, { data })).warning).toBeUndefined();
@@ -210,7 +235,11 @@ describe('nothing is sent and nothing is changed', () => {
     await addAndroid(app, 5);
     const before = await tables();
     expect(Object.keys(before)).toContain('public.notification');
-    const body = { data: { alert: 'x', badge: 'Increment' }, req_id: 'once', notification_id: 'n1' };
+    const body = {
+      data: { alert: 'x', badge: 'Increment' },
+      req_id: 'once',
+      notification_id: 'n1',
+    };
     expect((await explain(app, body)).devices).toBe(55);
     await explain(app, { ...body, push_time: new Date(Date.now() + 3_600_000).toISOString() });
     await explain(app, { data, device_type: 'ios', device_ids: tokens });
@@ -230,5 +259,7 @@ test('a malformed push is refused as the push call refuses it', async () => {
   expect((await ask(app, { data, channels: 'no blanks' })).body).toMatchObject({ code: 112 });
   expect((await ask({ appId: 'none' }, { data })).status).toBe(404);
   const path = `/console/api/apps/${app.appId}/push/explain`;
-  expect((await service.api.request('POST', path, { app, master: true, body: { data } })).status).toBe(401);
+  expect(
+    (await service.api.request('POST', path, { app, master: true, body: { data } })).status,
+  ).toBe(401);
 });

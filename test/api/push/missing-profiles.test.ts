@@ -67,7 +67,9 @@ describe('a push to devices of a vendor without a profile', () => {
   });
 
   test('is refused beside pushes of other apps that are accepted', async () => {
-    const apps = await Promise.all(Array.from({ length: 6 }, () => api.createApp({ hybridPush: true })));
+    const apps = await Promise.all(
+      Array.from({ length: 6 }, () => api.createApp({ hybridPush: true })),
+    );
     for (const [i, app] of apps.entries()) if (i % 2) await addDevices(app, 'vendor_e', 3);
     const statuses = await Promise.all([...apps, ...apps].map((app) => pushTo(app, {})));
     expect(statuses).toEqual([200, 400, 200, 400, 200, 400, 200, 400, 200, 400, 200, 400]);

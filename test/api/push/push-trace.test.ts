@@ -47,10 +47,10 @@ const objectIdOf = async (app: App, token: string): Promise<string> =>
   (await findDevice(service.db, app, { deviceToken: token })).objectId;
 
 const change = (app: App, token: string, assignment: string) =>
-  service.db.query(`UPDATE installation SET ${assignment} WHERE app_id = $1 AND device_token = $2`, [
-    app.appId,
-    token,
-  ]);
+  service.db.query(
+    `UPDATE installation SET ${assignment} WHERE app_id = $1 AND device_token = $2`,
+    [app.appId, token],
+  );
 
 describe('a device that the push reached', () => {
   test('was handed over: batch, route and time are facts, under each id of the device', async () => {
@@ -93,7 +93,11 @@ describe('a device that the push reached', () => {
     const { app, tokens } = await appWithIos(2);
     service.apns.tokenTopics.set(tokens[0] ?? '', 'com.example.other');
     const explanation = await why(app, await push(app), tokens[0] ?? '');
-    expect(explanation).toMatchObject({ outcome: 'failed', status: 400, reason: 'DeviceTokenNotForTopic' });
+    expect(explanation).toMatchObject({
+      outcome: 'failed',
+      status: 400,
+      reason: 'DeviceTokenNotForTopic',
+    });
     expect(explanation.sentence).toContain('did not take it (400 DeviceTokenNotForTopic)');
   });
 
@@ -142,9 +146,13 @@ describe('a device that the push reached', () => {
 describe('a device of a push that was not sent', () => {
   const objectIdNow = (app: App, tokens: string[]) => objectIdOf(app, tokens[0] ?? '');
   const control = (app: App, objectId: string, verb: string) =>
-    service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
-      admin: true,
-    });
+    service.api.request(
+      'POST',
+      `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`,
+      {
+        admin: true,
+      },
+    );
 
   /** Sends a push to a device whose gateway requests a wait of ten minutes. */
   async function putOff(body: object = {}) {
@@ -161,7 +169,9 @@ describe('a device of a push that was not sent', () => {
 
   test('expired before its first try', async () => {
     const { app, tokens } = await appWithIos(1);
-    const objectId = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
+    const objectId = await push(app, {
+      expiration_time: new Date(Date.now() - 1000).toISOString(),
+    });
     expect(await why(app, objectId, tokens[0] ?? '')).toMatchObject({
       isMatched: true,
       batch: { attempt: 0, settled: true },
@@ -201,7 +211,9 @@ describe('a device of a push that was not sent', () => {
   test('paused before it was matched, then cancelled', async () => {
     const { app, tokens } = await appWithIos(1);
     const [token = ''] = tokens;
-    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const objectId = await begin(app, {
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     // As if the operator paused the push between its push_time and its planning.
     await changePush(service.db, app, { state: 'paused' }, objectId);
     const paused = await why(app, objectId, token);
@@ -259,7 +271,13 @@ describe('a device that the push does not match', () => {
     await change(app, tokens[0] ?? '', assignment);
     const objectId = await push(app, { where, channels: 'news' });
     const explanation = await why(app, objectId, tokens[0] ?? '');
-    expect(explanation).toMatchObject({ isMatched: false, clause, batch: null, outcome: null, at: null });
+    expect(explanation).toMatchObject({
+      isMatched: false,
+      clause,
+      batch: null,
+      outcome: null,
+      at: null,
+    });
     expect(explanation.sentence).toMatch(/^It was not matched: /);
   });
 
@@ -309,7 +327,9 @@ test('device channel: the message waits, then it is acknowledged', async () => {
     installationIds: [installationId],
   });
   await devices.acked(1);
-  await expect.poll(async () => (await why(app, objectId, installationId)).letter).toBe('acknowledged');
+  await expect
+    .poll(async () => (await why(app, objectId, installationId)).letter)
+    .toBe('acknowledged');
   await devices.close();
 });
 

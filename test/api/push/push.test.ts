@@ -28,9 +28,24 @@ describe('POST /1.1/push refuses', () => {
     ['silent that is a word', { data: { alert: 'x', silent: 'yes' } }, 111, /silent/],
     ['data with nothing in it', { data: {} }, 1, /needs an alert/],
     ['an empty alert', { data: { alert: '' } }, 1, /needs an alert/],
-    ['an empty alert for iOS', { data: { alert: '' }, where: { deviceType: 'ios' } }, 1, /iOS content/],
-    ['an empty alert for Android', { data: { alert: '' }, where: { deviceType: 'android' } }, 1, /Android/],
-    ['an empty alert for macOS', { data: { alert: '' }, where: { deviceType: 'macos' } }, 1, /iOS content/],
+    [
+      'an empty alert for iOS',
+      { data: { alert: '' }, where: { deviceType: 'ios' } },
+      1,
+      /iOS content/,
+    ],
+    [
+      'an empty alert for Android',
+      { data: { alert: '' }, where: { deviceType: 'android' } },
+      1,
+      /Android/,
+    ],
+    [
+      'an empty alert for macOS',
+      { data: { alert: '' }, where: { deviceType: 'macos' } },
+      1,
+      /iOS content/,
+    ],
     ['an alert without a text', { data: { alert: { body: '' } } }, 1, /needs an alert/],
     [
       'an alert that the object for ios removes',
@@ -61,11 +76,26 @@ describe('POST /1.1/push refuses', () => {
     ['a req_id with a dash', { data, req_id: 'a-b' }, 111, /16/],
     ['a push_time that is not a time', { data, push_time: 'tomorrow' }, 152, /push_time/],
     ['a push_time on 30 February', { data, push_time: '2027-02-30T09:00:00Z' }, 152, /push_time/],
-    ['a local one', { data, push_time: '2027-02-30T09:00:00', push_time_local: true }, 152, /push_time/],
-    ['an expiry on 31 April', { data, expiration_time: '2027-04-31T09:00:00Z' }, 111, /expiration_time/],
+    [
+      'a local one',
+      { data, push_time: '2027-02-30T09:00:00', push_time_local: true },
+      152,
+      /push_time/,
+    ],
+    [
+      'an expiry on 31 April',
+      { data, expiration_time: '2027-04-31T09:00:00Z' },
+      111,
+      /expiration_time/,
+    ],
     ['a push_time in fifty years', { data, push_time: '2076-01-01T00:00:00Z' }, 152, /ten years/],
     ['an expiration_time that is not a time', { data, expiration_time: 5 }, 111, /expiration_time/],
-    ['a negative expiration_interval', { data, expiration_interval: -5 }, 111, /expiration_interval/],
+    [
+      'a negative expiration_interval',
+      { data, expiration_interval: -5 },
+      111,
+      /expiration_interval/,
+    ],
     [
       'two expiries',
       { data, expiration_interval: 5, expiration_time: '2030-01-01T00:00:00Z' },
@@ -114,7 +144,10 @@ describe('POST /1.1/push refuses', () => {
     const path = `/console/api/apps/${app.appId}/push/explain`;
     if (!('device_ids' in more))
       expect(
-        await service.api.request('POST', path, { admin: true, body: { data: { alert: 'x' }, ...more } }),
+        await service.api.request('POST', path, {
+          admin: true,
+          body: { data: { alert: 'x' }, ...more },
+        }),
       ).toMatchObject({ status: 400 });
   });
 
@@ -128,14 +161,22 @@ describe('POST /1.1/push refuses', () => {
 
   test('wrong keys with 401 before it reads the body', async () => {
     const wrong = { ...app, masterKey: 'x' };
-    const reply = await service.api.request('POST', '/1.1/push', { app: wrong, master: true, body: '{' });
+    const reply = await service.api.request('POST', '/1.1/push', {
+      app: wrong,
+      master: true,
+      body: '{',
+    });
     expect(reply).toMatchObject({ status: 401, body: { code: 401, error: 'Unauthorized.' } });
   });
 
   test('a push that needs a missing APNs profile', async () => {
     const bare = await service.api.createApp();
     await service.addIosInstallations(bare, 1);
-    const reply = await service.api.request('POST', '/1.1/push', { app: bare, master: true, body: { data } });
+    const reply = await service.api.request('POST', '/1.1/push', {
+      app: bare,
+      master: true,
+      body: { data },
+    });
     expect(reply).toMatchObject({ status: 400, body: { code: 1 } });
     expect(reply.body.error).toMatch(/APNs profile/);
     const others = { data, where: { deviceType: 'android' } };
@@ -148,7 +189,8 @@ describe('POST /1.1/push refuses', () => {
 
   test('calls above the rate for one minute, but not those of other apps', async () => {
     const slow = await service.api.createApp({ pushCallsPerMinute: 2 });
-    const call = () => service.api.request('POST', '/1.1/push', { app: slow, master: true, body: { data } });
+    const call = () =>
+      service.api.request('POST', '/1.1/push', { app: slow, master: true, body: { data } });
     expect([(await call()).status, (await call()).status]).toEqual([200, 200]);
     const refused = await call();
     expect(refused).toMatchObject({ status: 429, body: { code: 429 } });
@@ -159,7 +201,11 @@ describe('POST /1.1/push refuses', () => {
   test('a refused client does not use up the rate', async () => {
     const slow = await service.api.createApp({ pushCallsPerMinute: 1 });
     await service.api.request('POST', '/1.1/push', { app: slow, body: { data } });
-    const reply = await service.api.request('POST', '/1.1/push', { app: slow, master: true, body: { data } });
+    const reply = await service.api.request('POST', '/1.1/push', {
+      app: slow,
+      master: true,
+      body: { data },
+    });
     expect(reply.status).toBe(200);
   });
 });
@@ -185,7 +231,11 @@ describe('POST /1.1/push accepts', () => {
   });
 
   test('in a batch the same pushes as alone', async () => {
-    const call = (content: object) => ({ method: 'POST', path: '/1.1/push', body: { data: content } });
+    const call = (content: object) => ({
+      method: 'POST',
+      path: '/1.1/push',
+      body: { data: content },
+    });
     const requests = [call({ alert: '' }), call({ alert: '', 'content-available': 1 }), call({})];
     const { body } = await send('/1.1/batch', { requests });
     const refused = { error: { code: 1, error: expect.stringContaining('needs an alert') } };
@@ -212,7 +262,10 @@ describe('POST /1.1/push accepts', () => {
     expect(await call({})).toMatchObject({ status: 200 });
     expect(await call({ data: {} })).toMatchObject({ status: 400, body: { code: 1 } });
     expect(await call({ data: { alert: '' } })).toMatchObject({ status: 400, body: { code: 1 } });
-    expect(await call({ where: { deviceType: 'ios' } })).toMatchObject({ status: 400, body: { code: 1 } });
+    expect(await call({ where: { deviceType: 'ios' } })).toMatchObject({
+      status: 400,
+      body: { code: 1 },
+    });
   });
 
   test('and reads at most a hundred device types for that, each once', async () => {
@@ -259,12 +312,26 @@ describe('POST /1.1/push accepts', () => {
 
   test('members that known clients add, without a warning', async () => {
     const bodies: object[] = [
-      // The parameters of a query, as the Java SDK copies them; without a condition the push goes to all devices.
+      // The parameters of a query, as the Java SDK copies them; without a condition the push goes
+      // to all devices.
       { data, limit: 5, skip: 0, order: '-createdAt', include: 'a', keys: 'b', returnACL: true },
       // The old client for browsers.
-      { data, channels: ['a'], appId: app.appId, appKey: 'x', deviceType: 'web', installationId: 'AV-1' },
+      {
+        data,
+        channels: ['a'],
+        appId: app.appId,
+        appKey: 'x',
+        deviceType: 'web',
+        installationId: 'AV-1',
+      },
       { data, where: {}, _notificationChannel: 'sales', _anything: 1, push_time: null, cql: null },
-      { data, cql: 'select * from _Installation where a = 1', prod: 'prod', topic: 't', req_id: 'r1' },
+      {
+        data,
+        cql: 'select * from _Installation where a = 1',
+        prod: 'prod',
+        topic: 't',
+        req_id: 'r1',
+      },
     ];
     for (const body of bodies) {
       const reply = await push(body);
@@ -276,7 +343,14 @@ describe('POST /1.1/push accepts', () => {
   });
 
   test('unknown members, and warns of them', async () => {
-    const reply = await push({ data, where: { a: 1 }, channel: 'news', pushTime: 'x', 'a b': 1, zzz: 1 });
+    const reply = await push({
+      data,
+      where: { a: 1 },
+      channel: 'news',
+      pushTime: 'x',
+      'a b': 1,
+      zzz: 1,
+    });
     expect(reply).toMatchObject({
       status: 200,
       body: {
@@ -307,13 +381,17 @@ describe('POST /1.1/push accepts', () => {
       '{"data":{"alert":"x","constructor":{"prototype":1},"toString":"y"},"where":{"hasOwnProperty":1}}';
     const reply = await push(body);
     expect(reply.status).toBe(200);
-    const record = await service.api.request('GET', `/1.1/notifications/${reply.body.objectId}`, { app });
+    const record = await service.api.request('GET', `/1.1/notifications/${reply.body.objectId}`, {
+      app,
+    });
     expect(record.body.msg).toEqual({ alert: 'x', constructor: { prototype: 1 }, toString: 'y' });
   });
 
   test('one of 50 parallel calls with the same req_id: all get its reply', async () => {
     const before = await countRows(service.db, 'notification', app);
-    const replies = await Promise.all(Array.from({ length: 50 }, () => push({ data, req_id: 'same' })));
+    const replies = await Promise.all(
+      Array.from({ length: 50 }, () => push({ data, req_id: 'same' })),
+    );
     const ids = new Set(replies.map((reply) => JSON.stringify(reply.body)));
     expect(replies.every((reply) => reply.status === 200)).toBe(true);
     expect(ids.size).toBe(1);
@@ -323,7 +401,8 @@ describe('POST /1.1/push accepts', () => {
   test('X-LC-Prod other than 1 means dev, prod in the body wins', async () => {
     const record = async (body: object, prod: string) => {
       const { body: reply } = await push(body, { headers: { 'X-LC-Prod': prod } });
-      return (await service.api.request('GET', `/1.1/notifications/${reply.objectId}`, { app })).body.prod;
+      return (await service.api.request('GET', `/1.1/notifications/${reply.objectId}`, { app }))
+        .body.prod;
     };
     expect(await record({ data }, '0')).toBe('dev');
     expect(await record({ data }, '1')).toBe('prod');
@@ -352,7 +431,11 @@ describe('POST /1.1/push/devices', () => {
     ],
     ['an id that is an object', { device_type: 'ios', device_ids: [{ $ne: 1 }], data }, 111],
     ['an unknown vendor', { device_type: 'android', vendor: 'nokia', device_ids: ['a'], data }, 1],
-    ['a vendor without a profile', { device_type: 'android', vendor: 'HMS', device_ids: ['a'], data }, 1],
+    [
+      'a vendor without a profile',
+      { device_type: 'android', vendor: 'HMS', device_ids: ['a'], data },
+      1,
+    ],
     ['an empty alert for iOS', { device_type: 'ios', device_ids: ['a'], data: { alert: '' } }, 1],
     ['nothing for Android', { device_type: 'android', device_ids: ['a'], data: {} }, 1],
     ['iOS without a profile', { device_type: 'ios', device_ids: ['a'], data }, 1],
@@ -362,14 +445,18 @@ describe('POST /1.1/push/devices', () => {
 
   test('accepts 500 installation ids of Android', async () => {
     const ids = Array.from({ length: 500 }, (_, i) => `device-${i}`);
-    expect(await devices({ device_type: 'android', device_ids: ids, data })).toMatchObject({ status: 200 });
+    expect(await devices({ device_type: 'android', device_ids: ids, data })).toMatchObject({
+      status: 200,
+    });
   });
 });
 
 describe('push records', () => {
   test('are found by objectId and by the custom notification_id', async () => {
     const { body } = await push({ data, notification_id: 'spring2026' });
-    const byId = await service.api.request('GET', `/1.1/tables/Notifications/${body.objectId}`, { app });
+    const byId = await service.api.request('GET', `/1.1/tables/Notifications/${body.objectId}`, {
+      app,
+    });
     const byName = await service.api.request('GET', '/1.1/notifications/spring2026', { app });
     expect(byId.body).toMatchObject({
       objectId: body.objectId,
@@ -397,22 +484,33 @@ describe('push records', () => {
     for (const alert of ['1', '2', '3']) {
       const body = { data: { alert } };
       ids.unshift(
-        (await service.api.request('POST', '/1.1/push', { app: listing, master: true, body })).body.objectId,
+        (await service.api.request('POST', '/1.1/push', { app: listing, master: true, body })).body
+          .objectId,
       );
     }
     const list = async (query: string) =>
-      (await service.api.request('GET', `/1.1/notifications${query}`, { app: listing, master: true })).body;
+      (
+        await service.api.request('GET', `/1.1/notifications${query}`, {
+          app: listing,
+          master: true,
+        })
+      ).body;
     const idsOf = (body: { results: { objectId: string }[] }) =>
       body.results.map((record) => record.objectId);
     expect(idsOf(await list(''))).toEqual(ids);
     expect(idsOf(await list('?limit=1&skip=1'))).toEqual(ids.slice(1, 2));
     expect(idsOf(await list('?order=createdAt'))).toEqual([...ids].reverse());
     expect(await list('?count=1&limit=0')).toEqual({ results: [], count: 3 });
-    expect((await service.api.request('GET', '/1.1/notifications', { app: listing })).status).toBe(403);
+    expect((await service.api.request('GET', '/1.1/notifications', { app: listing })).status).toBe(
+      403,
+    );
   });
 
   test('DELETE cancels a push that is not done; then the record is gone', async () => {
-    const { body } = await push({ data, push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const { body } = await push({
+      data,
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     const path = `/1.1/notifications/${body.objectId}`;
     expect((await service.api.request('DELETE', path, { app })).status).toBe(403);
     expect(await service.api.request('DELETE', path, { app, master: true })).toMatchObject({

@@ -8,7 +8,10 @@ const service = useTestService();
 let app: App;
 
 const list = (query: Record<string, string>) =>
-  service.api.request('GET', `/1.1/notifications?${new URLSearchParams(query)}`, { app, master: true });
+  service.api.request('GET', `/1.1/notifications?${new URLSearchParams(query)}`, {
+    app,
+    master: true,
+  });
 
 async function push(body: object): Promise<string> {
   const whole = { data: { alert: 'x' }, channels: 'nobody', ...body };
@@ -44,12 +47,15 @@ describe('the list of push records', () => {
     [{ $or: [{ status: 'done' }, { notificationId: 'first' }] }, ['done', 'queued']],
     [{ noSuchMember: 1 }, []],
     [{}, ['failed', 'done', 'scheduled', 'queued']],
-  ] as const)('has the records that meet %j, newest first, with their count', async (where, names) => {
-    const reply = await list({ where: JSON.stringify(where), count: '1' });
-    expect(reply).toMatchObject({ status: 200, body: { count: names.length } });
-    const found = reply.body.results.map(({ objectId }: { objectId: string }) => objectId);
-    expect(found).toEqual(names.map((name) => ids[name]));
-  });
+  ] as const)(
+    'has the records that meet %j, newest first, with their count',
+    async (where, names) => {
+      const reply = await list({ where: JSON.stringify(where), count: '1' });
+      expect(reply).toMatchObject({ status: 200, body: { count: names.length } });
+      const found = reply.body.results.map(({ objectId }: { objectId: string }) => objectId);
+      expect(found).toEqual(names.map((name) => ids[name]));
+    },
+  );
 
   test('has pages, and takes an empty condition for none', async () => {
     const page = await list({ where: '', limit: '1', skip: '1', order: 'createdAt', count: '1' });

@@ -18,7 +18,8 @@ const inAnHour = () => new Date(systemClock.now() + 3_600_000).toISOString();
 const push = (of: App, body: object = {}) =>
   service.api.request('POST', '/1.1/push', { app: of, master: true, body: { data, ...body } });
 const schedule = (of: App, body: object = {}) => push(of, { push_time: inAnHour(), ...body });
-const list = (of: App) => service.api.request('GET', '/1.1/scheduledPushMessages', { app: of, master: true });
+const list = (of: App) =>
+  service.api.request('GET', '/1.1/scheduledPushMessages', { app: of, master: true });
 const cancel = (of: App, id: unknown) =>
   service.api.request('DELETE', `/1.1/scheduledPushMessages/${id}`, { app: of, master: true });
 const newApp = (plan: Plan = 'commercial') => service.api.createApp({}, plan);
@@ -39,7 +40,10 @@ describe('GET /1.1/scheduledPushMessages', () => {
           push_msg: {
             'through?': null,
             'app-id': own.appId,
-            where: { sort: { createdAt: 1 }, query: { installationId: 'just-for-test', valid: true } },
+            where: {
+              sort: { createdAt: 1 },
+              query: { installationId: 'just-for-test', valid: true },
+            },
             prod: 'prod',
             'api-version': '1.1',
             msg: data,
@@ -74,7 +78,9 @@ describe('GET /1.1/scheduledPushMessages', () => {
     const own = await newApp();
     const { body } = await schedule(own);
     const path = `/1.1/notifications/${body.objectId}`;
-    expect((await service.api.request('DELETE', path, { app: own, master: true })).status).toBe(200);
+    expect((await service.api.request('DELETE', path, { app: own, master: true })).status).toBe(
+      200,
+    );
     expect((await list(own)).body).toEqual({ results: [] });
   });
 });
@@ -86,7 +92,9 @@ describe('DELETE /1.1/scheduledPushMessages/:id', () => {
     const { id } = (await list(own)).body.results[0];
     expect(await cancel(own, id)).toMatchObject({ status: 200, body: {} });
     expect((await list(own)).body).toEqual({ results: [] });
-    const record = await service.api.request('GET', `/1.1/notifications/${body.objectId}`, { app: own });
+    const record = await service.api.request('GET', `/1.1/notifications/${body.objectId}`, {
+      app: own,
+    });
     expect(record.status).toBe(404);
     expect(await cancel(own, id)).toMatchObject({ status: 404, body: { code: 101 } });
   });
@@ -119,7 +127,9 @@ describe('push_time', () => {
   test('less than a minute ahead, or in the past, sends at once', async () => {
     const own = await newApp();
     for (const ms of [59_000, 0, -3_600_000])
-      expect(await push(own, { push_time: new Date(clock.now() + ms).toISOString() })).toMatchObject({
+      expect(
+        await push(own, { push_time: new Date(clock.now() + ms).toISOString() }),
+      ).toMatchObject({
         status: 200,
       });
     expect((await list(own)).body).toEqual({ results: [] });

@@ -24,11 +24,27 @@ describe('a text that is no Unicode text', () => {
   test.each<[string, string, object]>([
     ['data.alert', 'half of a UTF-16 pair', { data: { alert: `a${half}` } }],
     ['data.alert', 'half of a UTF-16 pair', { data: { alert: `\udc00b` } }],
-    ['data.custom.0.deep', 'half of a UTF-16 pair', { data: { alert: 'a', custom: [{ deep: half }] } }],
-    ['data: the name of a member', 'half of a UTF-16 pair', { data: { alert: 'a', [`k${half}`]: 1 } }],
-    ['data.ios.alert.title', 'half of a UTF-16 pair', { data: { ios: { alert: { title: half } } } }],
+    [
+      'data.custom.0.deep',
+      'half of a UTF-16 pair',
+      { data: { alert: 'a', custom: [{ deep: half }] } },
+    ],
+    [
+      'data: the name of a member',
+      'half of a UTF-16 pair',
+      { data: { alert: 'a', [`k${half}`]: 1 } },
+    ],
+    [
+      'data.ios.alert.title',
+      'half of a UTF-16 pair',
+      { data: { ios: { alert: { title: half } } } },
+    ],
     ['data.collapse-id', 'half of a UTF-16 pair', { data: { alert: 'a', 'collapse-id': half } }],
-    ['data.hms.category', 'half of a UTF-16 pair', { data: { alert: 'a', hms: { category: half } } }],
+    [
+      'data.hms.category',
+      'half of a UTF-16 pair',
+      { data: { alert: 'a', hms: { category: half } } },
+    ],
     [
       'languages.en.alert',
       'half of a UTF-16 pair',
@@ -40,7 +56,11 @@ describe('a text that is no Unicode text', () => {
       { data: { alert: '{{n}}' }, variables: { n: { field: 'n', default: half } } },
     ],
     ['topic', 'half of a UTF-16 pair', { data: { alert: 'a' }, topic: half }],
-    ['_notificationChannel', 'half of a UTF-16 pair', { data: { alert: 'a' }, _notificationChannel: half }],
+    [
+      '_notificationChannel',
+      'half of a UTF-16 pair',
+      { data: { alert: 'a' }, _notificationChannel: half },
+    ],
     ['where.k', 'half of a UTF-16 pair', { data: { alert: 'a' }, where: { k: half } }],
     ['where.k', 'half of a UTF-16 pair', { data: { alert: 'a' }, where: '{"k":"\\ud83d"}' }],
     ['data.alert', 'U+0000', { data: { alert: 'a\u0000' } }],
@@ -60,7 +80,10 @@ describe('a text that is no Unicode text', () => {
     expect(await call('/1.1/push', sent)).toMatchObject(refused);
     if (!path.startsWith('where') && path !== '_notificationChannel')
       expect(
-        await call('/1.1/push/devices', JSON.stringify({ ...body, device_type: 'ios', device_ids: ['a'] })),
+        await call(
+          '/1.1/push/devices',
+          JSON.stringify({ ...body, device_type: 'ios', device_ids: ['a'] }),
+        ),
       ).toMatchObject(refused);
   });
 

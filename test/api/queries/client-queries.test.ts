@@ -25,7 +25,11 @@ const devices = () => [
 const api = useTestApi();
 beforeAll(async () => {
   app = await api.createApp();
-  ann = await signUp(api, app, { cities: ['Rome', 'Oslo'], visited: { list: [['Paris']] }, avatar });
+  ann = await signUp(api, app, {
+    cities: ['Rome', 'Oslo'],
+    visited: { list: [['Paris']] },
+    avatar,
+  });
   for (const [i, device] of devices().entries()) {
     const body = { deviceType: 'android', installationId: `d${i}`, ...device };
     await api.request('POST', '/1.1/installations', { app, body });
@@ -75,16 +79,23 @@ describe('include', () => {
   test.each(['city', 'channels.x', 'deviceType', 'installationId.a', 'owner.username', 'nothing'])(
     'of %s, which is not a pointer, is ignored',
     async (name) => {
-      const { status, body } = await get('classes/_Installation', { include: `owner,${name}`, order: '-n' });
+      const { status, body } = await get('classes/_Installation', {
+        include: `owner,${name}`,
+        order: '-n',
+      });
       expect([status, numbersIn(body)]).toEqual([200, [4, 3, 2, 1]]);
       expect(body.results[1].owner.username).toBe(ann.body.username);
     },
   );
 
   test('does not show hidden members', async () => {
-    const { body } = await api.request('GET', `/1.1/users/${ann.id}?include=password,authData,sessionToken`, {
-      app,
-    });
+    const { body } = await api.request(
+      'GET',
+      `/1.1/users/${ann.id}?include=password,authData,sessionToken`,
+      {
+        app,
+      },
+    );
     expect(Object.keys(body)).not.toContain('sessionToken');
   });
 });
@@ -111,12 +122,17 @@ describe('a scan', () => {
     expect((await scan({ scan_key: 'constructor', limit: '1' })).sort()).toEqual([1, 2, 3, 4]);
   });
 
-  test.each(['installationId', 'n.a', '_n', "n'", 'ACL.x'])('does not go by %s (102)', async (scan_key) => {
-    expect(await get('scan/classes/_User', { scan_key })).toMatchObject(
-      scan_key === 'installationId' ? { status: 200 } : { status: 400, body: { code: 102 } },
-    );
-    expect(await get('scan/classes/_Installation', { scan_key })).toMatchObject({ body: { code: 102 } });
-  });
+  test.each(['installationId', 'n.a', '_n', "n'", 'ACL.x'])(
+    'does not go by %s (102)',
+    async (scan_key) => {
+      expect(await get('scan/classes/_User', { scan_key })).toMatchObject(
+        scan_key === 'installationId' ? { status: 200 } : { status: 400, body: { code: 102 } },
+      );
+      expect(await get('scan/classes/_Installation', { scan_key })).toMatchObject({
+        body: { code: 102 },
+      });
+    },
+  );
 
   test('refuses a forged cursor, and has none for too long values', async () => {
     const { body } = await get('scan/classes/_Installation', { scan_key: 'n', limit: '1' });
@@ -135,7 +151,9 @@ describe('a scan', () => {
     const path = '/1.1/scan/classes/_Installation?scan_key=text';
     const reply = await api.request('GET', `${path}&limit=1`, { app: long, master: true });
     expect(reply).toMatchObject({ status: 400, body: { code: 102 } });
-    expect((await api.request('GET', path, { app: long, master: true })).body.results).toHaveLength(2);
+    expect((await api.request('GET', path, { app: long, master: true })).body.results).toHaveLength(
+      2,
+    );
   });
 });
 
@@ -152,15 +170,24 @@ describe('GET /1.1/cloudQuery', () => {
     expect(numbersIn(body)).toEqual([1]);
   });
 
-  test.each(['%', '%5B', '"x"', '"[1"', '{}', '""', '"\\"[]\\""'])('refuses %s (107)', async (pvalues) => {
-    expect(await get('cloudQuery', { cql, pvalues })).toMatchObject({ status: 400, body: { code: 107 } });
-  });
+  test.each(['%', '%5B', '"x"', '"[1"', '{}', '""', '"\\"[]\\""'])(
+    'refuses %s (107)',
+    async (pvalues) => {
+      expect(await get('cloudQuery', { cql, pvalues })).toMatchObject({
+        status: 400,
+        body: { code: 107 },
+      });
+    },
+  );
 
   test('counts a key as it counts all', async () => {
     const count = (what: string) => get('cloudQuery', { cql: `select ${what} from _Installation` });
     expect((await count('count(objectId)')).body).toEqual((await count('count(*)')).body);
     expect((await count('count(objectId)')).body).toMatchObject({ count: 4, results: [] });
-    expect((await count('*, count(city)')).body).toMatchObject({ count: 4, results: { length: 4 } });
+    expect((await count('*, count(city)')).body).toMatchObject({
+      count: 4,
+      results: { length: 4 },
+    });
     expect((await count('count()')).body.code).toBe(300);
     expect((await count('count(_x)')).body.code).toBe(105);
   });

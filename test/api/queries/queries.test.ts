@@ -25,26 +25,37 @@ beforeAll(async () => {
     { installationId: 'd3', city: 'Beijing', raw: { __type: 'Bytes', base64: '_-8=' } },
   ];
   for (const device of devices)
-    await api.request('POST', '/1.1/installations', { app, body: { deviceType: 'android', ...device } });
+    await api.request('POST', '/1.1/installations', {
+      app,
+      body: { deviceType: 'android', ...device },
+    });
 });
 const call = (where: unknown, more: Record<string, string> = {}, from = app, master = true) =>
-  api.request('GET', `/1.1/installations?${new URLSearchParams({ where: JSON.stringify(where), ...more })}`, {
-    app: from,
-    master,
-  });
+  api.request(
+    'GET',
+    `/1.1/installations?${new URLSearchParams({ where: JSON.stringify(where), ...more })}`,
+    {
+      app: from,
+      master,
+    },
+  );
 
 /** Returns the numbers of the devices that a condition finds, in their order. */
 async function found(where: unknown, more: Record<string, string> = {}): Promise<string> {
   const { status, body } = await call(where, more);
   if (status !== 200) return `${status} ${body.code}`;
-  return body.results.map((one: { installationId: string }) => one.installationId.slice(1)).join('');
+  return body.results
+    .map((one: { installationId: string }) => one.installationId.slice(1))
+    .join('');
 }
 
 describe('$nearSphere', () => {
   test('sorts by distance, unless the query has an order', async () => {
     expect(await found({ at: { $nearSphere: beijing } })).toBe('210');
     expect(await found({ at: { $nearSphere: beijing } }, { order: 'installationId' })).toBe('012');
-    expect(await found({ $and: [{ at: { $nearSphere: beijing } }] }, { limit: '1', skip: '1' })).toBe('1');
+    expect(
+      await found({ $and: [{ at: { $nearSphere: beijing } }] }, { limit: '1', skip: '1' }),
+    ).toBe('1');
   });
 
   test('finds devices up to the distance, in each unit', async () => {
@@ -58,7 +69,10 @@ describe('$nearSphere', () => {
 
   test('counts in addition to sorting', async () => {
     const { body } = await call({ at: { $nearSphere: beijing } }, { limit: '1', count: '1' });
-    expect({ count: body.count, first: body.results[0].installationId }).toEqual({ count: 3, first: 'd2' });
+    expect({ count: body.count, first: body.results[0].installationId }).toEqual({
+      count: 3,
+      first: 'd2',
+    });
   });
 });
 
@@ -81,10 +95,12 @@ describe('sub-queries', () => {
     expect(await found({ owner: { $inQuery: { ...beijingers, className: '_User' } } })).toBe('12');
     expect(await found({ owner: { $inQuery: beijingers } })).toBe('12');
     expect(await found({ owner: { $notInQuery: beijingers } })).toBe('03');
-    expect(await found({ owner: { $inQuery: { where: {}, order: '-level', limit: 1 } } })).toBe('12');
-    expect(await found({ owner: { $inQuery: { where: {}, order: '-level', limit: 1, skip: 1 } } })).toBe(
-      '02',
+    expect(await found({ owner: { $inQuery: { where: {}, order: '-level', limit: 1 } } })).toBe(
+      '12',
     );
+    expect(
+      await found({ owner: { $inQuery: { where: {}, order: '-level', limit: 1, skip: 1 } } }),
+    ).toBe('02');
   });
 
   test('find by the members of other rows', async () => {
@@ -96,11 +112,15 @@ describe('sub-queries', () => {
   test('refuse a class that the client may not list', async () => {
     const where = { owner: { $inQuery: { where: { city: 'Beijing' } } } };
     expect(await call(where, {}, app, false)).toMatchObject({ status: 403, body: { code: 403 } });
-    const put = await api.request('PUT', `/1.1/users/${ann.id}?where=${JSON.stringify({ a: where.owner })}`, {
-      app,
-      headers: { 'X-LC-Session': ann.token },
-      body: { a: 1 },
-    });
+    const put = await api.request(
+      'PUT',
+      `/1.1/users/${ann.id}?where=${JSON.stringify({ a: where.owner })}`,
+      {
+        app,
+        headers: { 'X-LC-Session': ann.token },
+        body: { a: 1 },
+      },
+    );
     expect(put).toMatchObject({ status: 403, body: { code: 403 } });
   });
 
@@ -111,14 +131,20 @@ describe('sub-queries', () => {
     });
     const where = { owner: { $inQuery: { where: {} } } };
     const { body } = await call(where, { order: 'installationId' }, app, false);
-    expect(body.results.map((one: { installationId: string }) => one.installationId)).toEqual(['d1', 'd2']);
+    expect(body.results.map((one: { installationId: string }) => one.installationId)).toEqual([
+      'd1',
+      'd2',
+    ]);
     expect(await found(where, { order: 'installationId' })).toBe('012');
   });
 
   test('keep strictlyQuery strict', async () => {
     const guess = { a: { $inQuery: { where: { email: { $regex: '^a' } } } } };
     const path = `/1.1/users/strictlyQuery?where=${encodeURIComponent(JSON.stringify(guess))}`;
-    expect(await api.request('GET', path, { app })).toMatchObject({ status: 400, body: { code: 102 } });
+    expect(await api.request('GET', path, { app })).toMatchObject({
+      status: 400,
+      body: { code: 102 },
+    });
   });
 });
 
@@ -128,14 +154,21 @@ describe('include', () => {
   let twin: string;
   let closed: App;
   let first: string;
-  let get: (path: string, query: Record<string, string>, more?: TestRequest) => Promise<TestResponse>;
+  let get: (
+    path: string,
+    query: Record<string, string>,
+    more?: TestRequest,
+  ) => Promise<TestResponse>;
   const asMaster = { master: true };
 
   beforeAll(async () => {
     closed = await api.createApp();
     const authData = { github: { uid: 'g', access_token: 'secret token' } };
     eve = await signUp(api, closed, { authData, city: 'Rome' });
-    const hidden = await signUp(api, closed, { ACL: { [eve.id]: { read: true } }, boss: pointer(eve) });
+    const hidden = await signUp(api, closed, {
+      ACL: { [eve.id]: { read: true } },
+      boss: pointer(eve),
+    });
     const post = async (body: object): Promise<string> => {
       const sent = { app: closed, body: { deviceType: 'android', ...body } };
       return (await api.request('POST', '/1.1/installations', sent)).body.objectId;
@@ -167,10 +200,18 @@ describe('include', () => {
       username: eve.body.username,
       createdAt: expect.any(String),
     });
-    expect(body.twin).toMatchObject({ __type: 'Pointer', className: '_Installation', objectId: twin });
+    expect(body.twin).toMatchObject({
+      __type: 'Pointer',
+      className: '_Installation',
+      objectId: twin,
+    });
     expect(body.twin.installationId).toBe(device(eve));
     expect(body.hidden).not.toHaveProperty('username');
-    const list = await get('/1.1/classes/_Installation', { include: 'owner', order: 'createdAt' }, asMaster);
+    const list = await get(
+      '/1.1/classes/_Installation',
+      { include: 'owner', order: 'createdAt' },
+      asMaster,
+    );
     expect(list.body.results.map((row: { owner?: { city: string } }) => row.owner?.city)).toEqual([
       undefined,
       'Rome',
@@ -212,14 +253,20 @@ describe('include', () => {
   });
 
   test('works for users, and in a statement', async () => {
-    const list = await get('/1.1/users', { include: 'boss', where: '{"boss":{"$exists":true}}' }, asMaster);
+    const list = await get(
+      '/1.1/users',
+      { include: 'boss', where: '{"boss":{"$exists":true}}' },
+      asMaster,
+    );
     const [{ objectId, boss }] = list.body.results;
     expect(boss.city).toBe('Rome');
     const path = `/1.1/classes/_User/${objectId}`;
     expect((await get(path, { include: 'boss' }, bySession())).body.boss.city).toBe('Rome');
     const cql = 'select include boss, username from _User where boss is exists';
     const found = await get('/1.1/cloudQuery', { cql }, asMaster);
-    expect(found.body.results).toMatchObject([{ username: expect.any(String), boss: { city: 'Rome' } }]);
+    expect(found.body.results).toMatchObject([
+      { username: expect.any(String), boss: { city: 'Rome' } },
+    ]);
   });
 
   test.each([
@@ -243,7 +290,11 @@ describe('include', () => {
 });
 
 describe('GET /1.1/scan/classes/:className', () => {
-  const page = (query: Record<string, string>, cls = '_Installation', more: TestRequest = { master: true }) =>
+  const page = (
+    query: Record<string, string>,
+    cls = '_Installation',
+    more: TestRequest = { master: true },
+  ) =>
     api.request('GET', `/1.1/scan/classes/${cls}?${new URLSearchParams(query)}`, { app, ...more });
   /** All rows, page by page. */
   async function scan(query: Record<string, string>, cls?: string) {
@@ -261,13 +312,15 @@ describe('GET /1.1/scan/classes/:className', () => {
     const ids = (await scan({ limit: '2' })).map(({ objectId }) => objectId);
     expect(ids).toHaveLength(4);
     expect(ids).toEqual([...ids].sort());
-    const back = (await scan({ limit: '1', scan_key: '-objectId' })).map(({ objectId }) => objectId);
+    const back = (await scan({ limit: '1', scan_key: '-objectId' })).map(
+      ({ objectId }) => objectId,
+    );
     expect(back).toEqual([...ids].reverse());
     await changeDevices(api.db, app, { createdAt: new Date() });
     for (const scanKey of ['createdAt', '-createdAt'])
-      expect((await scan({ limit: '3', scan_key: scanKey })).map(({ objectId }) => objectId).sort()).toEqual(
-        ids,
-      );
+      expect(
+        (await scan({ limit: '3', scan_key: scanKey })).map(({ objectId }) => objectId).sort(),
+      ).toEqual(ids);
   });
 
   test('applies where and keys, also to users, and ends without a cursor', async () => {
@@ -320,7 +373,10 @@ test('unknown classes are 101 in every call', async () => {
     ['PUT', '/1.1/classes/Todo/x'],
     ['DELETE', '/1.1/classes/__proto__/x'],
   ] as const)
-    expect(await api.request(method, path, { app })).toMatchObject({ status: 404, body: { code: 101 } });
+    expect(await api.request(method, path, { app })).toMatchObject({
+      status: 404,
+      body: { code: 101 },
+    });
   expect(await api.request('GET', '/1.1/classes/GameScore')).toMatchObject({ status: 401 });
 });
 
@@ -348,9 +404,11 @@ describe('the targets of a push', () => {
       status: 403,
       body: { code: 403 },
     });
-    expect(await api.request('POST', '/1.1/push', { app: open, master: true, body })).toMatchObject({
-      status: 200,
-    });
+    expect(await api.request('POST', '/1.1/push', { app: open, master: true, body })).toMatchObject(
+      {
+        status: 200,
+      },
+    );
   });
 });
 
@@ -382,10 +440,17 @@ describe('GET /1.1/cloudQuery', () => {
     const order = 'order by installationId';
     expect(ids(await query(`${select} city in ('Paris', 'Beijing') ${order} desc`))).toBe('30');
     expect(
-      ids(await query(`${select} city = ? or owner = pointer('_User', ?) ${order}`, ['Paris', ann.id])),
+      ids(
+        await query(`${select} city = ? or owner = pointer('_User', ?) ${order}`, [
+          'Paris',
+          ann.id,
+        ]),
+      ),
     ).toBe('012');
     expect(ids(await query(`${select} city like 'Sh%' and not_there is not exists`))).toBe('1');
-    expect(ids(await query(`${select} city in (select city from _User where level > 2)`))).toBe('3');
+    expect(ids(await query(`${select} city in (select city from _User where level > 2)`))).toBe(
+      '3',
+    );
     expect(ids(await query(`${select} at near [39.9, 116.4] max 500 km`))).toBe('2');
     expect(ids(await query(`${select} at near geopoint(39.9, 116.4) limit 1, 1`))).toBe('1');
     expect(ids(await query(`${select} at within [30, 110] and [40, 120]`))).toBe('2');
@@ -419,9 +484,13 @@ describe('GET /1.1/cloudQuery', () => {
     const closed = await api.createApp();
     for (const name of ['_User', '_Installation'])
       expect(
-        await api.request('GET', `/1.1/cloudQuery?cql=${encodeURIComponent(`select * from ${name}`)}`, {
-          app: closed,
-        }),
+        await api.request(
+          'GET',
+          `/1.1/cloudQuery?cql=${encodeURIComponent(`select * from ${name}`)}`,
+          {
+            app: closed,
+          },
+        ),
       ).toMatchObject({ status: 403, body: { code: 403 } });
   });
 
@@ -463,7 +532,9 @@ describe('cql of a push', () => {
       master: true,
       body: { cql, data: { alert: 'hi' } },
     });
-    const record = await api.request('GET', `/1.1/tables/Notifications/${sent.body.objectId}`, { app });
+    const record = await api.request('GET', `/1.1/tables/Notifications/${sent.body.objectId}`, {
+      app,
+    });
     expect(JSON.stringify(record.body)).toContain('Beijing');
   });
 });
@@ -478,7 +549,11 @@ test('a query that takes too long ends with 124 in every call', async () => {
     return Promise.all([
       api.request('GET', list, { app, master: true }),
       api.request('GET', cql, { app, master: true }),
-      api.request('POST', '/1.1/batch', { app, master: true, body: { requests: [{ path: list }] } }),
+      api.request('POST', '/1.1/batch', {
+        app,
+        master: true,
+        body: { requests: [{ path: list }] },
+      }),
     ]);
   });
   await lock.close();

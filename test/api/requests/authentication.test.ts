@@ -48,12 +48,21 @@ describe('a request is refused with', () => {
     ['an invalid id', () => ({ 'X-LC-Id': "x' OR '1'='1", 'X-LC-Key': app.appKey })],
     ['a member of every object as id', () => ({ 'X-LC-Id': '__proto__', 'X-LC-Key': app.appKey })],
     ['a wrong key', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': `${app.appKey}x` })],
-    ['the beginning of the key', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey.slice(0, -1) })],
+    [
+      'the beginning of the key',
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey.slice(0, -1) }),
+    ],
     ['the key in capitals', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey.toUpperCase() })],
     ["another app's key", () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': other.appKey })],
-    ["another app's master key", () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': `${other.masterKey},master` })],
+    [
+      "another app's master key",
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': `${other.masterKey},master` }),
+    ],
     ['the app key as master', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': `${app.appKey},master` })],
-    ['the master key without saying so', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.masterKey })],
+    [
+      'the master key without saying so',
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.masterKey }),
+    ],
     [
       'the app key in the header of the master key',
       () => ({
@@ -65,8 +74,14 @@ describe('a request is refused with', () => {
     ['",master" alone', () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': ',master' })],
     ['an invalid signature', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': 'x,1' })],
     ['a sign in capitals', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': appSign.toUpperCase() })],
-    ['a sign of another time', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': appSign.replace(/6$/, '7') })],
-    ['a sign of the app key as master', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},master` })],
+    [
+      'a sign of another time',
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': appSign.replace(/6$/, '7') }),
+    ],
+    [
+      'a sign of the app key as master',
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},master` }),
+    ],
     [
       'a signature by the master key without ",master"',
       () => ({
@@ -74,8 +89,14 @@ describe('a request is refused with', () => {
         'X-LC-Sign': masterSign.replace(',master', ''),
       }),
     ],
-    ['a sign of another kind', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},ax-sig-1` })],
-    ['a sign without a time', () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${signOf('', app.appKey)},` })],
+    [
+      'a sign of another kind',
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${appSign},ax-sig-1` }),
+    ],
+    [
+      'a sign without a time',
+      () => ({ 'X-LC-Id': app.appId, 'X-LC-Sign': `${signOf('', app.appKey)},` }),
+    ],
     [
       'a wrong key and a valid signature',
       () => ({
@@ -84,7 +105,10 @@ describe('a request is refused with', () => {
         'X-LC-Sign': appSign,
       }),
     ],
-    ["the operator's token", () => ({ Authorization: `Bearer ${testConfig(api.databaseUrl).adminToken}` })],
+    [
+      "the operator's token",
+      () => ({ Authorization: `Bearer ${testConfig(api.databaseUrl).adminToken}` }),
+    ],
   ];
   test.each(cases)('%s', async (_case, headers) => {
     expect(await statuses(headers())).toEqual(bothRefused);
@@ -108,9 +132,13 @@ describe('a request is accepted', () => {
     ['the vector of the app key', 'X-AVOSCloud-Request-Sign', () => appSign, client],
     ['the vector of the master key', 'X-AVOSCloud-Request-Sign', () => masterSign, operator],
   ];
-  test.each(cases)('with %s in %s, under every name of the id', async (_case, name, value, expected) => {
-    for (const id of ids) expect(await statuses({ [id]: app.appId, [name]: value() })).toEqual(expected);
-  });
+  test.each(cases)(
+    'with %s in %s, under every name of the id',
+    async (_case, name, value, expected) => {
+      for (const id of ids)
+        expect(await statuses({ [id]: app.appId, [name]: value() })).toEqual(expected);
+    },
+  );
 
   test('with a signature of any time, since there is no replay window', async () => {
     for (const timestamp of ['1', String(Date.now()), '99999999999999'])
@@ -147,7 +175,11 @@ describe('a request is accepted', () => {
 });
 
 describe('X-LC-Prod', () => {
-  const names = ['X-LC-Prod', 'X-AVOSCloud-Application-Production', 'X-Uluru-Application-Production'];
+  const names = [
+    'X-LC-Prod',
+    'X-AVOSCloud-Application-Production',
+    'X-Uluru-Application-Production',
+  ];
   const cases: [string | undefined, string][] = [
     [undefined, 'prod'],
     ['1', 'prod'],

@@ -33,7 +33,11 @@ async function push(body: object) {
     },
     body: JSON.stringify({ data: { alert: 'Hello' }, ...body }),
   });
-  return { status: reply.status, retryAfter: reply.headers.get('retry-after'), body: await reply.json() };
+  return {
+    status: reply.status,
+    retryAfter: reply.headers.get('retry-after'),
+    body: await reply.json(),
+  };
 }
 
 test('pushes are refused while too many wait for a dispatcher, and are not stored', async () => {

@@ -45,7 +45,13 @@ describe('without a valid key', () => {
     ['no key', []],
     ['a wrong key', ['X-LC-Id: unknown', 'X-LC-Key: x']],
   ])('%s is refused before a byte of the body is sent', async (_, headers) => {
-    for (const path of ['/1.1/batch', '/1.1/push', '/1.1/users', '/1.1/functions/a', '/1.1/installations']) {
+    for (const path of [
+      '/1.1/batch',
+      '/1.1/push',
+      '/1.1/users',
+      '/1.1/functions/a',
+      '/1.1/installations',
+    ]) {
       const request = open(path, [...headers, 'Content-Length: 20000000']);
       expect(await request.answer()).toMatchObject({ status: 401, body: { code: 401 } });
       request.end();
@@ -105,7 +111,12 @@ describe('the text form', () => {
     );
     expect(created.status).toBe(201);
     const path = `/1.1/installations/${created.body.objectId}`;
-    const put = { _method: 'PUT', ...credentials(), note: 'y'.repeat(50 * kb), _InstallationId: 'i' };
+    const put = {
+      _method: 'PUT',
+      ...credentials(),
+      note: 'y'.repeat(50 * kb),
+      _InstallationId: 'i',
+    };
     expect((await send(path, JSON.stringify(put, undefined, 1))).status).toBe(200);
     const { body } = await api.request('GET', path, { app });
     expect(body.note).toBe(put.note);
@@ -128,13 +139,20 @@ describe('the text form', () => {
   test('has the limits of the call that it replaces', async () => {
     const login = { ...credentials(), username: 'x'.repeat(20 * kb), password: 'p' };
     expect(refusalOf(await send('/1.1/login', JSON.stringify(login)))).toEqual(refused(413, 413));
-    const push = { _ApplicationId: app.appId, _MasterKey: app.masterKey, data: { alert: 'x'.repeat(5000) } };
+    const push = {
+      _ApplicationId: app.appId,
+      _MasterKey: app.masterKey,
+      data: { alert: 'x'.repeat(5000) },
+    };
     expect(refusalOf(await send('/1.1/push', JSON.stringify(push)))).toEqual(refused(116));
   });
 });
 
 describe('with a key', () => {
-  /** Fast compression: the best quality takes seconds, in which idle connections of this process close. */
+  /**
+   * Fast compression: the best quality takes seconds, in which idle connections of this process
+   * close.
+   */
   const brotli = (text: string) =>
     brotliCompressSync(text, { params: { [constants.BROTLI_PARAM_QUALITY]: 1 } });
   const packers = {
@@ -151,35 +169,46 @@ describe('with a key', () => {
     ['/1.1/roles', 2 * mb, refused(116)],
     ['/1.1/push', 4 * kb, refused(116)],
     ['/1.1/batch', 20 * mb, refused(413, 413)],
-  ])('%s takes less than %d bytes, announced, chunked and unpacked', async (path, limit, refusal) => {
-    const master = { ...app, appKey: `${app.masterKey},master` };
-    const text = `{"a":"${'x'.repeat(limit - 8)}"}`;
-    expect(Buffer.byteLength(text)).toBe(limit);
-    const announced = open(path, [
-      ...keys().slice(0, 1),
-      `X-LC-Key: ${master.appKey}`,
-      `Content-Length: ${limit}`,
-    ]);
-    const { status, body } = await announced.answer();
-    expect({ status, code: body.code, error: typeof body.error }).toEqual(refusal);
-    announced.end();
-    for (const [encoding, pack] of Object.entries(packers)) {
-      const response = await fetch(api.url + path, {
-        method: 'POST',
-        headers: { 'X-LC-Id': app.appId, 'X-LC-Key': master.appKey, 'Content-Encoding': encoding },
-        body: pack(text),
+  ])(
+    '%s takes less than %d bytes, announced, chunked and unpacked',
+    async (path, limit, refusal) => {
+      const master = { ...app, appKey: `${app.masterKey},master` };
+      const text = `{"a":"${'x'.repeat(limit - 8)}"}`;
+      expect(Buffer.byteLength(text)).toBe(limit);
+      const announced = open(path, [
+        ...keys().slice(0, 1),
+        `X-LC-Key: ${master.appKey}`,
+        `Content-Length: ${limit}`,
+      ]);
+      const { status, body } = await announced.answer();
+      expect({ status, code: body.code, error: typeof body.error }).toEqual(refusal);
+      announced.end();
+      for (const [encoding, pack] of Object.entries(packers)) {
+        const response = await fetch(api.url + path, {
+          method: 'POST',
+          headers: {
+            'X-LC-Id': app.appId,
+            'X-LC-Key': master.appKey,
+            'Content-Encoding': encoding,
+          },
+          body: pack(text),
+        });
+        expect(
+          refusalOf({
+            status: response.status,
+            headers: response.headers,
+            body: await response.json(),
+          }),
+        ).toEqual(refusal);
+      }
+      const fits = await api.request('POST', path, {
+        app,
+        master: true,
+        body: `{"a":"${'x'.repeat(limit - 9)}"}`,
       });
-      expect(
-        refusalOf({ status: response.status, headers: response.headers, body: await response.json() }),
-      ).toEqual(refusal);
-    }
-    const fits = await api.request('POST', path, {
-      app,
-      master: true,
-      body: `{"a":"${'x'.repeat(limit - 9)}"}`,
-    });
-    expect([413, 116]).not.toContain(fits.body.code);
-  });
+      expect([413, 116]).not.toContain(fits.body.code);
+    },
+  );
 
   test('compressed bodies are read in every supported encoding', async () => {
     for (const [encoding, pack] of Object.entries(packers)) {
@@ -273,16 +302,26 @@ describe('the content of a body', () => {
     const pvalues = encodeURIComponent(`[${text}]`);
     const codes = [
       (await api.request('GET', `/1.1/users?where=${text}`, { app, master: true })).body.code,
-      (await api.request('GET', `/1.1/users?where=${text}&order=${text}`, { app, master: true })).body.code,
+      (await api.request('GET', `/1.1/users?where=${text}&order=${text}`, { app, master: true }))
+        .body.code,
       (
-        await api.request('GET', `/1.1/cloudQuery?cql=${encodeURIComponent(cql)}&pvalues=${pvalues}`, {
-          app,
-          master: true,
-        })
+        await api.request(
+          'GET',
+          `/1.1/cloudQuery?cql=${encodeURIComponent(cql)}&pvalues=${pvalues}`,
+          {
+            app,
+            master: true,
+          },
+        )
       ).body.code,
       (await inBatch({ method: 'GET', path: '/1.1/users', params: { where } })).body[0].error.code,
-      (await inBatch({ method: 'GET', path: '/1.1/cloudQuery', params: { cql, pvalues: `[${where}]` } }))
-        .body[0].error.code,
+      (
+        await inBatch({
+          method: 'GET',
+          path: '/1.1/cloudQuery',
+          params: { cql, pvalues: `[${where}]` },
+        })
+      ).body[0].error.code,
       (
         await inBatch({
           method: 'POST',
@@ -296,9 +335,13 @@ describe('the content of a body', () => {
 
   test('has at most 250,000 values: 20 MB of lists are refused before they are parsed', async () => {
     const lists = `{"requests":[${'[],'.repeat(6_900_000)}0]}`;
-    expect(refusalOf(await api.request('POST', '/1.1/batch', { app, body: lists }))).toEqual(refused(107));
+    expect(refusalOf(await api.request('POST', '/1.1/batch', { app, body: lists }))).toEqual(
+      refused(107),
+    );
     expect(
-      refusalOf(await api.request('POST', '/1.1/functions/a', { app, body: `[${'{},'.repeat(300_000)}0]` })),
+      refusalOf(
+        await api.request('POST', '/1.1/functions/a', { app, body: `[${'{},'.repeat(300_000)}0]` }),
+      ),
     ).toEqual(refused(107));
     const rich = { requests: [], more: Array(200_000).fill(1) };
     expect((await api.request('POST', '/1.1/batch', { app, body: rich })).body).toEqual([]);
@@ -307,7 +350,9 @@ describe('the content of a body', () => {
   test('a response of a function in a batch that is too deep is 502', async () => {
     host.answers.set('/1.1/functions/deep', (request, response) => {
       request.resume().once('end', () => {
-        response.writeHead(200, { 'Content-Type': 'application/json' }).end(`{"result":${deep(200_000)}}`);
+        response
+          .writeHead(200, { 'Content-Type': 'application/json' })
+          .end(`{"result":${deep(200_000)}}`);
       });
     });
     const { body } = await inBatch({ method: 'POST', path: '/1.1/functions/deep', body: {} });
@@ -318,7 +363,9 @@ describe('the content of a body', () => {
 describe('a malformed body', () => {
   test.each(['null', '', '   ', '[]', '"x"', '1', '{'])('is 107 of a push: %j', async (body) => {
     for (const path of ['/1.1/push', '/1.1/push/devices'])
-      expect(refusalOf(await api.request('POST', path, { app, master: true, body }))).toEqual(refused(107));
+      expect(refusalOf(await api.request('POST', path, { app, master: true, body }))).toEqual(
+        refused(107),
+      );
   });
 
   test('is 107 of a push in a batch too', async () => {
@@ -326,13 +373,19 @@ describe('a malformed body', () => {
       { method: 'POST', path: '/1.1/push' },
       { method: 'POST', path: '/1.1/push', body: null },
     ];
-    const { body } = await api.request('POST', '/1.1/batch', { app, master: true, body: { requests } });
+    const { body } = await api.request('POST', '/1.1/batch', {
+      app,
+      master: true,
+      body: { requests },
+    });
     expect(body.map((one: { error: { code: number } }) => one.error.code)).toEqual([107, 107]);
   });
 
   test('null counts as no body only for calls without a body', async () => {
     for (const path of ['/1.1/installations', '/1.1/users', '/1.1/login', '/1.1/batch'])
-      expect(refusalOf(await api.request('POST', path, { app, body: 'null' }))).toEqual(refused(107));
+      expect(refusalOf(await api.request('POST', path, { app, body: 'null' }))).toEqual(
+        refused(107),
+      );
     const refresh = await api.request('PUT', `/1.1/users/${'a'.repeat(24)}/refreshSessionToken`, {
       app,
       body: 'null',
@@ -347,7 +400,9 @@ describe('a malformed body', () => {
       for (const path of ['/1.1/functions/hello', '/1.1/call/hello'])
         for (const type of ['application/json', 'application/x-www-form-urlencoded', 'text/html'])
           expect(
-            refusalOf(await api.request('POST', path, { app, body, headers: { 'Content-Type': type } })),
+            refusalOf(
+              await api.request('POST', path, { app, body, headers: { 'Content-Type': type } }),
+            ),
           ).toEqual(refused(107));
       expect(host.requests.length).toBe(before);
     },

@@ -109,7 +109,9 @@ test('senders without a key share a limit over all IP addresses, and take nothin
     body: { code: 503 },
   });
   expect((await api.request('GET', '/healthz')).status).toBe(200);
-  expect((await api.request('POST', '/1.1/batch', { app, body: { requests: [] } })).status).toBe(200);
+  expect((await api.request('POST', '/1.1/batch', { app, body: { requests: [] } })).status).toBe(
+    200,
+  );
 });
 
 test('an app is refused beyond its share, from any IP address; then all apps are', async () => {
@@ -119,8 +121,13 @@ test('an app is refused beyond its share, from any IP address; then all apps are
   const ofAddress = open('/1.1/batch', { by: other }).chunk('x'.repeat(2 * mb));
   expect(await ofAddress.answer()).toMatchObject({ status: 429, body: { code: 429 } });
   await hold('/1.1/batch', 4 * mb, { by: other, address: '10.0.0.2' });
-  const ofAll = open('/1.1/batch', { by: third, address: '10.0.0.3' }).chunk('x'.repeat(5 * mb - kb));
-  expect(await ofAll.answer()).toMatchObject({ status: 503, headers: expect.stringMatching(/retry-after/i) });
+  const ofAll = open('/1.1/batch', { by: third, address: '10.0.0.3' }).chunk(
+    'x'.repeat(5 * mb - kb),
+  );
+  expect(await ofAll.answer()).toMatchObject({
+    status: 503,
+    headers: expect.stringMatching(/retry-after/i),
+  });
 });
 
 test('the values of a parsed body count in addition to its text', async () => {
@@ -171,14 +178,18 @@ describe('bodies of 20 KB that decompress to 20 MB', () => {
   const bomb = gzipSync(Buffer.alloc(20 * mb, '['));
   /** Body without an end, which stays in memory until the api drops it. */
   const send = (path: string, from: From) =>
-    open(path, { ...from, headers: ['Content-Encoding: gzip', ...(from.headers ?? [])] }).chunk(bomb);
+    open(path, { ...from, headers: ['Content-Encoding: gzip', ...(from.headers ?? [])] }).chunk(
+      bomb,
+    );
 
   test('are not decompressed without a key', async () => {
     const requests = Array.from({ length: 40 }, (_, i) => [
       send(page, { headers: ['Content-Type: application/x-www-form-urlencoded'] }),
       send('/1.1/users', { headers: ['Content-Type: text/plain'], address: `10.1.0.${i}` }),
     ]).flat();
-    const statuses = await Promise.all(requests.map(async (request) => (await request.answer()).status));
+    const statuses = await Promise.all(
+      requests.map(async (request) => (await request.answer()).status),
+    );
     expect(new Set(statuses)).toEqual(new Set([415]));
     expect(await inHand()).toBe(0);
     expect((await api.request('GET', '/healthz')).status).toBe(200);
@@ -186,14 +197,18 @@ describe('bodies of 20 KB that decompress to 20 MB', () => {
 
   test('with a key are cut at the limit of the route or of the sender', async () => {
     const small = Array.from({ length: 60 }, () => send('/1.1/login', { by: app }));
-    const large = Array.from({ length: 20 }, () => send('/1.1/batch', { by: other, address: '10.0.0.2' }));
+    const large = Array.from({ length: 20 }, () =>
+      send('/1.1/batch', { by: other, address: '10.0.0.2' }),
+    );
     let highest = 0;
     const watch = setInterval(async () => {
       highest = Math.max(highest, await inHand());
     }, 5);
     const statusOf = async (request: RawRequest) => (await request.answer()).status;
-    for (const status of await Promise.all(small.map(statusOf))) expect([413, 429]).toContain(status);
-    for (const status of await Promise.all(large.map(statusOf))) expect([413, 429]).toContain(status);
+    for (const status of await Promise.all(small.map(statusOf)))
+      expect([413, 429]).toContain(status);
+    for (const status of await Promise.all(large.map(statusOf)))
+      expect([413, 429]).toContain(status);
     clearInterval(watch);
     expect(highest).toBeLessThanOrEqual(limits.totalBytes);
     expect(await inHand()).toBe(0);

@@ -19,7 +19,12 @@ interface Sender {
   master?: boolean;
 }
 
-const call = ({ app, address, user, master = false }: Sender, method: string, path: string, body?: unknown) =>
+const call = (
+  { app, address, user, master = false }: Sender,
+  method: string,
+  path: string,
+  body?: unknown,
+) =>
   api.request(method, `/1.1/${path}`, {
     app,
     master,
@@ -74,13 +79,20 @@ const creations = {
   },
   user: {
     create: (sender: Sender, bytes = 0) =>
-      call(sender, 'POST', 'users', { username: newName(), password: 'secret', text: 'x'.repeat(bytes) }),
+      call(sender, 'POST', 'users', {
+        username: newName(),
+        password: 'secret',
+        text: 'x'.repeat(bytes),
+      }),
     perHour: (n: number): AppOptionsPatch => ({ signUpsPerAddressPerHour: n }),
     perDay: (n: number): AppOptionsPatch => ({ signUpBytesPerAddressPerDay: n }),
   },
   captcha: {
     create: (sender: Sender) => call(sender, 'GET', 'requestCaptcha'),
-    perHour: (n: number): AppOptionsPatch => ({ captchasPerAddressPerHour: n, captchaForSms: true }),
+    perHour: (n: number): AppOptionsPatch => ({
+      captchasPerAddressPerHour: n,
+      captchaForSms: true,
+    }),
     perDay: undefined,
   },
 };
@@ -109,7 +121,8 @@ describe.each(kinds)('with the app key, each new %s', (_, { create, perHour, per
     const app = await api.createApp(perHour(5));
     const sender = { app, address: newAddress() };
     const replies = await Promise.all(Array.from({ length: 20 }, () => create(sender)));
-    const count = (is: (status: number) => boolean) => replies.filter(({ status }) => is(status)).length;
+    const count = (is: (status: number) => boolean) =>
+      replies.filter(({ status }) => is(status)).length;
     expect([count((status) => status < 300), count((status) => status === 429)]).toEqual([5, 15]);
   });
 
@@ -159,18 +172,29 @@ describe('with the app key', () => {
       const id = made.body.objectId;
       const grow = { more: 'x'.repeat(3000) };
       expect(refusalOf(await call(sender, 'PUT', `${path}/${id}`, grow))).toEqual(refused(116));
-      expect((await call({ ...sender, master: true }, 'PUT', `${path}/${id}`, grow)).status).toBe(200);
-      // One that is larger already may change and shrink.
-      expect((await call(sender, 'PUT', `${path}/${id}`, { more: 'y'.repeat(3000) })).status).toBe(200);
-      expect(refusalOf(await call(sender, 'PUT', `${path}/${id}`, { more: 'x'.repeat(3100) }))).toEqual(
-        refused(116),
+      expect((await call({ ...sender, master: true }, 'PUT', `${path}/${id}`, grow)).status).toBe(
+        200,
       );
-      expect((await call(sender, 'PUT', `${path}/${id}`, { more: { __op: 'Delete' } })).status).toBe(200);
+      // One that is larger already may change and shrink.
+      expect((await call(sender, 'PUT', `${path}/${id}`, { more: 'y'.repeat(3000) })).status).toBe(
+        200,
+      );
+      expect(
+        refusalOf(await call(sender, 'PUT', `${path}/${id}`, { more: 'x'.repeat(3100) })),
+      ).toEqual(refused(116));
+      expect(
+        (await call(sender, 'PUT', `${path}/${id}`, { more: { __op: 'Delete' } })).status,
+      ).toBe(200);
     },
   );
 
   test.each([
-    ['an installation', creations.installation.create, 'installations', 'installationBytesPerAddressPerDay'],
+    [
+      'an installation',
+      creations.installation.create,
+      'installations',
+      'installationBytesPerAddressPerDay',
+    ],
     ['a role', creations.role.create, 'roles', 'roleBytesPerAddressPerDay'],
   ] as const)('the growth of %s counts for the bytes of a day', async (_, create, path, option) => {
     const app = await api.createApp({ [option]: 20_000 });
@@ -187,7 +211,8 @@ describe('with the app key', () => {
     const app = await api.createApp({ signUpBytesPerAddressPerDay: 20_000 });
     const user = await signUp(api, app);
     const sender = { app, address: newAddress(), user };
-    const grow = (bytes: number) => call(sender, 'PUT', `users/${user.id}`, { text: 'x'.repeat(bytes) });
+    const grow = (bytes: number) =>
+      call(sender, 'PUT', `users/${user.id}`, { text: 'x'.repeat(bytes) });
     expect((await grow(15_000)).status).toBe(200);
     expect((await grow(15_000)).status).toBe(200);
     expect(refusalOf(await grow(40_000))).toEqual(refused(429, 429));
@@ -198,7 +223,11 @@ describe('with the app key', () => {
     const app = await api.createApp({ roleBytesPerAddressPerDay: 5000 });
     const users = await Promise.all(Array.from({ length: 30 }, () => signUp(api, app)));
     const sender = { app, address: newAddress() };
-    const pointers = users.map(({ id }) => ({ __type: 'Pointer', className: '_User', objectId: id }));
+    const pointers = users.map(({ id }) => ({
+      __type: 'Pointer',
+      className: '_User',
+      objectId: id,
+    }));
     const create = () =>
       call(sender, 'POST', 'roles', {
         name: newName(),
@@ -215,7 +244,9 @@ describe('with the app key', () => {
     const device = { deviceType: 'android', installationId: newUid() };
     for (let i = 0; i < 5; i += 1) {
       expect((await call(sender, 'POST', 'installations', device)).status).toBeLessThan(300);
-      expect((await call(sender, 'POST', 'installations', { deviceType: 'fridge' })).status).toBe(400);
+      expect((await call(sender, 'POST', 'installations', { deviceType: 'fridge' })).status).toBe(
+        400,
+      );
     }
     const large = { ...device, text: 'x'.repeat(5000) };
     for (let i = 0; i < 3; i += 1)
@@ -233,7 +264,9 @@ test('of more network addresses than the limit, the oldest is forgotten', () => 
   };
   const create = (remoteAddress: string) =>
     // Only these options are read.
-    storage.accountOf('roles', { app: app as unknown as App, isMaster: false, remoteAddress })?.create(1);
+    storage
+      .accountOf('roles', { app: app as unknown as App, isMaster: false, remoteAddress })
+      ?.create(1);
   create('192.0.2.1');
   expect(() => create('192.0.2.1')).toThrow('Too many roles');
   create('192.0.2.2');

@@ -104,7 +104,10 @@ const object = '{"a":1}';
 const packed = (encoding: string) => [`Content-Encoding: ${encoding}`];
 const json = (length: number) => `{"a":"${'x'.repeat(length - 8)}"}`;
 /** Bytes that begin like a second gzip member and continue with nonsense. */
-const brokenMember = Buffer.concat([Buffer.from([0x1f, 0x8b, 0xff, 0xff]), Buffer.alloc(200, 0xff)]);
+const brokenMember = Buffer.concat([
+  Buffer.from([0x1f, 0x8b, 0xff, 0xff]),
+  Buffer.alloc(200, 0xff),
+]);
 const deepText = '['.repeat(200_000) + ']'.repeat(200_000);
 
 type Answer = { status: number; body?: object };
@@ -118,7 +121,11 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
     { headers: packed('gzip'), body: [gzipSync(Buffer.alloc(500 * mb, '['))] },
     refused(413),
   ],
-  ['a brotli bomb', { headers: packed('br'), body: [brotli(Buffer.alloc(200 * mb, '['))] }, refused(413)],
+  [
+    'a brotli bomb',
+    { headers: packed('br'), body: [brotli(Buffer.alloc(200 * mb, '['))] },
+    refused(413),
+  ],
   [
     'a deflate bomb',
     { headers: packed('deflate'), body: [deflateSync(Buffer.alloc(200 * mb, '['))] },
@@ -135,7 +142,11 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
     refused(413),
   ],
   ['JSON that is 200,000 deep', { path: '/largest', body: [deepText] }, malformed],
-  ['JSON with 400,001 values', { path: '/largest', body: [`{"a":[${'1,'.repeat(399_999)}1]}`] }, malformed],
+  [
+    'JSON with 400,001 values',
+    { path: '/largest', body: [`{"a":[${'1,'.repeat(399_999)}1]}`] },
+    malformed,
+  ],
   ['chunks that stop', { body: ['{'], isEnded: false }, refused(408)],
   ['a length without a body', { headers: ['Content-Length: 100'] }, refused(408)],
   [
@@ -155,10 +166,17 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
     refused(413),
   ],
   ['data that is not gzip', { headers: packed('gzip'), body: [object] }, malformed],
-  ['gzip data that is cut', { headers: packed('gzip'), body: [gzipSync(object).subarray(0, 12)] }, malformed],
+  [
+    'gzip data that is cut',
+    { headers: packed('gzip'), body: [gzipSync(object).subarray(0, 12)] },
+    malformed,
+  ],
   [
     'a gzip body with a wrong checksum',
-    { headers: packed('gzip'), body: [Buffer.concat([gzipSync(object).subarray(0, -8), Buffer.alloc(8)])] },
+    {
+      headers: packed('gzip'),
+      body: [Buffer.concat([gzipSync(object).subarray(0, -8), Buffer.alloc(8)])],
+    },
     malformed,
   ],
   [
@@ -166,9 +184,17 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
     { headers: packed('gzip'), body: [Buffer.concat([gzipSync('{"a"'), gzipSync(':1}')])] },
     read({ a: 1 }),
   ],
-  ['an encoding in capitals', { headers: packed('GZIP'), body: [gzipSync(object)] }, read({ a: 1 })],
+  [
+    'an encoding in capitals',
+    { headers: packed('GZIP'), body: [gzipSync(object)] },
+    read({ a: 1 }),
+  ],
   ['the encoding x-gzip', { headers: packed('x-gzip'), body: [gzipSync(object)] }, read({ a: 1 })],
-  ['an encoding that changes nothing', { headers: packed('Identity'), body: [object] }, read({ a: 1 })],
+  [
+    'an encoding that changes nothing',
+    { headers: packed('Identity'), body: [object] },
+    read({ a: 1 }),
+  ],
   ['an unknown encoding', { headers: packed('pony'), body: [object] }, refused(415)],
   ['two encodings', { headers: packed('gzip, br'), body: [gzipSync(object)] }, refused(415)],
   ['no content type', { body: [object] }, read({ a: 1 })],
@@ -195,7 +221,11 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
     { headers: ['Content-Type: application/x-www-form-urlencoded'], body: ['a=%7B&b=2'] },
     read({ a: '{', b: '2' }),
   ],
-  ['a scalar, forwarded', { path: '/forwarded', body: ['1'] }, { status: 200, body: { text: '1' } }],
+  [
+    'a scalar, forwarded',
+    { path: '/forwarded', body: ['1'] },
+    { status: 200, body: { text: '1' } },
+  ],
   ['a scalar', { body: ['1'] }, malformed],
   ['a byte order mark', { body: [`\ufeff${object}`] }, read({ a: 1 })],
   [
@@ -211,7 +241,10 @@ test.each<[name: string, sent: Sent, answer: Answer]>([
   ],
   [
     'two content types',
-    { headers: ['Content-Type: application/json', 'Content-Type: multipart/form-data'], body: [object] },
+    {
+      headers: ['Content-Type: application/json', 'Content-Type: multipart/form-data'],
+      body: [object],
+    },
     read({ a: 1 }),
   ],
   ['an empty body', { headers: ['Content-Length: 0'] }, read({})],
@@ -237,17 +270,23 @@ test('a member __proto__ is a member like others', async () => {
 test.each([
   ['a plain body', { headers: ['Content-Length: 1000'], body: ['{"a":"'] }],
   ['chunks', { body: ['{"a":"'], isEnded: false }],
-  ['a gzip body', { headers: packed('gzip'), body: [gzipSync(json(kb)).subarray(0, 20)], isEnded: false }],
+  [
+    'a gzip body',
+    { headers: packed('gzip'), body: [gzipSync(json(kb)).subarray(0, 20)], isEnded: false },
+  ],
   [
     'a brotli body',
     { headers: packed('br'), body: [brotli(Buffer.from(json(kb))).subarray(0, 9)], isEnded: false },
   ],
-] satisfies [string, Sent][])('a client that leaves within %s ends its request', async (_, sent) => {
-  const request = open(sent);
-  await expect.poll(() => reading).toBe(1);
-  request.end();
-  await isAtRest();
-});
+] satisfies [string, Sent][])(
+  'a client that leaves within %s ends its request',
+  async (_, sent) => {
+    const request = open(sent);
+    await expect.poll(() => reading).toBe(1);
+    request.end();
+    await isAtRest();
+  },
+);
 
 /** Waits until no body is being read or charged, and checks that the server answers. */
 async function isAtRest(): Promise<void> {

@@ -5,7 +5,12 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 
 /** Headers of a browser that opens a URL. */
 const browser = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
-const programs = ['*/*', 'application/json', 'application/json, text/plain, */*', 'text/html;q=0.5,*/*'];
+const programs = [
+  '*/*',
+  'application/json',
+  'application/json, text/plain, */*',
+  'text/html;q=0.5,*/*',
+];
 
 let database: TestDatabase;
 let api: TestApi;
@@ -70,17 +75,22 @@ describe('a path without a route', () => {
       expect(html).toContain('Page not found');
       expect(html).not.toMatch(/script/);
     }
-    expect(await (await open('/nothing', { 'Accept-Language': 'zh' })).text()).toContain('页面不存在');
+    expect(await (await open('/nothing', { 'Accept-Language': 'zh' })).text()).toContain(
+      '页面不存在',
+    );
   });
 
-  test.each(programs)('is JSON for clients that accept %s, and so is the front page', async (accept) => {
-    for (const path of ['/', '/nothing']) {
-      const reply = await fetch(api.url + path, { headers: { Accept: accept } });
-      expect(reply.status).toBe(404);
-      expect(await reply.json()).toEqual({ code: 404, error: 'Not found.' });
-      expect(reply.headers.get('vary')).toContain('Accept');
-    }
-  });
+  test.each(programs)(
+    'is JSON for clients that accept %s, and so is the front page',
+    async (accept) => {
+      for (const path of ['/', '/nothing']) {
+        const reply = await fetch(api.url + path, { headers: { Accept: accept } });
+        expect(reply.status).toBe(404);
+        expect(await reply.json()).toEqual({ code: 404, error: 'Not found.' });
+        expect(reply.headers.get('vary')).toContain('Accept');
+      }
+    },
+  );
 
   test('is JSON for writes, with any Accept header', async () => {
     const reply = await open('/nothing', {}, 'POST');

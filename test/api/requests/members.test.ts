@@ -49,7 +49,9 @@ function textOf({ pattern, format, minLength = 0 }: JsonObject): string {
   if (format === 'date-time') return '2027-01-31T00:00:00Z';
   if (format === 'uri') return 'https://example.com';
   if (format === 'email') return 'a@b.example';
-  return texts.find((text) => wanted?.test(text) ?? text.length >= Number(minLength)) ?? 'xxxxxxxxxx';
+  return (
+    texts.find((text) => wanted?.test(text) ?? text.length >= Number(minLength)) ?? 'xxxxxxxxxx'
+  );
 }
 
 /** A value of each JSON type; the text cannot be stored. */
@@ -58,7 +60,11 @@ const typeOf = (value: Json): string => (Array.isArray(value) ? 'array' : typeof
 
 /** Types that a schema takes; all for one that takes any JSON. */
 function typesOf(schema: JsonObject): string[] {
-  const { anyOf, type, enum: values = schema.const === undefined ? undefined : [schema.const] } = schema;
+  const {
+    anyOf,
+    type,
+    enum: values = schema.const === undefined ? undefined : [schema.const],
+  } = schema;
   if (Array.isArray(anyOf)) return anyOf.filter(isJsonObject).flatMap(typesOf);
   if (Array.isArray(values)) return values.map(typeOf);
   const types = type === undefined ? ['number', 'object', 'array', 'boolean'] : [type].flat();
@@ -67,7 +73,9 @@ function typesOf(schema: JsonObject): string[] {
 
 /** Returns the values of types that a member does not take, and the text. */
 const wrongFor = (schema: JsonObject): Json[] =>
-  wrongValues.filter((value) => typeof value === 'string' || !typesOf(schema).includes(typeOf(value)));
+  wrongValues.filter(
+    (value) => typeof value === 'string' || !typesOf(schema).includes(typeOf(value)),
+  );
 
 /** Texts of codes that say which member is meant without its name (protocol/errors.md#codes). */
 const ownTexts: Record<string, RegExp> = {
@@ -127,17 +135,35 @@ beforeAll(async () => {
     return String(reply.body.objectId);
   };
   const user = await make('/1.1/users', { username: 'somebody', password: 'secret' });
-  const installation = await make('/1.1/installations', { deviceType: 'ios', deviceToken: 'b'.repeat(64) });
+  const installation = await make('/1.1/installations', {
+    deviceType: 'ios',
+    deviceToken: 'b'.repeat(64),
+  });
   const push_time = new Date(Date.now() + 3_600_000).toISOString();
   const push = await make('/1.1/push', { data: { alert: 'x' }, push_time });
   const role = await make('/1.1/roles', { name: 'some', ACL: { '*': { read: true } } });
-  const recurring = await service.api.request('POST', `/console/api/apps/${app.appId}/recurring-pushes`, {
-    admin: true,
-    body: bodies.createRecurringPush,
-  });
+  const recurring = await service.api.request(
+    'POST',
+    `/console/api/apps/${app.appId}/recurring-pushes`,
+    {
+      admin: true,
+      body: bodies.createRecurringPush,
+    },
+  );
   idOf = {
-    ...{ apps: app.appId, users: user, installations: installation, roles: role, notifications: push },
-    ...{ 'recurring-pushes': String(recurring.body.id), profiles: 'fcm', 'scheduled-pushes': push, push },
+    ...{
+      apps: app.appId,
+      users: user,
+      installations: installation,
+      roles: role,
+      notifications: push,
+    },
+    ...{
+      'recurring-pushes': String(recurring.body.id),
+      profiles: 'fcm',
+      'scheduled-pushes': push,
+      push,
+    },
     ...{ 'test-devices': 'somebody', _User: user, _Installation: installation, _Role: role },
   };
 });
@@ -168,20 +194,27 @@ const withBodies = (await loadRoutes()).filter(
 /** Members of a schema, and those of its objects: `['options', 'hybridPush']`. */
 function membersOf(schema: JsonObject): [path: string[], schema: JsonObject][] {
   const { properties } = schema;
-  return Object.keys(isJsonObject(properties) ? properties : {}).flatMap((name): [string[], JsonObject][] => {
-    const inner = schemaOf(properties, name);
-    return [
-      [[name], inner],
-      ...membersOf(inner).map(([path, one]): [string[], JsonObject] => [[name, ...path], one]),
-    ];
-  });
+  return Object.keys(isJsonObject(properties) ? properties : {}).flatMap(
+    (name): [string[], JsonObject][] => {
+      const inner = schemaOf(properties, name);
+      return [
+        [[name], inner],
+        ...membersOf(inner).map(([path, one]): [string[], JsonObject] => [[name, ...path], one]),
+      ];
+    },
+  );
 }
 
-const withMember = (base: JsonObject, [first = '', ...inner]: string[], value: Json): JsonObject => {
+const withMember = (
+  base: JsonObject,
+  [first = '', ...inner]: string[],
+  value: Json,
+): JsonObject => {
   const { [first]: current = {} } = base;
   return {
     ...base,
-    [first]: inner.length === 0 ? value : withMember(isJsonObject(current) ? current : {}, inner, value),
+    [first]:
+      inner.length === 0 ? value : withMember(isJsonObject(current) ? current : {}, inner, value),
   };
 };
 
@@ -207,10 +240,13 @@ test.each(withBodies.map((one) => [one.operation, one] as const))(
 const parametersOf = ({ query }: Route, isWanted: (schema: JsonObject) => boolean): string[] => {
   const { properties } = query ? requestSchema(query) : {};
   const entries = Object.entries(isJsonObject(properties) ? properties : {});
-  return entries.flatMap(([name, schema]) => (isJsonObject(schema) && isWanted(schema) ? [name] : []));
+  return entries.flatMap(([name, schema]) =>
+    isJsonObject(schema) && isWanted(schema) ? [name] : [],
+  );
 };
 
-const isFlag = ({ enum: values }: JsonObject): boolean => Array.isArray(values) && values.includes('false');
+const isFlag = ({ enum: values }: JsonObject): boolean =>
+  Array.isArray(values) && values.includes('false');
 const isTime = ({ format }: JsonObject): boolean => format === 'date-time';
 
 /** Sends a query; returns whether the parameter was taken, and the refusal otherwise. */
@@ -242,26 +278,38 @@ test.each(flags)(
   },
 );
 
-const offsets = ['2027-01-31T00:00:00+08:00', '2027-01-31t00:00:00.5z', '2027-01-30T23:59:59-00:30'];
+const offsets = [
+  '2027-01-31T00:00:00+08:00',
+  '2027-01-31t00:00:00.5z',
+  '2027-01-30T23:59:59-00:30',
+];
 const noTimes = ['2027-01-31', '2027-02-30T00:00:00Z', '2027-01-31T25:00:00Z', '1769817600', 'x'];
 
-test.each(times)('%s takes a time of any offset as %s, and names another text', async (_, name, one) => {
-  for (const value of offsets) expect(await query(one, name, value), value).not.toContain(`${name}:`);
-  for (const value of noTimes)
-    expect(await query(one, name, value), value).toMatch(new RegExp(`^${name}: expected a time`));
-});
+test.each(times)(
+  '%s takes a time of any offset as %s, and names another text',
+  async (_, name, one) => {
+    for (const value of offsets)
+      expect(await query(one, name, value), value).not.toContain(`${name}:`);
+    for (const value of noTimes)
+      expect(await query(one, name, value), value).toMatch(new RegExp(`^${name}: expected a time`));
+  },
+);
 
 test('bodies take times of any offset, at the moment that they name', async () => {
-  const send = (path: string, body: object) => service.api.request('POST', path, { admin: true, body });
+  const send = (path: string, body: object) =>
+    service.api.request('POST', path, { admin: true, body });
   const expiresAt = '2099-01-31T00:00:00+08:00';
   const made = await send('/console/api/tokens', { name: 'Somebody', role: 'viewer', expiresAt });
   expect([made.status, made.body.expiresAt]).toEqual([201, '2099-01-30T16:00:00.000Z']);
   const recurrence = { expression: '0 9 * * *', timeZone: 'UTC', count: 1 };
-  const preview = (body: object) => send(`/console/api/apps/${app.appId}/recurring-pushes/preview`, body);
+  const preview = (body: object) =>
+    send(`/console/api/apps/${app.appId}/recurring-pushes/preview`, body);
   const shown = await preview({ ...recurrence, startsAt: '2099-01-01T09:30:00+01:00' });
   expect(JSON.stringify(shown.body)).toContain('2099-01-01T09:00:00.000Z');
   for (const startsAt of ['2099-02-30T00:00:00Z', '2099-01-01', 5, {}])
-    expect((await preview({ ...recurrence, startsAt })).body.error).toMatch(/^startsAt: expected a time/);
+    expect((await preview({ ...recurrence, startsAt })).body.error).toMatch(
+      /^startsAt: expected a time/,
+    );
 });
 
 test.each([
@@ -301,8 +349,18 @@ test.each([
     /^push_time: must be a time such as 2027-01-31T00:00:00\+08:00 or an object/,
   ],
   ['POST', 'push', { data: { alert: 'x' }, where: {}, push_time: 5 }, /^push_time: must be/],
-  ['POST', 'push', { data: { alert: 'x' }, where: {}, push_time: { __type: 'Date' } }, /^push_time: iso:/],
-  ['POST', 'push', { data: { alert: 'x' }, where: {}, channels: 5 }, /^channels: must be|Invalid channel/],
+  [
+    'POST',
+    'push',
+    { data: { alert: 'x' }, where: {}, push_time: { __type: 'Date' } },
+    /^push_time: iso:/,
+  ],
+  [
+    'POST',
+    'push',
+    { data: { alert: 'x' }, where: {}, channels: 5 },
+    /^channels: must be|Invalid channel/,
+  ],
   [
     'POST',
     'push',

@@ -72,7 +72,9 @@ async function send(method: string, path: string, body = '{}') {
 function pathsWith(path: string, value: string): string[] {
   const names = [...path.matchAll(/:(\w+)/g)].map(([, name]) => name);
   return names.map((chosen) =>
-    path.replace(/:(\w+)/g, (_, name) => (name === chosen ? value : name === 'appId' ? app.appId : 'all')),
+    path.replace(/:(\w+)/g, (_, name) =>
+      name === chosen ? value : name === 'appId' ? app.appId : 'all',
+    ),
   );
 }
 
@@ -100,7 +102,8 @@ describe('a path that proxies may read in another way', () => {
         const reply = await send(route.method, path);
         expect(reply.status, `${nameOf(route)}: ${path}`).toBe(400);
         // Links of mails are opened by people.
-        if (/verifyEmail|resetPassword\//.test(path)) expect(reply.body).toMatch(/This link does not work/);
+        if (/verifyEmail|resetPassword\//.test(path))
+          expect(reply.body).toMatch(/This link does not work/);
         else expect(JSON.parse(reply.body).code).toBe(1);
       }
     expect(await content()).toEqual(before);
@@ -149,7 +152,8 @@ describe('a path that proxies may read in another way', () => {
       const body = { requests: [...requests, { method: 'GET', path: '/1.1/date' }] };
       const reply = await api.request('POST', '/1.1/batch', { app, master: true, body });
       expect(reply.body).toHaveLength(requests.length + 1);
-      for (const item of reply.body.slice(0, -1)) expect(item).toMatchObject({ error: { code: 1 } });
+      for (const item of reply.body.slice(0, -1))
+        expect(item).toMatchObject({ error: { code: 1 } });
       expect(reply.body.at(-1)).toHaveProperty('success');
     }
   });
@@ -161,16 +165,31 @@ describe('a path has one spelling', () => {
     for (const route of routes)
       for (const path of route.paths) {
         const real = path.replace(/:appId/, app.appId).replace(/:\w+/g, 'all');
-        expect([404, 405], `${nameOf(route)}/`).toContain((await send(route.method, `${real}/`)).status);
+        expect([404, 405], `${nameOf(route)}/`).toContain(
+          (await send(route.method, `${real}/`)).status,
+        );
         const upper = real.replace(/^\/[a-z.]+/, (part) => part.toUpperCase());
         if (upper === real) continue;
-        expect([404, 405], `${nameOf(route)}: ${upper}`).toContain((await send(route.method, upper)).status);
+        expect([404, 405], `${nameOf(route)}: ${upper}`).toContain(
+          (await send(route.method, upper)).status,
+        );
       }
     expect(await content()).toEqual(before);
   });
 
   test('names with dots, percent signs and blanks stay reachable', async () => {
-    for (const name of ['...', '.a', 'a..b', '50%', '100% off', '%', 'a b', '新用户', 'a+b', '%zz']) {
+    for (const name of [
+      '...',
+      '.a',
+      'a..b',
+      '50%',
+      '100% off',
+      '%',
+      'a b',
+      '新用户',
+      'a+b',
+      '%zz',
+    ]) {
       const path = `/console/api/apps/${app.appId}/audiences/${encodeURIComponent(name)}`;
       const put = await api.request('PUT', path, { admin: true, body: { where: {} } });
       expect([put.status, put.body.name], name).toEqual([200, name]);
@@ -183,14 +202,20 @@ describe('a path has one spelling', () => {
 test('an app is deleted only with its id in the body', async () => {
   const doomed = await api.createApp();
   const path = `/console/api/apps/${doomed.appId}`;
-  for (const body of [undefined, {}, { appId: app.appId }, { appId: doomed.appId, more: 1 }, { appId: 1 }]) {
+  for (const body of [
+    undefined,
+    {},
+    { appId: app.appId },
+    { appId: doomed.appId, more: 1 },
+    { appId: 1 },
+  ]) {
     const reply = await api.request('DELETE', path, { admin: true, body });
     expect(reply.status, JSON.stringify(body)).toBe(400);
   }
   expect((await api.request('GET', path, { admin: true })).status).toBe(200);
-  expect((await api.request('DELETE', path, { admin: true, body: { appId: doomed.appId } })).status).toBe(
-    200,
-  );
+  expect(
+    (await api.request('DELETE', path, { admin: true, body: { appId: doomed.appId } })).status,
+  ).toBe(200);
   expect((await api.request('GET', path, { admin: true })).status).toBe(404);
 });
 
@@ -200,7 +225,10 @@ test('HEAD changes nothing on any route', async () => {
     body: { username: 'head', password: 'secret', email: 'head@example.com' },
   });
   await api.services.apps.change(app.appId, { options: { emailVerification: true } });
-  await api.request('POST', '/1.1/requestEmailVerify', { app, body: { email: 'head@example.com' } });
+  await api.request('POST', '/1.1/requestEmailVerify', {
+    app,
+    body: { email: 'head@example.com' },
+  });
   const path = `/console/api/apps/${app.appId}/outbox?to=head@example.com`;
   const [{ link }] = (await api.request('GET', path, { admin: true })).body.results;
   const before = await content();

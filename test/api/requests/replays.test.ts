@@ -6,7 +6,9 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import { useTestApi } from '../../support/test-api.ts';
 
-/** Requests of the native SDKs with the replies that they read: `test/fixtures/replays/README.md`. */
+/**
+ * Requests of the native SDKs with the replies that they read: `test/fixtures/replays/README.md`.
+ */
 const folder = new URL('../../fixtures/replays/', import.meta.url);
 const texts = z.record(z.string(), z.string());
 const json: z.ZodType<Json> = z.json();
@@ -47,7 +49,9 @@ function expected(value: Json): unknown {
   if (Array.isArray(value)) return value.map(expected);
   if (!isJsonObject(value)) return value;
   const { '...': isOpen, ...members } = value;
-  const matchers = Object.fromEntries(Object.entries(members).map(([name, one]) => [name, expected(one)]));
+  const matchers = Object.fromEntries(
+    Object.entries(members).map(([name, one]) => [name, expected(one)]),
+  );
   return isOpen === true ? expect.objectContaining(matchers) : matchers;
 }
 
@@ -55,7 +59,10 @@ function expected(value: Json): unknown {
 function memberAt(body: Json, path: string): string {
   const value = path
     .split('.')
-    .reduce<Json | undefined>((inner, name) => (isJsonObject(inner) ? inner[name] : undefined), body);
+    .reduce<Json | undefined>(
+      (inner, name) => (isJsonObject(inner) ? inner[name] : undefined),
+      body,
+    );
   if (typeof value !== 'string') throw new Error(`there is no text at ${path}`);
   return value;
 }
@@ -92,8 +99,12 @@ class Player {
       headers: { ...this.#filled(this.#headers), ...headers },
       ...(body === undefined ? {} : { body }),
     });
-    expect({ status: got.status, body: got.body }).toEqual({ status: step.status, body: expected(reply) });
-    for (const [name, at] of Object.entries(step.keep)) this.#kept.set(name, memberAt(got.body, at));
+    expect({ status: got.status, body: got.body }).toEqual({
+      status: step.status,
+      body: expected(reply),
+    });
+    for (const [name, at] of Object.entries(step.keep))
+      this.#kept.set(name, memberAt(got.body, at));
   }
 
   async #codeTo(number: string): Promise<string> {
@@ -106,7 +117,9 @@ class Player {
     return JSON.parse(JSON.stringify(value), (_name, inner: JsonObject | string) => {
       if (typeof inner === 'string') return this.#text(inner);
       if (!isJsonObject(inner)) return inner;
-      return Object.fromEntries(Object.entries(inner).map(([name, one]) => [this.#text(name), one]));
+      return Object.fromEntries(
+        Object.entries(inner).map(([name, one]) => [this.#text(name), one]),
+      );
     });
   }
 

@@ -5,7 +5,10 @@ import { replyText } from '../../../api/calls/call.ts';
 test('a reply is the same JSON whether it is written at once or row by row', async () => {
   const anything = fc.oneof(
     fc.dictionary(fc.string(), fc.jsonValue()),
-    fc.record({ results: fc.array(fc.jsonValue()), count: fc.option(fc.nat(), { nil: undefined }) }),
+    fc.record({
+      results: fc.array(fc.jsonValue()),
+      count: fc.option(fc.nat(), { nil: undefined }),
+    }),
   );
   await fc.assert(
     fc.asyncProperty(anything, async (body) => {

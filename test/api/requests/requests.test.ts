@@ -26,7 +26,10 @@ describe('the text form', () => {
   test('keys in the body replace headers, and _method the method', async () => {
     const keysOf = { _ApplicationId: app.appId, _MasterKey: app.masterKey };
     const listed = await send(records, { ...keysOf, _method: 'GET', limit: 1 });
-    expect({ status: listed.status, body: listed.body }).toEqual({ status: 200, body: { results: [] } });
+    expect({ status: listed.status, body: listed.body }).toEqual({
+      status: 200,
+      body: { results: [] },
+    });
     const counted = await send(records, { ...keysOf, _method: 'get', count: 1, limit: '0' });
     expect(counted.body).toEqual({ results: [], count: 0 });
     const asClient = { _ApplicationId: app.appId, _ApplicationKey: app.appKey, _method: 'GET' };
@@ -58,7 +61,11 @@ describe('the text form', () => {
     ['no keys', {}, 401],
     ['a wrong key', { _ApplicationId: 'x', _ApplicationKey: 'y' }, 401],
     ['keys that are not a text', { _ApplicationId: {}, _ApplicationKey: [] }, 401],
-    ['a text that could split a header', { _ApplicationId: 'a\r\nX-LC-Key: b', _ApplicationKey: 'y' }, 401],
+    [
+      'a text that could split a header',
+      { _ApplicationId: 'a\r\nX-LC-Key: b', _ApplicationKey: 'y' },
+      401,
+    ],
     ['a list', [], 400],
     ['no JSON', 'hello', 400],
   ])('%s is refused', async (_case, body, status) => {
@@ -91,7 +98,9 @@ describe('browsers', () => {
 
   test('may read refusals too', async () => {
     for (const path of [records, '/nowhere']) {
-      const { headers } = await api.request('GET', path, { headers: { Origin: 'https://app.test' } });
+      const { headers } = await api.request('GET', path, {
+        headers: { Origin: 'https://app.test' },
+      });
       expect(headers.get('access-control-allow-origin')).toBe('https://app.test');
     }
   });
@@ -131,7 +140,9 @@ describe('bodies', () => {
     'application/x-www-form-urlencoded',
     '',
   ])('JSON is read whatever it is called: %j', async (type) => {
-    const reply = await post('{"deviceType":"android","installationId":"types"}', { 'Content-Type': type });
+    const reply = await post('{"deviceType":"android","installationId":"types"}', {
+      'Content-Type': type,
+    });
     expect([200, 201]).toContain(reply.status);
   });
 
@@ -144,7 +155,13 @@ describe('bodies', () => {
     const { hostname, port } = new URL(api.url);
     const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Length': '100' };
     await new Promise<void>((resolve) => {
-      const broken = httpRequest({ hostname, port, method: 'POST', path: '/1.1/installations', headers });
+      const broken = httpRequest({
+        hostname,
+        port,
+        method: 'POST',
+        path: '/1.1/installations',
+        headers,
+      });
       broken.on('error', () => resolve());
       broken.write('{"dev', () => broken.destroy(new Error('gone')));
     });
@@ -173,7 +190,11 @@ describe('paths', () => {
 describe('the text of a refusal', () => {
   const english = 'Could not find user.';
   const wrong = (headers: Record<string, string>) =>
-    api.request('POST', '/1.1/login', { app, headers, body: { username: 'unknown', password: 'p' } });
+    api.request('POST', '/1.1/login', {
+      app,
+      headers,
+      body: { username: 'unknown', password: 'p' },
+    });
 
   test.each([
     ['zh-CN,zh;q=0.9,en;q=0.8', '用户不存在。'],
@@ -224,7 +245,11 @@ describe('the log', () => {
     const logged = await startApi(testConfig(api.databaseUrl), log);
     const base = `http://127.0.0.1:${logged.port}`;
     const { adminToken } = testConfig(api.databaseUrl);
-    const keys = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, Authorization: `Bearer ${adminToken}` };
+    const keys = {
+      'X-LC-Id': app.appId,
+      'X-LC-Key': app.appKey,
+      Authorization: `Bearer ${adminToken}`,
+    };
     const calls: [string, string, string | null][] = [
       ['POST', '/1.1/installations', '{"deviceToken":"SESAME"'],
       ['POST', '/1.1/installations', '{"deviceToken":"SESAME"}'],

@@ -15,7 +15,10 @@ describe('every route declares the size of its body', () => {
   test('and is not loaded otherwise', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'carillon-routes-'));
     const load = async (name: string, limit: string) => {
-      await writeFile(join(folder, name), `export default [{ paths: ['/a'], run() {}, ${limit} }];`);
+      await writeFile(
+        join(folder, name),
+        `export default [{ paths: ['/a'], run() {}, ${limit} }];`,
+      );
       return loadRoutes(pathToFileURL(`${folder}/`));
     };
     expect(await load('a.ts', 'limit: { bodyBytesBelow: 1 }')).toHaveLength(1);
@@ -39,7 +42,9 @@ describe('every route declares the size of its body', () => {
     expect(routes.length).toBeGreaterThan(80);
     const larger = routes.filter(({ limit }) => limit.bodyBytesBelow > 16 * kb + 1);
     const limits = larger.map((route) => [nameOf(route), route.limit.bodyBytesBelow]);
-    const operator = larger.filter(({ auth }) => auth === 'admin').map((route) => [nameOf(route), mb]);
+    const operator = larger
+      .filter(({ auth }) => auth === 'admin')
+      .map((route) => [nameOf(route), mb]);
     expect(limits.filter(([name]) => !operator.some(([other]) => other === name)).sort()).toEqual([
       ['POST /1.1/batch', 20 * mb],
       ['POST /1.1/batch/save', 20 * mb],

@@ -21,7 +21,11 @@ beforeAll(async () => {
   app = await api.createApp();
 });
 
-const keys = () => ({ 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'Content-Type': 'application/json' });
+const keys = () => ({
+  'X-LC-Id': app.appId,
+  'X-LC-Key': app.appKey,
+  'Content-Type': 'application/json',
+});
 const h2c = {
   Connection: 'Upgrade, HTTP2-Settings',
   Upgrade: 'h2c',
@@ -79,7 +83,9 @@ describe('an offered upgrade that is not wanted', () => {
     raw.socket.write(body);
     const first = await raw.answer();
     expect([first.status, first.headers]).toEqual([201, expect.not.stringMatching(/^Upgrade:/im)]);
-    raw.socket.write('GET /1.1/date HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n');
+    raw.socket.write(
+      'GET /1.1/date HTTP/1.1\r\nHost: x\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n',
+    );
     expect((await raw.answer()).status).toBe(200);
     raw.end();
   });
@@ -91,9 +97,15 @@ describe('an offered upgrade that is not wanted', () => {
       if (headers.Upgrade !== 'websocket')
         expect(await send('GET', '/1.1/channel', headers), name).toEqual(plain);
     // An incomplete handshake is refused as one.
-    const incomplete = await send('GET', '/1.1/channel', { Connection: 'Upgrade', Upgrade: 'websocket' });
+    const incomplete = await send('GET', '/1.1/channel', {
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+    });
     expect(incomplete.status).toBe(400);
-    const posted = await send('POST', '/1.1/channel', { Connection: 'Upgrade', Upgrade: 'websocket' });
+    const posted = await send('POST', '/1.1/channel', {
+      Connection: 'Upgrade',
+      Upgrade: 'websocket',
+    });
     expect(posted).toEqual(await send('POST', '/1.1/channel', {}));
   });
 

@@ -17,7 +17,12 @@ test('an acknowledgement means the same however its JSON is written', () => {
     fc.nat(),
   );
   const ack = fc.record(
-    { cmd: fc.constant('ack'), appId: part, installationId: part, ids: fc.array(id, { maxLength: 4 }) },
+    {
+      cmd: fc.constant('ack'),
+      appId: part,
+      installationId: part,
+      ids: fc.array(id, { maxLength: 4 }),
+    },
     { requiredKeys: ['cmd', 'ids'] },
   );
   fc.assert(

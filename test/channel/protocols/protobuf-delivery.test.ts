@@ -134,7 +134,11 @@ describe('devices with protobuf', () => {
     client.send({ cmd: 'login', i: 2, service: 1, ...device('live-query') });
     client.send({ cmd: 'rcp' });
     await client.untilCommand('error', 2);
-    const errorMessage = { code: 4100, reason: 'APP_NOT_AVAILABLE', detail: 'Only pushes are served here.' };
+    const errorMessage = {
+      code: 4100,
+      reason: 'APP_NOT_AVAILABLE',
+      detail: 'Only pushes are served here.',
+    };
     expect(client.received.slice(1)).toEqual([
       { cmd: 'error', i: 1, peerId: 'tom', service: 2, errorMessage },
       { cmd: 'error', i: 2, service: 1, errorMessage },

@@ -23,8 +23,9 @@ const base64 = protocolOf('lc.proto2base64.3');
 const message = (pushId: number, content: string) => ({ pushId, content, expiresAtMs: 1 });
 const parsed = (notation: string) => binary.parse(bytesOf(notation), true);
 
-// Tags of GenericCommand, field number × 8 + wire type: cmd 08, appId 1a, peerId 22, i 28, installationId 32,
-// service 40, dataMessage (101) aa06, errorMessage (103) ba06, ackMessage (105) ca06, loggedinMessage (117) aa07.
+// Tags of GenericCommand, field number × 8 + wire type: cmd 08, appId 1a, peerId 22, i 28,
+// installationId 32, service 40, dataMessage (101) aa06, errorMessage (103) ba06, ackMessage (105)
+// ca06, loggedinMessage (117) aa07.
 describe('bytes derived by hand from protocol/channel.md#protobuf-form', () => {
   const sent: [string, Buffer | string | undefined, string][] = [
     ['loggedin', binary.loggedIn(undefined)?.data, '08 0f 40 00 aa07 02 08 00'],
@@ -41,7 +42,11 @@ describe('bytes derived by hand from protocol/channel.md#protobuf-form', () => {
       binary.data([message(7, '{}'), message(12, '{}')], true).data,
       `08 09 aa06 15 0a 01 '7' 0a 02 '12' 12 04 0a 02 '{}' 12 04 0a 02 '{}' 18 01`,
     ],
-    ['error', binary.closeNotice('duplicatedLogin')?.data, "08 07 ba06 15 08 8520 12 10 'DUPLICATED_LOGIN'"],
+    [
+      'error',
+      binary.closeNotice('duplicatedLogin')?.data,
+      "08 07 ba06 15 08 8520 12 10 'DUPLICATED_LOGIN'",
+    ],
     [
       'refusal',
       binary.rejection({ service: 2, peerId: 'tom', serial: 9 })?.data,
@@ -58,7 +63,10 @@ describe('bytes derived by hand from protocol/channel.md#protobuf-form', () => {
       appId: 'app',
       installationId: 'dev',
     });
-    expect(parsed("08 08 1a 03 'app' 28 05 32 03 'dev' 40 00")).toMatchObject({ kind: 'login', serial: 5 });
+    expect(parsed("08 08 1a 03 'app' 28 05 32 03 'dev' 40 00")).toMatchObject({
+      kind: 'login',
+      serial: 5,
+    });
     expect(parsed("08 03 ca06 07 52 01 '7' 52 02 '12'")).toEqual({ kind: 'ack', pushIds: [7, 12] });
     expect(parsed('08 0e 28 03')).toEqual({ kind: 'heartbeat', serial: 3 });
     expect(parsed("08 00 10 01 22 03 'tom' 28 09 40 02")).toEqual({
@@ -86,7 +94,9 @@ describe('commands of devices', () => {
       { installationId: '' },
       { installationId: 'a\u0000' },
     ])
-      expect(binary.parse(encode({ ...device, ...members }), true)).toEqual({ kind: 'invalidLogin' });
+      expect(binary.parse(encode({ ...device, ...members }), true)).toEqual({
+        kind: 'invalidLogin',
+      });
     expect(parsed('08 08')).toEqual({ kind: 'invalidLogin' });
   });
 
@@ -107,7 +117,8 @@ describe('commands of devices', () => {
     expect(parsed('08 63')).toEqual({ kind: 'other' });
     expect(parsed('08 ffffffffffffffffff01')).toEqual({ kind: 'other' });
     // A varint, eight bytes, four bytes, bytes, a group of fields, and `i` as bytes.
-    const unknown = "f83e ff7f f93e 0102030405060708 fd3e 01020304 fa3e 02 'hm' fb3e 08 01 fc3e 2a 01 00";
+    const unknown =
+      "f83e ff7f f93e 0102030405060708 fd3e 01020304 fa3e 02 'hm' fb3e 08 01 fc3e 2a 01 00";
     expect(parsed(`${unknown} 08 0e 28 03`)).toEqual({ kind: 'heartbeat', serial: 3 });
   });
 
@@ -134,7 +145,15 @@ describe('commands of devices', () => {
   });
 
   test('arbitrary bytes never throw, and commands of a client are parsed', () => {
-    const kinds = ['login', 'invalidLogin', 'heartbeat', 'ack', 'otherService', 'other', 'unparseable'];
+    const kinds = [
+      'login',
+      'invalidLogin',
+      'heartbeat',
+      'ack',
+      'otherService',
+      'other',
+      'unparseable',
+    ];
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), (bytes) => {
         for (const protocol of subProtocols.map(protocolOf))
@@ -150,7 +169,10 @@ describe('commands of devices', () => {
       installationId: 'dev',
       ackMessage: { ids: ['1', '22'] },
     });
-    const flips = fc.array(fc.tuple(fc.nat(command.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 });
+    const flips = fc.array(fc.tuple(fc.nat(command.length - 1), fc.nat(255)), {
+      minLength: 1,
+      maxLength: 4,
+    });
     fc.assert(
       fc.property(flips, fc.nat(command.length), (changes, length) => {
         const changed = Buffer.from(command);

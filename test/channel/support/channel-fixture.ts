@@ -32,7 +32,11 @@ export class ChannelFixture {
   }
 
   async startApi(
-    options: { clock?: Clock; env?: Record<string, string>; channelLimits?: Partial<ChannelLimits> } = {},
+    options: {
+      clock?: Clock;
+      env?: Record<string, string>;
+      channelLimits?: Partial<ChannelLimits>;
+    } = {},
   ): Promise<ChannelApi> {
     const port = await freePort();
     const api = await startTestApi({
@@ -54,7 +58,12 @@ export class ChannelFixture {
     return insertDevices(
       this.db,
       this,
-      installationIds.map((installationId) => ({ deviceType: 'android', installationId, valid, updatedAt })),
+      installationIds.map((installationId) => ({
+        deviceType: 'android',
+        installationId,
+        valid,
+        updatedAt,
+      })),
     );
   }
 
@@ -82,9 +91,10 @@ export class ChannelFixture {
 
   /** Returns the number of acknowledgements of a push. */
   async ackedOf(pushId: number): Promise<number> {
-    const { rows } = await this.db.query<{ acked: number }>('SELECT acked FROM notification WHERE id = $1', [
-      pushId,
-    ]);
+    const { rows } = await this.db.query<{ acked: number }>(
+      'SELECT acked FROM notification WHERE id = $1',
+      [pushId],
+    );
     return rows[0]?.acked ?? missingRow();
   }
 
@@ -100,7 +110,10 @@ function missingRow(): never {
 }
 
 /** Polls a condition until it holds. */
-export async function eventually(holds: () => Promise<boolean> | boolean, withinMs = 10_000): Promise<void> {
+export async function eventually(
+  holds: () => Promise<boolean> | boolean,
+  withinMs = 10_000,
+): Promise<void> {
   const endsAtMs = performance.now() + withinMs;
   while (!(await holds())) {
     if (performance.now() > endsAtMs) throw new Error('the condition never held');

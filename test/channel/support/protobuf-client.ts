@@ -80,7 +80,10 @@ export class ProtobufClient extends SocketClient {
     return JSON.stringify(this.received);
   }
 
-  static async open(url: string, subProtocol: string | string[] = 'lc.protobuf2.3'): Promise<ProtobufClient> {
+  static async open(
+    url: string,
+    subProtocol: string | string[] = 'lc.protobuf2.3',
+  ): Promise<ProtobufClient> {
     const socket = new WebSocket(url, subProtocol, { perMessageDeflate: false });
     const client = new ProtobufClient(socket, subProtocol === 'lc.proto2base64.3');
     await client.opened();

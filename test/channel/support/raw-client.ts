@@ -38,7 +38,9 @@ export class RawClient extends SocketClient {
     this.socket.send(JSON.stringify(value));
   }
 
-  /** Waits until the received frames satisfy `isEnough`. Rejects when the connection closes first. */
+  /**
+   * Waits until the received frames satisfy `isEnough`. Rejects when the connection closes first.
+   */
   untilFrames(isEnough: (frames: string[]) => boolean): Promise<void> {
     return this.until(() => isEnough(this.frames));
   }

@@ -34,7 +34,10 @@ interface ReceivedMessage {
   isOffline: boolean;
 }
 
-/** Push device over a connection of the realtime library: acknowledges messages and logs in on request. */
+/**
+ * Push device over a connection of the realtime library: acknowledges messages and logs in on
+ * request.
+ */
 export async function openDevice(
   realtime: Realtime,
   { appId, installationId }: { appId: string; installationId: string },

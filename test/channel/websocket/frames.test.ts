@@ -20,7 +20,13 @@ interface SentFrame {
 }
 
 /** Builds a frame of a client. */
-function clientFrame({ opcode, payload, isFinal = true, isMasked = true, reserved = 0 }: SentFrame): Buffer {
+function clientFrame({
+  opcode,
+  payload,
+  isFinal = true,
+  isMasked = true,
+  reserved = 0,
+}: SentFrame): Buffer {
   const head = encodeFrame(opcode, payload).subarray(0, -payload.length || undefined);
   const key = Buffer.from([7, 200, 0, 99]);
   const masked = Buffer.from(payload.map((byte, i) => byte ^ (key[i % 4] ?? 0)));
@@ -32,7 +38,8 @@ function clientFrame({ opcode, payload, isFinal = true, isMasked = true, reserve
 
 const text = (payload: string, more: Partial<SentFrame> = {}) =>
   clientFrame({ opcode: opcodes.text, payload: Buffer.from(payload), ...more });
-const rest = (payload: string, isFinal: boolean) => text(payload, { opcode: opcodes.continuation, isFinal });
+const rest = (payload: string, isFinal: boolean) =>
+  text(payload, { opcode: opcodes.continuation, isFinal });
 
 /** Reads chunks; returns what arrived, and the code of a fault at the end. */
 function read(...chunks: Buffer[]): (string | number)[] {
@@ -80,7 +87,9 @@ describe('frames of a device', () => {
     fc.assert(
       fc.property(fc.array(fc.nat(stream.length), { maxLength: 20 }), (cuts) => {
         const ends = [...cuts.sort((a, b) => a - b), stream.length];
-        expect(read(...ends.map((end, i) => stream.subarray(ends[i - 1] ?? 0, end)))).toEqual(expected);
+        expect(read(...ends.map((end, i) => stream.subarray(ends[i - 1] ?? 0, end)))).toEqual(
+          expected,
+        );
       }),
       { numRuns: 50 },
     );
@@ -108,7 +117,10 @@ describe('frames of a device', () => {
     ],
     [
       'more fragments than a message may have',
-      [text('', { isFinal: false }), ...Array.from({ length: maxFragments }, () => rest('', false))],
+      [
+        text('', { isFinal: false }),
+        ...Array.from({ length: maxFragments }, () => rest('', false)),
+      ],
       1008,
     ],
   ])('%s closes the connection', (_name, chunks, code) => {
@@ -127,7 +139,9 @@ describe('frames of a device', () => {
 
 test('frames of the server have the shortest length that holds them', () => {
   const lengths = [0, 125, 126, 65_535, 65_536];
-  const heads = lengths.map((length) => encodeFrame(opcodes.text, 'x'.repeat(length)).length - length);
+  const heads = lengths.map(
+    (length) => encodeFrame(opcodes.text, 'x'.repeat(length)).length - length,
+  );
   expect(heads).toEqual([2, 2, 4, 4, 10]);
   expect(encodeFrame(opcodes.binary, 'é')).toEqual(Buffer.from([0x82, 2, 0xc3, 0xa9]));
   expect(encodeClose(1001, 'GO')).toEqual(Buffer.from([0x88, 4, 3, 233, 71, 79]));

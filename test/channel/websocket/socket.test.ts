@@ -21,7 +21,11 @@ describe('a WebSocket of the channel', () => {
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    channel = await startBareChannel(database.url, { closeWithinMs: 100, tickEveryMs: 20, unsentFrames: 4 });
+    channel = await startBareChannel(database.url, {
+      closeWithinMs: 100,
+      tickEveryMs: 20,
+      unsentFrames: 4,
+    });
   });
   afterAll(async () => {
     await channel.close();
@@ -34,7 +38,10 @@ describe('a WebSocket of the channel', () => {
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     socket.write(
-      Buffer.concat([Buffer.from(`GET ${pathname} HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n`), after]),
+      Buffer.concat([
+        Buffer.from(`GET ${pathname} HTTP/1.1\r\nHost: x\r\n${lines.join('')}\r\n`),
+        after,
+      ]),
     );
     return socket;
   }

@@ -8,7 +8,10 @@ import { createTestDatabase } from '../../support/database.ts';
 import { startEngine, type TestEngine } from '../../support/sdk/engine.ts';
 import { refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** Both ends as apps have them: the JavaScript SDK calls, `leanengine` runs the functions, we are between them. */
+/**
+ * Both ends as apps have them: the JavaScript SDK calls, `leanengine` runs the functions, we are
+ * between them.
+ */
 let api: TestApi;
 let app: App;
 let engine: TestEngine;
@@ -34,7 +37,10 @@ const call = (name: string, request: Parameters<TestApi['request']>[2] = {}) =>
   api.request('POST', `/1.1/functions/${name}`, { app, body: {}, ...request });
 
 test("a function's errors reach the caller, and so does an unknown name", async () => {
-  expect(await call('refuses')).toMatchObject({ status: 422, body: { code: 4711, error: 'not today' } });
+  expect(await call('refuses')).toMatchObject({
+    status: 422,
+    body: { code: 4711, error: 'not today' },
+  });
   expect(await call('crashes')).toMatchObject({ status: 500, body: { code: 1 } });
   expect(await call('nothing')).toMatchObject({
     status: 404,
@@ -49,10 +55,18 @@ test('a function that never ends is 124 with HTTP 503', async () => {
 
 test('an invalid session names nobody; a valid one names the caller', async () => {
   const headers = { 'X-LC-Session': 'abcdefghijklmnopqrstuvwxy' };
-  expect(await call('whoami', { headers })).toMatchObject({ status: 200, body: { result: { user: null } } });
+  expect(await call('whoami', { headers })).toMatchObject({
+    status: 200,
+    body: { result: { user: null } },
+  });
   const user = await signUp(api, app);
   const reply = await user.request('POST', '/1.1/functions/whoami', {});
-  expect(reply.body.result).toEqual({ user: user.id, address: '127.0.0.1', isMaster: false, stage: 1 });
+  expect(reply.body.result).toEqual({
+    user: user.id,
+    address: '127.0.0.1',
+    isMaster: false,
+    stage: 1,
+  });
 });
 
 test('internal functions and the list of names need the master or the hook key', async () => {
@@ -69,7 +83,9 @@ test('the SDK runs a function with plain arguments, by its signed requests', asy
   const sent = { text: 'text', list: [1, { a: null }] };
   expect(await AV.Cloud.run('echo', sent)).toEqual(sent);
   expect(await AV.Cloud.run('echo', {})).toEqual({});
-  expect(await AV.Cloud.run('whoami', {}, { useMasterKey: true })).toMatchObject({ isMaster: true });
+  expect(await AV.Cloud.run('whoami', {}, { useMasterKey: true })).toMatchObject({
+    isMaster: true,
+  });
   AV.setProduction(false);
   expect(await AV.Cloud.run('whoami', {})).toMatchObject({ stage: 0 });
   AV.setProduction(true);
@@ -102,7 +118,11 @@ test('objects reach the caller in their encoding: Object outside, Pointer inside
   const whole = { className: 'Thing', objectId: 'abc', colour: 'red' };
   const when = { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' };
   expect((await rpc({})).body.result).toMatchObject({ ...whole, __type: 'Object', when });
-  expect((await rpc({ many: true })).body.result[1]).toMatchObject({ ...whole, __type: 'Object', when });
+  expect((await rpc({ many: true })).body.result[1]).toMatchObject({
+    ...whole,
+    __type: 'Object',
+    when,
+  });
   expect((await rpc({ nested: true })).body.result).toMatchObject({
     n: 1,
     inner: { ...whole, __type: 'Pointer' },

@@ -18,7 +18,10 @@ import {
   TestUser,
 } from '../../support/users.ts';
 
-/** Hooks of `_User` at a real `leanengine` (protocol/functions.md#hooks): refusals first, then what they see and change. */
+/**
+ * Hooks of `_User` at a real `leanengine` (protocol/functions.md#hooks): refusals first, then what
+ * they see and change.
+ */
 let api: TestApi;
 let app: App;
 let engine: TestEngine;
@@ -64,7 +67,10 @@ describe('a hook refuses', () => {
     const reply = await register({ username, nickname: 'refused' });
     expect(reply).toMatchObject({ status: 400, body: { code: 142, error: message } });
     const authData = { github: entryOf(newUid()) };
-    const third = await api.request('POST', '/1.1/users', { app, body: { authData, nickname: 'refused' } });
+    const third = await api.request('POST', '/1.1/users', {
+      app,
+      body: { authData, nickname: 'refused' },
+    });
     expect(third).toMatchObject({ status: 400, body: { code: 142, error: message } });
     const where = encodeURIComponent(JSON.stringify({ nickname: 'refused' }));
     const found = await api.request('GET', `/1.1/users?where=${where}`, { app, master: true });
@@ -123,13 +129,18 @@ describe('a hook that takes too long', () => {
 
   test('delays a login by three seconds if its host never answers, and no other call', async () => {
     const host = await startFunctionHost();
-    host.answers.set('/1.1/functions/_ops/metadatas', answerWith(200, { result: ['__on_login__User'] }));
+    host.answers.set(
+      '/1.1/functions/_ops/metadatas',
+      answerWith(200, { result: ['__on_login__User'] }),
+    );
     host.answers.set('/1.1/functions/_User/onLogin', (request) => void request.resume());
     const stuck = await api.createApp({ functionsUrl: host.url });
     const username = newName();
     await register({ username }, {}, stuck);
     const body = { username, password: 'a password' };
-    expect(refusalOf(await api.request('POST', '/1.1/login', { app: stuck, body }))).toEqual(refused(141));
+    expect(refusalOf(await api.request('POST', '/1.1/login', { app: stuck, body }))).toEqual(
+      refused(141),
+    );
     await host.close();
   });
 });
@@ -186,7 +197,9 @@ describe('a host that is unreachable', () => {
   });
 
   test('a header for staging does not bypass the hooks of production', async () => {
-    expect(refusalOf(await register({ nickname: 'refused' }, { 'X-LC-Prod': '0' }))).toEqual(refused(142));
+    expect(refusalOf(await register({ nickname: 'refused' }, { 'X-LC-Prod': '0' }))).toEqual(
+      refused(142),
+    );
   });
 });
 
@@ -194,7 +207,10 @@ describe('hooks see and change', () => {
   test('a user before and after its creation; members set before it are stored, and no password is shown', async () => {
     const username = newName();
     const reply = await register({ username, nickname: 'new' });
-    expect(reply).toMatchObject({ status: 201, body: { greeting: `Hello ${username}`, nickname: 'new' } });
+    expect(reply).toMatchObject({
+      status: 201,
+      body: { greeting: `Hello ${username}`, nickname: 'new' },
+    });
     expect(lastRun('beforeSave')?.object).toMatchObject({ username, nickname: 'new' });
     const { object } = await engine.waitFor('afterSave', reply.body.objectId);
     expect(object).toMatchObject({ username, greeting: `Hello ${username}` });
@@ -222,7 +238,10 @@ describe('hooks see and change', () => {
     expect(lastRun('beforeUpdate')).toMatchObject({ keys: ['colour', 'deep'], by: user.id });
     expect(lastRun('beforeUpdate')?.object).toMatchObject({ objectId: user.id, colour: 'red' });
     const after = await engine.waitFor('afterUpdate', user.id);
-    expect(after).toMatchObject({ keys: ['colour', 'deep'], object: { colour: 'red', deep: { inner: 1 } } });
+    expect(after).toMatchObject({
+      keys: ['colour', 'deep'],
+      object: { colour: 'red', deep: { inner: 1 } },
+    });
     expect((await user.request('DELETE', `/1.1/users/${user.id}`)).status).toBe(200);
     await engine.waitFor('beforeDelete', user.id);
     expect((await engine.waitFor('afterDelete', user.id)).object).toMatchObject({ colour: 'red' });
@@ -244,12 +263,18 @@ describe('hooks see and change', () => {
       app,
       body: { mobilePhoneNumber, smsCode },
     });
-    expect(created).toMatchObject({ status: 201, body: { greeting: `Hello ${mobilePhoneNumber}` } });
+    expect(created).toMatchObject({
+      status: 201,
+      body: { greeting: `Hello ${mobilePhoneNumber}` },
+    });
     await engine.waitFor('afterSave', created.body.objectId);
 
     const number = newPhone();
     const user = await signUp(api, app, { mobilePhoneNumber: number });
-    await api.request('POST', '/1.1/requestMobilePhoneVerify', { app, body: { mobilePhoneNumber: number } });
+    await api.request('POST', '/1.1/requestMobilePhoneVerify', {
+      app,
+      body: { mobilePhoneNumber: number },
+    });
     const code = await codeFor(number);
     const path = `/1.1/verifyMobilePhone/${code}`;
     expect((await user.request('POST', path, { mobilePhoneNumber: number })).status).toBe(200);
@@ -264,7 +289,9 @@ describe('hooks see and change', () => {
     const [{ link }] = (await api.request('GET', path, { admin: true })).body.results;
     const { pathname } = new URL(link);
     expect((await api.request('GET', pathname)).status).toBe(200);
-    expect((await engine.waitFor('onVerified/email', user.id)).object).toMatchObject({ emailVerified: true });
+    expect((await engine.waitFor('onVerified/email', user.id)).object).toMatchObject({
+      emailVerified: true,
+    });
   });
 });
 
@@ -287,7 +314,10 @@ describe('a hook that creates another object of its class', () => {
     expect(reply.body.error).toContain('does beforeSave of _User call itself?');
     const runs = host.requests.filter(({ path }) => path.endsWith('beforeSave')).length;
     expect(runs).toBe(33);
-    const users = await api.request('GET', '/1.1/users?count=1&limit=0', { app: looping, master: true });
+    const users = await api.request('GET', '/1.1/users?count=1&limit=0', {
+      app: looping,
+      master: true,
+    });
     expect(users.body.count).toBe(0);
     host.answers.set('/1.1/functions/_User/beforeSave', answerWith(200, {}));
     const afterwards = await register({}, { 'X-LC-Hook-Key': looping.hookKey }, looping);

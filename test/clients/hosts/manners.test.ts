@@ -30,7 +30,9 @@ describe('an answer of a hook that is no whole JSON', () => {
     const host = await startFunctionHost();
     const app = await api.createApp();
     const user = await signUp(api, app, { city: 'Chengdu' });
-    const list = ['before_save', 'before_update', 'before_delete'].map((one) => `__${one}_for__User`);
+    const list = ['before_save', 'before_update', 'before_delete'].map(
+      (one) => `__${one}_for__User`,
+    );
     const names = { result: [...list, '__on_login__User', '__on_authdata__User'] };
     host.answers.set(
       '/1.1/functions/_ops/metadatas',

@@ -8,9 +8,16 @@ import { testDrivenClient } from '../../support/clients/driven-client.ts';
  */
 testDrivenClient({
   name: 'Java push receiver (`cn.leancloud:realtime-core`, Maven Central)',
-  version: versionIn(new URL('pom.xml', import.meta.url), /realtime-core<\/artifactId>\s*<version>([^<]+)/),
+  version: versionIn(
+    new URL('pom.xml', import.meta.url),
+    /realtime-core<\/artifactId>\s*<version>([^<]+)/,
+  ),
   programs: ['java', 'mvn'],
-  topics: ['installations', 'route and login on the device channel', 'pushes over the device channel'],
+  topics: [
+    'installations',
+    'route and login on the device channel',
+    'pushes over the device channel',
+  ],
   prepare: async () => ({
     command: 'java',
     args: [

@@ -5,10 +5,22 @@ import { testDrivenClient } from '../../support/clients/driven-client.ts';
 /** The Java SDK from Maven Central, unmodified, in a process and a working directory of its own. */
 testDrivenClient({
   name: 'Java (`cn.leancloud:storage-core`, Maven Central)',
-  version: versionIn(new URL('pom.xml', import.meta.url), /storage-core<\/artifactId>\s*<version>([^<]+)/),
+  version: versionIn(
+    new URL('pom.xml', import.meta.url),
+    /storage-core<\/artifactId>\s*<version>([^<]+)/,
+  ),
   programs: ['java', 'mvn'],
   topics: [
-    ...['sign-up', 'login', 'become', 'codes by SMS', 'mail', 'third-party accounts', 'roles', 'queries'],
+    ...[
+      'sign-up',
+      'login',
+      'become',
+      'codes by SMS',
+      'mail',
+      'third-party accounts',
+      'roles',
+      'queries',
+    ],
     ...['captcha', 'installations', 'push', 'functions', 'errors'],
   ],
   prepare: async () => ({

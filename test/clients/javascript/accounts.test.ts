@@ -18,8 +18,8 @@ declare module 'leancloud-storage' {
 }
 
 /**
- * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs its requests, sends
- * the current user's session with all of them and calls `/classes/_User`
+ * Tests with the unchanged JavaScript SDK of the registry; only its server URL differs. It signs
+ * its requests, sends the current user's session with all of them and calls `/classes/_User`
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 let database: TestDatabase;
@@ -51,7 +51,9 @@ async function messagesTo(to: string): Promise<{ code: string; link: string }[]>
   return (await api.request('GET', path, { admin: true })).body.results;
 }
 
-/** Returns the code that a call sends. Moves the clock first, to stay below the limits of a number. */
+/**
+ * Returns the code that a call sends. Moves the clock first, to stay below the limits of a number.
+ */
 async function codeSentBy(phone: string, ask: () => Promise<unknown>): Promise<string> {
   clock.moveMs(60_000);
   await ask();
@@ -69,16 +71,26 @@ async function signUpByPhone(attributes: object = {}): Promise<{ user: AV.User; 
 
 /** Reads a user from the server, without the cache of the SDK. */
 const stored = (user: AV.User) =>
-  new AV.Query<AV.User>('_User').get(user.id ?? '', { useMasterKey: true }).then((found) => found.toJSON());
+  new AV.Query<AV.User>('_User')
+    .get(user.id ?? '', { useMasterKey: true })
+    .then((found) => found.toJSON());
 
 const code = (expected: number) => expect.objectContaining({ code: expected });
 
 describe('registration and login with a password', () => {
   test('signs up and is the current user', async () => {
-    const user = await signUp({ email: `${newName()}@example.com`, nick: 'Tom', born: new Date(0) });
+    const user = await signUp({
+      email: `${newName()}@example.com`,
+      nick: 'Tom',
+      born: new Date(0),
+    });
     expect(user.getSessionToken()).toMatch(/^[a-z0-9]{25}$/);
     expect(AV.User.current()?.id).toBe(user.id);
-    expect(user.toJSON()).toMatchObject({ nick: 'Tom', emailVerified: false, mobilePhoneVerified: false });
+    expect(user.toJSON()).toMatchObject({
+      nick: 'Tom',
+      emailVerified: false,
+      mobilePhoneVerified: false,
+    });
     expect(user.get('born')).toEqual(new Date(0));
     expect(user.createdAt).toBeInstanceOf(Date);
     expect(await user.isAuthenticated()).toBe(true);
@@ -87,7 +99,10 @@ describe('registration and login with a password', () => {
   test('gets the text and the code of the public service for a name that is taken', async () => {
     const user = await signUp();
     const again = AV.User.signUp(user.getUsername(), 'another');
-    await expect(again).rejects.toMatchObject({ code: 202, message: /Username has already been taken\./ });
+    await expect(again).rejects.toMatchObject({
+      code: 202,
+      message: /Username has already been taken\./,
+    });
   });
 
   test('logs in by name, address and number, and gets one token', async () => {
@@ -99,7 +114,9 @@ describe('registration and login with a password', () => {
       await AV.User.loginWithEmail(email, 'a password'),
       await AV.User.logInWithMobilePhone(phone, 'a password'),
     ].map((user) => [user.id, user.getSessionToken()]);
-    expect(new Set(tokens.map(String))).toEqual(new Set([String([user.id, user.getSessionToken()])]));
+    expect(new Set(tokens.map(String))).toEqual(
+      new Set([String([user.id, user.getSessionToken()])]),
+    );
   });
 
   test('gets a refusal for a wrong password, and at last for a locked account', async () => {
@@ -134,7 +151,11 @@ describe('the current user', () => {
     await user.save();
     const other = AV.Object.createWithoutData('_User', user.id ?? '');
     await other.fetch();
-    expect(other.toJSON()).toMatchObject({ visits: 3, tags: ['a', 'b'], place: { city: 'Berlin' } });
+    expect(other.toJSON()).toMatchObject({
+      visits: 3,
+      tags: ['a', 'b'],
+      place: { city: 'Berlin' },
+    });
     await user.save({ nick: 'Tim' }, { fetchWhenSave: true });
     expect(user.get('nick')).toBe('Tim');
     const visited = (times: number) => new AV.Query<AV.User>('_User').equalTo('visits', times);
@@ -217,7 +238,8 @@ describe('the current user', () => {
 describe('queries', () => {
   test('need the master key, and show neither password nor token', async () => {
     const user = await signUp({ level: 7 });
-    const query = () => new AV.Query<AV.User>('_User').equalTo('level', 7).equalTo('objectId', user.id);
+    const query = () =>
+      new AV.Query<AV.User>('_User').equalTo('level', 7).equalTo('objectId', user.id);
     await expect(query().find()).rejects.toEqual(code(403));
     const found = await query().find({ useMasterKey: true });
     expect(found.map(({ id }) => id)).toEqual([user.id]);
@@ -225,7 +247,9 @@ describe('queries', () => {
       expect.arrayContaining([expect.stringMatching(/password|sessionToken/i)]),
     );
     expect(await query().count({ useMasterKey: true })).toBe(1);
-    expect(await query().lessThan('createdAt', new Date(0)).first({ useMasterKey: true })).toBeUndefined();
+    expect(
+      await query().lessThan('createdAt', new Date(0)).first({ useMasterKey: true }),
+    ).toBeUndefined();
   });
 });
 
@@ -366,7 +390,10 @@ describe('phones', () => {
     const phone = newPhone();
     const sent = await codeSentBy(phone, () => AV.User.requestChangePhoneNumber(phone));
     await AV.User.changePhoneNumber(phone, sent);
-    expect(await stored(user)).toMatchObject({ mobilePhoneNumber: phone, mobilePhoneVerified: true });
+    expect(await stored(user)).toMatchObject({
+      mobilePhoneNumber: phone,
+      mobilePhoneVerified: true,
+    });
   });
 
   test('reset a password, although the SDK does not send the number', async () => {
@@ -414,5 +441,14 @@ describe('the general code service', () => {
 testTableRow({
   name: 'JavaScript (`leancloud-storage`, npm)',
   version: npmVersion('leancloud-storage'),
-  topics: ['sign-up', 'login', 'become', 'codes by SMS', 'mail', 'third-party accounts', 'captcha', 'errors'],
+  topics: [
+    'sign-up',
+    'login',
+    'become',
+    'codes by SMS',
+    'mail',
+    'third-party accounts',
+    'captcha',
+    'errors',
+  ],
 });

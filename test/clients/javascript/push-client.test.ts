@@ -5,12 +5,17 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { npmVersion } from '../../../ops/check/toolchains.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { testTableRow } from '../../support/clients/table-row.ts';
-import { type FixedAddresses, PushClient, startFixedAddresses } from '../../support/sdk/push-client.ts';
+import {
+  type FixedAddresses,
+  PushClient,
+  startFixedAddresses,
+} from '../../support/sdk/push-client.ts';
 import { useTestService } from '../../support/service.ts';
 
 /**
- * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it registers, asks its
- * router, which has a fixed name, for the socket, logs in there, sends heartbeats, receives and acknowledges.
+ * Tests with the unchanged `leancloud-push` of web pages (protocol/channel.md#json-form): it
+ * registers, asks its router, which has a fixed name, for the socket, logs in there, sends
+ * heartbeats, receives and acknowledges.
  */
 const host = 'push.example.com';
 let folder: string;
@@ -34,12 +39,17 @@ afterAll(async () => {
 
 const installation = async () =>
   (await service.api.request('GET', '/1.1/installations?order=createdAt', { app })).body.results[0];
-const acknowledged = async (objectId: string) => (await service.untilDone(app, objectId)).lcSuccesses;
+const acknowledged = async (objectId: string) =>
+  (await service.untilDone(app, objectId)).lcSuccesses;
 
 test('registers itself, and receives pushes to all, to a channel and of another client', async () => {
   expect((await client.call('open')).error).toBeNull();
   expect([...at.asked].sort()).toEqual([`${host}:443`, 'router-g0-push.leancloud.cn:443']);
-  expect(await installation()).toMatchObject({ deviceType: 'web', installationId: 'page-1', valid: true });
+  expect(await installation()).toMatchObject({
+    deviceType: 'web',
+    installationId: 'page-1',
+    valid: true,
+  });
 
   const sent = await client.call('sendPush', { data: { alert: 'to all', n: 1 } });
   expect(sent).toEqual({
@@ -63,7 +73,9 @@ test('registers itself, and receives pushes to all, to a channel and of another 
 test('gets the reason why a push is refused, and no other error', async () => {
   await service.api.services.apps.change(app.appId, { options: { forbidClientPush: true } });
   const refused = await client.call('sendPush', { data: { alert: 'x' } });
-  expect(refused).toMatchObject({ error: { code: 403, message: expect.stringMatching(/master key/) } });
+  expect(refused).toMatchObject({
+    error: { code: 403, message: expect.stringMatching(/master key/) },
+  });
   expect(client.received('error')).toEqual([]);
   expect(client.received('close')).toEqual([]);
 });

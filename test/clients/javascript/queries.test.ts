@@ -46,11 +46,17 @@ describe('a query', () => {
     expect(await numbersOf(query().withinGeoBox('at', ...box))).toEqual([2]);
     const users = new AV.Query('_User');
     expect(await numbersOf(query().matchesKeyInQuery('city', 'cities', users))).toEqual([1, 3]);
-    expect(await numbersOf(AV.Query.or(query().equalTo('n', 1), query().equalTo('n', 3)))).toHaveLength(2);
+    expect(
+      await numbersOf(AV.Query.or(query().equalTo('n', 1), query().equalTo('n', 3))),
+    ).toHaveLength(2);
   });
 
   test('includes, selects, counts and scans', async () => {
-    const found = await query().include('owner', 'city').select('owner').equalTo('n', 1).first(asMaster);
+    const found = await query()
+      .include('owner', 'city')
+      .select('owner')
+      .equalTo('n', 1)
+      .first(asMaster);
     expect(found?.get('owner').get('username')).toBe(ann.getUsername());
     expect(await query().exists('at').count(asMaster)).toBe(2);
     const seen: number[] = [];
@@ -71,7 +77,10 @@ describe('a query', () => {
 });
 
 test('a push takes a query', async () => {
-  const sent = await AV.Push.send({ data: { alert: 'x' }, where: query().equalTo('n', 1) }, asMaster);
+  const sent = await AV.Push.send(
+    { data: { alert: 'x' }, where: query().equalTo('n', 1) },
+    asMaster,
+  );
   expect(sent).toMatchObject({ objectId: expect.any(String), createdAt: expect.any(String) });
   expect(sent).not.toHaveProperty('warnings');
 });

@@ -7,7 +7,10 @@ import { ChannelFixture, eventually } from '../../channel/support/channel-fixtur
 import { CommandType, openDevice } from '../../channel/support/realtime-device.ts';
 import { testTableRow } from '../../support/clients/table-row.ts';
 
-/** Load balancer with one address for several processes; the test selects the process of new connections. */
+/**
+ * Load balancer with one address for several processes; the test selects the process of new
+ * connections.
+ */
 class TcpProxy {
   targetPort = 0;
   readonly port: number;
@@ -30,14 +33,15 @@ class TcpProxy {
   #pass(socket: Socket): void {
     const target = connect(this.targetPort, '127.0.0.1');
     socket.pipe(target).pipe(socket);
-    for (const end of [socket, target]) end.on('error', () => [socket, target].map((s) => s.destroy()));
+    for (const end of [socket, target])
+      end.on('error', () => [socket, target].map((s) => s.destroy()));
   }
 }
 
 /**
- * Runs the realtime library of today's apps, from the registry: it finds the socket by the router, encodes and decodes
- * frames, matches replies by serial, sends heartbeats and follows goaway. The commands of a push device (login,
- * acknowledgement) go through it, as its own live queries do.
+ * Runs the realtime library of today's apps, from the registry: it finds the socket by the router,
+ * encodes and decodes frames, matches replies by serial, sends heartbeats and follows goaway. The
+ * commands of a push device (login, acknowledgement) go through it, as its own live queries do.
  */
 describe('the realtime library', () => {
   let fixture: ChannelFixture;

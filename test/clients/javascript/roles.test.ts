@@ -6,7 +6,10 @@ import { newRoleName } from '../../support/roles.ts';
 import { useTestApi } from '../../support/test-api.ts';
 import { newName } from '../../support/users.ts';
 
-/** Roles of the unchanged JavaScript SDK; only its server URL differs (protocol/clients.md#calls-of-the-javascript-sdk). */
+/**
+ * Roles of the unchanged JavaScript SDK; only its server URL differs
+ * (protocol/clients.md#calls-of-the-javascript-sdk).
+ */
 
 const api = useTestApi();
 beforeAll(async () => {
@@ -22,7 +25,8 @@ afterAll(async () => {
 const signUp = () => AV.User.signUp(newName(), 'a password', {});
 const code = (expected: number) => expect.objectContaining({ code: expected });
 const idsOf = (objects: { id?: string }[]) => objects.map(({ id }) => id).sort();
-const byId = (className: string, { id }: { id?: string }) => AV.Object.createWithoutData(className, id ?? '');
+const byId = (className: string, { id }: { id?: string }) =>
+  AV.Object.createWithoutData(className, id ?? '');
 
 /** Returns an ACL that lets all read, and one user write. */
 function ownedBy(user: AV.User): AV.ACL {
@@ -33,7 +37,11 @@ function ownedBy(user: AV.User): AV.ACL {
 }
 
 /** Creates a role that the owner may write, with these members. */
-async function createRole(owner: AV.User, members: AV.User[], children: AV.Role[] = []): Promise<AV.Role> {
+async function createRole(
+  owner: AV.User,
+  members: AV.User[],
+  children: AV.Role[] = [],
+): Promise<AV.Role> {
   const role = new AV.Role(newRoleName(), ownedBy(owner));
   for (const member of members) role.getUsers().add(member);
   for (const child of children) role.getRoles().add(child);
@@ -126,7 +134,12 @@ describe('members', () => {
 
 describe('an ACL', () => {
   test('allows members of a role, also through a role above theirs, until they leave', async () => {
-    const [near, far, outsider, owner] = [await signUp(), await signUp(), await signUp(), await signUp()];
+    const [near, far, outsider, owner] = [
+      await signUp(),
+      await signUp(),
+      await signUp(),
+      await signUp(),
+    ];
     const child = await createRole(owner, [far]);
     const role = await createRole(owner, [near], [child]);
     const acl = new AV.ACL(owner);
@@ -142,7 +155,9 @@ describe('an ACL', () => {
           (error) => error.code,
         );
     };
-    expect([await seenBy(near), await seenBy(far), await seenBy(outsider)]).toEqual([200, 200, 403]);
+    expect([await seenBy(near), await seenBy(far), await seenBy(outsider)]).toEqual([
+      200, 200, 403,
+    ]);
     const listed = new AV.Query('_User').equalTo('objectId', owner.id);
     expect(await listed.count()).toBe(0);
     await AV.User.become(far.getSessionToken());

@@ -97,7 +97,10 @@ const contents: { type: string; suffix: string; data: JsonObject; isLarge: boole
     const row = { type, suffix, data, isLarge: false };
     const pad = 'x'.repeat(3900 - JSON.stringify(data).length);
     return [
-      ...prioritiesOf(type).map((priority) => ({ ...row, data: { ...data, 'apns-priority': priority } })),
+      ...prioritiesOf(type).map((priority) => ({
+        ...row,
+        data: { ...data, 'apns-priority': priority },
+      })),
       { ...row, data: { ...data, 'apns-collapse-id': 'c'.repeat(64) } },
       { ...row, data: { ...data, pad }, isLarge: true },
     ];
@@ -116,8 +119,10 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
     beforeAll(async () => {
       app = await service.api.createApp();
       good = await service.addIosInstallations(app, 300, { mark: 'good' });
-      const add = async (mark: string) => (await service.addIosInstallations(app, 1, { mark }))[0] ?? '';
-      for (const reason of ['Unregistered', 'DeviceTokenNotForTopic']) bad[reason] = await add(reason);
+      const add = async (mark: string) =>
+        (await service.addIosInstallations(app, 1, { mark }))[0] ?? '';
+      for (const reason of ['Unregistered', 'DeviceTokenNotForTopic'])
+        bad[reason] = await add(reason);
       // A token that no installation of the API may have: APNs finds it malformed.
       const malformed = await add('BadDeviceToken');
       bad.BadDeviceToken = malformed.slice(1);
@@ -135,7 +140,9 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       const { authority } = await loopbackIdentity();
       const body = { auth: 'token', ...own, endpoint: judge.url, ca: authority.certificate };
       const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
-      expect(await service.api.request('PUT', path, { admin: true, body })).toMatchObject({ status: 200 });
+      expect(await service.api.request('PUT', path, { admin: true, body })).toMatchObject({
+        status: 200,
+      });
     }
 
     /**
@@ -150,7 +157,9 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       await service.untilDone(app, objectId);
       const path = `/console/api/apps/${app.appId}/notifications/${objectId}`;
       const progress = (await service.api.request('GET', `${path}/progress`, { admin: true })).body;
-      const failures = (await service.api.request('GET', `${path}/failures?limit=200`, { admin: true })).body;
+      const failures = (
+        await service.api.request('GET', `${path}/failures?limit=200`, { admin: true })
+      ).body;
       return {
         outcomes: progress.outcomes as Record<string, number>,
         failures: failures.results as { outcome: string; reason: string }[],
@@ -164,7 +173,10 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       const [request, ...others] = await judge.take(1);
       expect([request?.refused, others]).toEqual([null, []]);
       expect(sent.outcomes).toEqual({ sent: 1 });
-      expect(request?.headers).toMatchObject({ 'apns-topic': `${topic}${suffix}`, 'apns-push-type': type });
+      expect(request?.headers).toMatchObject({
+        'apns-topic': `${topic}${suffix}`,
+        'apns-push-type': type,
+      });
       if (isLarge) expect(request?.bytes).toBeGreaterThan(3700);
     });
 
@@ -178,9 +190,15 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
     });
 
     test('takes an expiry, and the topic of a push', async () => {
-      const { outcomes } = await push({ alert: 'a' }, oneGood(), { expiration_interval: 60, topic });
+      const { outcomes } = await push({ alert: 'a' }, oneGood(), {
+        expiration_interval: 60,
+        topic,
+      });
       expect(outcomes).toEqual({ sent: 1 });
-      expect((await judge.take(1))[0]).toMatchObject({ refused: null, headers: { 'apns-topic': topic } });
+      expect((await judge.take(1))[0]).toMatchObject({
+        refused: null,
+        headers: { 'apns-topic': topic },
+      });
     });
 
     test('refuses tokens and topics; the records say what it answered', async () => {
@@ -196,7 +214,9 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
         good.length + Object.keys(bad).length,
       );
       expect(outcomes.sent).toBe(good.length);
-      expect(failures.map(({ reason }) => reason).sort()).toEqual(refused.map((one) => one.refused).sort());
+      expect(failures.map(({ reason }) => reason).sort()).toEqual(
+        refused.map((one) => one.refused).sort(),
+      );
       const left = await service.db.query<{ mark: string }>(
         "SELECT fields->>'mark' AS mark FROM installation WHERE app_id = $1 AND fields->>'mark' <> 'good'",
         [app.appId],
@@ -208,7 +228,9 @@ describe.skipIf(!hasPrograms(['java', 'mvn'], 'the judge of APNs'))(
       const other = createApnsCredentials([topic]);
       await putProfile({ ...other, keyId: credentials.keyId, teamId: credentials.teamId });
       const { outcomes, failures } = await push({ alert: 'a' }, oneGood());
-      expect((await judge.take(1)).every(({ refused }) => refused === 'InvalidProviderToken')).toBe(true);
+      expect((await judge.take(1)).every(({ refused }) => refused === 'InvalidProviderToken')).toBe(
+        true,
+      );
       expect(outcomes.sent ?? 0).toBe(0);
       expect(failures.map(({ reason }) => reason)).toEqual([
         expect.stringMatching(/^InvalidProviderToken: .*check teamId, keyId, privateKey/),

@@ -14,7 +14,10 @@ import { useTestService } from '../../support/service.ts';
 const generator = 'org.openapitools:openapi-generator-cli:7.17.0';
 const mavenCopy = 'org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy';
 const description = fileURLToPath(new URL('../../../docs/openapi.json', import.meta.url));
-const hasGenerator = hasPrograms(['java', 'mvn'], 'a client that is generated from the description');
+const hasGenerator = hasPrograms(
+  ['java', 'mvn'],
+  'a client that is generated from the description',
+);
 const hasGo = hasPrograms(['go'], 'a client in Go that is generated from the description');
 
 const service = useTestService();
@@ -27,7 +30,9 @@ async function generate(kind: string): Promise<string> {
   const [, name, version] = generator.split(':');
   const jar = join(installed, `${name}-${version}.jar`);
   const out = join(folder, kind);
-  await run('java', ['-jar', jar, 'generate', '-i', description, '-g', kind, '-o', out], { cwd: folder });
+  await run('java', ['-jar', jar, 'generate', '-i', description, '-g', kind, '-o', out], {
+    cwd: folder,
+  });
   return out;
 }
 
@@ -41,7 +46,9 @@ const callArguments = async (): Promise<string[]> => {
 async function expectPrinted(printed: string, [, appId]: string[]): Promise<void> {
   const { objectId, apps } = JSON.parse(printed);
   expect(apps).toContain(appId);
-  const { rows } = await service.db.query('SELECT app_id FROM installation WHERE object_id = $1', [objectId]);
+  const { rows } = await service.db.query('SELECT app_id FROM installation WHERE object_id = $1', [
+    objectId,
+  ]);
   expect(rows).toEqual([{ app_id: appId }]);
 }
 
@@ -77,11 +84,21 @@ describe.skipIf(!hasGenerator)('a client that is generated from the description'
     `;
       await writeFile(join(source, 'use.ts'), use);
       const options = ['--strict', '--skipLibCheck', '--target', 'es2022', '--lib', 'es2022,dom'];
-      const modules = ['--module', 'commonjs', '--moduleResolution', 'bundler', '--outDir', 'compiled'];
+      const modules = [
+        '--module',
+        'commonjs',
+        '--moduleResolution',
+        'bundler',
+        '--outDir',
+        'compiled',
+      ];
       await run('tsc', [...options, ...modules, '--rootDir', '.', 'use.ts'], { cwd: source });
       await writeFile(join(source, 'compiled/package.json'), '{}');
       const args = await callArguments();
-      await expectPrinted(await run(process.execPath, [join(source, 'compiled/use.js'), ...args]), args);
+      await expectPrinted(
+        await run(process.execPath, [join(source, 'compiled/use.js'), ...args]),
+        args,
+      );
     },
     minutesMs,
   );

@@ -62,65 +62,89 @@ const kinds: [name: string, paths: string, headers: () => string[]][] = [
   ],
 ];
 
-describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))('the API meets its description', () => {
-  beforeAll(async () => {
-    packages = await pythonPackages(new URL('requirements.txt', import.meta.url));
-    folder = await mkdtemp(join(tmpdir(), 'carillon-judge-'));
-    app = await service.api.createApp({ pushCallsPerMinute: 9600, allowUserQuery: true });
-    await service.addApnsProfile(app);
-    ({ token } = await signUp(service.api, app));
-  }, minutesMs);
-  afterAll(() => folder && rm(folder, { recursive: true }));
+describe.skipIf(!hasPrograms(['python3'], 'the judge of the API'))(
+  'the API meets its description',
+  () => {
+    beforeAll(async () => {
+      packages = await pythonPackages(new URL('requirements.txt', import.meta.url));
+      folder = await mkdtemp(join(tmpdir(), 'carillon-judge-'));
+      app = await service.api.createApp({ pushCallsPerMinute: 9600, allowUserQuery: true });
+      await service.addApnsProfile(app);
+      ({ token } = await signUp(service.api, app));
+    }, minutesMs);
+    afterAll(() => folder && rm(folder, { recursive: true }));
 
-  test.each(kinds)(
-    'for calls with %s',
-    async (_, paths, headers) => {
-      const file = join(folder, 'report.json');
-      // The long run also makes one call for each keyword of each schema, 6,000 for each kind of
-      // key.
-      const [phases, cases] = rounds >= 75 ? ['coverage,fuzzing', 10] : ['fuzzing', 2];
-      const chosen = [...headers(), `X-LC-Id:${app.appId}`].flatMap((header) => ['--header', header]);
-      const printed = await run(
-        'python3',
-        [
-          ...[
-            '-W',
-            'ignore',
-            join(packages, 'bin/schemathesis'),
-            'run',
-            description,
-            '--url',
-            service.api.url,
-          ],
-          ...['--include-path-regex', paths, '--exclude-operation-id-regex', without, ...chosen],
-          ...['--exclude-checks', excluded.join(), '--phases', phases, '--max-examples', String(cases)],
-          ...[
-            '--seed',
-            String(seed ?? 20261127),
-            '--generation-database',
-            'none',
-            '--no-shrink',
-            '--continue-on-failure',
-          ],
-          ...['--workers', '1', '--suppress-health-check', 'all', '--request-timeout', '30', '--no-color'],
-          ...['--report', 'json', '--report-json-path', file],
-        ].map(String),
-        {
-          cwd: folder,
-          env: {
-            APP_ID: app.appId,
-            PYTHONPATH: `${packages}:${fileURLToPath(new URL('.', import.meta.url))}`,
-            SCHEMATHESIS_HOOKS: 'openapi',
+    test.each(kinds)(
+      'for calls with %s',
+      async (_, paths, headers) => {
+        const file = join(folder, 'report.json');
+        // The long run also makes one call for each keyword of each schema, 6,000 for each kind of
+        // key.
+        const [phases, cases] = rounds >= 75 ? ['coverage,fuzzing', 10] : ['fuzzing', 2];
+        const chosen = [...headers(), `X-LC-Id:${app.appId}`].flatMap((header) => [
+          '--header',
+          header,
+        ]);
+        const printed = await run(
+          'python3',
+          [
+            ...[
+              '-W',
+              'ignore',
+              join(packages, 'bin/schemathesis'),
+              'run',
+              description,
+              '--url',
+              service.api.url,
+            ],
+            ...['--include-path-regex', paths, '--exclude-operation-id-regex', without, ...chosen],
+            ...[
+              '--exclude-checks',
+              excluded.join(),
+              '--phases',
+              phases,
+              '--max-examples',
+              String(cases),
+            ],
+            ...[
+              '--seed',
+              String(seed ?? 20261127),
+              '--generation-database',
+              'none',
+              '--no-shrink',
+              '--continue-on-failure',
+            ],
+            ...[
+              '--workers',
+              '1',
+              '--suppress-health-check',
+              'all',
+              '--request-timeout',
+              '30',
+              '--no-color',
+            ],
+            ...['--report', 'json', '--report-json-path', file],
+          ].map(String),
+          {
+            cwd: folder,
+            env: {
+              APP_ID: app.appId,
+              PYTHONPATH: `${packages}:${fileURLToPath(new URL('.', import.meta.url))}`,
+              SCHEMATHESIS_HOOKS: 'openapi',
+            },
+            acceptsFailure: true,
           },
-          acceptsFailure: true,
-        },
-      );
-      const report: Report = JSON.parse(await readFile(file, 'utf8'));
-      expect([...report.failures, ...report.errors], printed).toEqual([]);
-      expect([report.complete, report.operations.tested]).toEqual([true, report.operations.selected]);
-      expect(report.test_cases.generated).toBeGreaterThan(report.operations.selected);
-    },
-    // The long run takes minutes for each kind.
-    rounds > 1 ? 10 * minutesMs : minutesMs,
-  );
-});
+        );
+        const report: Report = JSON.parse(await readFile(file, 'utf8'));
+        expect([...report.failures, ...report.errors], printed).toEqual([]);
+        expect([report.complete, report.operations.tested]).toEqual([
+          true,
+          report.operations.selected,
+        ]);
+        expect(report.test_cases.generated).toBeGreaterThan(report.operations.selected);
+      },
+      // The long run takes minutes for each kind.
+      rounds > 1 ? 10 * minutesMs : minutesMs,
+    );
+  },
+);

@@ -13,7 +13,16 @@ testDrivenClient({
   version: versionIn(requirements, /^leancloud==(\S+)/m),
   programs: ['python3'],
   topics: [
-    ...['sign-up', 'login', 'become', 'codes by SMS', 'mail', 'third-party accounts', 'roles', 'queries'],
+    ...[
+      'sign-up',
+      'login',
+      'become',
+      'codes by SMS',
+      'mail',
+      'third-party accounts',
+      'roles',
+      'queries',
+    ],
     ...['captcha', 'installations', 'push', 'functions', 'errors'],
   ],
   prepare: async () => ({

@@ -5,7 +5,14 @@ import { apnsConnector } from '../../../connectors/apns/index.ts';
 import { frame, settingsFrame } from '../../../connectors/http2/frames/wire-format.ts';
 import { createApnsCredentials } from '../../../ops/sandbox/apns/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
-import { aContext, aMessage, kinds, recipients, sendAll, topic } from '../../support/gateways/apns.ts';
+import {
+  aContext,
+  aMessage,
+  kinds,
+  recipients,
+  sendAll,
+  topic,
+} from '../../support/gateways/apns.ts';
 import { okFrame, startRawPeer } from '../../support/http2/raw-peer.ts';
 
 test('the collapse id of a push to many devices is one byte of each request after the first', async () => {
@@ -25,7 +32,10 @@ test('the collapse id of a push to many devices is one byte of each request afte
   const sender = apnsConnector(tuning).open(apnsCredentials.parse(base), aContext());
   // The same for all pushes: a header with the value of an earlier push is one byte.
   const expiresAtMs = systemClock.now() + 3_600_000;
-  /** Returns the size of the last header block of a push to `count` devices; the first ones fill the connection's table. */
+  /**
+   * Returns the size of the last header block of a push to `count` devices; the first ones fill the
+   * connection's table.
+   */
   const lastBlock = async (count: number, objectId: string) => {
     const message = aMessage({ alert: 'a' }, { objectId, expiresAtMs });
     const outcome = await sendAll(sender, recipients(count), message);
@@ -37,7 +47,8 @@ test('the collapse id of a push to many devices is one byte of each request afte
   const many = await lastBlock(200, 'LargeRecord00001');
   await sender.close();
   await peer.close();
-  // To few devices it is literal, so that small pushes do not thrash the table: index, length, at most 16 bytes.
+  // To few devices it is literal, so that small pushes do not thrash the table: index, length, at
+  // most 16 bytes.
   expect(few - many).toBeGreaterThan(8);
   expect(few - many).toBeLessThanOrEqual(18);
 });

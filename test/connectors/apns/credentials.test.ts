@@ -54,7 +54,11 @@ describe('credentials', () => {
     ['another environment', { ...token, environment: 'staging' }, /environment/],
     ['an endpoint without TLS', { ...token, endpoint: 'http://127.0.0.1' }, /https/],
     ['a proxy that is not an HTTP URL', { ...token, proxy: 'socks5://x' }, /proxy must be an http/],
-    ['a proxy with a path', { ...token, proxy: 'http://x/MY-SECRET-KEY' }, /proxy must name a host/],
+    [
+      'a proxy with a path',
+      { ...token, proxy: 'http://x/MY-SECRET-KEY' },
+      /proxy must name a host/,
+    ],
     [
       'a ca that is not a PEM certificate',
       { ...token, ca: 'x' },
@@ -71,7 +75,8 @@ describe('credentials', () => {
       pair.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     const rsa = pem(generateKeyPairSync('rsa', { modulusLength: 2048 }));
     const p384 = pem(generateKeyPairSync('ec', { namedCurve: 'P-384' }));
-    for (const privateKey of [rsa, p384]) expect(problemsOf({ ...token, privateKey })).toMatch(/P-256/);
+    for (const privateKey of [rsa, p384])
+      expect(problemsOf({ ...token, privateKey })).toMatch(/P-256/);
   });
 
   test('are refused with a key that is not the certificate’s', async () => {
@@ -114,6 +119,8 @@ describe('inspection', () => {
       systemClock.now(),
     );
     expect(report).toMatchObject({ kind: 'certificate', problems });
-    expect(Math.abs((report.expiresAtMs ?? 0) - systemClock.now() - days * dayMs)).toBeLessThan(10_000);
+    expect(Math.abs((report.expiresAtMs ?? 0) - systemClock.now() - days * dayMs)).toBeLessThan(
+      10_000,
+    );
   });
 });

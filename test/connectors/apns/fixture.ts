@@ -22,7 +22,12 @@ export const apnsFixture: ContractFixture = {
     const { publicKey, ...key } = createApnsCredentials();
     const gateway = await startApnsGateway({ keys: [{ ...key, publicKey }] });
     const answer = (status: number, reason: string, count?: number) =>
-      gateway.misbehave({ kind: 'answer', status, reason, ...(count === undefined ? {} : { count }) });
+      gateway.misbehave({
+        kind: 'answer',
+        status,
+        reason,
+        ...(count === undefined ? {} : { count }),
+      });
     return {
       credentials: { auth: 'token', ...key, endpoint: gateway.url, ca: gateway.ca },
       seen: (deviceToken) => gateway.seen(deviceToken),

@@ -35,7 +35,9 @@ describe('over HTTP/2', () => {
       left = left.filter((_, index) => outcome.attempts[index]?.kind === 'retry');
     }
     expect(ended).toEqual({ sent: 360, invalid_token: 40 });
-    expect(to.slice(1).every(({ deviceToken }) => bench.gateway.seen(deviceToken) === 1)).toBe(true);
+    expect(to.slice(1).every(({ deviceToken }) => bench.gateway.seen(deviceToken) === 1)).toBe(
+      true,
+    );
     // A client that exceeds the current limit loses its connection.
     expect(bench.gateway.protocolErrors).toEqual([]);
     await bench.close();

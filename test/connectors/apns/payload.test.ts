@@ -50,7 +50,9 @@ describe('the plain layout', () => {
   });
 
   test('adds title to a string alert, and leaves an alert object unchanged', () => {
-    expect(bodyOf({ alert: 'Body', title: 'T' })).toEqual({ aps: { alert: { title: 'T', body: 'Body' } } });
+    expect(bodyOf({ alert: 'Body', title: 'T' })).toEqual({
+      aps: { alert: { title: 'T', body: 'Body' } },
+    });
     expect(bodyOf({ alert: { body: 'B', 'loc-args': ['x'] }, title: 'T' })).toEqual({
       aps: { alert: { body: 'B', 'loc-args': ['x'] } },
     });
@@ -86,7 +88,9 @@ describe('the ios object', () => {
       aps: { alert: { title: 'Only here', body: 'default' } },
       x: 2,
     });
-    expect(bodyOf({ alert: 'default', badge: 1, ios: { aps: { alert: { body: 'own' } } } })).toEqual({
+    expect(
+      bodyOf({ alert: 'default', badge: 1, ios: { aps: { alert: { body: 'own' } } } }),
+    ).toEqual({
       aps: { badge: 1, alert: { body: 'own' } },
     });
     expect(bodyOf({ aps: { alert: 'a', sound: 's' }, ios: { alert: 'b' } })).toEqual({
@@ -118,7 +122,10 @@ describe('headers', () => {
     // The system does not show these types itself, so they get no default id.
     const unseen: JsonObject[] = [
       { 'content-available': 1 },
-      ...['voip', 'complication', 'location'].map((type) => ({ aps: { k: 1 }, 'pgw-push-type': type })),
+      ...['voip', 'complication', 'location'].map((type) => ({
+        aps: { k: 1 },
+        'pgw-push-type': type,
+      })),
       ...['fileprovider', 'mdm', 'pushtotalk'].map((type) => ({ k: 1, 'pgw-push-type': type })),
       {
         aps: { event: 'update', timestamp: 1_790_000_000, 'content-state': {} },
@@ -198,10 +205,19 @@ describe('headers', () => {
 
 describe('badge Increment', () => {
   test('leaves a gap that a number completes', () => {
-    const { body, badgeAt } = rendered({ alert: 'a', badge: 'Increment', '7': 'digit name', k: '"badge":' });
+    const { body, badgeAt } = rendered({
+      alert: 'a',
+      badge: 'Increment',
+      '7': 'digit name',
+      k: '"badge":',
+    });
     expect(badgeAt).toBeDefined();
     const text = `${body.subarray(0, badgeAt)}12${body.subarray(badgeAt)}`;
-    expect(JSON.parse(text)).toEqual({ aps: { badge: 12, alert: 'a' }, '7': 'digit name', k: '"badge":' });
+    expect(JSON.parse(text)).toEqual({
+      aps: { badge: 12, alert: 'a' },
+      '7': 'digit name',
+      k: '"badge":',
+    });
   });
 
   test('works alone and in the aps layout', () => {
@@ -220,23 +236,43 @@ describe('refuses', () => {
     ['a number as alert', { alert: 5 }, /alert must be a string or an object/],
     ['a list as alert', { alert: ['a'] }, /alert must be/],
     ['a number as title', { alert: 'a', title: 1 }, /title must be a string/],
-    ['a wrong alert member', { alert: { 'loc-args': 'x' } }, /alert\.loc-args must be a list of strings/],
+    [
+      'a wrong alert member',
+      { alert: { 'loc-args': 'x' } },
+      /alert\.loc-args must be a list of strings/,
+    ],
     ['increment in lower case', { alert: 'a', badge: 'increment' }, /badge must be/],
     ['a badge with a fraction', { alert: 'a', badge: 1.5 }, /badge must be/],
     ['a negative badge', { alert: 'a', badge: -1 }, /badge must be/],
     ['a volume above 1', { alert: 'a', sound: { volume: 2 } }, /sound\.volume must be/],
     ['a number as sound', { alert: 'a', sound: 1 }, /sound must be/],
-    ['a text as content-available', { alert: 'a', 'content-available': 'yes' }, /content-available must be/],
+    [
+      'a text as content-available',
+      { alert: 'a', 'content-available': 'yes' },
+      /content-available must be/,
+    ],
     ['priority 7', { alert: 'a', 'pgw-priority': 7 }, /pgw-priority must be 10, 5 or 1/],
-    ['a word as priority', { alert: 'a', 'apns-priority': 'high' }, /apns-priority must be 10, 5 or 1/],
-    ['voip in the plain layout', { alert: 'a', 'pgw-push-type': 'voip' }, /pgw-push-type must be one of/],
+    [
+      'a word as priority',
+      { alert: 'a', 'apns-priority': 'high' },
+      /apns-priority must be 10, 5 or 1/,
+    ],
+    [
+      'voip in the plain layout',
+      { alert: 'a', 'pgw-push-type': 'voip' },
+      /pgw-push-type must be one of/,
+    ],
     ['an unknown push type', { aps: {}, 'pgw-push-type': 'loud' }, /pgw-push-type must be one of/],
     [
       'background with priority 10',
       { 'content-available': 1, 'pgw-push-type': 'background', 'pgw-priority': 10 },
       /must be 5/,
     ],
-    ['a collapse id of 65 bytes', { alert: 'a', 'collapse-id': 'c'.repeat(65) }, /at most 64 bytes/],
+    [
+      'a collapse id of 65 bytes',
+      { alert: 'a', 'collapse-id': 'c'.repeat(65) },
+      /at most 64 bytes/,
+    ],
     ['a number as collapse id', { alert: 'a', 'collapse-id': 1 }, /collapse-id must be a string/],
     ['url-args that are not a list', { alert: 'a', 'url-args': 'x' }, /url-args must be a list/],
     ['aps that is not an object', { aps: 'x' }, /aps must be an object/],
@@ -244,7 +280,11 @@ describe('refuses', () => {
     ['an empty object', {}, /needs an alert, a badge, a sound or content-available/],
     ['an empty alert', { alert: '' }, /needs an alert/],
     ['an empty alert and an empty sound', { alert: '', sound: '' }, /needs an alert/],
-    ['an alert object without a text', { alert: { body: '', 'loc-args': ['x'] } }, /needs an alert/],
+    [
+      'an alert object without a text',
+      { alert: { body: '', 'loc-args': ['x'] } },
+      /needs an alert/,
+    ],
     ['an empty aps', { aps: {} }, /needs an alert/],
     ['an alert that ios empties', { alert: 'a', ios: { alert: '' } }, /needs an alert/],
     ['members of the app only', { k: 'v' }, /needs an alert/],
@@ -270,7 +310,11 @@ describe('refuses', () => {
 });
 
 test('rendering does not change the message', () => {
-  const data: Record<string, Json> = { alert: 'a', badge: 'Increment', ios: { aps: { sound: 's' } } };
+  const data: Record<string, Json> = {
+    alert: 'a',
+    badge: 'Increment',
+    ios: { aps: { sound: 's' } },
+  };
   const before = structuredClone(data);
   rendered(data);
   expect(data).toEqual(before);

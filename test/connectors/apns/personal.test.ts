@@ -2,7 +2,11 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { renderApnsText } from '../../../connectors/apns/payload.ts';
 import { renderTexts } from '../../../connectors/apns/personal.ts';
-import type { AttemptResult, PushMessage, Recipient } from '../../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  PushMessage,
+  Recipient,
+} from '../../../connectors/contract/connector.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { filled, type Values } from '../../../shared/domain/pushes/variables.ts';
 
@@ -26,7 +30,10 @@ function together(data: JsonObject, values: Values[], badge: number | null = nul
   const report = (index: number, attempt: AttemptResult) => {
     results[index] = 'reason' in attempt ? attempt.reason : attempt.kind;
   };
-  const groups = values.map((one, index) => ({ values: one, recipients: [recipientOf(index, badge)] }));
+  const groups = values.map((one, index) => ({
+    values: one,
+    recipients: [recipientOf(index, badge)],
+  }));
   const dataOf = (one: Values) => filled(data, one);
   for (const { bodies, shared } of renderTexts({ message, report }, { dataOf, names, groups }))
     for (const [index, body] of bodies) results[index] = `${shared.pushType} ${body}`;
@@ -51,21 +58,31 @@ describe('texts of a push with variables', () => {
       fc.string({ unit: 'binary', maxLength: 12 }),
     );
     const text = fc.array(piece, { maxLength: 6 }).map((pieces) => pieces.join(''));
-    const value = fc.oneof(fc.constantFrom('', '{{name}}', '","x":"', '\\', '\ud83d', '\ude00'), text);
+    const value = fc.oneof(
+      fc.constantFrom('', '{{name}}', '","x":"', '\\', '\ud83d', '\ude00'),
+      text,
+    );
     const data = fc.record({
-      alert: fc.oneof(text, fc.record({ body: text, 'loc-args': fc.array(text, { maxLength: 3 }) })),
+      alert: fc.oneof(
+        text,
+        fc.record({ body: text, 'loc-args': fc.array(text, { maxLength: 3 }) }),
+      ),
       title: text,
       note: text,
       badge: fc.constantFrom(1, 'Increment'),
       ios: fc.record({ alert: text, thread: text }, { requiredKeys: [] }),
     });
     fc.assert(
-      fc.property(data, fc.array(fc.tuple(value, value), { minLength: 1, maxLength: 4 }), (one, pairs) => {
-        const values = pairs.map(([name, level]) => valuesOf(name, level));
-        expect(together(one as JsonObject, values).map(whole)).toEqual(
-          alone(one as JsonObject, values).map(whole),
-        );
-      }),
+      fc.property(
+        data,
+        fc.array(fc.tuple(value, value), { minLength: 1, maxLength: 4 }),
+        (one, pairs) => {
+          const values = pairs.map(([name, level]) => valuesOf(name, level));
+          expect(together(one as JsonObject, values).map(whole)).toEqual(
+            alone(one as JsonObject, values).map(whole),
+          );
+        },
+      ),
       { numRuns: 100 },
     );
   });
@@ -83,7 +100,11 @@ describe('texts of a push with variables', () => {
     const data = { alert: '{{name}}' };
     const most = 4096 - '{"aps":{"alert":""}}'.length;
     const fit = valuesOf('\n'.repeat(most / 2), 'x');
-    const values = [fit, valuesOf(`${fit.get('name')}x`, 'x'), valuesOf('é'.repeat(most / 2 + 1), 'x')];
+    const values = [
+      fit,
+      valuesOf(`${fit.get('name')}x`, 'x'),
+      valuesOf('é'.repeat(most / 2 + 1), 'x'),
+    ];
     const [sent = '', ...refused] = together(data, values);
     expect(Buffer.byteLength(sent)).toBe('alert '.length + 4096);
     expect(refused).toEqual([
@@ -102,7 +123,10 @@ describe('texts of a push with variables', () => {
   });
 });
 
-/** Two halves of a character that meet between a text and a value are one in a text, and two escapes in parts. */
+/**
+ * Two halves of a character that meet between a text and a value are one in a text, and two escapes
+ * in parts.
+ */
 const whole = (body: string): string => {
   const at = body.indexOf('{');
   return at === -1 ? body : body.slice(0, at) + JSON.stringify(JSON.parse(body.slice(at)));

@@ -73,17 +73,20 @@ describe('the sandbox gateway', () => {
     [19, 'refuses'],
     [20, 'takes'],
     [-30, 'refuses'],
-  ])('%s minutes after the token of a connection was issued, %s another one on it', (minutes, act) => {
-    const key = createApnsCredentials();
-    const tokenOf = (minute: number): ValidToken => ({
-      authorization: `bearer ${minute}`,
-      key,
-      issuedAtS: halfPastMs / 1000 + minute * 60,
-    });
-    const connection = { token: tokenOf(0) };
-    const refusal = recordToken(connection, tokenOf(minutes));
-    expect(refusal?.reason).toBe(act === 'takes' ? undefined : 'TooManyProviderTokenUpdates');
-  });
+  ])(
+    '%s minutes after the token of a connection was issued, %s another one on it',
+    (minutes, act) => {
+      const key = createApnsCredentials();
+      const tokenOf = (minute: number): ValidToken => ({
+        authorization: `bearer ${minute}`,
+        key,
+        issuedAtS: halfPastMs / 1000 + minute * 60,
+      });
+      const connection = { token: tokenOf(0) };
+      const refusal = recordToken(connection, tokenOf(minutes));
+      expect(refusal?.reason).toBe(act === 'takes' ? undefined : 'TooManyProviderTokenUpdates');
+    },
+  );
 });
 
 describe('the next provider token', () => {
@@ -125,7 +128,10 @@ describe('a refused provider token', () => {
     const { gateway, sender } = bench;
     await sendAll(sender, recipients(1));
     gateway.misbehave({ kind: 'answer', status: 403, reason: 'ExpiredProviderToken', count: 40 });
-    const outcomes = await Promise.all([sendAll(sender, recipients(300)), sendAll(sender, recipients(300))]);
+    const outcomes = await Promise.all([
+      sendAll(sender, recipients(300)),
+      sendAll(sender, recipients(300)),
+    ]);
     expect(outcomes.map(kinds)).toEqual([{ sent: 300 }, { sent: 300 }]);
     expect(gateway.connections).toBe(2);
   });
@@ -142,12 +148,20 @@ describe('a refused provider token', () => {
   test('after too many updates is not replaced: the key pauses', async () => {
     bench = await startApnsFixture();
     const { gateway, sender } = bench;
-    gateway.misbehave({ kind: 'answer', status: 429, reason: 'TooManyProviderTokenUpdates', count: 1 });
+    gateway.misbehave({
+      kind: 'answer',
+      status: 429,
+      reason: 'TooManyProviderTokenUpdates',
+      count: 1,
+    });
     const first = await sendAll(sender, recipients(100));
     expect(kinds(first)).toEqual({ retry: 100 });
     expect(gateway.total).toBe(1);
     const second = await sendAll(sender, recipients(2));
-    expect(second.attempts[0]).toMatchObject({ kind: 'retry', reason: 'TooManyProviderTokenUpdates' });
+    expect(second.attempts[0]).toMatchObject({
+      kind: 'retry',
+      reason: 'TooManyProviderTokenUpdates',
+    });
     expect(gateway.total).toBe(1);
   });
 

@@ -17,7 +17,13 @@ import {
   startApnsFixture,
   topic,
 } from '../../support/gateways/apns.ts';
-import { activity, atS, ofType, rightContents, start } from '../../support/gateways/apns-contents.ts';
+import {
+  activity,
+  atS,
+  ofType,
+  rightContents,
+  start,
+} from '../../support/gateways/apns-contents.ts';
 
 const errorOf = (data: JsonObject): string => {
   const rendering = renderApns(aMessage(data));
@@ -40,7 +46,11 @@ describe('the table of push types', () => {
     async (type, data, sent, body) => {
       bench.gateway.forget();
       const expiresAtMs = aMessage().createdAtMs + 60_000;
-      const { attempts } = await sendAll(bench.sender, recipients(1), aMessage(data, { expiresAtMs }));
+      const { attempts } = await sendAll(
+        bench.sender,
+        recipients(1),
+        aMessage(data, { expiresAtMs }),
+      );
       expect(attempts).toEqual([{ kind: 'sent' }]);
       const [request] = bench.gateway.requests;
       expect(JSON.parse(String(request?.body))).toEqual(body);
@@ -95,9 +105,13 @@ describe('a body without aps', () => {
     expect(errorOf(ofType(type, { aps: { alert: 'a' }, ...own }))).toMatch(
       /^aps\.alert must not be given: .* without aps$/,
     );
-    expect(errorOf(ofType(type, { ios: { badge: 1 }, ...own }))).toMatch(/^ios\.badge must not be given/);
+    expect(errorOf(ofType(type, { ios: { badge: 1 }, ...own }))).toMatch(
+      /^ios\.badge must not be given/,
+    );
     // The plain members are those of other kinds of devices.
-    const rendering = renderApns(aMessage(ofType(type, { alert: 'for Android', badge: 1, ...own })));
+    const rendering = renderApns(
+      aMessage(ofType(type, { alert: 'for Android', badge: 1, ...own })),
+    );
     expect(rendering.ok && String(rendering.payload.body)).toBe('{"k":1}');
   });
 });
@@ -108,7 +122,10 @@ describe('a background push', () => {
   test('leaves out what the plain layout shows on other devices', () => {
     const data = { ...background, alert: 'for Android', title: 't', badge: 1, sound: 's', k: 1 };
     const rendering = renderApns(aMessage(data));
-    expect(rendering.ok && rendering.payload).toMatchObject({ pushType: 'background', priority: '5' });
+    expect(rendering.ok && rendering.payload).toMatchObject({
+      pushType: 'background',
+      priority: '5',
+    });
     expect(rendering.ok && JSON.parse(String(rendering.payload.body))).toEqual({
       aps: { 'content-available': 1 },
       k: 1,
@@ -122,7 +139,9 @@ describe('a background push', () => {
     ['ios.alert', { ...background, ios: { alert: 'a' } }],
     ['ios.aps.badge', { ...background, ios: { aps: { badge: 'Increment' } } }],
   ])('is refused where %s is for Apple alone', (path, data) => {
-    expect(errorOf(data)).toBe(`${path} must not be given: a push of the type background shows nothing`);
+    expect(errorOf(data)).toBe(
+      `${path} must not be given: a push of the type background shows nothing`,
+    );
   });
 
   test.each<[string, JsonObject]>([
@@ -184,7 +203,10 @@ describe('a Live Activity', () => {
     ['aps.relevance-score must be a number', { 'relevance-score': 'high' }],
     ['aps.input-push-token must be 1', { 'input-push-token': 0 }],
     ['aps.input-push-channel must be', { 'input-push-channel': 5 }],
-    ['aps.input-push-token and aps.input-push-channel', { 'input-push-token': 1, 'input-push-channel': 'c' }],
+    [
+      'aps.input-push-token and aps.input-push-channel',
+      { 'input-push-token': 1, 'input-push-channel': 'c' },
+    ],
     ['aps.alert must be an object with a title or a body', { alert: 'text' }],
     ['aps.alert must be an object with a title or a body', { alert: {} }],
     ['aps.alert.title must be', { alert: { title: 5 } }],
@@ -228,7 +250,10 @@ describe.each(['widgets', 'controls'])('a push to %s', (type) => {
 });
 
 test.each<[JsonObject, string]>([
-  [{ alert: 'a', 'apns-push-type': 'loud' }, 'apns-push-type must be one of alert, background, voip'],
+  [
+    { alert: 'a', 'apns-push-type': 'loud' },
+    'apns-push-type must be one of alert, background, voip',
+  ],
   [{ alert: 'a', 'pgw-push-type': 5 }, 'pgw-push-type must be one of'],
   [{ alert: 'a', ios: { 'pgw-push-type': 'Alert' } }, 'ios.pgw-push-type must be one of'],
   [{ alert: 'a', 'apns-priority': 'high', 'pgw-priority': 10 }, 'apns-priority must be 10, 5 or 1'],

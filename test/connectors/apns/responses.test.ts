@@ -36,7 +36,10 @@ describe('over HTTP/2', () => {
     return attempts[0];
   }
 
-  /** Expected result of each reason (protocol/apns.md#answers), independent of the connector's table. */
+  /**
+   * Expected result of each reason (protocol/apns.md#answers), independent of the connector's
+   * table.
+   */
   const expected: [number, string, AttemptResult['kind']][] = [
     [400, 'BadCollapseId', 'rejected'],
     [400, 'BadDeviceToken', 'invalid_token'],
@@ -94,7 +97,11 @@ describe('over HTTP/2', () => {
     ])(
       '%i with an unknown reason is judged by its status and kills no token',
       async (status, reason, kind) => {
-        expect(await attemptFor(status, reason)).toMatchObject({ kind, status, reason: httpReason(status) });
+        expect(await attemptFor(status, reason)).toMatchObject({
+          kind,
+          status,
+          reason: httpReason(status),
+        });
       },
     );
 
@@ -162,7 +169,9 @@ describe('over HTTP/2', () => {
       });
       const outcome = await sendAll(bench.sender, recipients(100));
       expect(kinds(outcome)).toEqual({ sent: 95, retry: 5 });
-      expect(outcome.attempts.find(({ kind }) => kind === 'retry')).toMatchObject({ afterMs: 7000 });
+      expect(outcome.attempts.find(({ kind }) => kind === 'retry')).toMatchObject({
+        afterMs: 7000,
+      });
     });
   });
 

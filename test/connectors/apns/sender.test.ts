@@ -42,9 +42,9 @@ describe('over HTTP/2', () => {
       expect(gateway.distinct).toBe(2000);
       expect(gateway.peakStreams.untrusted).toBe(1);
       expect(gateway.protocolErrors).toEqual([]);
-      expect(bench.calls.filter(({ status, reason }) => status === 200 && reason === 'ok')).toHaveLength(
-        2000,
-      );
+      expect(
+        bench.calls.filter(({ status, reason }) => status === 200 && reason === 'ok'),
+      ).toHaveLength(2000);
     });
 
     test('has the headers that APNs requires, and the same apns-id at every attempt', async () => {
@@ -67,7 +67,9 @@ describe('over HTTP/2', () => {
     test('contains the badge of each recipient', async () => {
       const to = recipients(50, toFirstTopic).map((one) => ({ ...one, badge: one.index * 100 }));
       await sendAll(bench.sender, to, aMessage({ alert: 'a', badge: 'Increment', k: 'v' }));
-      const bodies = new Map(gateway.requests.map(({ token, body }) => [token, JSON.parse(body.toString())]));
+      const bodies = new Map(
+        gateway.requests.map(({ token, body }) => [token, JSON.parse(body.toString())]),
+      );
       for (const { deviceToken, badge } of to)
         expect(bodies.get(deviceToken)).toEqual({ aps: { badge, alert: 'a' }, k: 'v' });
     });
@@ -96,7 +98,10 @@ describe('over HTTP/2', () => {
     });
 
     test('that the profile does not list fail their recipients only', async () => {
-      const to = recipients(3).map((one) => ({ ...one, topic: one.index === 1 ? 'com.other.app' : topic }));
+      const to = recipients(3).map((one) => ({
+        ...one,
+        topic: one.index === 1 ? 'com.other.app' : topic,
+      }));
       const { attempts } = await sendAll(bench.sender, to);
       expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'rejected', 'sent']);
       expect(attempts[1]).toMatchObject({
@@ -112,8 +117,16 @@ describe('over HTTP/2', () => {
     });
 
     test('that APNs does not allow stop their own recipients, not those of another topic', async () => {
-      gateway.misbehave({ kind: 'answer', status: 400, reason: 'TopicDisallowed', token: deviceToken(0) });
-      const to = recipients(20).map((one) => ({ ...one, topic: one.index % 2 ? 'com.example.two' : topic }));
+      gateway.misbehave({
+        kind: 'answer',
+        status: 400,
+        reason: 'TopicDisallowed',
+        token: deviceToken(0),
+      });
+      const to = recipients(20).map((one) => ({
+        ...one,
+        topic: one.index % 2 ? 'com.example.two' : topic,
+      }));
       const { attempts } = await sendAll(bench.sender, to);
       expect(attempts[0]).toEqual({
         kind: 'rejected',
@@ -121,7 +134,9 @@ describe('over HTTP/2', () => {
         status: 400,
         reason: 'TopicDisallowed',
       });
-      expect(attempts.filter((_, index) => index % 2 === 1).every(({ kind }) => kind === 'sent')).toBe(true);
+      expect(
+        attempts.filter((_, index) => index % 2 === 1).every(({ kind }) => kind === 'sent'),
+      ).toBe(true);
     });
   });
 
@@ -141,11 +156,18 @@ describe('over HTTP/2', () => {
         recipients(2, { topic }),
         aMessage({ alert: 'a' }, { expiresAtMs: 1 }),
       );
-      expect(attempts.map((one) => one.kind === 'rejected' && one.outcome)).toEqual(['expired', 'expired']);
+      expect(attempts.map((one) => one.kind === 'rejected' && one.outcome)).toEqual([
+        'expired',
+        'expired',
+      ]);
     });
 
     test('when it cannot be rendered', async () => {
-      const { attempts } = await sendAll(bench.sender, recipients(1, { topic }), aMessage({ alert: 5 }));
+      const { attempts } = await sendAll(
+        bench.sender,
+        recipients(1, { topic }),
+        aMessage({ alert: 5 }),
+      );
       expect(attempts[0]).toMatchObject({ kind: 'rejected', outcome: 'failed' });
     });
 
@@ -165,7 +187,11 @@ describe('over HTTP/2', () => {
   describe('a push by certificate', () => {
     async function certificateSender(more: { validForMs?: number; environment?: string } = {}) {
       const { validForMs, ...members } = more;
-      const client = await gateway.authority.issueClient({ commonName: topic, userId: topic, validForMs });
+      const client = await gateway.authority.issueClient({
+        commonName: topic,
+        userId: topic,
+        validForMs,
+      });
       const context = aContext();
       const sender = apnsConnector(calmTuning).open(
         apnsCredentials.parse({
@@ -186,7 +212,9 @@ describe('over HTTP/2', () => {
       const outcome = await sendAll(sender, recipients(500));
       await sender.close();
       expect(kinds(outcome)).toEqual({ sent: 500 });
-      expect(gateway.requests.every(({ headers }) => headers.authorization === undefined)).toBe(true);
+      expect(gateway.requests.every(({ headers }) => headers.authorization === undefined)).toBe(
+        true,
+      );
       expect(gateway.requests[0]?.headers['apns-topic']).toBe(topic);
     });
 
@@ -222,7 +250,10 @@ describe('over HTTP/2', () => {
       const message = aMessage({ aps: {}, 'pgw-push-type': 'location' });
       const { attempts } = await sendAll(sender, recipients(1), message);
       await sender.close();
-      expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: expect.stringMatching(/needs token/) });
+      expect(attempts[0]).toMatchObject({
+        kind: 'rejected',
+        reason: expect.stringMatching(/needs token/),
+      });
     });
   });
 
@@ -238,22 +269,35 @@ describe('over HTTP/2', () => {
     test('makes recipients unknown, and reports whether a repeat would be hidden', async () => {
       const silent = await startApnsFixture({ tuning: shortTimeoutTuning });
       silent.gateway.misbehave({ kind: 'hang', count: 2 });
-      const plain = await sendAll(silent.sender, recipients(1), aMessage({ 'content-available': 1 }));
+      const plain = await sendAll(
+        silent.sender,
+        recipients(1),
+        aMessage({ 'content-available': 1 }),
+      );
       const hidden = await sendAll(silent.sender, recipients(1));
       const later = await sendAll(silent.sender, recipients(3));
       await silent.close();
-      expect(plain.attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: false });
-      expect(hidden.attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
+      expect(plain.attempts[0]).toEqual({
+        kind: 'unknown',
+        reason: 'timeout',
+        isRepeatHidden: false,
+      });
+      expect(hidden.attempts[0]).toEqual({
+        kind: 'unknown',
+        reason: 'timeout',
+        isRepeatHidden: true,
+      });
       expect(kinds(later)).toEqual({ sent: 3 });
-      expect(silent.calls.filter(({ status }) => status === 0).map(({ reason }) => reason)).toEqual([
-        'timeout',
-        'timeout',
-      ]);
+      expect(silent.calls.filter(({ status }) => status === 0).map(({ reason }) => reason)).toEqual(
+        ['timeout', 'timeout'],
+      );
     });
 
     test('for a short time causes no failure', async () => {
       gateway.misbehave({ kind: 'slow', delayMs: 50, count: 10 });
-      expect(kinds(await sendAll(bench.sender, recipients(20, toFirstTopic)))).toEqual({ sent: 20 });
+      expect(kinds(await sendAll(bench.sender, recipients(20, toFirstTopic)))).toEqual({
+        sent: 20,
+      });
     });
   });
 });

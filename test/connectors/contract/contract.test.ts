@@ -4,7 +4,14 @@ import { connectors } from '../../../connectors/registry.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
 import { profileConnectorIds } from '../../../shared/domain/labels.ts';
 import { hintText } from '../../../shared/domain/reasons.ts';
-import { aContext, aMessage, kinds, type Outcome, recipients, sendAll } from '../../support/gateways/apns.ts';
+import {
+  aContext,
+  aMessage,
+  kinds,
+  type Outcome,
+  recipients,
+  sendAll,
+} from '../../support/gateways/apns.ts';
 import type { GatewayInstance } from './fixture.ts';
 import { fixtures } from './fixtures.ts';
 
@@ -16,9 +23,37 @@ const unusualData: JsonObject[] = [
   { alert: ['a'] },
   { alert: { body: {} } },
   { alert: 'a', badge: 'increment' },
-  { alert: 'a', ios: [], android: 5, hms: 'x', mi: null, fcm: [], vivo: 1, oppo: '', mz: false, honor: 0 },
-  { alert: 'a', hms: {}, mi: {}, mz: {}, oppo: {}, vivo: {}, honor: {}, fcm: {}, android: {}, ios: {} },
-  { alert: 'a', hms: { message: 5 }, fcm: { message: [] }, vivo: { pushMode: {} }, mi: { extra: 'x' } },
+  {
+    alert: 'a',
+    ios: [],
+    android: 5,
+    hms: 'x',
+    mi: null,
+    fcm: [],
+    vivo: 1,
+    oppo: '',
+    mz: false,
+    honor: 0,
+  },
+  {
+    alert: 'a',
+    hms: {},
+    mi: {},
+    mz: {},
+    oppo: {},
+    vivo: {},
+    honor: {},
+    fcm: {},
+    android: {},
+    ios: {},
+  },
+  {
+    alert: 'a',
+    hms: { message: 5 },
+    fcm: { message: [] },
+    vivo: { pushMode: {} },
+    mi: { extra: 'x' },
+  },
   { aps: { aps: { aps: 1 } } },
   { alert: '\u0000\ud800 ☃', 'k\u2028': '\u2029' },
   { alert: 'a'.repeat(100_000) },
@@ -27,7 +62,9 @@ const unusualData: JsonObject[] = [
 ];
 
 test('every connector of the registry that takes credentials has a fixture here', () => {
-  const served = [...connectors.keys()].filter((id) => profileConnectorIds.some((known) => known === id));
+  const served = [...connectors.keys()].filter((id) =>
+    profileConnectorIds.some((known) => known === id),
+  );
   expect(fixtures.map(({ connector }) => connector.id).sort()).toEqual(served.sort());
 });
 
@@ -45,7 +82,10 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
   });
 
   const makeRecipients = (count: number) =>
-    recipients(count, { deviceType }).map((one) => ({ ...one, deviceToken: fixture.deviceToken(one.index) }));
+    recipients(count, { deviceType }).map((one) => ({
+      ...one,
+      deviceToken: fixture.deviceToken(one.index),
+    }));
 
   /** Sends with a new sender to the sandbox, or to a closed port. */
   async function push(
@@ -77,16 +117,22 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
       values: new Map([['name', i === 4 ? 'x'.repeat(5000) : `Name ${i} "\\ 😀`]]),
     }));
     const message = aMessage({ alert: 'a' });
-    const report = (index: number, attempt: { kind: string }) => void reports[index]?.push(attempt.kind);
+    const report = (index: number, attempt: { kind: string }) =>
+      void reports[index]?.push(attempt.kind);
     const { signal } = new AbortController();
-    const dataOf = (values: ReadonlyMap<string, string>) => ({ alert: `Hello ${values.get('name')}` });
+    const dataOf = (values: ReadonlyMap<string, string>) => ({
+      alert: `Hello ${values.get('name')}`,
+    });
     const texts = { dataOf, names: ['name'], groups };
     try {
       await sender.sendTexts({ pushId: 1, message, report, signal }, texts);
       expect(reports).toEqual([...Array(4).fill(['sent']), ['rejected']]);
       expect(to.map(({ deviceToken }) => instance.seen(deviceToken))).toEqual([1, 1, 1, 1, 0]);
       expect(instance.violations).toEqual([]);
-      await sender.sendTexts({ pushId: 1, message: { ...message, expiresAtMs: 0 }, report, signal }, texts);
+      await sender.sendTexts(
+        { pushId: 1, message: { ...message, expiresAtMs: 0 }, report, signal },
+        texts,
+      );
       expect(reports.map((kinds) => kinds[1])).toEqual(Array(5).fill('rejected'));
       instance.kill(to[0]?.deviceToken ?? '');
       await sender.sendTexts({ pushId: 1, message, report, signal }, texts);
@@ -153,7 +199,9 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
 
   test('reports an expired message without a request', async () => {
     const { attempts } = await push(2, { message: aMessage({ alert: 'a' }, { expiresAtMs: 1 }) });
-    expect(attempts.every((one) => one.kind === 'rejected' && one.outcome === 'expired')).toBe(true);
+    expect(attempts.every((one) => one.kind === 'rejected' && one.outcome === 'expired')).toBe(
+      true,
+    );
     expect(instance.total).toBe(0);
   });
 
@@ -178,16 +226,26 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     const outcome = await push(1000, { context });
     expect(kinds(outcome)).toEqual({ sent: 1000 });
     expect(outcome.reports.every((count) => count === 1)).toBe(true);
-    expect(makeRecipients(1000).every(({ deviceToken }) => instance.seen(deviceToken) === 1)).toBe(true);
+    expect(makeRecipients(1000).every(({ deviceToken }) => instance.seen(deviceToken) === 1)).toBe(
+      true,
+    );
     expect(instance.violations).toEqual([]);
-    expect(instance.total).toBeLessThanOrEqual(Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1);
+    expect(instance.total).toBeLessThanOrEqual(
+      Math.ceil(1000 / connector.limits.recipientsPerRequest) + 1,
+    );
     expect(context.calls.filter(({ status }) => status === 200).length).toBeGreaterThan(0);
   });
 
   test('invalidates a dead device and sends to the others', async () => {
     instance.kill(fixture.deviceToken(2));
     const { attempts } = await push(5);
-    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'invalid_token', 'sent', 'sent']);
+    expect(attempts.map(({ kind }) => kind)).toEqual([
+      'sent',
+      'sent',
+      'invalid_token',
+      'sent',
+      'sent',
+    ]);
   });
 
   test('invalidates no token on a rate limit, and retries later', async () => {
@@ -237,7 +295,8 @@ describe.each(fixtures)('connector $connector.id', (fixture) => {
     const { total } = instance;
     const second = await push(3, { context: shared });
     for (const { attempts } of [first, second])
-      for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', outcome: 'capped' });
+      for (const attempt of attempts)
+        expect(attempt).toMatchObject({ kind: 'rejected', outcome: 'capped' });
     expect(instance.total).toBe(total);
   });
 

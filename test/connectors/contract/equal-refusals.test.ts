@@ -29,7 +29,9 @@ import { fcmToken } from '../fcm/fixture.ts';
 import { type ExampleGateway, exampleVendor, startExampleGateway } from './example-vendor.ts';
 
 const reasonsOf = (attempts: AttemptResult[]) =>
-  new Set(attempts.map((attempt) => ('reason' in attempt ? reasonText(attempt.reason) : attempt.kind)));
+  new Set(
+    attempts.map((attempt) => ('reason' in attempt ? reasonText(attempt.reason) : attempt.kind)),
+  );
 
 describe('APNs', () => {
   let bench: ApnsFixture;
@@ -62,7 +64,8 @@ describe('APNs', () => {
   });
 
   test('does not end the rest after a success, nor the devices of another topic', async () => {
-    for (let n = 100; n < 400; n += 1) bench.gateway.tokenTopics.set(deviceToken(n), 'com.somebody.else');
+    for (let n = 100; n < 400; n += 1)
+      bench.gateway.tokenTopics.set(deviceToken(n), 'com.somebody.else');
     const some = await push(recipients(400, { topic }));
     expect(kinds(some)).toEqual({ sent: 100, rejected: 300 });
     expect(bench.gateway.total).toBe(400);
@@ -93,7 +96,12 @@ describe('APNs', () => {
       reason: 'BadMessageId',
       count: maxEqualRefusals - 1,
     });
-    bench.gateway.misbehave({ kind: 'answer', status: 404, reason: 'BadPath', count: maxEqualRefusals - 1 });
+    bench.gateway.misbehave({
+      kind: 'answer',
+      status: 404,
+      reason: 'BadPath',
+      count: maxEqualRefusals - 1,
+    });
     expect(kinds(await push(recipients(300, { topic })))).toEqual({ rejected: 38, sent: 262 });
   });
 });
@@ -118,9 +126,16 @@ describe('FCM', () => {
     gateway.forget();
   });
   const to = (count: number) =>
-    recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, deviceToken: fcmToken(one.index) }));
+    recipients(count, { deviceType: 'android' }).map((one) => ({
+      ...one,
+      deviceToken: fcmToken(one.index),
+    }));
   const badRequest = { '@type': 'type.googleapis.com/google.rpc.BadRequest' };
-  const refuse = (message: string, details: Record<string, unknown>[] = [], status = 'INVALID_ARGUMENT') =>
+  const refuse = (
+    message: string,
+    details: Record<string, unknown>[] = [],
+    status = 'INVALID_ARGUMENT',
+  ) =>
     gateway.misbehave({
       kind: 'answer',
       status: 400,
@@ -214,7 +229,8 @@ describe('a gateway with many targets in a request', () => {
   });
 
   test('is asked for every device after a success, and while the refusals are about tokens', async () => {
-    for (const { deviceToken: token } of recipients(500).slice(1)) gateway.targetCodes.set(token, 4711);
+    for (const { deviceToken: token } of recipients(500).slice(1))
+      gateway.targetCodes.set(token, 4711);
     expect(kinds(await sendAll(sender, recipients(500)))).toEqual({ sent: 1, rejected: 499 });
     expect(gateway.total).toBe(50);
     gateway.targetCodes.clear();
@@ -228,20 +244,33 @@ describe('a gateway with many targets in a request', () => {
     const successes = new Set<string>();
     const send = async (batch: EqualRefusals, from: number) => {
       const attempts: AttemptResult[] = [];
-      const to = recipients(10).map((one) => ({ ...one, deviceToken: deviceToken(from + one.index) }));
+      const to = recipients(10).map((one) => ({
+        ...one,
+        deviceToken: deviceToken(from + one.index),
+      }));
       const report = (_: number, attempt: AttemptResult) => void attempts.push(attempt);
       const { signal } = new AbortController();
-      await sender.send({ pushId: 1, message: aMessage(), recipients: to, report, signal, refusals: batch });
+      await sender.send({
+        pushId: 1,
+        message: aMessage(),
+        recipients: to,
+        report,
+        signal,
+        refusals: batch,
+      });
       return kinds({ attempts, reports: [] });
     };
-    for (let n = 0; n < 1000; n += 1) if (n < 200 || n > 300) gateway.targetCodes.set(deviceToken(n), 4711);
+    for (let n = 0; n < 1000; n += 1)
+      if (n < 200 || n > 300) gateway.targetCodes.set(deviceToken(n), 4711);
     const first = new EqualRefusals(successes);
-    for (let from = 0; from < 100; from += 10) expect(await send(first, from)).toEqual({ rejected: 10 });
+    for (let from = 0; from < 100; from += 10)
+      expect(await send(first, from)).toEqual({ rejected: 10 });
     expect(gateway.total).toBe(2);
     const second = new EqualRefusals(successes);
     expect(await send(second, 200)).toEqual({ sent: 10 });
     const third = new EqualRefusals(successes);
-    for (let from = 400; from < 500; from += 10) expect(await send(third, from)).toEqual({ rejected: 10 });
+    for (let from = 400; from < 500; from += 10)
+      expect(await send(third, from)).toEqual({ rejected: 10 });
     expect(gateway.total).toBe(2 + 1 + 10);
   });
 });

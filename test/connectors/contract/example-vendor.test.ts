@@ -1,11 +1,27 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { AttemptResult, PushMessage, Recipient } from '../../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  PushMessage,
+  Recipient,
+} from '../../../connectors/contract/connector.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import { defaultHttpTiming, type HttpTiming } from '../../../shared/http/client.ts';
-import { aContext, aMessage, kinds, movableClock, recipients, sendAll } from '../../support/gateways/apns.ts';
+import {
+  aContext,
+  aMessage,
+  kinds,
+  movableClock,
+  recipients,
+  sendAll,
+} from '../../support/gateways/apns.ts';
 import type { TestContext } from '../../support/gateways/sender-context.ts';
-import { attemptFor, type ExampleGateway, exampleVendor, startExampleGateway } from './example-vendor.ts';
+import {
+  attemptFor,
+  type ExampleGateway,
+  exampleVendor,
+  startExampleGateway,
+} from './example-vendor.ts';
 
 let gateway: ExampleGateway;
 
@@ -34,7 +50,13 @@ async function push(
     timing?: HttpTiming;
   } = {},
 ) {
-  const { context = aContext(), message, secret = 'right', signal, timing = defaultHttpTiming } = options;
+  const {
+    context = aContext(),
+    message,
+    secret = 'right',
+    signal,
+    timing = defaultHttpTiming,
+  } = options;
   const profile = { appId: 'app', secret, endpoint: gateway.url, ca: gateway.ca };
   const sender = exampleVendor(timing).open(profile, context);
   const outcome = await sendAll(sender, to, message, signal);
@@ -98,7 +120,10 @@ describe('requests with many targets', () => {
     const to = recipients(40);
     gateway.ambiguousTokens.add(to[17]?.deviceToken ?? '');
     const outcome = await push(to);
-    expect(outcome.attempts[17]).toMatchObject({ kind: 'invalid_token', reason: 'no_valid_target' });
+    expect(outcome.attempts[17]).toMatchObject({
+      kind: 'invalid_token',
+      reason: 'no_valid_target',
+    });
     expect(kinds(outcome)).toEqual({ sent: 39, invalid_token: 1 });
     expect(to.every(({ deviceToken }) => gateway.delivered(deviceToken) <= 1)).toBe(true);
     expect(gateway.total).toBeLessThan(15);
@@ -129,7 +154,11 @@ describe('requests with many targets', () => {
   test('with an unreadable response are an unknown result', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '<html>' });
     const { attempts } = await push(recipients(3));
-    expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'unreadable_reply', isRepeatHidden: true });
+    expect(attempts[0]).toEqual({
+      kind: 'unknown',
+      reason: 'unreadable_reply',
+      isRepeatHidden: true,
+    });
   });
 
   test('that are unsent when the push is stopped stay unsent', async () => {
@@ -149,7 +178,12 @@ describe('a day whose quota is used up', () => {
   test('caps the message class for every sender that shares the state', async () => {
     answer(5, 1);
     const { attempts, context } = await push(recipients(10));
-    expect(attempts[0]).toEqual({ kind: 'rejected', outcome: 'capped', status: 200, reason: 'day_quota' });
+    expect(attempts[0]).toEqual({
+      kind: 'rejected',
+      outcome: 'capped',
+      status: 200,
+      reason: 'day_quota',
+    });
     const { total } = gateway;
     const second = await push(recipients(10), { context });
     expect(second.attempts[0]).toEqual({
@@ -193,16 +227,27 @@ describe('access tokens', () => {
   test('are renewed before they expire, while sending continues', async () => {
     const clock = movableClock(systemClock.now());
     const context = aContext(clock);
-    await push(recipients(1), { context, message: aMessage(undefined, { expiresAtMs: clock.now() + 9e7 }) });
+    await push(recipients(1), {
+      context,
+      message: aMessage(undefined, { expiresAtMs: clock.now() + 9e7 }),
+    });
     clock.moveMs(56 * 60_000);
-    await push(recipients(1), { context, message: aMessage(undefined, { expiresAtMs: clock.now() + 9e7 }) });
+    await push(recipients(1), {
+      context,
+      message: aMessage(undefined, { expiresAtMs: clock.now() + 9e7 }),
+    });
     expect(gateway.tokenCalls).toBe(2);
   });
 
   test('that cannot be fetched lead to a retry: the gateway may recover', async () => {
     gateway.misbehave({ kind: 'answer', status: 503, path: '/token', retryAfter: '4' });
     const { attempts } = await push(recipients(2));
-    expect(attempts[0]).toEqual({ kind: 'retry', status: 503, reason: 'token_call_refused', afterMs: 4000 });
+    expect(attempts[0]).toEqual({
+      kind: 'retry',
+      status: 503,
+      reason: 'token_call_refused',
+      afterMs: 4000,
+    });
     gateway.behave();
     gateway.misbehave({ kind: 'hang', path: '/token' });
     expect((await push(recipients(2), { timing: shortTiming })).attempts[0]).toMatchObject({
@@ -228,7 +273,8 @@ describe('access tokens', () => {
     const asks = async () => {
       const before = gateway.tokenCalls;
       const results = await Promise.all([1, 2, 3].map(() => sendAll(sender, recipients(2))));
-      for (const { attempts } of results) expect(kinds({ attempts, reports: [] })).toEqual({ retry: 2 });
+      for (const { attempts } of results)
+        expect(kinds({ attempts, reports: [] })).toEqual({ retry: 2 });
       return gateway.tokenCalls - before;
     };
     gateway.misbehave({ ...answer, retryAfter: '0' });
@@ -249,7 +295,11 @@ describe('access tokens', () => {
 
   test('that are refused for the credentials end the push with a hint that shows no secret', async () => {
     const { attempts } = await push(recipients(2), { secret: 'wrong' });
-    expect(attempts[0]).toMatchObject({ kind: 'profile_error', status: 401, reason: 'credentials_refused' });
+    expect(attempts[0]).toMatchObject({
+      kind: 'profile_error',
+      status: 401,
+      reason: 'credentials_refused',
+    });
     expect(JSON.stringify(attempts)).not.toContain('wrong');
     expect(gateway.total).toBe(0);
   });

@@ -1,10 +1,15 @@
 /**
- * Fictitious vendor, written by docs/develop/connectors.md, as a test of the kit: ten devices per request, an access token, and
- * every reaction.
+ * Fictitious vendor, written by docs/develop/connectors.md, as a test of the kit: ten devices per
+ * request, an access token, and every reaction.
  */
 import { z } from 'zod';
 import type { Connector, SenderContext } from '../../../connectors/contract/connector.ts';
-import { authEndpoint, common, inspectTrust, secretText } from '../../../connectors/contract/credentials.ts';
+import {
+  authEndpoint,
+  common,
+  inspectTrust,
+  secretText,
+} from '../../../connectors/contract/credentials.ts';
 import { AccessTokens, tokenFromReply } from '../../../connectors/kit/access-token.ts';
 import { androidContent, bodySizeError, titleOf } from '../../../connectors/kit/android.ts';
 import {
@@ -71,7 +76,12 @@ export function exampleVendor(
     const content = androidContent(message, { connector: 'vendor_e', can, limits });
     if (!content.ok) return content;
     const { alert, custom, vendor } = content.payload;
-    const payload = JSON.stringify({ title: titleOf(content.payload, 10), alert, custom, ...vendor });
+    const payload = JSON.stringify({
+      title: titleOf(content.payload, 10),
+      alert,
+      custom,
+      ...vendor,
+    });
     return bodySizeError('vendor_e', Buffer.byteLength(payload), limits) ?? { ok: true, payload };
   };
   return {
@@ -83,7 +93,11 @@ export function exampleVendor(
     render,
     inspect: ({ ca }, nowMs) => ({ kind: 'secret', ...inspectTrust(ca, nowMs) }),
     open: (profile, context) => {
-      const { endpoint = 'https://example.invalid', authEndpoint: authBase = endpoint, ca } = profile;
+      const {
+        endpoint = 'https://example.invalid',
+        authEndpoint: authBase = endpoint,
+        ca,
+      } = profile;
       const { clock } = context;
       const client = createHttpClient({ baseUrl: endpoint, ca, timing, clock });
       const authClient = createHttpClient({ baseUrl: authBase, ca, timing, clock });
@@ -93,7 +107,9 @@ export function exampleVendor(
         credential: `${authBase} ${profile.appId} ${profile.secret}`,
         fetch: async () =>
           tokenFromReply(
-            await authClient.request(formPost('/token', { id: profile.appId, secret: profile.secret })),
+            await authClient.request(
+              formPost('/token', { id: profile.appId, secret: profile.secret }),
+            ),
             (body) => {
               const { token, seconds } = body;
               return typeof token === 'string' && typeof seconds === 'number'
@@ -106,7 +122,8 @@ export function exampleVendor(
         async send(request) {
           const rendering = render(request.message, 'android');
           if (!rendering.ok) {
-            for (const { index } of request.recipients) request.report(index, unrenderable(rendering));
+            for (const { index } of request.recipients)
+              request.report(index, unrenderable(rendering));
             return;
           }
           const callback = receiptUrl(context, profile);
@@ -155,7 +172,8 @@ function readingOf(reply: Parameters<typeof unreadable>[0]): ExchangeResult {
   if (!body || typeof body.code !== 'number') return unreadable(reply);
   const targets = new Map<string, ResponseRule>();
   if (isJsonObject(body.bad))
-    for (const [deviceToken, code] of Object.entries(body.bad)) targets.set(deviceToken, rowOf(String(code)));
+    for (const [deviceToken, code] of Object.entries(body.bad))
+      targets.set(deviceToken, rowOf(String(code)));
   const messageId = typeof body.id === 'string' ? body.id : undefined;
   return {
     kind: 'parsed',
@@ -189,7 +207,8 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
       handle: ({ path, headers, body }) => {
         if (path === '/token') {
           const form = new URLSearchParams(body.toString());
-          if (form.get('secret') !== 'right') return { status: 401, body: { error: 'invalid_client' } };
+          if (form.get('secret') !== 'right')
+            return { status: 401, body: { error: 'invalid_client' } };
           const { value, expiresIn } = made.issue();
           return { status: 200, body: { token: value, seconds: expiresIn } };
         }
@@ -200,12 +219,18 @@ export async function startExampleGateway(): Promise<ExampleGateway> {
           return { status: 400, violation: `${to.length} devices in a request` };
         if (new Set(to).size < to.length)
           return { status: 200, body: { code: 0 }, violation: 'a device twice' };
-        if (to.some((token) => ambiguousTokens.has(token))) return { status: 200, body: { code: 6 } };
+        if (to.some((token) => ambiguousTokens.has(token)))
+          return { status: 200, body: { code: 6 } };
         const bad = new Map(to.filter((token) => deadTokens.has(token)).map((token) => [token, 8]));
-        for (const token of to) if (targetCodes.has(token)) bad.set(token, targetCodes.get(token) ?? 0);
+        for (const token of to)
+          if (targetCodes.has(token)) bad.set(token, targetCodes.get(token) ?? 0);
         ids += 1;
         const accepted = to.filter((token) => !bad.has(token));
-        return { status: 200, body: { code: 0, id: `m${ids}`, bad: Object.fromEntries(bad) }, accepted };
+        return {
+          status: 200,
+          body: { code: 0, id: `m${ids}`, bad: Object.fromEntries(bad) },
+          accepted,
+        };
       },
     };
   });

@@ -55,7 +55,10 @@ export interface GatewayInstance {
   answerFor(answer: ForeignAnswer): void;
   /** Uses up the day's quota; absent if the gateway has none. */
   useUpDay?(): void;
-  /** Makes the gateway refuse whole requests because of this device, unnamed; absent if it never does. */
+  /**
+   * Makes the gateway refuse whole requests because of this device, unnamed; absent if it never
+   * does.
+   */
   makeAmbiguous?(deviceToken: string): void;
   /** Ends every misbehaviour. */
   behave(): void;
@@ -66,7 +69,9 @@ export interface GatewayInstance {
 /** Controls of one vendor's gateway; the others are the same for all. */
 export interface GatewayControls
   extends Pick<GatewayInstance, 'credentials' | 'throttle' | 'refuseCredentials'>,
-    Partial<Pick<GatewayInstance, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>> {
+    Partial<
+      Pick<GatewayInstance, 'expireTokens' | 'hang' | 'breakDown' | 'useUpDay' | 'makeAmbiguous'>
+    > {
   /** Clears the states of devices that only this gateway has. */
   behave?(): void;
 }

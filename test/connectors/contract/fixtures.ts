@@ -6,7 +6,8 @@ import type { ContractFixture } from './fixture.ts';
 
 const vendorModule = z.object({
   fixture: z.custom<ContractFixture>(
-    (value) => typeof value === 'object' && value !== null && 'connector' in value && 'start' in value,
+    (value) =>
+      typeof value === 'object' && value !== null && 'connector' in value && 'start' in value,
   ),
 });
 
@@ -23,7 +24,10 @@ async function loadVendors(): Promise<ContractFixture[]> {
   );
 }
 
-/** Fixtures of all connectors that take credentials: `fixture.ts` of every folder in `vendors/`, APNs and FCM. */
+/**
+ * Fixtures of all connectors that take credentials: `fixture.ts` of every folder in `vendors/`,
+ * APNs and FCM.
+ */
 export const fixtures: ContractFixture[] = [
   apnsFixture,
   fcmFixture,

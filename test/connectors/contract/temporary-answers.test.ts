@@ -25,7 +25,8 @@ const other = [400, 401, 403, 404, 407, 410, 413, 418, 451];
 /** Bodies of servers that are no gateway. */
 const pages: Record<string, string> = {
   none: '',
-  'a web page': '<!DOCTYPE html><html><head><title>403 Forbidden</title></head><body>nginx</body></html>',
+  'a web page':
+    '<!DOCTYPE html><html><head><title>403 Forbidden</title></head><body>nginx</body></html>',
   'the JSON of a proxy': '{"message":"no Route matched with those values"}',
   'the JSON of a framework':
     '{"timestamp":"2026-11-26T08:00:00Z","status":404,"error":"Not Found","path":"/"}',
@@ -51,7 +52,10 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
   });
 
   const makeRecipients = (count: number) =>
-    recipients(count, { deviceType }).map((one) => ({ ...one, deviceToken: deviceToken(one.index) }));
+    recipients(count, { deviceType }).map((one) => ({
+      ...one,
+      deviceToken: deviceToken(one.index),
+    }));
 
   async function push(answer: ForeignAnswer | null, count = 4) {
     const sender = connector.open(connector.credentials.parse(instance.credentials), aContext());
@@ -80,18 +84,23 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
     }
   });
 
-  test.each([...temporary, ...other])('one %i ends no more than its own request', async (status) => {
-    const isMulticast = connector.limits.recipientsPerRequest > 1;
-    const outcome = await push({ status, body: '<html>', count: 1 }, 40);
-    const { sent = 0, retry = 0, ...more } = kinds(outcome);
-    expect(more).toEqual({});
-    const endsSend = status === 429 || status === 503;
-    if (!isMulticast && !endsSend)
-      expect({ sent, retry }).toEqual(
-        // A 401 may be due to the access token: it is tried once more.
-        status === 401 && connector.id !== 'apns' ? { sent: 40, retry: 0 } : { sent: 39, retry: 1 },
-      );
-  });
+  test.each([...temporary, ...other])(
+    'one %i ends no more than its own request',
+    async (status) => {
+      const isMulticast = connector.limits.recipientsPerRequest > 1;
+      const outcome = await push({ status, body: '<html>', count: 1 }, 40);
+      const { sent = 0, retry = 0, ...more } = kinds(outcome);
+      expect(more).toEqual({});
+      const endsSend = status === 429 || status === 503;
+      if (!isMulticast && !endsSend)
+        expect({ sent, retry }).toEqual(
+          // A 401 may be due to the access token: it is tried once more.
+          status === 401 && connector.id !== 'apns'
+            ? { sent: 40, retry: 0 }
+            : { sent: 39, retry: 1 },
+        );
+    },
+  );
 
   test.each([undefined, '0', '-1', '1.5', '', 'soon', 'Thu, 01 Jan 1970 00:00:00 GMT'])(
     'Retry-After: %j never makes a retry immediate',
@@ -105,27 +114,32 @@ describe.each(fixtures)('$connector.id', ({ connector, deviceType, deviceToken, 
   test('Retry-After is kept, unless our own floor is longer', async () => {
     const isFcm = connector.id === 'fcm' || connector.id === 'vendor_g';
     for (const status of [429, 503]) {
-      expect((await push({ status, retryAfter: '40' })).attempts[0]).toMatchObject({ afterMs: 40_000 });
+      expect((await push({ status, retryAfter: '40' })).attempts[0]).toMatchObject({
+        afterMs: 40_000,
+      });
       expect((await push({ status, retryAfter: '1' })).attempts[0]).toMatchObject({
         afterMs: isFcm ? 10_000 : 1000,
       });
     }
   });
 
-  test.each([...temporary, ...other])('%i of a token call does not fail the profile', async (status) => {
-    if (!instance.tokenCalls) return;
-    for (const body of Object.values(pages)) {
-      const { attempts } = await push({ status, body, isTokenCall: true }, 3);
-      for (const attempt of attempts)
-        expect(attempt).toMatchObject({ kind: 'retry', reason: 'token_call_refused', status });
-      const retries = attempts.filter(
-        (one): one is Extract<AttemptResult, { kind: 'retry' }> => one.kind === 'retry',
-      );
-      expect(retries.some(hasReachedGateway)).toBe(false);
-    }
-    expect(instance.total).toBe(0);
-    expect(kinds(await push(null, 3))).toEqual({ sent: 3 });
-  });
+  test.each([...temporary, ...other])(
+    '%i of a token call does not fail the profile',
+    async (status) => {
+      if (!instance.tokenCalls) return;
+      for (const body of Object.values(pages)) {
+        const { attempts } = await push({ status, body, isTokenCall: true }, 3);
+        for (const attempt of attempts)
+          expect(attempt).toMatchObject({ kind: 'retry', reason: 'token_call_refused', status });
+        const retries = attempts.filter(
+          (one): one is Extract<AttemptResult, { kind: 'retry' }> => one.kind === 'retry',
+        );
+        expect(retries.some(hasReachedGateway)).toBe(false);
+      }
+      expect(instance.total).toBe(0);
+      expect(kinds(await push(null, 3))).toEqual({ sent: 3 });
+    },
+  );
 });
 
 describe('SMS over the webhook', () => {
@@ -133,7 +147,14 @@ describe('SMS over the webhook', () => {
     const server = await startSmsWebhook();
     const provider = openSmsWebhook({ url: server.url, keys: ['k'], clock: systemClock });
     server.answers.push({ status });
-    const message = { id: '1', appId: 'a', type: 'general', to: '+8613800138000', text: 't', isVoice: false };
+    const message = {
+      id: '1',
+      appId: 'a',
+      type: 'general',
+      to: '+8613800138000',
+      text: 't',
+      isVoice: false,
+    };
     const result = await provider.send({ ...message, sign: 's', variables: {}, expiresAtMs: 2e12 });
     expect(result).toMatchObject({ kind: 'retry', reason: reason('smsStatus', { status }) });
     await provider.close();
@@ -143,7 +164,9 @@ describe('SMS over the webhook', () => {
 
 describe('platforms of logins', () => {
   const answer = { status: 200, body: '' };
-  const server = createServer((_, response) => void response.writeHead(answer.status).end(answer.body));
+  const server = createServer(
+    (_, response) => void response.writeHead(answer.status).end(answer.body),
+  );
   const clients = new PlatformClients(systemClock);
   beforeAll(() => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve)));
   afterAll(async () => {
@@ -157,15 +180,18 @@ describe('platforms of logins', () => {
     return checkAccessToken(clients, { platform, entry, settings: { endpoint, appId: 'a' } });
   };
 
-  test.each(['weixin', 'qq', 'weibo'] as const)('%s: no such answer refuses a token', async (platform) => {
-    for (const status of [...temporary, ...other, 200])
-      for (const [name, body] of Object.entries(pages)) {
-        // A JSON object of status 200 is the platform's.
-        if (status === 200 && name.startsWith('the JSON')) continue;
-        Object.assign(answer, { status, body });
-        await expect(check(platform), `${status} ${name}`).rejects.toMatchObject({ status: 503 });
-      }
-  });
+  test.each(['weixin', 'qq', 'weibo'] as const)(
+    '%s: no such answer refuses a token',
+    async (platform) => {
+      for (const status of [...temporary, ...other, 200])
+        for (const [name, body] of Object.entries(pages)) {
+          // A JSON object of status 200 is the platform's.
+          if (status === 200 && name.startsWith('the JSON')) continue;
+          Object.assign(answer, { status, body });
+          await expect(check(platform), `${status} ${name}`).rejects.toMatchObject({ status: 503 });
+        }
+    },
+  );
 
   test.each([
     ['weixin', 200, '{"errcode":40003,"errmsg":"invalid openid"}'],

@@ -2,7 +2,11 @@ import { defaultTuning } from '../../../connectors/fcm/client.ts';
 import { fcmConnector } from '../../../connectors/fcm/index.ts';
 import { createServiceAccount, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
 import { shortTimeoutTuning } from '../../support/gateways/apns.ts';
-import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../contract/fixture.ts';
+import {
+  type ContractFixture,
+  type GatewayInstance,
+  gatewayInstance,
+} from '../contract/fixture.ts';
 
 const account = createServiceAccount();
 

@@ -179,20 +179,39 @@ describe('members of FCM’s message', () => {
     expect(message).not.toHaveProperty('android');
     expect(message).toMatchObject({
       isRepeatHidden: true,
-      android_v2: { ttl: '60s', remote_notification: { mutable_content: true, notification: { id: 7 } } },
+      android_v2: {
+        ttl: '60s',
+        remote_notification: { mutable_content: true, notification: { id: 7 } },
+      },
     });
-    expect(messageOf({ alert: 'a', fcm: { android_v2: { background_sync: {} } } }).android_v2).toEqual({
+    expect(
+      messageOf({ alert: 'a', fcm: { android_v2: { background_sync: {} } } }).android_v2,
+    ).toEqual({
       ttl: '3600s',
       background_sync: {},
     });
-    expect(messageOf({ fcm: { message: second({ background_sync: {} }) } })).not.toHaveProperty('android');
+    expect(messageOf({ fcm: { message: second({ background_sync: {} }) } })).not.toHaveProperty(
+      'android',
+    );
   });
 
   test.each<[JsonObject, string]>([
-    [{ newest: { x: 1 } }, 'fcm.newest: there is no such member; known are data, notification, android'],
-    [{ colour: '#ff0000' }, 'fcm.colour: there is no such member; the nearest is android.notification.color'],
-    [{ link: 'https://x' }, 'fcm.link: there is no such member; link is a member of webpush.fcm_options'],
-    [{ analytics_label: 'x' }, 'analytics_label is a member of android.fcm_options, android_v2.fcm_options'],
+    [
+      { newest: { x: 1 } },
+      'fcm.newest: there is no such member; known are data, notification, android',
+    ],
+    [
+      { colour: '#ff0000' },
+      'fcm.colour: there is no such member; the nearest is android.notification.color',
+    ],
+    [
+      { link: 'https://x' },
+      'fcm.link: there is no such member; link is a member of webpush.fcm_options',
+    ],
+    [
+      { analytics_label: 'x' },
+      'analytics_label is a member of android.fcm_options, android_v2.fcm_options',
+    ],
     [
       { notification: { channel_id: 'c' } },
       'fcm.notification.channel_id: there is no such member; channel_id is a member of android.notification',
@@ -215,12 +234,18 @@ describe('members of FCM’s message', () => {
       { android_v2: { background_sync: { a: 1 } } },
       'fcm.android_v2.background_sync.a: there is no such member',
     ],
-    [{ message: { android: { colour: 'x' } } }, 'fcm.message.android.colour: there is no such member'],
+    [
+      { message: { android: { colour: 'x' } } },
+      'fcm.message.android.colour: there is no such member',
+    ],
     [{ message: 5 }, 'fcm.message must be an object'],
     [{ message: {}, priority: 'HIGH' }, 'fcm.priority must be a member of fcm.message'],
     [second({}), 'fcm.android_v2 must have either remote_notification or background_sync'],
     [second({ background_sync: {}, remote_notification: {} }), 'must have either'],
-    [second({ remote_notification: {} }), 'fcm.android_v2.remote_notification must have notification'],
+    [
+      second({ remote_notification: {} }),
+      'fcm.android_v2.remote_notification must have notification',
+    ],
     [
       { ...second({ background_sync: {} }), android: {} },
       'fcm.android and fcm.android_v2 must not be given together',
@@ -234,7 +259,10 @@ describe('members of FCM’s message', () => {
     [{ event_time: '2027-02-30T08:00:00Z' }, 'fcm.event_time must be a time'],
     [{ body_loc_args: ['a', 1] }, 'fcm.body_loc_args must be a list of strings'],
     [{ webpush: { data: { n: 1 } } }, 'fcm.webpush.data.n must be a string'],
-    [{ webpush: { data: { from: 'x' } } }, 'fcm.webpush.data.from is a name that FCM keeps to itself'],
+    [
+      { webpush: { data: { from: 'x' } } },
+      'fcm.webpush.data.from is a name that FCM keeps to itself',
+    ],
     [{ apns: { payload: 'x' } }, 'fcm.apns.payload must be an object'],
   ])('are refused by name, with the nearest place: %j', (own, error) => {
     expect(problemOf({ alert: 'a', fcm: own })).toContain(error);

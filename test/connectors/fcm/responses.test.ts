@@ -32,7 +32,10 @@ afterEach(() => {
 const shortDrain = { ...defaultTuning, timing: { ...defaultTuning.timing, drainMs: 500 } };
 
 const makeRecipients = (count: number) =>
-  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, deviceToken: fcmToken(one.index) }));
+  recipients(count, { deviceType: 'android' }).map((one) => ({
+    ...one,
+    deviceToken: fcmToken(one.index),
+  }));
 
 async function push(
   count: number,
@@ -56,22 +59,35 @@ async function push(
     authEndpoint: gateway.url,
     ca: gateway.ca,
   };
-  const sender = connector.open(connector.credentials.parse({ ...profile, ...credentials }), context);
+  const sender = connector.open(
+    connector.credentials.parse({ ...profile, ...credentials }),
+    context,
+  );
   const outcome = await sendAll(sender, to, aMessage(data));
   await sender.close();
   return outcome;
 }
 
-const rpc = (type: string, more: object) => ({ '@type': `type.googleapis.com/google.${type}`, ...more });
-const badField = (field: string) => rpc('rpc.BadRequest', { fieldViolations: [{ field, description: 'd' }] });
+const rpc = (type: string, more: object) => ({
+  '@type': `type.googleapis.com/google.${type}`,
+  ...more,
+});
+const badField = (field: string) =>
+  rpc('rpc.BadRequest', { fieldViolations: [{ field, description: 'd' }] });
 const apnsError = (reason: string) => rpc('firebase.fcm.v1.ApnsError', { statusCode: 410, reason });
-const quotaOf = (subject: string) => rpc('rpc.QuotaFailure', { violations: [{ subject, description: 'd' }] });
+const quotaOf = (subject: string) =>
+  rpc('rpc.QuotaFailure', { violations: [{ subject, description: 'd' }] });
 const noToken = 'The registration token is not a valid FCM registration token';
 
 interface Case {
   rule: string;
   status: number;
-  error: { status: string; errorCode?: string; message?: string; details?: Record<string, unknown>[] };
+  error: {
+    status: string;
+    errorCode?: string;
+    message?: string;
+    details?: Record<string, unknown>[];
+  };
   kind: AttemptResult['kind'];
   reason: string;
   /** Registration id; absent: a registration token. */
@@ -79,7 +95,9 @@ interface Case {
   afterMs?: number | null;
 }
 
-/** Expected result of each response (protocol/fcm.md#answers), independent of the connector's table. */
+/**
+ * Expected result of each response (protocol/fcm.md#answers), independent of the connector's table.
+ */
 const invalid = { status: 'INVALID_ARGUMENT', errorCode: 'INVALID_ARGUMENT' };
 const cases: Case[] = [
   {
@@ -99,7 +117,11 @@ const cases: Case[] = [
   {
     rule: '400 INVALID_ARGUMENT apns',
     status: 400,
-    error: { ...invalid, message: 'APNs device token is disabled.', details: [apnsError('Unregistered')] },
+    error: {
+      ...invalid,
+      message: 'APNs device token is disabled.',
+      details: [apnsError('Unregistered')],
+    },
     kind: 'invalid_token',
     reason: 'apns_token_dead',
   },
@@ -224,7 +246,11 @@ const cases: Case[] = [
   {
     rule: '429 QUOTA_EXCEEDED',
     status: 429,
-    error: { status: 'RESOURCE_EXHAUSTED', errorCode: 'QUOTA_EXCEEDED', details: [quotaOf('project:1')] },
+    error: {
+      status: 'RESOURCE_EXHAUSTED',
+      errorCode: 'QUOTA_EXCEEDED',
+      details: [quotaOf('project:1')],
+    },
     kind: 'retry',
     reason: 'quota_exceeded',
     afterMs: 60_000,
@@ -232,7 +258,11 @@ const cases: Case[] = [
   {
     rule: '429 QUOTA_EXCEEDED device',
     status: 429,
-    error: { status: 'RESOURCE_EXHAUSTED', errorCode: 'QUOTA_EXCEEDED', details: [quotaOf('device:abc')] },
+    error: {
+      status: 'RESOURCE_EXHAUSTED',
+      errorCode: 'QUOTA_EXCEEDED',
+      details: [quotaOf('device:abc')],
+    },
     kind: 'retry',
     reason: 'device_rate_exceeded',
     afterMs: 60_000,
@@ -309,7 +339,10 @@ const misbehave = (
 describe('a response of FCM', () => {
   test.each(cases)('$rule → $kind $reason', async (one) => {
     misbehave(one);
-    const to = makeRecipients(1).map((to) => ({ ...to, deviceToken: one.deviceToken ?? to.deviceToken }));
+    const to = makeRecipients(1).map((to) => ({
+      ...to,
+      deviceToken: one.deviceToken ?? to.deviceToken,
+    }));
     const { attempts } = await push(1, { to });
     expect(attempts[0]).toMatchObject({ kind: one.kind, status: one.status, reason: one.reason });
     if (one.afterMs !== undefined) expect(attempts[0]).toMatchObject({ afterMs: one.afterMs });
@@ -333,7 +366,11 @@ describe('a response of FCM', () => {
     '%i with an unknown code is judged by its status and kills no token',
     async (status, code, kind) => {
       misbehave({ status, error: { status: code } });
-      expect((await push(1)).attempts[0]).toMatchObject({ kind, status, reason: httpReason(status) });
+      expect((await push(1)).attempts[0]).toMatchObject({
+        kind,
+        status,
+        reason: httpReason(status),
+      });
     },
   );
 
@@ -346,7 +383,10 @@ describe('a response of FCM', () => {
       '{"error":{"details":5}}',
       '{"error":{"details":[5]}}',
     ])
-      expect(ruleForResponse(404, body)).toMatchObject({ reaction: 'retry', reason: httpReason(404) });
+      expect(ruleForResponse(404, body)).toMatchObject({
+        reaction: 'retry',
+        reason: httpReason(404),
+      });
   });
 
   test('contains the retry time', async () => {
@@ -429,14 +469,19 @@ describe('tokens', () => {
 describe('a message that was sent', () => {
   test('has the message id of FCM, in a push to few devices', async () => {
     const { attempts } = await push(2);
-    expect(attempts[0]).toMatchObject({ kind: 'sent', messageId: expect.stringMatching(/^0:\d+%31bd1c96/) });
+    expect(attempts[0]).toMatchObject({
+      kind: 'sent',
+      messageId: expect.stringMatching(/^0:\d+%31bd1c96/),
+    });
   });
 
   test('reaches each of 3,000 devices once, with its own token in the same body', async () => {
     const outcome = await push(3000);
     expect(kinds(outcome)).toEqual({ sent: 3000 });
     expect(gateway.distinct).toBe(3000);
-    expect(makeRecipients(3000).every(({ deviceToken }) => gateway.delivered(deviceToken) === 1)).toBe(true);
+    expect(
+      makeRecipients(3000).every(({ deviceToken }) => gateway.delivered(deviceToken) === 1),
+    ).toBe(true);
     expect(gateway.violations).toEqual([]);
     expect(gateway.tokenCalls).toBe(1);
   });
@@ -482,7 +527,9 @@ describe('the service account', () => {
 
   test('is accepted in the older form of a key file', async () => {
     const { createPrivateKey } = await import('node:crypto');
-    const pkcs1 = createPrivateKey(account.private_key).export({ type: 'pkcs1', format: 'pem' }).toString();
+    const pkcs1 = createPrivateKey(account.private_key)
+      .export({ type: 'pkcs1', format: 'pem' })
+      .toString();
     expect(
       kinds(await push(1, { credentials: { serviceAccount: { ...account, private_key: pkcs1 } } })),
     ).toEqual({

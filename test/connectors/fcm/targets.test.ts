@@ -111,7 +111,10 @@ describe('a push to both forms', () => {
       },
     );
     await sender.close();
-    const seen = messages().map(({ fid: id, token, notification }) => [id ?? token, notification.body]);
+    const seen = messages().map(({ fid: id, token, notification }) => [
+      id ?? token,
+      notification.body,
+    ]);
     expect(new Map(seen as [string, string][])).toEqual(
       new Map([
         [fid(1), 'Tom 0'],
@@ -120,16 +123,25 @@ describe('a push to both forms', () => {
     );
   });
 
-  test.each([true, false])('needs no grace for ids in the member token: granted %s', async (isTokenToo) => {
-    gateway.fids.isTokenToo = isTokenToo;
-    expect(forms(await push(some(fid, 5)))).toEqual({ sent: 5 });
-  });
+  test.each([true, false])(
+    'needs no grace for ids in the member token: granted %s',
+    async (isTokenToo) => {
+      gateway.fids.isTokenToo = isTokenToo;
+      expect(forms(await push(some(fid, 5)))).toEqual({ sent: 5 });
+    },
+  );
 
   test('reports a dead id by a reason of its own: it is no proof, and a new installation is kept', async () => {
     gateway.deadTokens.add(fid(1)).add(fcmToken(1));
     const attempts = await push([fid(1), fcmToken(1), fid(2), fcmToken(2)]);
     expect(attempts).toMatchObject([
-      { kind: 'invalid_token', status: 404, reason: 'fid_unregistered', form: 'fid', keepForMs: 86_400_000 },
+      {
+        kind: 'invalid_token',
+        status: 404,
+        reason: 'fid_unregistered',
+        form: 'fid',
+        keepForMs: 86_400_000,
+      },
       { kind: 'invalid_token', status: 404, reason: 'unregistered', form: 'token', isProof: true },
       { kind: 'sent', form: 'fid' },
       { kind: 'sent', form: 'token' },
@@ -141,14 +153,15 @@ describe('a push to both forms', () => {
     gateway.fids.isKnown = false;
     const attempts = await push([...some(fid, 500), ...some(fcmToken, 100)]);
     expect(forms(attempts)).toEqual({ rejected: 500, sent: 100 });
-    expect(gateway.requests.filter(({ tokens }) => formOf(tokens[0] ?? '') === 'fid').length).toBeLessThan(
-      250,
-    );
+    expect(
+      gateway.requests.filter(({ tokens }) => formOf(tokens[0] ?? '') === 'fid').length,
+    ).toBeLessThan(250);
   });
 
   test('reaches the ids if the tokens are refused alike', async () => {
     const body = errorBody({ code: 400, status: 'FAILED_PRECONDITION', message: 'x' });
-    for (const token of some(fcmToken, 300)) gateway.misbehave({ kind: 'answer', status: 400, body, token });
+    for (const token of some(fcmToken, 300))
+      gateway.misbehave({ kind: 'answer', status: 400, body, token });
     const attempts = await push([...some(fcmToken, 300), ...some(fid, 100)]);
     expect(forms(attempts)).toEqual({ rejected: 300, sent: 100 });
   });

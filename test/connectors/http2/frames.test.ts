@@ -45,13 +45,17 @@ describe('frames', () => {
         }),
       );
     fc.assert(
-      fc.property(fc.array(fc.oneof(head, payload(80)), { maxLength: 20 }), cuts, (pieces, lengths) => {
-        const bytes = Buffer.concat([settingsFrame([]), ...pieces]);
-        const { events, fault } = readIn(bytes, lengths);
-        const faults = events.filter((event) => event.startsWith('fault'));
-        expect(faults.length).toBe(fault === 0 ? 0 : 1);
-        if (fault !== 0) expect(events.at(-1)).toBe(`fault ${fault}`);
-      }),
+      fc.property(
+        fc.array(fc.oneof(head, payload(80)), { maxLength: 20 }),
+        cuts,
+        (pieces, lengths) => {
+          const bytes = Buffer.concat([settingsFrame([]), ...pieces]);
+          const { events, fault } = readIn(bytes, lengths);
+          const faults = events.filter((event) => event.startsWith('fault'));
+          expect(faults.length).toBe(fault === 0 ? 0 : 1);
+          if (fault !== 0) expect(events.at(-1)).toBe(`fault ${fault}`);
+        },
+      ),
       { numRuns: 500 },
     );
   });

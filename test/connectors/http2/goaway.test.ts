@@ -56,7 +56,11 @@ describe('over HTTP/2', () => {
 
     test('with an error code repeats none either; processed requests are unknown', async () => {
       const { gateway, sender } = bench;
-      gateway.misbehave({ kind: 'goaway', code: constants.NGHTTP2_INTERNAL_ERROR, fraction: 0.002 });
+      gateway.misbehave({
+        kind: 'goaway',
+        code: constants.NGHTTP2_INTERNAL_ERROR,
+        fraction: 0.002,
+      });
       const to = recipients(2000);
       const outcome = await sendAll(sender, to);
       expect(to.every(({ deviceToken: address }) => gateway.seen(address) <= 1)).toBe(true);
@@ -204,7 +208,9 @@ describe('the transport, with all frames in one read', () => {
       });
       onTestFinished(() => peer.close());
       const { transport } = transportOfTest(peer, { maxConnections: 1 }, { queueMs: 20_000 });
-      const { 'response 200': answered = 0, ...others } = tally(await repliesOf(transport, aBatch(8)));
+      const { 'response 200': answered = 0, ...others } = tally(
+        await repliesOf(transport, aBatch(8)),
+      );
       expect(others).toEqual(says(1).length === 1 ? { 'unknown stream_reset': 2 } : {});
       expect(answered).toBe(says(1).length === 1 ? 6 : 8);
       const [first = 0, second = 0, third = 0] = openedAt;

@@ -9,7 +9,13 @@ import {
   settingsFrame,
 } from '../../../connectors/http2/frames/wire-format.ts';
 import { aBatch, repliesOf, tally } from '../../support/http2/peer.ts';
-import { againstRawPeer, block, dataFrame, headersFrame, okFrame } from '../../support/http2/raw-peer.ts';
+import {
+  againstRawPeer,
+  block,
+  dataFrame,
+  headersFrame,
+  okFrame,
+} from '../../support/http2/raw-peer.ts';
 
 const hello = settingsFrame([]);
 const times = (count: number, bytes: Uint8Array): Buffer =>
@@ -29,12 +35,19 @@ const none = Buffer.alloc(0);
 /** Follows a status, which is a response. */
 const floodAfterStatus = 'a flood of empty DATA';
 
-/** Frames of a peer after the first request, and the code of the GOAWAY it gets. Stream 1 is open, 3 is idle. */
+/**
+ * Frames of a peer after the first request, and the code of the GOAWAY it gets. Stream 1 is open, 3
+ * is idle.
+ */
 const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
   ['a frame larger than announced', 6, () => frameOf(frame.data, 0, 1, Buffer.alloc(16_385))],
   ['SETTINGS of an odd length', 6, () => frameOf(frame.settings, 0, 0, Buffer.alloc(5))],
   ['SETTINGS of a stream', 1, () => frameOf(frame.settings, 0, 1, none)],
-  ['an acknowledgement with a payload', 6, () => frameOf(frame.settings, flag.ack, 0, Buffer.alloc(6))],
+  [
+    'an acknowledgement with a payload',
+    6,
+    () => frameOf(frame.settings, flag.ack, 0, Buffer.alloc(6)),
+  ],
   ['an initial window of 2^31', 3, () => settingsFrame([[setting.initialWindowSize, 0x8000_0000]])],
   ['a frame size below the minimum', 1, () => settingsFrame([[setting.maxFrameSize, 100]])],
   ['a frame size above the maximum', 1, () => settingsFrame([[setting.maxFrameSize, 0x100_0000]])],
@@ -61,7 +74,11 @@ const violations: [what: string, code: number, frames: (id: number) => Buffer][]
   ],
   ['DATA without a stream', 1, () => dataFrame(0, 'x')],
   ['DATA of a stream that is not open yet', 1, () => dataFrame(99, 'x')],
-  ['DATA with more padding than bytes', 1, (id) => frameOf(frame.data, flag.padded, id, Buffer.from([9, 0]))],
+  [
+    'DATA with more padding than bytes',
+    1,
+    (id) => frameOf(frame.data, flag.padded, id, Buffer.from([9, 0])),
+  ],
   ['DATA that lacks its padding length', 6, (id) => frameOf(frame.data, flag.padded, id, none)],
   ['CONTINUATION of nothing', 1, (id) => continuation(flag.endHeaders, id, ok)],
   [
@@ -97,14 +114,25 @@ const violations: [what: string, code: number, frames: (id: number) => Buffer][]
     'a header block above the limit',
     11,
     (id) =>
-      Buffer.concat([headersFlags(0, id, ok), times(5, continuation(0, id, Buffer.alloc(16_384, 0x88)))]),
+      Buffer.concat([
+        headersFlags(0, id, ok),
+        times(5, continuation(0, id, Buffer.alloc(16_384, 0x88))),
+      ]),
   ],
   ['a flood of SETTINGS', 11, () => times(10_100, hello)],
-  ['a flood of acknowledgements', 11, () => times(10_100, frameOf(frame.settings, flag.ack, 0, none))],
+  [
+    'a flood of acknowledgements',
+    11,
+    () => times(10_100, frameOf(frame.settings, flag.ack, 0, none)),
+  ],
   ['a flood of PINGs', 11, () => times(10_100, frameOf(frame.ping, 0, 0, Buffer.alloc(8)))],
   ['a flood of WINDOW_UPDATE', 11, (id) => times(10_100, numberFrame(frame.windowUpdate, id, 1))],
   ['a flood of resets', 11, (id) => times(10_100, numberFrame(frame.reset, id, 8))],
-  ['a flood of priorities', 11, () => times(10_100, frameOf(frame.priority, 0, 1, Buffer.alloc(5)))],
+  [
+    'a flood of priorities',
+    11,
+    () => times(10_100, frameOf(frame.priority, 0, 1, Buffer.alloc(5))),
+  ],
   ['a flood of unknown frames', 11, () => times(10_100, frameOf(0xfa, 0, 0, none))],
   [
     'a flood of informational responses',
@@ -151,7 +179,10 @@ describe('a connection error closes the connection only:', () => {
       const half = Buffer.alloc(16_384, 'x');
       for (let i = 0; i < 100; i++) {
         const id = await connection.request();
-        connection.write(headersFrame(id, ok, false), ...[1, 2, 3].map(() => dataFrame(id, half, false)));
+        connection.write(
+          headersFrame(id, ok, false),
+          ...[1, 2, 3].map(() => dataFrame(id, half, false)),
+        );
       }
       goaway.resolve(await connection.goaway());
     });
@@ -165,9 +196,17 @@ describe('a connection error closes the connection only:', () => {
 describe('a stream error ends the stream only:', () => {
   const violations: [what: string, code: number, frames: (id: number) => Buffer][] = [
     ['a response without a status', 1, (id) => headersFrame(id, block(['x-a', '1']))],
-    ['a reply with two statuses', 1, (id) => headersFrame(id, block([':status', '200'], [':status', '200']))],
+    [
+      'a reply with two statuses',
+      1,
+      (id) => headersFrame(id, block([':status', '200'], [':status', '200'])),
+    ],
     ['a capital in a name', 1, (id) => headersFrame(id, block([':status', '200'], ['X-A', '1']))],
-    ['an informational reply as the last block', 1, (id) => headersFrame(id, block([':status', '103']))],
+    [
+      'an informational reply as the last block',
+      1,
+      (id) => headersFrame(id, block([':status', '103'])),
+    ],
     ['101', 1, (id) => headersFrame(id, block([':status', '101']), false)],
     ['DATA before HEADERS', 1, (id) => dataFrame(id, 'x')],
   ];
@@ -231,7 +270,12 @@ const unusualFrames: [what: string, frames: (id: number) => Buffer][] = [
           id,
           Buffer.concat([Buffer.from([3]), Buffer.alloc(5), ok, Buffer.alloc(3)]),
         ),
-        frameOf(frame.data, flag.padded | flag.endStream, id, Buffer.from([2, 0x79, 0x65, 0x73, 0, 0])),
+        frameOf(
+          frame.data,
+          flag.padded | flag.endStream,
+          id,
+          Buffer.from([2, 0x79, 0x65, 0x73, 0, 0]),
+        ),
       ]),
   ],
   [
@@ -331,7 +375,8 @@ describe('a peer may send', () => {
       const id = await connection.request();
       connection.write(frameOf(frame.ping, 0, 0, opaque));
       seen.push(
-        (await connection.next(({ type, flags }) => type === frame.ping && flags === flag.ack))?.payload,
+        (await connection.next(({ type, flags }) => type === frame.ping && flags === flag.ack))
+          ?.payload,
       );
       connection.write(okFrame(id));
     });

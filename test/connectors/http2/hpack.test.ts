@@ -16,7 +16,9 @@ const bytes = (hex: string) => Buffer.from(hex.replace(/\s/g, ''), 'hex');
 /** Decodes the fields of a block, or returns the error. */
 function read(decoder: HeaderDecoder, block: Uint8Array): Pair[] | string {
   const fields: Pair[] = [];
-  return decoder.decode(block, 0, block.length, (name, value) => fields.push([name, value])) ?? fields;
+  return (
+    decoder.decode(block, 0, block.length, (name, value) => fields.push([name, value])) ?? fields
+  );
 }
 
 const www: Pair = [':authority', 'www.example.com'];
@@ -46,7 +48,11 @@ const responses: Pair[][] = [
 
 describe('the examples of RFC 7541', () => {
   test.each([
-    ['C.2.1', '400a637573746f6d2d6b65790d637573746f6d2d686561646572', ['custom-key', 'custom-header']],
+    [
+      'C.2.1',
+      '400a637573746f6d2d6b65790d637573746f6d2d686561646572',
+      ['custom-key', 'custom-header'],
+    ],
     ['C.2.2', '040c2f73616d706c652f70617468', [':path', '/sample/path']],
     ['C.2.3', '100870617373776f726406736563726574', ['password', 'secret']],
     ['C.2.4', '82', [':method', 'GET']],
@@ -79,7 +85,9 @@ describe('the examples of RFC 7541', () => {
   test('C.4 equals the output of the encoder', () => {
     const encoder = new HeaderEncoder();
     const hex = requests.map((fields) =>
-      encoder.encode(fields.map(([name, value]) => ({ name, value, scope: 'connection' }))).toString('hex'),
+      encoder
+        .encode(fields.map(([name, value]) => ({ name, value, scope: 'connection' })))
+        .toString('hex'),
     );
     expect(hex).toEqual([
       '828684418cf1e3c2e5f23a6ba0ab90f4ff',
@@ -194,7 +202,8 @@ describe('encoded fields', () => {
     block('1', 'a');
     const second = block('2', 'b');
     expect(encoder.entries.map((entry) => entry.name)).toEqual(['apns-expiration']);
-    // Literal without indexing with an indexed name, then a never-indexed literal (RFC 7541 6.2.2, 6.2.3).
+    // Literal without indexing with an indexed name, then a never-indexed literal (RFC 7541 6.2.2,
+    // 6.2.3).
     expect(second[0]).toBe(0x0f);
     expect(second.includes(0x10)).toBe(true);
   });

@@ -16,7 +16,11 @@ describe.each(proxyNames)('bodies of a megabyte to %s', (proxyName) => {
     test('arrive whole over one connection', async () => {
       const backend = await startBackend();
       const proxy = await startReverseProxy(proxyName, backend);
-      const { transport, facts } = transportOfTest(proxy, { maxConnections: 1 }, { requestMs: 60_000 });
+      const { transport, facts } = transportOfTest(
+        proxy,
+        { maxConnections: 1 },
+        { requestMs: 60_000 },
+      );
       const replies = await repliesOf(transport, aBatch(count, { template }));
       expect(facts.map(({ event, detail }) => `${event} ${detail}`.trim())).toEqual([
         'connected',

@@ -20,7 +20,9 @@ const measure: Handler = async (stream) => {
   await once(stream, 'end');
   const body = Buffer.concat(chunks);
   stream.respond({ ':status': 200 });
-  stream.end(`${body.length} ${body.toString('latin1', 0, 2)} ${body.toString('latin1', body.length - 2)}`);
+  stream.end(
+    `${body.length} ${body.toString('latin1', 0, 2)} ${body.toString('latin1', body.length - 2)}`,
+  );
 };
 
 const sized = (bytes: number, count: number): RequestBatch =>
@@ -45,7 +47,8 @@ describe('bodies', () => {
       sized(bytes, count),
     );
     expect(replies).toHaveLength(count);
-    for (const reply of replies) expect(reply).toMatchObject({ status: 200, body: `${bytes} A( )Z` });
+    for (const reply of replies)
+      expect(reply).toMatchObject({ status: 200, body: `${bytes} A( )Z` });
   });
 
   test('in progress continue when the peer shrinks and grows its windows', async () => {
@@ -60,7 +63,10 @@ describe('bodies', () => {
     const setSmallWindow = (session: Peer['sessions'][number] | undefined) =>
       session?.settings({ initialWindowSize: 100 });
     peer.server.once('stream', () => setSmallWindow(peer.sessions[0]));
-    const replies = await repliesOf(transportOfTest(peer, { maxConnections: 1 }).transport, sized(5000, 40));
+    const replies = await repliesOf(
+      transportOfTest(peer, { maxConnections: 1 }).transport,
+      sized(5000, 40),
+    );
     for (const reply of replies) expect(reply).toMatchObject({ body: '5000 A( )Z' });
   });
 
@@ -80,7 +86,15 @@ describe('bodies', () => {
       bodies.set(String(headers[':path']), Buffer.concat(chunks).toString());
       stream.respond({ ':status': 200 }, { endStream: true });
     });
-    const splices = ['1', '', 'é', '你好'.repeat(30), 'x'.repeat(20_000), undefined, '12345678901234567890'];
+    const splices = [
+      '1',
+      '',
+      'é',
+      '你好'.repeat(30),
+      'x'.repeat(20_000),
+      undefined,
+      '12345678901234567890',
+    ];
     await repliesOf(transportOfTest(peer).transport, {
       template: { pathPrefix: '/p/', headers: {}, body: Buffer.from('<>'), spliceAt: 1 },
       requests: splices.map((splice, index) => ({ path: String(index), splice })),
@@ -143,7 +157,10 @@ describe('headers', () => {
       pushes.map((n) =>
         repliesOf(transport, {
           template: template(n),
-          requests: Array.from({ length: 20 }, (_, i) => ({ path: 'd'.repeat(i), headerValue: `${n}-${i}` })),
+          requests: Array.from({ length: 20 }, (_, i) => ({
+            path: 'd'.repeat(i),
+            headerValue: `${n}-${i}`,
+          })),
         }),
       ),
     );

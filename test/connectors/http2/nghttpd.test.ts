@@ -12,7 +12,8 @@ import { openTransport, repliesOf } from '../../support/http2/peer.ts';
 /** Debian's package `nghttp2` installs into /usr/sbin, which is not on the path of every user. */
 const path = `${process.env.PATH}:/usr/sbin`;
 const isInstalled = spawnSync('nghttpd', ['--version'], { env: { PATH: path } }).status === 0;
-if (!isInstalled) console.warn('nghttpd is not installed: its tests are skipped (apt-get install nghttp2).');
+if (!isInstalled)
+  console.warn('nghttpd is not installed: its tests are skipped (apt-get install nghttp2).');
 
 let directory: string;
 let ca: string;
@@ -30,7 +31,15 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 async function startNghttpd(options: string[]): Promise<{ url: string; process: ChildProcess }> {
   const port = await freePort();
   const files = [join(directory, 'key.pem'), join(directory, 'cert.pem')];
-  const args = ['--echo-upload', '--address=127.0.0.1', '-d', directory, ...options, String(port), ...files];
+  const args = [
+    '--echo-upload',
+    '--address=127.0.0.1',
+    '-d',
+    directory,
+    ...options,
+    String(port),
+    ...files,
+  ];
   const child = spawn('nghttpd', args, { env: { PATH: path }, stdio: 'ignore' });
   for (;;) {
     const socket = connect(port, '127.0.0.1');
@@ -47,7 +56,11 @@ async function startNghttpd(options: string[]): Promise<{ url: string; process: 
 const batch = (size: number, count: number): RequestBatch => ({
   template: {
     pathPrefix: '/3/device/',
-    headers: { authorization: `bearer ${'t'.repeat(200)}`, 'apns-topic': 'com.example', 'x-p': String(size) },
+    headers: {
+      authorization: `bearer ${'t'.repeat(200)}`,
+      'apns-topic': 'com.example',
+      'x-p': String(size),
+    },
     batchHeaders: ['x-p'],
     requestHeaderName: 'apns-id',
     body: Buffer.from(`{"badge":,"pad":"${'x'.repeat(size)}"}`),

@@ -35,7 +35,10 @@ async function startProxy(isStrict: boolean, server: Server = createHttpServer()
     requests.push({ authority: request.url ?? '', authorization });
     sockets.push(near);
     near.on('error', () => undefined);
-    if (isStrict && authorization !== `Basic ${Buffer.from('us%:er:s@cret%2').toString('base64')}`) {
+    if (
+      isStrict &&
+      authorization !== `Basic ${Buffer.from('us%:er:s@cret%2').toString('base64')}`
+    ) {
       near.end('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 0\r\n\r\n');
       return;
     }
@@ -66,7 +69,9 @@ describe('through a proxy', () => {
     const proxy = await startProxy(false);
     const { transport } = transportOfTest(peer, { proxy: `http://127.0.0.1:${proxy.port}` });
     expect(tally(await repliesOf(transport, aBatch(100)))).toEqual({ 'response 200': 100 });
-    expect(proxy.requests).toEqual([{ authority: new URL(peer.url).host, authorization: undefined }]);
+    expect(proxy.requests).toEqual([
+      { authority: new URL(peer.url).host, authorization: undefined },
+    ]);
   });
 
   test('with a user and a password that need escaping', async () => {
@@ -82,9 +87,15 @@ describe('through a proxy', () => {
     const peer = await peerOfTest(ok);
     const authority = await openCertificateAuthority();
     const { certificate, privateKey } = await authority.issueServer();
-    const proxy = await startProxy(false, createHttpsServer({ cert: certificate, key: privateKey }));
+    const proxy = await startProxy(
+      false,
+      createHttpsServer({ cert: certificate, key: privateKey }),
+    );
     const ca = `${peer.ca}\n${authority.certificate}`;
-    const { transport } = transportOfTest({ ...peer, ca }, { proxy: `https://localhost:${proxy.port}` });
+    const { transport } = transportOfTest(
+      { ...peer, ca },
+      { proxy: `https://localhost:${proxy.port}` },
+    );
     expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({ 'response 200': 5 });
     expect(proxy.requests).toHaveLength(1);
   });
@@ -156,5 +167,7 @@ test('HTTP/1.1 requests use the proxy too', async () => {
     body: '{"a":1}',
   });
   await client.close();
-  expect(proxy.requests.map(({ authority: host }) => host)).toEqual([`localhost:${portOf(server)}`]);
+  expect(proxy.requests.map(({ authority: host }) => host)).toEqual([
+    `localhost:${portOf(server)}`,
+  ]);
 });

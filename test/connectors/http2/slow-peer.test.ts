@@ -14,7 +14,9 @@ import { againstRawPeer, okFrame, type RawConnection } from '../../support/http2
 
 const megabyte = 1_000_000;
 const largeBodies = (count: number) =>
-  aBatch(count, { template: { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') } });
+  aBatch(count, {
+    template: { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 'x') },
+  });
 
 const ping = frameOf(frame.ping, 0, 0, Buffer.alloc(8));
 /** Windows and frame size without limits: only the socket delays the client. */
@@ -60,7 +62,9 @@ describe('a peer that reads slowly', () => {
       await untilFull(connection);
       connection.write(...Array<Buffer>(9000).fill(ping));
     });
-    expect(tally(await repliesOf(transport, largeBodies(20)))).toEqual({ 'unknown connection_lost': 20 });
+    expect(tally(await repliesOf(transport, largeBodies(20)))).toEqual({
+      'unknown connection_lost': 20,
+    });
     expect(facts).toContainEqual(expect.objectContaining({ event: 'lost', detail: 'unread' }));
   });
 
@@ -90,7 +94,8 @@ describe('a peer that reads slowly', () => {
       for (let n = 0; n < 20; n++) ids.push(await connection.request());
       connection.socket.pause();
       await untilFull(connection);
-      // Responds before the bodies are written: the client sends GOAWAY after the bytes in the socket.
+      // Responds before the bodies are written: the client sends GOAWAY after the bytes in the
+      // socket.
       connection.write(...ids.map(okFrame));
       await untilFull(connection);
       connection.socket.resume();
@@ -103,7 +108,10 @@ describe('a peer that reads slowly', () => {
 });
 
 describe('the timeout of a PING', () => {
-  const silent = (wire: { hasBacklog: boolean; sentPieces: number }) => ({ ...wire, ping: () => undefined });
+  const silent = (wire: { hasBacklog: boolean; sentPieces: number }) => ({
+    ...wire,
+    ping: () => undefined,
+  });
 
   test('starts with its write without a backlog', () => {
     const watchdog = new Watchdog({ pingAfterMs: 30, pingMs: 10 }, 0);

@@ -17,7 +17,8 @@ const template = { pathPrefix: '/p/', headers: {}, body: Buffer.alloc(megabyte, 
 describe('a peer that stalls a connection', () => {
   test('with incomplete SETTINGS fails by the connect timeout', async () => {
     const { transport, facts, peer } = await againstRawPeer(
-      (connection) => connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]).subarray(0, 10)),
+      (connection) =>
+        connection.write(settingsFrame([[setting.maxConcurrentStreams, 1]]).subarray(0, 10)),
       { connectMs: 1000 },
     );
     expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
@@ -104,7 +105,9 @@ describe('a window that overflows during an upload', () => {
       connection.write(numberFrame(frame.windowUpdate, 0, megabyte));
       await behave(connection);
     });
-    expect(tally(await repliesOf(transport, aBatch(1, { template })))).toEqual({ 'unknown stream_reset': 1 });
+    expect(tally(await repliesOf(transport, aBatch(1, { template })))).toEqual({
+      'unknown stream_reset': 1,
+    });
     expect(await code.promise).toBe(3);
     expect(tally(await repliesOf(transport, aBatch(2)))).toEqual({ 'response 200': 2 });
     expect(peer.connections).toHaveLength(1);

@@ -4,10 +4,13 @@ import { StreamWindow } from '../../../connectors/http2/streams/stream-window.ts
 const peerLimit = 1000;
 
 /**
- * Simulates a peer with a given rate and latency, and a caller that always has more requests. Returns the requests in
- * flight after each second, and the number answered in it.
+ * Simulates a peer with a given rate and latency, and a caller that always has more requests.
+ * Returns the requests in flight after each second, and the number answered in it.
  */
-function simulate(window: StreamWindow, peer: (second: number) => { perSecond: number; trip: number }) {
+function simulate(
+  window: StreamWindow,
+  peer: (second: number) => { perSecond: number; trip: number },
+) {
   const stepMs = 10;
   /** Write times of the requests in flight, oldest first. */
   const waiting: number[] = [];
@@ -18,7 +21,11 @@ function simulate(window: StreamWindow, peer: (second: number) => { perSecond: n
     for (let nowMs = fromMs + stepMs; nowMs <= fromMs + seconds * 1000; nowMs += stepMs) {
       const { perSecond, trip } = peer(nowMs / 1000);
       credit = Math.min(credit + (perSecond * stepMs) / 1000, perSecond);
-      for (; credit >= 1 && nowMs - (waiting[0] ?? Number.POSITIVE_INFINITY) >= trip * 1000; credit -= 1) {
+      for (
+        ;
+        credit >= 1 && nowMs - (waiting[0] ?? Number.POSITIVE_INFINITY) >= trip * 1000;
+        credit -= 1
+      ) {
         window.onResponse((nowMs - (waiting.shift() ?? nowMs)) / 1000);
         answered += 1;
       }

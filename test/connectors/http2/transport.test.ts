@@ -42,7 +42,10 @@ describe('over HTTP/2', () => {
     });
 
     test('resolves without a listener, and when the transport is closed', async () => {
-      const { transport } = transportOfTest({ url: 'https://127.0.0.1:1', ca: (await peerOfTest(ok)).ca });
+      const { transport } = transportOfTest({
+        url: 'https://127.0.0.1:1',
+        ca: (await peerOfTest(ok)).ca,
+      });
       await transport.connect();
       await transport.connect();
       await transport.close();
@@ -100,7 +103,10 @@ describe('over HTTP/2', () => {
         requestHeaderPrefix: 'of-push-',
         body: Buffer.from('{}'),
       };
-      const requests = ['1', 'two', 'x'.repeat(200)].map((headerValue) => ({ path: 'a', headerValue }));
+      const requests = ['1', 'two', 'x'.repeat(200)].map((headerValue) => ({
+        path: 'a',
+        headerValue,
+      }));
       await repliesOf(transportOfTest(peer).transport, { template, requests });
       expect(seen).toEqual(['of-push-1', 'of-push-two', `of-push-${'x'.repeat(200)}`]);
     });
@@ -143,7 +149,10 @@ describe('over HTTP/2', () => {
         base,
       ];
       for (const template of templates)
-        await repliesOf(transport, { template, requests: [{ path: 'd', headerValue: '7', splice: '8' }] });
+        await repliesOf(transport, {
+          template,
+          requests: [{ path: 'd', headerValue: '7', splice: '8' }],
+        });
       const usual = ['/p/d', '1', undefined, 'i-7', '{"n":8}'];
       expect(seen).toEqual([
         usual,
@@ -190,7 +199,8 @@ describe('over HTTP/2', () => {
       const peaks: number[] = [];
       // Responds in bursts, so that the client opens as many streams as it can.
       const answer = () => {
-        for (const stream of waiting.splice(0)) stream.respond({ ':status': 200 }, { endStream: true });
+        for (const stream of waiting.splice(0))
+          stream.respond({ ':status': 200 }, { endStream: true });
       };
       const peer = await peerOfTest(
         (stream) => {
@@ -310,7 +320,9 @@ describe('over HTTP/2', () => {
     test('stops on the decision of the callback', async () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = transportOfTest(peer, { maxConnections: 1 });
-      const replies = await repliesOf(transport, aBatch(100), (index) => (index === 4 ? 'stop' : undefined));
+      const replies = await repliesOf(transport, aBatch(100), (index) =>
+        index === 4 ? 'stop' : undefined,
+      );
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent stopped': 95 });
     });
 
@@ -318,10 +330,14 @@ describe('over HTTP/2', () => {
       const peer = await peerOfTest(ok, { settings: { maxConcurrentStreams: 1 } });
       const { transport } = transportOfTest(peer, { maxConnections: 1 });
       const controller = new AbortController();
-      const replies = await repliesOf(transport, aBatch(100, { signal: controller.signal }), (index) => {
-        if (index === 4) controller.abort();
-        return undefined;
-      });
+      const replies = await repliesOf(
+        transport,
+        aBatch(100, { signal: controller.signal }),
+        (index) => {
+          if (index === 4) controller.abort();
+          return undefined;
+        },
+      );
       expect(tally(replies)).toEqual({ 'response 200': 5, 'not_sent aborted': 95 });
     });
 
@@ -359,7 +375,9 @@ describe('over HTTP/2', () => {
       const peer = await peerOfTest(ok);
       const unknownAuthority = await openCertificateAuthority();
       const { transport } = transportOfTest({ url: peer.url, ca: unknownAuthority.certificate });
-      expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({ 'not_sent connect_failed': 3 });
+      expect(tally(await repliesOf(transport, aBatch(3)))).toEqual({
+        'not_sent connect_failed': 3,
+      });
     });
 
     test('without HTTP/2 gets no request', async () => {
@@ -393,7 +411,9 @@ describe('over HTTP/2', () => {
       const sending = repliesOf(transport, aBatch(1));
       wire.stall();
       await sending;
-      expect(facts.some(({ event }) => event === 'connected' || event === 'connect_failed')).toBe(true);
+      expect(facts.some(({ event }) => event === 'connected' || event === 'connect_failed')).toBe(
+        true,
+      );
     });
   });
 
@@ -438,7 +458,11 @@ describe('over HTTP/2', () => {
 
     test('without free streams gets waiting requests rejected', async () => {
       const peer = await peerOfTest(() => undefined, { settings: { maxConcurrentStreams: 1 } });
-      const { transport } = transportOfTest(peer, { maxConnections: 1 }, { queueMs: 200, requestMs: 1000 });
+      const { transport } = transportOfTest(
+        peer,
+        { maxConnections: 1 },
+        { queueMs: 200, requestMs: 1000 },
+      );
       expect(tally(await repliesOf(transport, aBatch(5)))).toEqual({
         'unknown timeout': 1,
         'not_sent queue_timeout': 4,
@@ -456,12 +480,9 @@ describe('over HTTP/2', () => {
         } else ok(stream, headers);
       });
       const replies = await repliesOf(transportOfTest(peer).transport, aBatch(4));
-      expect(replies.map((reply) => (reply.kind === 'response' ? reply.status : reply.reason))).toEqual([
-        200,
-        'refused_stream',
-        200,
-        200,
-      ]);
+      expect(
+        replies.map((reply) => (reply.kind === 'response' ? reply.status : reply.reason)),
+      ).toEqual([200, 'refused_stream', 200, 200]);
     });
 
     test('that is reset may have been processed', async () => {

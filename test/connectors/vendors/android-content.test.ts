@@ -48,12 +48,18 @@ describe('content for a vendor’s devices', () => {
     expect(content.data).toEqual({ alert: 'all', title: 'huawei', k: 'android', more: 1 });
   });
 
-  test.each(['hms', 'vendor_a'])('reads the object under %s, and passes its unknown members on', (name) => {
-    const content = contentOf({ alert: 'a', [name]: { alert: 'b', target_user_type: 1, deep: { x: [1] } } });
-    expect(content.alert).toBe('b');
-    expect(content.vendor).toEqual({ target_user_type: 1, deep: { x: [1] } });
-    expect(content.custom).toEqual({});
-  });
+  test.each(['hms', 'vendor_a'])(
+    'reads the object under %s, and passes its unknown members on',
+    (name) => {
+      const content = contentOf({
+        alert: 'a',
+        [name]: { alert: 'b', target_user_type: 1, deep: { x: [1] } },
+      });
+      expect(content.alert).toBe('b');
+      expect(content.vendor).toEqual({ target_user_type: 1, deep: { x: [1] } });
+      expect(content.custom).toEqual({});
+    },
+  );
 
   test('omits the objects of other vendors, but not custom members with such a name', () => {
     const data = { alert: 'a', ios: { alert: 'i' }, mi: { x: 1 }, oppo: 'red', fcm: { y: 1 } };
@@ -158,5 +164,7 @@ test('a loopback URL for receipts is passed only to a gateway with an endpoint',
   const near = { callbackUrl: 'http://127.0.0.1:8080/callbacks/x' };
   expect(receiptUrl(near, {})).toBeUndefined();
   expect(receiptUrl(near, { endpoint: 'https://127.0.0.1:1' })).toBe(near.callbackUrl);
-  expect(receiptUrl({ callbackUrl: 'https://push.example.com/c' }, {})).toBe('https://push.example.com/c');
+  expect(receiptUrl({ callbackUrl: 'https://push.example.com/c' }, {})).toBe(
+    'https://push.example.com/c',
+  );
 });

@@ -17,7 +17,8 @@ const server = createServer(async (request, response) => {
     Object.entries(request.headers).map(([name, value]) => [name, String(value)]),
   );
   const call = { headers, body: await text(request) };
-  const reading = request.url === '/vendor_a' ? huawei.receipts?.(call, [keyed]) : honor.receipts?.(call, []);
+  const reading =
+    request.url === '/vendor_a' ? huawei.receipts?.(call, [keyed]) : honor.receipts?.(call, []);
   if (reading) readings.push(reading);
   response.statusCode = reading?.ok ? 200 : (reading?.status ?? 500);
   response.end(reading?.ok ? JSON.stringify(reading.reply) : '');

@@ -149,7 +149,12 @@ const words: [table: MemberTable, place: string, name: string, words: string][] 
     'notification_priority',
     'PRIORITY_UNSPECIFIED PRIORITY_MIN PRIORITY_LOW PRIORITY_DEFAULT PRIORITY_HIGH PRIORITY_MAX',
   ],
-  [fcmMembers, 'android.notification', 'visibility', 'VISIBILITY_UNSPECIFIED PRIVATE PUBLIC SECRET'],
+  [
+    fcmMembers,
+    'android.notification',
+    'visibility',
+    'VISIBILITY_UNSPECIFIED PRIVATE PUBLIC SECRET',
+  ],
   [fcmMembers, 'android.notification', 'proxy', 'PROXY_UNSPECIFIED ALLOW DENY IF_PRIORITY_LOWERED'],
   [
     v3Members,
@@ -200,7 +205,8 @@ describe.each(tables)('the members of %s', (_, table, lists) => {
 });
 
 test.each(words)('%#: the words of a member are the vendor’s', (table, place, name, list) => {
-  const { type } = table.members.find((member) => member.place === place && member.name === name) ?? {};
+  const { type } =
+    table.members.find((member) => member.place === place && member.name === name) ?? {};
   const known = wordsIn(list);
   for (const word of known) expect(String(type?.read(word))).toBe(word);
   expect(

@@ -46,9 +46,9 @@ describe('iOS', () => {
 
   test('the server counts a badge in its plain form too', () => {
     expect(connectors.get('apns')?.badge?.(aMessage({ alert: 'a', badge: '5' }))).toBe(5);
-    expect(connectors.get('apns')?.badge?.(aMessage({ alert: 'a', ios: { badge: 'Increment' } }))).toBe(
-      'Increment',
-    );
+    expect(
+      connectors.get('apns')?.badge?.(aMessage({ alert: 'a', ios: { badge: 'Increment' } })),
+    ).toBe('Increment');
     // A push that removes the badge for Apple changes none.
     expect(
       connectors.get('apns')?.badge?.(aMessage({ alert: 'a', badge: 3, ios: { badge: null } })),
@@ -62,9 +62,23 @@ describe('iOS', () => {
         { alert: 'a', [name]: value },
       ]),
     ),
-    ...[-1, 1.5, 'five', '', '5x', true, [5], {}, 4_000_000_000, '1e3', 'increment', 'INCREMENT'].map(
-      (badge): [string, JsonObject] => ['badge must be a whole number from 0', { alert: 'a', badge }],
-    ),
+    ...[
+      -1,
+      1.5,
+      'five',
+      '',
+      '5x',
+      true,
+      [5],
+      {},
+      4_000_000_000,
+      '1e3',
+      'increment',
+      'INCREMENT',
+    ].map((badge): [string, JsonObject] => [
+      'badge must be a whole number from 0',
+      { alert: 'a', badge },
+    ]),
     ...[2, -0.1, '1.5', 'high', true, {}].map((score): [string, JsonObject] => [
       'relevance-score must be a number from 0 to 1',
       { alert: 'a', 'relevance-score': score },
@@ -83,7 +97,10 @@ describe('iOS', () => {
     ['sound must be a string or an object', { alert: 'a', sound: ['s'] }],
     ['sound.name must be a string', { alert: 'a', sound: { name: 5 } }],
     ['sound.critical must be true or false', { alert: 'a', sound: { name: 's', critical: 'yes' } }],
-    ['sound.volume must be a number from 0 to 1', { alert: 'a', sound: { name: 's', volume: 'loud' } }],
+    [
+      'sound.volume must be a number from 0 to 1',
+      { alert: 'a', sound: { name: 's', volume: 'loud' } },
+    ],
     ['url-args must be a list of strings', { alert: 'a', 'url-args': [1] }],
     // The path is that of the push.
     ['ios.badge must be', { alert: 'a', ios: { badge: 'x' } }],
@@ -106,8 +123,11 @@ test.each<ConnectorId>(['vendor_a', 'vendor_b', 'vendor_f', 'fcm', 'channel'])(
     };
     for (const value of [true, 'true', 1, '1']) expect(silent(value)).toBe('rendered');
     for (const value of [false, 'false', 0, '0']) expect(silent(value)).toMatch(/needs an alert/);
-    for (const value of ['yes', 2, {}, []]) expect(silent(value)).toMatch(/silent.* must be true or false/);
-    expect(silent(false, { android: { silent: 'x' } })).toMatch(/android\.silent.* must be true or false/);
+    for (const value of ['yes', 2, {}, []])
+      expect(silent(value)).toMatch(/silent.* must be true or false/);
+    expect(silent(false, { android: { silent: 'x' } })).toMatch(
+      /android\.silent.* must be true or false/,
+    );
   },
 );
 
@@ -115,49 +135,74 @@ test.each<ConnectorId>(['vendor_a', 'vendor_b', 'vendor_f', 'fcm', 'channel'])(
  * Member of the vendor's own object, the value that a careless client sends, and what the gateway
  * gets.
  */
-const vendors: [connector: ConnectorId, key: string, own: JsonObject, path: string, value: Json][] = [
-  ['fcm', 'fcm', { ttl: 60 }, 'message/android/ttl', '60s'],
-  ['fcm', 'fcm', { ttl: '60' }, 'message/android/ttl', '60s'],
-  ['fcm', 'fcm', { priority: 'high' }, 'message/android/priority', 'HIGH'],
-  ['fcm', 'fcm', { sticky: 'true' }, 'message/android/notification/sticky', true],
-  ['fcm', 'fcm', { notification_count: '3' }, 'message/android/notification/notification_count', 3],
-  ['fcm', 'fcm', { visibility: 'private' }, 'message/android/notification/visibility', 'PRIVATE'],
+const vendors: [connector: ConnectorId, key: string, own: JsonObject, path: string, value: Json][] =
   [
-    'fcm',
-    'fcm',
-    { notification_priority: 'high' },
-    'message/android/notification/notification_priority',
-    'PRIORITY_HIGH',
-  ],
-  ['fcm', 'fcm', { directBootOk: 1 }, 'message/android/direct_boot_ok', true],
-  ['fcm', 'fcm', { apns: { headers: { 'apns-priority': 5 } } }, 'message/apns/headers/apns-priority', '5'],
-  ['fcm', 'fcm', { webpush: { headers: { TTL: 60 } } }, 'message/webpush/headers/TTL', '60'],
-  ['vendor_a', 'hms', { ttl: 60 }, 'message/android/ttl', '60s'],
-  ['vendor_a', 'hms', { target_user_type: '1' }, 'message/android/target_user_type', 1],
-  ['vendor_a', 'hms', { collapse_key: '3' }, 'message/android/collapse_key', 3],
-  ['vendor_a', 'hms', { notify_id: '7' }, 'message/android/notification/notify_id', 7],
-  ['vendor_a', 'hms', { foreground_show: 'false' }, 'message/android/notification/foreground_show', false],
-  ['vendor_a', 'hms', { badge: '4' }, 'message/android/notification/badge/set_num', 4],
-  ['vendor_a', 'hms', { badge: { add_num: '2' } }, 'message/android/notification/badge/add_num', 2],
-  ['vendor_a', 'hms', { importance: 'low' }, 'message/android/notification/importance', 'LOW'],
-  ['vendor_b', 'mi', { notify_id: 7 }, 'notify_id', '7'],
-  ['vendor_b', 'mi', { notify_foreground: false }, 'extra.notify_foreground', '0'],
-  ['vendor_b', 'mi', { only_send_once: true }, 'extra.only_send_once', '1'],
-  ['vendor_b', 'mi', { channel_id: 112233 }, 'extra.channel_id', '112233'],
-  ['vendor_c', 'mz', { noticeMsgType: '1' }, 'noticeBarInfo/noticeMsgType', 1],
-  ['vendor_c', 'mz', { offLine: true }, 'pushTimeInfo/offLine', 1],
-  ['vendor_c', 'mz', { extra: { 'callback.type': 3 } }, 'extra/callback.type', '3'],
-  ['vendor_d', 'oppo', { category: 'ORDER', notify_level: '2' }, 'notify_level', 2],
-  ['vendor_d', 'oppo', { show_ttl: '60' }, 'show_ttl', 60],
-  ['vendor_d', 'oppo', { badge_message_count: '3' }, 'badge_message_count', 3],
-  ['vendor_e', 'vivo', { classification: '1' }, 'classification', 1],
-  ['vendor_e', 'vivo', { addBadge: 'true' }, 'addBadge', true],
-  ['vendor_e', 'vivo', { notifyId: '7' }, 'notifyId', 7],
-  ['vendor_f', 'honor', { ttl: '60' }, 'android/ttl', '60s'],
-  ['vendor_f', 'honor', { targetUserType: '1' }, 'android/targetUserType', 1],
-  ['vendor_f', 'honor', { notifyId: '7' }, 'android/notification/notifyId', 7],
-  ['vendor_f', 'honor', { badge: '4' }, 'android/notification/badge/setNum', 4],
-];
+    ['fcm', 'fcm', { ttl: 60 }, 'message/android/ttl', '60s'],
+    ['fcm', 'fcm', { ttl: '60' }, 'message/android/ttl', '60s'],
+    ['fcm', 'fcm', { priority: 'high' }, 'message/android/priority', 'HIGH'],
+    ['fcm', 'fcm', { sticky: 'true' }, 'message/android/notification/sticky', true],
+    [
+      'fcm',
+      'fcm',
+      { notification_count: '3' },
+      'message/android/notification/notification_count',
+      3,
+    ],
+    ['fcm', 'fcm', { visibility: 'private' }, 'message/android/notification/visibility', 'PRIVATE'],
+    [
+      'fcm',
+      'fcm',
+      { notification_priority: 'high' },
+      'message/android/notification/notification_priority',
+      'PRIORITY_HIGH',
+    ],
+    ['fcm', 'fcm', { directBootOk: 1 }, 'message/android/direct_boot_ok', true],
+    [
+      'fcm',
+      'fcm',
+      { apns: { headers: { 'apns-priority': 5 } } },
+      'message/apns/headers/apns-priority',
+      '5',
+    ],
+    ['fcm', 'fcm', { webpush: { headers: { TTL: 60 } } }, 'message/webpush/headers/TTL', '60'],
+    ['vendor_a', 'hms', { ttl: 60 }, 'message/android/ttl', '60s'],
+    ['vendor_a', 'hms', { target_user_type: '1' }, 'message/android/target_user_type', 1],
+    ['vendor_a', 'hms', { collapse_key: '3' }, 'message/android/collapse_key', 3],
+    ['vendor_a', 'hms', { notify_id: '7' }, 'message/android/notification/notify_id', 7],
+    [
+      'vendor_a',
+      'hms',
+      { foreground_show: 'false' },
+      'message/android/notification/foreground_show',
+      false,
+    ],
+    ['vendor_a', 'hms', { badge: '4' }, 'message/android/notification/badge/set_num', 4],
+    [
+      'vendor_a',
+      'hms',
+      { badge: { add_num: '2' } },
+      'message/android/notification/badge/add_num',
+      2,
+    ],
+    ['vendor_a', 'hms', { importance: 'low' }, 'message/android/notification/importance', 'LOW'],
+    ['vendor_b', 'mi', { notify_id: 7 }, 'notify_id', '7'],
+    ['vendor_b', 'mi', { notify_foreground: false }, 'extra.notify_foreground', '0'],
+    ['vendor_b', 'mi', { only_send_once: true }, 'extra.only_send_once', '1'],
+    ['vendor_b', 'mi', { channel_id: 112233 }, 'extra.channel_id', '112233'],
+    ['vendor_c', 'mz', { noticeMsgType: '1' }, 'noticeBarInfo/noticeMsgType', 1],
+    ['vendor_c', 'mz', { offLine: true }, 'pushTimeInfo/offLine', 1],
+    ['vendor_c', 'mz', { extra: { 'callback.type': 3 } }, 'extra/callback.type', '3'],
+    ['vendor_d', 'oppo', { category: 'ORDER', notify_level: '2' }, 'notify_level', 2],
+    ['vendor_d', 'oppo', { show_ttl: '60' }, 'show_ttl', 60],
+    ['vendor_d', 'oppo', { badge_message_count: '3' }, 'badge_message_count', 3],
+    ['vendor_e', 'vivo', { classification: '1' }, 'classification', 1],
+    ['vendor_e', 'vivo', { addBadge: 'true' }, 'addBadge', true],
+    ['vendor_e', 'vivo', { notifyId: '7' }, 'notifyId', 7],
+    ['vendor_f', 'honor', { ttl: '60' }, 'android/ttl', '60s'],
+    ['vendor_f', 'honor', { targetUserType: '1' }, 'android/targetUserType', 1],
+    ['vendor_f', 'honor', { notifyId: '7' }, 'android/notification/notifyId', 7],
+    ['vendor_f', 'honor', { badge: '4' }, 'android/notification/badge/setNum', 4],
+  ];
 
 test.each(vendors)('%s: %s %j', (connector, key, own, path, value) => {
   const { body, error } = render(connector, { alert: 'a', [key]: own });
@@ -167,7 +212,9 @@ test.each(vendors)('%s: %s %j', (connector, key, own, path, value) => {
 });
 
 test('Honor takes the badge of the push in its plain form', () => {
-  expect(at(render('vendor_f', { alert: 'a', badge: '5' }).body, 'android/notification/badge')).toEqual({
+  expect(
+    at(render('vendor_f', { alert: 'a', badge: '5' }).body, 'android/notification/badge'),
+  ).toEqual({
     setNum: 5,
   });
 });
@@ -186,9 +233,17 @@ const refused: [connector: ConnectorId, data: JsonObject, error: string][] = [
   ['vendor_a', { hms: { ttl: '60m' } }, 'hms.ttl must be seconds from 1 to 1296000'],
   ['vendor_a', { hms: { category: 'CHAT' } }, 'hms.category must be one of IM'],
   ['vendor_a', { vendor_a: { badge: 'increment' } }, 'vendor_a.badge must be'],
-  ['vendor_a', { hms: { badge: { add_num: 100 } } }, 'hms.badge.add_num must be a whole number from 1 to 99'],
+  [
+    'vendor_a',
+    { hms: { badge: { add_num: 100 } } },
+    'hms.badge.add_num must be a whole number from 1 to 99',
+  ],
   ['vendor_a', { hms: { click_action: { type: 4 } } }, 'hms.click_action.type must be 1, 2 or 3'],
-  ['vendor_a', { hms: { click_action: { type: 1 } } }, 'hms.click_action must have intent or action'],
+  [
+    'vendor_a',
+    { hms: { click_action: { type: 1 } } },
+    'hms.click_action must have intent or action',
+  ],
   [
     'vendor_a',
     { hms: { click_action: { type: 2, url: 'http://x' } } },
@@ -199,7 +254,11 @@ const refused: [connector: ConnectorId, data: JsonObject, error: string][] = [
     { hms: { android: { notification: { notify_id: -1 } } } },
     'hms.android.notification.notify_id must be',
   ],
-  ['vendor_a', { hms: { notification: { importance: 'MAX' } } }, 'hms.notification.importance must be'],
+  [
+    'vendor_a',
+    { hms: { notification: { importance: 'MAX' } } },
+    'hms.notification.importance must be',
+  ],
   [
     'vendor_a',
     { hms: { message: { android: { collapse_key: 101 } } } },
@@ -222,7 +281,11 @@ const refused: [connector: ConnectorId, data: JsonObject, error: string][] = [
     { vivo: { category: 'ORDER', classification: 0 } },
     'classification 0 of vendor_e contradicts',
   ],
-  ['vendor_e', { vivo: { category: 'NEWS', classification: 1 } }, 'classification 1 of vendor_e contradicts'],
+  [
+    'vendor_e',
+    { vivo: { category: 'NEWS', classification: 1 } },
+    'classification 1 of vendor_e contradicts',
+  ],
   ['vendor_e', { vivo: { liveMessage: 'x' } }, 'vivo.liveMessage must be an object'],
 ];
 

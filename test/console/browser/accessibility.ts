@@ -11,8 +11,8 @@ const results = z.object({
 });
 
 /**
- * Returns the violations of WCAG 2.2 AA of a page, each with its first element. Runs in a world of its own, which the policy
- * of the page does not govern.
+ * Returns the violations of WCAG 2.2 AA of a page, each with its first element. Runs in a world of
+ * its own, which the policy of the page does not govern.
  */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   const session = await page.context().newCDPSession(page);
@@ -31,5 +31,7 @@ export async function accessibilityFaults(page: Page): Promise<string[]> {
   );
   await session.detach();
   const { violations } = results.parse(result.value);
-  return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 160)} (${nodes.length})`);
+  return violations.map(
+    ({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 160)} (${nodes.length})`,
+  );
 }

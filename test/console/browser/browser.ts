@@ -32,11 +32,16 @@ export interface PageOptions {
   width?: number;
 }
 
-/** Browser of a test file. Every page reports what its policy refuses and what its scripts throw. */
+/**
+ * Browser of a test file. Every page reports what its policy refuses and what its scripts throw.
+ */
 export class ConsoleBrowser {
   #browser: Browser | undefined;
   #contexts: BrowserContext[] = [];
-  /** Violations of the policy, exceptions, and errors on the console of all pages, other than refused calls. */
+  /**
+   * Violations of the policy, exceptions, and errors on the console of all pages, other than
+   * refused calls.
+   */
   readonly faults: string[] = [];
 
   async open(): Promise<void> {
@@ -64,7 +69,8 @@ export class ConsoleBrowser {
     page.on('console', (message) => {
       const text = message.text();
       // The browser itself writes this line for each reply with 4xx or 5xx.
-      if (message.type() === 'error' && !text.startsWith('Failed to load resource')) this.faults.push(text);
+      if (message.type() === 'error' && !text.startsWith('Failed to load resource'))
+        this.faults.push(text);
     });
     return page;
   }
@@ -84,7 +90,8 @@ export class ConsoleBrowser {
   }
 
   async closePages(): Promise<void> {
-    // A page may repeat a request when its test has ended: a handler of its route that is not done then has no page to answer.
+    // A page may repeat a request when its test has ended: a handler of its route that is not done
+    // then has no page to answer.
     const pages = this.#contexts.flatMap((context) => context.pages());
     await Promise.all(pages.map((page) => page.unrouteAll({ behavior: 'ignoreErrors' })));
     await Promise.all(this.#contexts.map((context) => context.close()));
@@ -92,7 +99,10 @@ export class ConsoleBrowser {
   }
 }
 
-/** Opens a browser for a test file. After each test closes its pages and expects that none had a fault. */
+/**
+ * Opens a browser for a test file. After each test closes its pages and expects that none had a
+ * fault.
+ */
 export function useBrowser(): ConsoleBrowser {
   const browser = new ConsoleBrowser();
   beforeAll(() => browser.open());

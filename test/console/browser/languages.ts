@@ -8,7 +8,10 @@ const names =
 /** JSON; names of members and values, which are one word in lower case; ids and addresses. */
 const isData = /^\{|^\s*(?:[a-z][\w.-]*|\S*[\d/]\S*)\s*$/;
 
-/** Script that lists texts and labels of the page, without data: ids, JSON, commands and texts of pushes. */
+/**
+ * Script that lists texts and labels of the page, without data: ids, JSON, commands and texts of
+ * pushes.
+ */
 const script = `(() => {
   const texts = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -25,8 +28,8 @@ const script = `(() => {
 })()`;
 
 /**
- * Script that lists English texts of the server that have no Chinese one beside them: the text stays to be searched for,
- * and must not stand alone.
+ * Script that lists English texts of the server that have no Chinese one beside them: the text
+ * stays to be searched for, and must not stand alone.
  */
 const alone = `[...document.querySelectorAll('[lang=en]')]
   .filter((element) => !/\\p{Script=Han}/u.test(element.parentElement.closest('td, li, dd, p, div')?.textContent ?? ''))

@@ -1,10 +1,16 @@
 import type { Scene } from './scene.ts';
 
-/** Page of the console. Its tests, and the pictures of the documents, go through this list: a new page is one entry. */
+/**
+ * Page of the console. Its tests, and the pictures of the documents, go through this list: a new
+ * page is one entry.
+ */
 export interface ConsolePage {
   name: string;
   path: (scene: Scene) => string;
-  /** File of its picture in `docs/images`, without `console-` and `.png`; absent where the documents show none. */
+  /**
+   * File of its picture in `docs/images`, without `console-` and `.png`; absent where the documents
+   * show none.
+   */
   picture?: string;
 }
 
@@ -51,7 +57,8 @@ export const consolePages: readonly ConsolePage[] = [
   { name: 'usage', path: ofApp('/usage') },
   {
     name: 'compare',
-    path: ({ app, pushId, openPushId }) => `/apps/${app.appId}/pushes/compare?a=${openPushId}&b=${pushId}`,
+    path: ({ app, pushId, openPushId }) =>
+      `/apps/${app.appId}/pushes/compare?a=${openPushId}&b=${pushId}`,
   },
   { name: 'settings', path: ofApp('/settings') },
   { name: 'move in', path: ofApp('/move-in') },

@@ -30,7 +30,9 @@ const waiting = { title: 'Weekend', alert: 'Two for one, until Sunday' };
 /** Matches the texts of the pushes. */
 export const sceneTexts = /Order shipped|Build 4|Sale ends|Weekend/;
 
-/** Starts a service with the scene and a browser, for the tests of a file that look at every page. */
+/**
+ * Starts a service with the scene and a browser, for the tests of a file that look at every page.
+ */
 export function useScene() {
   const service = useTestService();
   const browser = useBrowser();
@@ -43,7 +45,8 @@ export function useScene() {
     if (!prepared.scene) throw new Error('the scene is not prepared');
     return prepared.scene;
   };
-  const show = (page: Page, path: string) => browser.show(page, `${service.api.url}/console${path}`);
+  const show = (page: Page, path: string) =>
+    browser.show(page, `${service.api.url}/console${path}`);
   return {
     service,
     browser,
@@ -57,17 +60,24 @@ export function useScene() {
       return page;
     },
     /** Opens a page of the list. */
-    showPage: (page: Page, { path }: { path: (scene: Scene) => string }) => show(page, path(scene())),
+    showPage: (page: Page, { path }: { path: (scene: Scene) => string }) =>
+      show(page, path(scene())),
   };
 }
 
-/** Fills a service whose dispatcher runs: devices, pushes that are done, one with failures, one that waits. */
+/**
+ * Fills a service whose dispatcher runs: devices, pushes that are done, one with failures, one that
+ * waits.
+ */
 async function createScene(service: TestService): Promise<Scene> {
   const { api } = service;
   const app = await api.createApp({ dailyRecipientCap: 5000, hybridPush: true });
   const body = { name: 'Shop' };
   await api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
-  await api.request('POST', '/console/api/tokens', { admin: true, body: { name: 'Li', role: 'viewer' } });
+  await api.request('POST', '/console/api/tokens', {
+    admin: true,
+    body: { name: 'Li', role: 'viewer' },
+  });
   await service.addApnsProfile(app);
   const [dead = '', other = '', deviceToken = ''] = await service.addIosInstallations(app, 300, {
     city: 'Rome',

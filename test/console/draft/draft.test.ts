@@ -36,7 +36,10 @@ const fields: Field[] = [
   ...Object.values(translationFields('zh-Hans')),
 ];
 
-/** Numbers as texts: also those that a double does not hold, and spellings that JavaScript would change. */
+/**
+ * Numbers as texts: also those that a double does not hold, and spellings that JavaScript would
+ * change.
+ */
 const numberText = fc.oneof(
   fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n }).map(String),
   fc.constantFrom('1.50', '1e3', '-0', '0.1', '9007199254740993', '1E-7', '12345678901234567890.5'),
@@ -58,19 +61,30 @@ const { json } = fc.letrec<{ json: string; members: string }>((tie) => ({
   ),
   members: fc
     .uniqueArray(fc.tuple(name, tie('json')), { maxLength: 5, selector: ([key]) => key })
-    .map((members) => `{${members.map(([key, value]) => `${JSON.stringify(key)} : ${value}`).join(',\n')}}`),
+    .map(
+      (members) =>
+        `{${members.map(([key, value]) => `${JSON.stringify(key)} : ${value}`).join(',\n')}}`,
+    ),
 }));
 
-/** Bodies of pushes as texts: members that the form knows, with values of any kind, beside members that it does not know. */
+/**
+ * Bodies of pushes as texts: members that the form knows, with values of any kind, beside members
+ * that it does not know.
+ */
 const bodyText = fc
   .uniqueArray(
     fc.tuple(
-      fc.oneof(fc.constantFrom('data', 'where', 'ios', ...fields.map(({ path }) => path[0] ?? '')), name),
+      fc.oneof(
+        fc.constantFrom('data', 'where', 'ios', ...fields.map(({ path }) => path[0] ?? '')),
+        name,
+      ),
       json,
     ),
     { maxLength: 8, selector: ([key]) => key },
   )
-  .map((members) => `{${members.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`);
+  .map(
+    (members) => `{${members.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join(',')}}`,
+  );
 
 function bodyOf(text: string): JsonRecord {
   const value = parseJsonText(text);
@@ -87,7 +101,9 @@ function leavesBeside(value: JsonValue, path: readonly string[], at: string[] = 
       ? Object.entries(value)
       : undefined;
   if (!entries) return [`${JSON.stringify(at)} ${printJson(value)}`];
-  return [...entries].flatMap(([key, inner]) => leavesBeside(inner, path, [...at, String(key)])).sort();
+  return [...entries]
+    .flatMap(([key, inner]) => leavesBeside(inner, path, [...at, String(key)]))
+    .sort();
 }
 
 const rounds = { numRuns: 200 };
@@ -125,7 +141,11 @@ describe('the body of a push as JSON text', () => {
 
   test('does not change when each field writes what it shows', () => {
     const filled = fc.record({
-      data: fc.record({ alert: fc.string({ minLength: 1 }), badge: fc.nat(), silent: fc.constant(true) }),
+      data: fc.record({
+        alert: fc.string({ minLength: 1 }),
+        badge: fc.nat(),
+        silent: fc.constant(true),
+      }),
       channels: fc.array(fc.stringMatching(/^[A-Za-z0-9_=-]{1,9}$/), { minLength: 1 }),
       push_time: fc.constant('2030-01-02T03:04:00.000Z'),
       flow_control: fc.nat(),
@@ -135,7 +155,9 @@ describe('the body of a push as JSON text', () => {
       fc.property(filled, (given) => {
         const body = bodyOf(JSON.stringify(given));
         for (const field of fields)
-          expect(isSameJson(writeField(body, field, readField(body, field) ?? 'lost'), body)).toBe(true);
+          expect(isSameJson(writeField(body, field, readField(body, field) ?? 'lost'), body)).toBe(
+            true,
+          );
       }),
       rounds,
     );
@@ -175,7 +197,9 @@ describe('a field of the form', () => {
 
   test('removes its member when it is emptied, and objects that nothing else is in', () => {
     const body = bodyOf('{"data":{"alert":"x","ios":{"title":"y"}}}');
-    expect(printJson(writeField(body, overrideFields('ios').title, ''))).toBe('{"data":{"alert":"x"}}');
+    expect(printJson(writeField(body, overrideFields('ios').title, ''))).toBe(
+      '{"data":{"alert":"x"}}',
+    );
   });
 
   test('writes numbers, lists and times of its zone', () => {
@@ -201,7 +225,9 @@ test('a time is at one moment everywhere, or at the own time of each device', ()
   expect(readField(local, settingFields.localTime)).toBe('2030-05-06T07:08');
   expect(withPushTime(local, time, false)).toEqual({ data: {}, push_time: time.toISOString() });
   expect(withPushTime(local, null, false)).toEqual({ data: {} });
-  expect(Object.keys(withTargetKind({ ...local, where: {} }, 'devices'))).not.toContain('push_time_local');
+  expect(Object.keys(withTargetKind({ ...local, where: {} }, 'devices'))).not.toContain(
+    'push_time_local',
+  );
 });
 
 test('another kind of target leaves nothing of the last one, and no time that would be ignored', () => {

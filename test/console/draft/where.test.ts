@@ -7,7 +7,13 @@ import {
   printJson,
 } from '../../../ops/console/src/draft/json-text.ts';
 import { shownMessage } from '../../../ops/console/src/draft/previews.ts';
-import { conditionOf, hasIncomplete, newRow, partOf, rowsOf } from '../../../ops/console/src/draft/rows.ts';
+import {
+  conditionOf,
+  hasIncomplete,
+  newRow,
+  partOf,
+  rowsOf,
+} from '../../../ops/console/src/draft/rows.ts';
 import {
   type Clause,
   comparisons,
@@ -59,11 +65,14 @@ test('rows become a condition, and the condition the same rows', () => {
 
 test('a condition that rows show is written as it was', () => {
   fc.assert(
-    fc.property(fc.dictionary(fc.constantFrom('a', 'b', '$or', '$and', '$nor'), fc.jsonValue()), (value) => {
-      const where = parseJsonText(JSON.stringify(value));
-      const rows = readCondition(where);
-      if (rows) expect(isSameJson(writeCondition(rows), where)).toBe(true);
-    }),
+    fc.property(
+      fc.dictionary(fc.constantFrom('a', 'b', '$or', '$and', '$nor'), fc.jsonValue()),
+      (value) => {
+        const where = parseJsonText(JSON.stringify(value));
+        const rows = readCondition(where);
+        if (rows) expect(isSameJson(writeCondition(rows), where)).toBe(true);
+      },
+    ),
     rounds,
   );
 });
@@ -88,14 +97,20 @@ test('keeps ids that a double does not hold', () => {
 });
 
 test('each row has the number of devices without it', () => {
-  const rows = rowsOf(readCondition(parseJsonText('{"score":{"$gt":1,"$lt":5},"city":"Rome"}')) ?? none);
+  const rows = rowsOf(
+    readCondition(parseJsonText('{"score":{"$gt":1,"$lt":5},"city":"Rome"}')) ?? none,
+  );
   const counts = withoutClauses([
     { kind: 'where', text: '{"score":{"$gt":1}}', without: 7 },
     { kind: 'where', text: '{"score":{"$lt":5}}', without: null },
     { kind: 'where', text: '{"city":"Rome"}', without: 9 },
     { kind: 'fresh', text: 'updatedAt', without: 8 },
   ]);
-  expect(rows.all.map((row) => counts.get(canonicalText(partOf(row) ?? {})))).toEqual([7, undefined, 9]);
+  expect(rows.all.map((row) => counts.get(canonicalText(partOf(row) ?? {})))).toEqual([
+    7,
+    undefined,
+    9,
+  ]);
 });
 
 test('a row without a value has no part of the condition, and is said to be incomplete', () => {
@@ -113,7 +128,9 @@ test('rows show the clauses of every condition, and give the same clauses back',
     fc.property(condition, (clauses) => {
       const groups = clauses.any.filter((group) => group.length > 0);
       const given = { all: clauses.all, any: groups };
-      expect(isSameJson(writeCondition(conditionOf(rowsOf(given))), writeCondition(given))).toBe(true);
+      expect(isSameJson(writeCondition(conditionOf(rowsOf(given))), writeCondition(given))).toBe(
+        true,
+      );
     }),
     rounds,
   );
@@ -124,7 +141,10 @@ test('previews read the texts of every gateway from its request', () => {
   const payloads: [string, string][] = [
     ['apns', '{"aps":{"alert":{"title":"T","body":"B"},"badge":3}}'],
     ['fcm', '{"message":{"notification":{"title":"T","body":"B"}}}'],
-    ['vendor_g', '{"message":{"notification":{"title":"T"},"android":{"notification":{"body":"B"}}}}'],
+    [
+      'vendor_g',
+      '{"message":{"notification":{"title":"T"},"android":{"notification":{"body":"B"}}}}',
+    ],
     ['vendor_a', '{"message":{"android":{"notification":{"title":"T","body":"B"}}}}'],
     ['vendor_b', '{"title":"T","description":"B","extra.jobkey":"x"}'],
     ['vendor_c', '{"noticeBarInfo":{"title":"T","content":"B"}}'],

@@ -19,7 +19,8 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     return page;
   };
   /** Waits until a page shows the login, which every refused call leads to. */
-  const untilLogin = (page: Page) => page.getByRole('heading', { name: 'Carillon console' }).waitFor();
+  const untilLogin = (page: Page) =>
+    page.getByRole('heading', { name: 'Carillon console' }).waitFor();
   const row = (page: Page, name: string) => page.getByRole('row').filter({ hasText: name });
 
   test('a token is shown once, works by hand and by its link, and ends every session when it is revoked', async () => {
@@ -111,13 +112,17 @@ describe.skipIf(!hasChromium)('access to the console', () => {
     const page = await open('/console/people');
     await page.getByRole('button', { name: 'End the session of Li' }).click();
     await page.getByRole('button', { name: 'End the session', exact: true }).click();
-    await page.getByRole('button', { name: 'End the session of Li' }).waitFor({ state: 'detached' });
+    await page
+      .getByRole('button', { name: 'End the session of Li' })
+      .waitFor({ state: 'detached' });
     await viewer.reload();
     await untilLogin(viewer);
   });
 
   test('a page on another port changes and reads nothing with the cookie', async () => {
-    const attacker = createServer((_, response) => response.end('<!doctype html><form></form>')).listen(0);
+    const attacker = createServer((_, response) =>
+      response.end('<!doctype html><form></form>'),
+    ).listen(0);
     const address = attacker.address();
     const port = typeof address === 'object' ? address?.port : 0;
     const page = await open('/console/operating');
@@ -144,7 +149,9 @@ describe.skipIf(!hasChromium)('access to the console', () => {
 
   test('says that a new version is there when the server has another build', async () => {
     const page = await browser.page();
-    await page.route('**/console/build.json', (route) => route.fulfill({ json: { digest: 'another' } }));
+    await page.route('**/console/build.json', (route) =>
+      route.fulfill({ json: { digest: 'another' } }),
+    );
     await browser.login(page, api.url, adminToken());
     await page.getByText('The server has a new version of this page.').waitFor();
     await page.unroute('**/console/build.json');
@@ -168,7 +175,10 @@ describe.skipIf(!hasChromium)('access to the console', () => {
   });
 });
 
-/** Script of the other page: what a browser sends with the cookie, since a site has all ports of a host. */
+/**
+ * Script of the other page: what a browser sends with the cookie, since a site has all ports of a
+ * host.
+ */
 const attacks = (api: string): string => `(async () => {
   const token = JSON.stringify({ name: 'thief', role: 'owner' });
   const simple = (type) => ({ method: 'POST', mode: 'no-cors', credentials: 'include', headers: { 'Content-Type': type }, body: token });

@@ -7,13 +7,16 @@ import { hasChromium, useBrowser } from '../browser/browser.ts';
 const maxRequests = 8;
 const rows = 200;
 /**
- * CPU time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60 ms for
- * `workload`.
+ * CPU time of the page's main thread until a list of 200 rows is shown, on a machine that takes 60
+ * ms for `workload`.
  */
 const maxMs = 400;
 const workloadMs = 60;
 
-/** Work of the same kind as a page's, by which the speed of this machine is known: objects, texts and a list of elements. */
+/**
+ * Work of the same kind as a page's, by which the speed of this machine is known: objects, texts
+ * and a list of elements.
+ */
 const workload = `(() => {
   for (let round = 0; round < 20; round++) {
     const list = Array.from({ length: 5000 }, (_, at) => ({ at, text: 'row ' + (at * 7919) % 5000 }));
@@ -34,7 +37,8 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
     await session.send('Performance.enable', { timeDomain: 'threadTicks' });
     const showRows = async () => {
       const requests: string[] = [];
-      // The icon is the browser's own request; that for the version follows two seconds after the page is loaded.
+      // The icon is the browser's own request; that for the version follows two seconds after the
+      // page is loaded.
       page.on('request', (request) => {
         if (!/icon\.svg$|build\.json$/.test(request.url())) requests.push(request.url());
       });
@@ -51,8 +55,9 @@ describe.skipIf(!hasChromium)('the first page of the console', () => {
   });
 
   test('leads to every app, also where one page cannot show all', async () => {
-    const last = (await api.request('POST', '/console/api/apps', { admin: true, body: { name: 'Zoo' } }))
-      .body;
+    const last = (
+      await api.request('POST', '/console/api/apps', { admin: true, body: { name: 'Zoo' } })
+    ).body;
     const page = await browser.page();
     await browser.login(page, api.url, testConfig(api.databaseUrl).adminToken);
     const link = page.locator(`main a[href$="/apps/${last.appId}"]`);

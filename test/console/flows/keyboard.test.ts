@@ -8,8 +8,9 @@ import { useScene } from '../browser/scene.ts';
 const maxMs = 180_000;
 
 /**
- * Script that marks what a person without a mouse has to reach: everything that takes a click or a text and is shown. Of a
- * group of radio buttons, and of tabs, the keys reach the chosen one, and the arrows the others.
+ * Script that marks what a person without a mouse has to reach: everything that takes a click or a
+ * text and is shown. Of a group of radio buttons, and of tabs, the keys reach the chosen one, and
+ * the arrows the others.
  */
 const markAll = `(() => {
   const all = 'a[href], button, input, select, textarea, summary, [tabindex="0"]';
@@ -20,7 +21,10 @@ const markAll = `(() => {
     if (!one.disabled && isShown(one) && !isOfGroup(one) && !one.closest('[inert]')) one.dataset.unreached = '';
 })()`;
 
-/** Script that describes the element with the focus, and marks it as reached; undefined after the last one. */
+/**
+ * Script that describes the element with the focus, and marks it as reached; undefined after the
+ * last one.
+ */
 const reach = `(() => {
   const one = document.activeElement;
   if (!one || one === document.body) return undefined;
@@ -40,7 +44,9 @@ const unreached = `[...document.querySelectorAll('[data-unreached]')].map((one) 
 describe.skipIf(!hasChromium)('the console by keys only', () => {
   const { login, showPage } = useScene();
 
-  /** Presses Tab until the focus leaves the page, and returns what is unreachable or shows no focus. */
+  /**
+   * Presses Tab until the focus leaves the page, and returns what is unreachable or shows no focus.
+   */
   async function faultsOf(page: Page): Promise<string[]> {
     await page.evaluate(markAll);
     const faults: string[] = [];

@@ -7,7 +7,10 @@ import { englishIn } from '../browser/languages.ts';
 import { consolePages } from '../browser/pages.ts';
 import { useScene } from '../browser/scene.ts';
 
-/** Looks at every page, which together have each theme in each width: colours do not depend on the language. */
+/**
+ * Looks at every page, which together have each theme in each width: colours do not depend on the
+ * language.
+ */
 const looks = {
   en: [
     [1280, 'light'],
@@ -28,7 +31,8 @@ const maxMs = 180_000;
 
 describe.skipIf(!hasChromium)('pages of the console', () => {
   const { service, scene, login, show, showPage } = useScene();
-  const focused = (page: Page) => page.evaluate<string>('document.activeElement?.textContent ?? ""');
+  const focused = (page: Page) =>
+    page.evaluate<string>('document.activeElement?.textContent ?? ""');
 
   test.for(['en', 'zh-CN'] as const)(
     'have no fault of WCAG 2.2 AA, and fit every screen: %s',
@@ -46,7 +50,9 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
           await page.setViewportSize({ width, height: 900 });
           const shown = `${name}, ${theme}, ${width} px`;
           faults.push(...(await accessibilityFaults(page)).map((fault) => `${shown}: ${fault}`));
-          const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth');
+          const overflow = await page.evaluate<number>(
+            'document.documentElement.scrollWidth - innerWidth',
+          );
           if (overflow > 0) faults.push(`${shown}: wider than the window`);
           if (width === 320 && (await page.evaluate<number>(wideTables)) > 0)
             faults.push(`${shown}: a table is wider than the window`);
@@ -118,7 +124,10 @@ describe.skipIf(!hasChromium)('pages of the console', () => {
     await page.getByText('Sending', { exact: true }).waitFor();
     await page.getByRole('link', { name: 'Overview' }).click();
     await page.getByText('● Live').waitFor();
-    const body = { data: { alert: 'Later' }, push_time: new Date(Date.now() + 3_600_000).toISOString() };
+    const body = {
+      data: { alert: 'Later' },
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    };
     await service.api.request('POST', '/1.1/push', { app, master: true, body });
     await page.getByText('1 scheduled').waitFor();
   });

@@ -23,7 +23,9 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
     return page;
   };
   const send = async (page: Page, count: number): Promise<void> => {
-    await page.getByRole('button', { name: new RegExp(`^(Send|Schedule) (to|for) ${count} device`) }).click();
+    await page
+      .getByRole('button', { name: new RegExp(`^(Send|Schedule) (to|for) ${count} device`) })
+      .click();
     await page
       .getByRole('alertdialog')
       .getByRole('button', { name: /^(Send|Schedule)$/ })
@@ -69,12 +71,16 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
       });
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
     await page.getByRole('alertdialog').getByRole('button', { name: 'Cancel the push' }).click();
-    await expect.poll(() => record(page)).toMatchObject({ state: 'cancelled', outcomes: { dropped: 3 } });
+    await expect
+      .poll(() => record(page))
+      .toMatchObject({ state: 'cancelled', outcomes: { dropped: 3 } });
   });
 
   test('shows who waits also where its record was read before the recipients were known', async () => {
     const body = { data: { alert: 'Later' }, quiet_hours: hoursOfNow() };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app, master: true, body })
+    ).body;
     const path = `/console/api/apps/${app.appId}/notifications/${objectId}`;
     const read = async () => (await service.api.request('GET', path, { admin: true })).body;
     await expect.poll(read).toMatchObject({ isPlanned: true, quietWaits: 3 });
@@ -94,7 +100,11 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
 
   test('shows all its recipients also where it ended between the replies with its progress and its record', async () => {
     const { objectId } = (
-      await service.api.request('POST', '/1.1/push', { app, master: true, body: { data: { alert: 'Now' } } })
+      await service.api.request('POST', '/1.1/push', {
+        app,
+        master: true,
+        body: { data: { alert: 'Now' } },
+      })
     ).body;
     const path = `/console/api/apps/${app.appId}/notifications/${objectId}`;
     const read = async () => (await service.api.request('GET', path, { admin: true })).body;
@@ -124,11 +134,14 @@ describe.skipIf(!hasChromium)('a push that is kind to people, in a browser', () 
     await page.getByLabel('Time of day at the device').fill(`${inTwoDays}09:00`);
     await send(page, 5);
     await page.getByRole('heading', { name: 'Morning', level: 1 }).waitFor();
-    // Before the first zone it is a scheduled push; its time is that of the first zone of the world.
+    // Before the first zone it is a scheduled push; its time is that of the first zone of the
+    // world.
     const before = await record(page);
     expect(before).toMatchObject({ state: 'scheduled', nextStart: null });
     await startScheduledPushes(service.db, app);
-    await expect.poll(async () => (await record(page)).nextStart, { timeout: 30_000 }).not.toBeNull();
+    await expect
+      .poll(async () => (await record(page)).nextStart, { timeout: 30_000 })
+      .not.toBeNull();
     await page.reload();
     const { nextStart } = await record(page);
     await page.getByText('Next start').locator(`time[datetime="${nextStart}"]`).waitFor();

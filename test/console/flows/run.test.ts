@@ -31,20 +31,25 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
       pushIds.push(objectId);
     }
   });
-  const open = async (path: string, options: Parameters<typeof browser.page>[0] = {}): Promise<Page> => {
+  const open = async (
+    path: string,
+    options: Parameters<typeof browser.page>[0] = {},
+  ): Promise<Page> => {
     const page = await browser.page(options);
     await browser.login(page, service.api.url, testConfig(service.databaseUrl).adminToken);
     await page.goto(`${service.api.url}/console${path}`);
     return page;
   };
   const openApp = (path: string) => open(`/apps/${app.appId}${path}`);
-  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+  const press = (page: Page, name: string) =>
+    page.getByRole('button', { name, exact: true }).click();
   const confirm = (page: Page, name: string | RegExp) =>
     page.getByRole('alertdialog').getByRole('button', { name }).click();
 
   test('sends a failed push again after a dry run, and leads from one to the other', async () => {
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
-    const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } })).body;
+    const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Lost' } }))
+      .body;
     await service.untilDone(app, objectId);
     service.apns.behave();
     const [device] = await readDevices(service.db, app);
@@ -65,7 +70,9 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     expect(await service.untilDone(app, again)).toMatchObject({ outcomes: { sent: 3 } });
     await page.getByRole('link', { name: objectId }).click();
     await page.getByText('3 devices were sent to again by').waitFor();
-    expect(await page.getByRole('button', { name: 'Send again to those it did not reach' }).count()).toBe(0);
+    expect(
+      await page.getByRole('button', { name: 'Send again to those it did not reach' }).count(),
+    ).toBe(0);
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes/undelivered`);
     await page.getByRole('row', { name: /^Lost\s+3\s+0\s+0\s+3\s+0\s/ }).waitFor();
   });
@@ -73,7 +80,10 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
   test('processes a refused call of a gateway again', async () => {
     const digest = 'refused';
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
-    const call = vault.seal({ headers: {}, body: '[]' }, sealContexts.receipt(app.appId, 'vendor_d', digest));
+    const call = vault.seal(
+      { headers: {}, body: '[]' },
+      sealContexts.receipt(app.appId, 'vendor_d', digest),
+    );
     const refused = {
       connector: 'vendor_d',
       digest,
@@ -98,7 +108,11 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await press(page, 'Enter credentials');
     await press(page, 'Save');
     await page.getByText('This is needed.').first().waitFor();
-    const file = { name: `AuthKey_${keyId}.p8`, mimeType: 'text/plain', buffer: Buffer.from(privateKey) };
+    const file = {
+      name: `AuthKey_${keyId}.p8`,
+      mimeType: 'text/plain',
+      buffer: Buffer.from(privateKey),
+    };
     await page.locator('input[type=file]').setInputFiles(file);
     await page.getByLabel('topics', { exact: true }).fill('com.example.app');
     await page.getByLabel('teamId', { exact: true }).fill('short');
@@ -130,7 +144,8 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     const body = { appKey: 'k', masterSecret: 's', authEndpoint: 'http://127.0.0.1:9' };
     expect((await service.api.request('PUT', path, { admin: true, body })).status).toBe(200);
     const page = await openApp('/profiles/vendor_d/_default');
-    for (const name of ['appKey', 'masterSecret']) await page.getByLabel(name, { exact: true }).fill('new');
+    for (const name of ['appKey', 'masterSecret'])
+      await page.getByLabel(name, { exact: true }).fill('new');
     await press(page, 'Try on 1 % of the batches first');
     await page.getByRole('heading', { name: 'Rotation of the credentials' }).waitFor();
     await page.getByText('ECONNREFUSED').first().waitFor();
@@ -154,7 +169,8 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await press(page, 'Freeze the app');
     await confirm(page, 'Freeze the app');
     await page.getByText('Reason: the text is wrong').waitFor();
-    const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Held' } })).body;
+    const { objectId } = (await admin('POST', app, '/push', { where: {}, data: { alert: 'Held' } }))
+      .body;
     await page.goto(`${service.api.url}/console/apps/${app.appId}/pushes`);
     await page.getByText('This app is frozen: its pushes wait.').waitFor();
     await press(page, 'Release the app');
@@ -185,8 +201,11 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
   test('deletes all devices that match by their number, and none when the number has moved', async () => {
     const large = await service.api.createApp();
     await service.addIosInstallations(large, 10_001, { city: 'Oslo' });
-    const count = async () => (await admin('GET', large, '/installations?limit=1&count=all')).body.count;
-    const page = await open(`/apps/${large.appId}/devices?where=${encodeURIComponent('{"city":"Oslo"}')}`);
+    const count = async () =>
+      (await admin('GET', large, '/installations?limit=1&count=all')).body.count;
+    const page = await open(
+      `/apps/${large.appId}/devices?where=${encodeURIComponent('{"city":"Oslo"}')}`,
+    );
     await page.getByText('10,001 match').waitFor();
     const remove = async (number: string) => {
       await press(page, 'Delete all that match');
@@ -232,7 +251,9 @@ describe.skipIf(!hasChromium)('running the service in a browser', () => {
     await confirm(page, 'Log out');
     await page.getByText('The session has ended.').waitFor();
     const own = { app, headers: { 'X-LC-Session': created.sessionToken } };
-    expect((await service.api.request('GET', '/1.1/users/me', own)).status).toBeGreaterThanOrEqual(400);
+    expect((await service.api.request('GET', '/1.1/users/me', own)).status).toBeGreaterThanOrEqual(
+      400,
+    );
     await press(page, 'Delete');
     await confirm(page, 'Delete the user');
     await page.getByRole('heading', { name: 'Users', level: 1 }).waitFor();

@@ -17,7 +17,8 @@ describe.skipIf(!hasChromium)('the rotation of the secret in a browser', () => {
   const env = { CARILLON_SECRET: [newKey, oldKey].map((key) => key.toString('base64')).join() };
   const api = useTestApi({ env });
   const browser = useBrowser();
-  const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
+  const press = (page: Page, name: string) =>
+    page.getByRole('button', { name, exact: true }).click();
 
   test('shows the keys, is requested after a confirmation, and says when the old key may go', async () => {
     const app = await api.createApp();
@@ -33,7 +34,10 @@ describe.skipIf(!hasChromium)('the rotation of the secret in a browser', () => {
     await page.getByRole('row', { name: new RegExp(`^${second} .*Still needed`) }).waitFor();
     await press(page, 'Encrypt under the first key');
     await page.getByText(`Encrypt everything under ${first}?`).waitFor();
-    await page.getByRole('alertdialog').getByRole('button', { name: 'Encrypt under the first key' }).click();
+    await page
+      .getByRole('alertdialog')
+      .getByRole('button', { name: 'Encrypt under the first key' })
+      .click();
     await page.getByText('Running', { exact: true }).waitFor();
     const deps = { db: api.db, vault: both, log: silentLog };
     while ((await rotateOnce(deps)).isMore);
@@ -46,7 +50,9 @@ describe.skipIf(!hasChromium)('the rotation of the secret in a browser', () => {
     await browser.show(chinese, `${api.url}/console/secret`);
     expect(await englishIn(chinese)).toEqual([]);
     expect(await accessibilityFaults(chinese)).toEqual([]);
-    const audit = await api.request('GET', '/console/api/audit?action=secret.rotate', { admin: true });
+    const audit = await api.request('GET', '/console/api/audit?action=secret.rotate', {
+      admin: true,
+    });
     expect(audit.body.results).toMatchObject([{ target: first }]);
   });
 });

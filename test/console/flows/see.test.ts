@@ -29,7 +29,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     pushId = reply.body.objectId;
     await service.untilDone(app, pushId);
   });
-  const open = async (path = '', options: Parameters<typeof browser.page>[0] = {}): Promise<Page> => {
+  const open = async (
+    path = '',
+    options: Parameters<typeof browser.page>[0] = {},
+  ): Promise<Page> => {
     const page = await browser.page(options);
     await browser.login(page, service.api.url, token());
     if (path !== '') await page.goto(`${service.api.url}/console${path}`);
@@ -47,7 +50,12 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { name: 'Pushes', level: 1 }).waitFor();
     const [cookie] = await page.context().cookies();
-    expect(cookie).toMatchObject({ name: 'carillon', httpOnly: true, sameSite: 'Strict', path: '/' });
+    expect(cookie).toMatchObject({
+      name: 'carillon',
+      httpOnly: true,
+      sameSite: 'Strict',
+      path: '/',
+    });
     const stored = await page.evaluate<string>(
       'JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie, location.href])',
     );
@@ -56,7 +64,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   });
 
   test('logs in once by a link', async () => {
-    const reply = await service.api.request('POST', '/console/api/login-links', { admin: true, body: {} });
+    const reply = await service.api.request('POST', '/console/api/login-links', {
+      admin: true,
+      body: {},
+    });
     const page = await browser.page();
     await page.goto(reply.body.url);
     await page.getByRole('heading', { name: 'Apps', level: 1 }).waitFor();
@@ -145,8 +156,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     const [token = ''] = await service.addIosInstallations(other, 3);
     service.apns.deadTokens.set(token, Date.now());
     const body = { data: { alert: 'To few' } };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', { app: other, master: true, body }))
-      .body;
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app: other, master: true, body })
+    ).body;
     await service.untilDone(other, objectId);
     const page = await open(`/apps/${other.appId}/pushes/${objectId}?tab=failures`);
     const path = `/console/api/apps/${other.appId}/notifications/${objectId}/failures/summary`;
@@ -163,7 +175,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await shows(page, 'No gateway gave an id.');
     await page.goBack();
     await page.getByRole('tab', { name: 'Progress' }).click();
-    await page.getByRole('row', { name: /^APNs/ }).getByRole('link', { name: '1', exact: true }).click();
+    await page
+      .getByRole('row', { name: /^APNs/ })
+      .getByRole('link', { name: '1', exact: true })
+      .click();
     await page.getByRole('heading', { name: 'Devices: APNs, Invalid token' }).waitFor();
     await page.getByRole('link', { name: 'Show devices' }).click();
     await page.getByRole('table').nth(1).getByRole('link').click();
@@ -205,7 +220,10 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
   });
 
   test('pauses, resumes and cancels a scheduled push in two clicks', async () => {
-    const body = { data: { alert: 'Later' }, push_time: new Date(Date.now() + 3_600_000).toISOString() };
+    const body = {
+      data: { alert: 'Later' },
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    };
     const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
     const page = await open(`/apps/${app.appId}/pushes/${reply.body.objectId}`);
     await page.getByRole('button', { name: 'Cancel', exact: true }).click();
@@ -221,8 +239,9 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await service.addIosInstallations(large, 10_000);
     // Ten seconds of sending; paused until the page is open.
     const body = { data: { alert: 'Slowly' }, flow_control: 1000 };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', { app: large, master: true, body }))
-      .body;
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app: large, master: true, body })
+    ).body;
     const path = `/console/api/apps/${large.appId}/notifications/${objectId}`;
     await service.api.request('POST', `${path}/pause`, { admin: true, body: {} });
     const page = await open(`/apps/${large.appId}/pushes/${objectId}`);
@@ -233,7 +252,8 @@ describe.skipIf(!hasChromium)('the console in a browser', () => {
     await page.getByRole('button', { name: 'Change pace' }).click();
     await page.getByLabel('Recipients per second').fill('1,200');
     await page.getByRole('button', { name: 'Change it' }).click();
-    const pace = async () => (await service.api.request('GET', path, { admin: true })).body.flowControl;
+    const pace = async () =>
+      (await service.api.request('GET', path, { admin: true })).body.flowControl;
     await expect.poll(pace).toBe(1200);
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused', { exact: true }).waitFor();

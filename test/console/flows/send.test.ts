@@ -19,7 +19,10 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await service.addIosInstallations(app, 30, { city: 'Oslo' });
     await service.dispatch();
   });
-  const open = async (path: string, options: Parameters<typeof browser.page>[0] = {}): Promise<Page> => {
+  const open = async (
+    path: string,
+    options: Parameters<typeof browser.page>[0] = {},
+  ): Promise<Page> => {
     const page = await browser.page(options);
     await browser.login(page, service.api.url, token());
     await page.goto(`${service.api.url}/console${path}`);
@@ -38,7 +41,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('heading', { name: 'A new app', level: 1 }).waitFor();
     await page.getByRole('heading', { name: 'To the first push' }).waitFor();
     const [, appId = ''] = /apps\/(\w+)/.exec(page.url()) ?? [];
-    const empty = (await service.api.request('GET', `/console/api/apps/${appId}`, { admin: true })).body;
+    const empty = (await service.api.request('GET', `/console/api/apps/${appId}`, { admin: true }))
+      .body;
     await service.addApnsProfile(empty);
     await service.addIosInstallations(empty, 3);
     await page.reload();
@@ -50,9 +54,13 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('heading', { name: 'Hello', level: 1 }).waitFor();
     await page.getByText('Done', { exact: true }).waitFor();
     const pushId = new URL(page.url()).pathname.split('/').at(-1) ?? '';
-    const { body } = await service.api.request('GET', adminPath(empty, `/notifications/${pushId}`), {
-      admin: true,
-    });
+    const { body } = await service.api.request(
+      'GET',
+      adminPath(empty, `/notifications/${pushId}`),
+      {
+        admin: true,
+      },
+    );
     expect(body).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
     await page.goto(`${service.api.url}/console/apps/${empty.appId}`);
     await page.getByRole('heading', { name: 'Running' }).waitFor();
@@ -79,7 +87,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await page.getByRole('tab', { name: 'JSON' }).click();
     const json = page.getByRole('textbox', { name: 'JSON' });
     expect(JSON.parse(await json.inputValue())).toEqual({ where: {}, data: { title: 'News' } });
-    await json.fill('{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890},');
+    await json.fill(
+      '{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890},',
+    );
     await page
       .getByText(/A name in double quotes is expected here. \(line 1, column \d+\)/)
       .first()
@@ -91,7 +101,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     // Tab leaves the text.
     await page.keyboard.press('Tab');
     await page.locator('button:focus').waitFor();
-    await json.fill('{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890}}');
+    await json.fill(
+      '{"where": {}, "data": {"title": "News", "alert": "A", "order": 12345678901234567890}}',
+    );
     await page.getByRole('tab', { name: 'Form' }).click();
     await page.getByLabel('Text', { exact: true }).fill('Changed');
     await page.getByRole('tab', { name: 'curl' }).click();
@@ -184,7 +196,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await sendButton(page, '15').click();
     await confirm(page);
     await page.getByRole('heading', { name: 'Moved', level: 1 }).waitFor();
-    const list = await service.api.request('GET', adminPath(moving, '/notifications'), { admin: true });
+    const list = await service.api.request('GET', adminPath(moving, '/notifications'), {
+      admin: true,
+    });
     expect(list.body.results.length).toBe(1);
   });
 
@@ -232,14 +246,20 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     await save('Test devices', 'Add the device', 'My phone');
     await page.getByRole('button', { name: 'Send to 1 test device' }).click();
     await page.getByText('Sent to the test devices.').waitFor();
-    const list = await service.api.request('GET', adminPath(saving, '/notifications'), { admin: true });
+    const list = await service.api.request('GET', adminPath(saving, '/notifications'), {
+      admin: true,
+    });
     await service.untilDone(saving, list.body.results[0].objectId);
-    const { body } = await service.api.request('GET', adminPath(saving, '/notifications'), { admin: true });
+    const { body } = await service.api.request('GET', adminPath(saving, '/notifications'), {
+      admin: true,
+    });
     expect(body.results).toMatchObject([{ devices: 1, outcomes: { sent: 1 } }]);
     await page.getByRole('button', { name: 'Start over' }).click();
     await page.getByRole('button', { name: 'Templates', exact: true }).click();
     await page.getByRole('button', { name: 'Use' }).click();
-    await expect.poll(() => page.getByLabel('Text', { exact: true }).inputValue()).toBe('A template');
+    await expect
+      .poll(() => page.getByLabel('Text', { exact: true }).inputValue())
+      .toBe('A template');
     expect(await page.getByLabel('Value', { exact: true }).inputValue()).toBe('Rome');
   });
 
@@ -312,7 +332,13 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     const path = adminPath(app, '/recurring-pushes');
     const { results } = (await service.api.request('GET', path, { admin: true })).body;
     expect(results).toMatchObject([
-      { name: 'Leap years', expression: '30 9 29 2 *', timeZone: 'Asia/Tokyo', isEnabled: false, starts: 1 },
+      {
+        name: 'Leap years',
+        expression: '30 9 29 2 *',
+        timeZone: 'Asia/Tokyo',
+        isEnabled: false,
+        starts: 1,
+      },
     ]);
   });
 
@@ -320,7 +346,9 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
     const page = await compose(app);
     await page.getByLabel('Title').fill('Preview of a title');
     await page.getByLabel('Text', { exact: true }).fill('and of a text');
-    await page.getByRole('img', { name: 'Lock screen of iOS: Preview of a title, and of a text' }).waitFor();
+    await page
+      .getByRole('img', { name: 'Lock screen of iOS: Preview of a title, and of a text' })
+      .waitFor();
     await page.getByText(/^\d+ of 4,096 bytes$/).waitFor();
   });
 
@@ -348,7 +376,8 @@ describe.skipIf(!hasChromium)('composing a push in a browser', () => {
       page.evaluate<string>('document.activeElement?.textContent || document.activeElement?.id');
     await expect.poll(focused).toBe('New push');
     const tabTo = async (name: string) => {
-      const at = 'document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent';
+      const at =
+        'document.activeElement?.labels?.[0]?.textContent ?? document.activeElement?.textContent';
       for (let presses = 0; (await page.evaluate<string>(at)) !== name; presses += 1) {
         if (presses > 60) throw new Error(`no way to ${name} by Tab`);
         await page.keyboard.press('Tab');

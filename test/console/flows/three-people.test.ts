@@ -10,7 +10,8 @@ const maxMs = 120_000;
 
 /** Walks the console as three people: a developer, an operator and a security tester. */
 describe.skipIf(!hasChromium)('the console as three people see it', { timeout: maxMs }, () => {
-  // Few requests at a time: a push to 20,000 through a slow gateway is not done before somebody stops it.
+  // Few requests at a time: a push to 20,000 through a slow gateway is not done before somebody
+  // stops it.
   const service = useTestService({ gateway: { maxStreams: 20 } });
   const browser = useBrowser();
   beforeAll(() => service.dispatch().then(() => undefined));
@@ -22,7 +23,8 @@ describe.skipIf(!hasChromium)('the console as three people see it', { timeout: m
   };
   const tokenFor = async (name: string, role: string, apps?: string[]): Promise<string> => {
     const body = { name, role, ...(apps ? { apps } : {}) };
-    return (await service.api.request('POST', '/console/api/tokens', { admin: true, body })).body.token;
+    return (await service.api.request('POST', '/console/api/tokens', { admin: true, body })).body
+      .token;
   };
   const address = (app: App, path: string) => `${service.api.url}/console/apps/${app.appId}${path}`;
 

@@ -6,7 +6,9 @@ const pixelsOf = z.object({ width: z.int(), height: z.int(), rgba: z.string() })
 const maxColours = 256;
 const signature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]);
 
-/** Writes a picture with at most 256 colours, which is a third as large: surfaces and text have few. */
+/**
+ * Writes a picture with at most 256 colours, which is a third as large: surfaces and text have few.
+ */
 export async function toPalette(page: Page, png: Buffer): Promise<Buffer> {
   const { width, height, rgba } = pixelsOf.parse(await page.evaluate(decodeScript(png)));
   const pixels = Buffer.from(rgba, 'base64');
@@ -20,7 +22,9 @@ export async function toPalette(page: Page, png: Buffer): Promise<Buffer> {
   header.writeUInt32BE(height, 4);
   // Eight bits a pixel, each the index of a colour.
   header.set([8, 3, 0, 0, 0], 8);
-  const palette = Buffer.from(colours.flatMap((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255]));
+  const palette = Buffer.from(
+    colours.flatMap((colour) => [colour >> 16, (colour >> 8) & 255, colour & 255]),
+  );
   return Buffer.concat([
     signature,
     chunk('IHDR', header),
@@ -59,7 +63,8 @@ function choosePalette(pixels: Buffer) {
     const found = known.get(colour);
     if (found !== undefined) return found;
     const nearest = colours.reduce(
-      (best, one, index) => (distance(one, colour) < distance(colours[best] ?? 0, colour) ? index : best),
+      (best, one, index) =>
+        distance(one, colour) < distance(colours[best] ?? 0, colour) ? index : best,
       0,
     );
     known.set(colour, nearest);

@@ -9,8 +9,8 @@ import { useScene } from '../browser/scene.ts';
 import { toPalette } from './palette.ts';
 
 /**
- * `npm run console-pictures` sets CONSOLE_PICTURES=docs and writes the pictures of the documents. With a folder it writes
- * every page in every look, for those who work on a page.
+ * `npm run console-pictures` sets CONSOLE_PICTURES=docs and writes the pictures of the documents.
+ * With a folder it writes every page in every look, for those who work on a page.
  */
 const { CONSOLE_PICTURES: target } = currentEnvironment();
 const isAsked = target !== undefined && hasChromium;

@@ -1,11 +1,18 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { RunningDispatcher } from '../../../dispatcher/start.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
+import {
+  beginPush,
+  createAppOn,
+  startRestartableGateway,
+} from '../../support/gateways/app-gateway.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { readBatches } from '../../support/tables.ts';
 
-/** Poll intervals: states of a breaker are short here; a scrape of the metrics costs more than a hundred requests. */
+/**
+ * Poll intervals: states of a breaker are short here; a scrape of the metrics costs more than a
+ * hundred requests.
+ */
 const fastPoll = { interval: 20 };
 const slowPoll = { interval: 100 };
 
@@ -66,7 +73,9 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     const healthy = await appOn(null, 1100);
     await restartable.stop();
     const delayed = await begin(dead.app);
-    await expect.poll(async () => Math.max(...(await gauges(dead.app)).map((n) => n ?? 0)), slowPoll).toBe(2);
+    await expect
+      .poll(async () => Math.max(...(await gauges(dead.app)).map((n) => n ?? 0)), slowPoll)
+      .toBe(2);
     await expect.poll(() => stateOf(dead.id), fastPoll).toBe('open');
     const unaffected = await service.untilDone(healthy.app, await begin(healthy.app), 20_000);
     expect(unaffected).toMatchObject({ status: 'done', devices: 1100, successes: 1100 });
@@ -91,7 +100,10 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     await expect.poll(() => stateOf(id), fastPoll).toBe('half-open');
     await expect.poll(() => stateOf(id), fastPoll).toBe('open');
     service.apns.behave();
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      devices: 200,
+      outcomes: { sent: 200 },
+    });
     expect(await attempts(app)).toMatchObject({ tries: 0 });
   });
 
@@ -114,7 +126,10 @@ describe('a gateway that is down for a while', { timeout: 60_000 }, () => {
     service.apns.behave();
     const answer = { status: 429, reason: 'TooManyRequests', retryAfter: '3', count: 1, token };
     service.apns.misbehave({ kind: 'answer', ...answer });
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 200, outcomes: { sent: 200 } });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      devices: 200,
+      outcomes: { sent: 200 },
+    });
     const seen = service.apns.requests.filter((request) => request.token === token);
     const asked = seen.findIndex(({ status }) => status === 429);
     expect(seen.slice(asked).map(({ status }) => status)).toEqual([429, 200]);
@@ -137,7 +152,13 @@ describe('answers about single tokens', () => {
     const { app, tokens, id } = await appOn(null, 60);
     for (const token of tokens.slice(0, 30)) service.apns.badTokens.add(token);
     for (const token of tokens.slice(30))
-      service.apns.misbehave({ kind: 'answer', status: 429, reason: 'TooManyRequests', count: 1, token });
+      service.apns.misbehave({
+        kind: 'answer',
+        status: 429,
+        reason: 'TooManyRequests',
+        count: 1,
+        token,
+      });
     const record = await service.untilDone(app, await begin(app));
     expect(record).toMatchObject({ devices: 60, successes: 30, invalidTokens: 30 });
     service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
@@ -164,7 +185,10 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     expect(sent - already).toBeLessThan(4000);
     service.apns.behave();
     expect((await force(id, 'release')).body).toMatchObject({ state: 'closed', forced: null });
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 4000, successes: 4000 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      devices: 4000,
+      successes: 4000,
+    });
     expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
   });
 
@@ -185,23 +209,30 @@ describe('a forced breaker', { timeout: 60_000 }, () => {
     const { app, id } = await appOn(null, 3600);
     await force(id, 'open');
     // After this time batches are postponed by 15 s.
-    await service.db.query("UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1", [
-      app.appId,
-    ]);
+    await service.db.query(
+      "UPDATE breaker SET since = now() - interval '1 hour' WHERE app_id = $1",
+      [app.appId],
+    );
     await expect.poll(() => gauges(app), slowPoll).toEqual([2, 2]);
     const objectId = await begin(app);
     const waiting = () => waitsOf(app);
-    await expect.poll(async () => (await waiting()).filter((ms) => ms > 10_000), slowPoll).toHaveLength(3);
+    await expect
+      .poll(async () => (await waiting()).filter((ms) => ms > 10_000), slowPoll)
+      .toHaveLength(3);
     const { rows } = await service.db.query<{ due: Date }>(
       `SELECT min(start_after) AS due FROM pgboss.job
         WHERE data ->> 'appId' = $1 AND data ? 'batchId' AND state = 'created'`,
       [app.appId],
     );
     await force(id, 'release');
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 3600, successes: 3600 });
-    const { rows: after } = await service.db.query<{ is_early: boolean }>('SELECT now() < $1 AS is_early', [
-      rows[0]?.due,
-    ]);
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      devices: 3600,
+      successes: 3600,
+    });
+    const { rows: after } = await service.db.query<{ is_early: boolean }>(
+      'SELECT now() < $1 AS is_early',
+      [rows[0]?.due],
+    );
     expect(after[0]?.is_early).toBe(true);
   });
 

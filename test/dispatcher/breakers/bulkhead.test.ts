@@ -17,7 +17,10 @@ beforeAll(async () => {
 });
 afterEach(() => service.apns.behave());
 
-/** Creates an app whose gateway has just answered its thread, and then accepts every request without an answer. */
+/**
+ * Creates an app whose gateway has just answered its thread, and then accepts every request without
+ * an answer.
+ */
 async function appOnSilentGateway(devices: number) {
   const gateway = await startRestartableGateway();
   // Bulk threads send all but the first thousand of a push, which the express thread sends.
@@ -55,10 +58,15 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
     const hanging = await beginPush(service, silent.app);
     // Batches without an answer use every job permit of the connector.
     await expect.poll(() => activeBatches(silent.app), { timeout: 20_000, interval: 10 }).toBe(4);
-    // A connection begins with 100 streams and gets more as its gateway answers: at least two are full.
-    await expect.poll(silent.hanging, { timeout: 20_000, interval: 10 }).toBeGreaterThanOrEqual(200);
+    // A connection begins with 100 streams and gets more as its gateway answers: at least two are
+    // full.
+    await expect
+      .poll(silent.hanging, { timeout: 20_000, interval: 10 })
+      .toBeGreaterThanOrEqual(200);
     const sent = await Promise.all(
-      [many, few, one].map(async ({ app }) => service.untilDone(app, await beginPush(service, app))),
+      [many, few, one].map(async ({ app }) =>
+        service.untilDone(app, await beginPush(service, app)),
+      ),
     );
     expect(sent.map(({ successes }) => successes)).toEqual([1100, 300, 1]);
     // No deadline has passed and no breaker has opened: the bulkhead alone lets them through.
@@ -83,18 +91,23 @@ describe('a gateway that stops to answer', { timeout: 120_000 }, () => {
 
   test('has a bounded number of batches in flight, and loses no recipient in the end', async () => {
     const silent = await appOnSilentGateway(2000);
-    // Two batches each: more devices would be halves, or a small first batch and larger ones (architecture.md#batches).
+    // Two batches each: more devices would be halves, or a small first batch and larger ones
+    // (architecture.md#batches).
     const hanging: string[] = [];
     for (let i = 0; i < 6; i += 1) hanging.push(await beginPush(service, silent.app));
-    // Four batches are slow, and at most three were taken before the fourth: at least two of the twelve are postponed.
+    // Four batches are slow, and at most three were taken before the fourth: at least two of the
+    // twelve are postponed.
     await expect
       .poll(() => postponed(silent.app), { timeout: 20_000, interval: 20 })
       .toBeGreaterThanOrEqual(2);
     silent.gateway.now().behave();
     await silent.gateway.stop();
     await silent.gateway.restart();
-    const records = await Promise.all(hanging.map((objectId) => service.untilDone(silent.app, objectId)));
-    // Requests in flight when the connection broke may have arrived: they are repeated, and the device shows one message.
+    const records = await Promise.all(
+      hanging.map((objectId) => service.untilDone(silent.app, objectId)),
+    );
+    // Requests in flight when the connection broke may have arrived: they are repeated, and the
+    // device shows one message.
     expect(records.map(({ outcomes }) => outcomes)).toEqual(hanging.map(() => ({ sent: 2000 })));
     expect(records.some(({ repeats }) => Number(repeats) > 0)).toBe(true);
     await silent.gateway.stop();

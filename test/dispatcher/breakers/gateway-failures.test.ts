@@ -6,7 +6,11 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 import { testConfig } from '../../support/api.ts';
 import { carillon } from '../../support/cli.ts';
-import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
+import {
+  beginPush,
+  createAppOn,
+  startRestartableGateway,
+} from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 
 const fastPoll = { interval: 50, timeout: 20_000 };
@@ -55,7 +59,9 @@ describe('a gateway that refuses connections', () => {
       master: true,
     });
     const { objectId } = list.results[0];
-    expect((await recordOf(app, objectId)).errors).toBe('APNs does not answer: ECONNREFUSED; trying again');
+    expect((await recordOf(app, objectId)).errors).toBe(
+      'APNs does not answer: ECONNREFUSED; trying again',
+    );
     expect(list.results[0].errors).toBe('APNs does not answer: ECONNREFUSED; trying again');
     const path = `/console/api/apps/${app.appId}/notifications/${objectId}/devices/${tokens[0]}`;
     const why = (await service.api.request('GET', path, { admin: true })).body;
@@ -116,7 +122,9 @@ test('an untrusted certificate is shown by its code', async () => {
     .toMatchObject({
       reason: expect.stringMatching(/^(UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER|SELF_SIGNED)/),
     });
-  expect((await recordOf(app, objectId)).errors).toMatch(/^APNs does not answer: [A-Z_]+; trying again$/);
+  expect((await recordOf(app, objectId)).errors).toMatch(
+    /^APNs does not answer: [A-Z_]+; trying again$/,
+  );
   await restartable.stop();
 });
 
@@ -124,7 +132,9 @@ test('a status is shown with its reason, and a gateway that answers some request
   const { app, id } = await createAppOn(service, null, 1);
   service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
   const objectId = await beginPush(service, app);
-  await expect.poll(() => lastFailureOf(id), fastPoll).toMatchObject({ reason: '503 ServiceUnavailable' });
+  await expect
+    .poll(() => lastFailureOf(id), fastPoll)
+    .toMatchObject({ reason: '503 ServiceUnavailable' });
   expect((await recordOf(app, objectId)).errors).toBe(
     'APNs takes nothing: 503 ServiceUnavailable; trying again',
   );
@@ -141,6 +151,8 @@ test('deleting a profile deletes its failure', async () => {
   await expect.poll(() => lastFailureOf(id), fastPoll).not.toBeNull();
   const path = `/console/api/apps/${app.appId}/profiles/apns/_default`;
   expect((await service.api.request('DELETE', path, { admin: true })).status).toBeLessThan(300);
-  const { rows } = await service.db.query('SELECT 1 FROM gateway_failure WHERE app_id = $1', [app.appId]);
+  const { rows } = await service.db.query('SELECT 1 FROM gateway_failure WHERE app_id = $1', [
+    app.appId,
+  ]);
   expect(rows).toEqual([]);
 });

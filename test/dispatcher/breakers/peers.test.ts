@@ -22,7 +22,11 @@ function aDispatcher({ coolDownMs = 20 } = {}): Breakers {
   });
 }
 
-async function sendBatch(breakers: Breakers, key: BreakerKey, health: typeof failed | typeof answered) {
+async function sendBatch(
+  breakers: Breakers,
+  key: BreakerKey,
+  health: typeof failed | typeof answered,
+) {
   const permit = await breakers.acquire(key);
   if (permit.kind !== 'permit') throw new Error('the breaker lets no batch pass');
   await permit.release(health);

@@ -29,7 +29,8 @@ async function progress(app: App, objectId: string) {
   return (await service.api.request('GET', path, { admin: true })).body;
 }
 
-const sum = (outcomes: Record<string, number>) => Object.values(outcomes).reduce((a, b) => a + b, 0);
+const sum = (outcomes: Record<string, number>) =>
+  Object.values(outcomes).reduce((a, b) => a + b, 0);
 
 /** Returns the batches of an app that are neither settled nor parked. */
 async function openBatches(app: App): Promise<number> {
@@ -37,7 +38,8 @@ async function openBatches(app: App): Promise<number> {
   return batches.filter(({ isSettled, isHeld }) => !isSettled && !isHeld).length;
 }
 
-const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const requestsTo = (tokens: string[]) =>
+  tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 
 /** Starts a push and waits until some of it was sent. */
@@ -52,7 +54,10 @@ describe('a push that is paused', () => {
   test('before it was planned waits, and is planned when it is resumed', async () => {
     const { app, tokens } = await appWithIos(10);
     const objectId = await begin(app);
-    expect(await control(app, objectId, 'pause')).toMatchObject({ status: 200, body: { status: 'paused' } });
+    expect(await control(app, objectId, 'pause')).toMatchObject({
+      status: 200,
+      body: { status: 'paused' },
+    });
     await service.dispatch();
     await service.dispatch();
     const isPlanHeld = async () => (await readPush(service.db, app, objectId)).isPlanHeld;
@@ -80,7 +85,10 @@ describe('a push that is paused', () => {
     expect(body).toMatchObject({ status: 'in-queue' });
     service.apns.behave();
     await control(app, objectId, 'resume');
-    expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 2500 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      status: 'done',
+      successes: 2500,
+    });
     expect(notSentOnce(tokens)).toEqual([]);
   });
 
@@ -94,7 +102,10 @@ describe('a push that is paused', () => {
       }
       service.apns.behave();
       expect((await control(app, objectId, 'resume')).status).toBe(200);
-      expect(await service.untilDone(app, objectId)).toMatchObject({ devices: count, successes: count });
+      expect(await service.untilDone(app, objectId)).toMatchObject({
+        devices: count,
+        successes: count,
+      });
       expect(notSentOnce(tokens)).toEqual([]);
     }
   });
@@ -131,7 +142,10 @@ describe('a push that is cancelled while it is sent', () => {
     const { app, tokens } = await appWithIos(2500);
     const objectId = await startPush(app, tokens);
     const reply = await control(app, objectId, 'cancel');
-    expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'cancelled', devices: 2500 } });
+    expect(reply).toMatchObject({
+      status: 200,
+      body: { objectId, status: 'cancelled', devices: 2500 },
+    });
     const counted = async () => sum((await progress(app, objectId)).outcomes);
     await expect.poll(counted, { interval: 20 }).toBe(2500);
     const { outcomes, status } = await progress(app, objectId);
@@ -163,7 +177,10 @@ describe('a push that is given another pace while it is sent', () => {
     expect(reply).toMatchObject({ status: 200, body: { objectId, status: 'in-queue' } });
     const [repliedAtMs, left] = [performance.now(), 1500 - requestsTo(tokens)];
     service.apns.behave();
-    expect(await service.untilDone(app, objectId)).toMatchObject({ status: 'done', successes: 1500 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      status: 'done',
+      successes: 1500,
+    });
     // Requests that were open at the reply count for the rest; a slower machine takes longer.
     expect(performance.now() - repliedAtMs).toBeGreaterThan(left * 0.9 - 100);
     expect(notSentOnce(tokens)).toEqual([]);
@@ -171,9 +188,13 @@ describe('a push that is given another pace while it is sent', () => {
 
   test('stays paused, or scheduled', async () => {
     const { app } = await appWithIos(1);
-    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const objectId = await begin(app, {
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     const body = { flow_control: 2000 };
-    expect((await control(app, objectId, 'pace', body)).body).toMatchObject({ status: 'scheduled' });
+    expect((await control(app, objectId, 'pace', body)).body).toMatchObject({
+      status: 'scheduled',
+    });
     expect((await control(app, objectId, 'pace', {})).status).toBe(400);
     expect((await control(app, 'nothing', 'pace', body)).status).toBe(404);
   });
@@ -185,7 +206,12 @@ describe('cancel, pause, resume and pace refuse', () => {
     const objectId = await begin(app);
     await service.untilDone(app, objectId);
     for (const verb of ['cancel', 'pause', 'resume', 'pace']) {
-      const reply = await control(app, objectId, verb, verb === 'pace' ? { flow_control: 2000 } : undefined);
+      const reply = await control(
+        app,
+        objectId,
+        verb,
+        verb === 'pace' ? { flow_control: 2000 } : undefined,
+      );
       expect(reply).toMatchObject({ status: 409, body: { code: 409 } });
       expect(reply.body.error).toMatch(/done/);
     }
@@ -195,15 +221,23 @@ describe('cancel, pause, resume and pace refuse', () => {
 
   test('to pause or resume a push that waits for its time', async () => {
     const { app } = await appWithIos(1);
-    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
-    for (const verb of ['pause', 'resume']) expect((await control(app, objectId, verb)).status).toBe(409);
-    expect((await control(app, objectId, 'cancel')).body).toMatchObject({ status: 'cancelled', devices: 0 });
+    const objectId = await begin(app, {
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    });
+    for (const verb of ['pause', 'resume'])
+      expect((await control(app, objectId, verb)).status).toBe(409);
+    expect((await control(app, objectId, 'cancel')).body).toMatchObject({
+      status: 'cancelled',
+      devices: 0,
+    });
   });
 
   test('unknown pushes, those of other apps, other members, and callers without the token', async () => {
     const { app } = await appWithIos(1);
     const other = await appWithIos(1);
-    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const objectId = await begin(app, {
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     expect((await control(app, 'nothing', 'pause')).status).toBe(404);
     expect((await control(other.app, objectId, 'cancel')).status).toBe(404);
     expect((await control(app, objectId, 'resume', { flow_control: 'fast' })).status).toBe(400);

@@ -2,7 +2,13 @@ import { afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { beginPush, createAppOn } from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
-import { changeDevices, countRows, daysAgo, insertDevices, readDevices } from '../../support/tables.ts';
+import {
+  changeDevices,
+  countRows,
+  daysAgo,
+  insertDevices,
+  readDevices,
+} from '../../support/tables.ts';
 
 const service = useTestService();
 beforeAll(async () => {
@@ -67,7 +73,8 @@ describe('answers that do not concern the token', () => {
 
   test('a token of another topic is counted failed with its reason, tokens stay', async () => {
     const { app, tokens } = await appWithIos(10);
-    for (const token of tokens.slice(0, 3)) service.apns.tokenTopics.set(token, 'com.example.other');
+    for (const token of tokens.slice(0, 3))
+      service.apns.tokenTopics.set(token, 'com.example.other');
     const record = await push(app);
     expect(record).toMatchObject({ devices: 10, successes: 7, outcomes: { sent: 7, failed: 3 } });
     expect(record.errors).toContain('DeviceTokenNotForTopic');
@@ -78,7 +85,12 @@ describe('answers that do not concern the token', () => {
     const { app } = await appWithIos(1500);
     service.apns.misbehave({ kind: 'answer', status: 403, reason: 'InvalidProviderToken' });
     const record = await push(app);
-    expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
+    expect(record).toMatchObject({
+      status: 'done',
+      devices: 1500,
+      successes: 0,
+      outcomes: { failed: 1500 },
+    });
     // One hint for all recipients, requested or not.
     expect(record.errors).toMatch(/^apns: InvalidProviderToken: .+ \(1500\)$/);
     expect(await tokensLeft(app)).toHaveLength(1500);
@@ -104,8 +116,14 @@ describe('a push without a text', () => {
     const data = { alert: '', sound: '', 'content-available': 1, k: 'v' };
     expect(await push(app, { data })).toMatchObject({ devices: 1, successes: 1 });
     const [request] = requestsTo(tokens[0]);
-    expect(request?.headers).toMatchObject({ 'apns-push-type': 'background', 'apns-priority': '5' });
-    expect(JSON.parse(request?.body.toString() ?? '')).toEqual({ aps: { 'content-available': 1 }, k: 'v' });
+    expect(request?.headers).toMatchObject({
+      'apns-push-type': 'background',
+      'apns-priority': '5',
+    });
+    expect(JSON.parse(request?.body.toString() ?? '')).toEqual({
+      aps: { 'content-available': 1 },
+      k: 'v',
+    });
   });
 
   test('is not sent to Apple devices if it is for other devices only, and the record has the reason', async () => {
@@ -160,7 +178,12 @@ describe('a push', () => {
   test('that has expired is counted expired and not sent', async () => {
     const { app, tokens } = await appWithIos(3);
     const record = await push(app, { expiration_time: new Date(Date.now() - 1000).toISOString() });
-    expect(record).toMatchObject({ status: 'done', devices: 3, successes: 0, outcomes: { expired: 3 } });
+    expect(record).toMatchObject({
+      status: 'done',
+      devices: 3,
+      successes: 0,
+      outcomes: { expired: 3 },
+    });
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
   });
 
@@ -183,7 +206,11 @@ describe('a push', () => {
   test('counts devices without a usable profile, with the reason', async () => {
     const { app } = await appWithIos(2);
     await insertDevices(service.db, app, [{ deviceType: 'ios' }, { deviceType: 'android' }]);
-    expect(await push(app)).toMatchObject({ devices: 4, successes: 2, outcomes: { sent: 2, failed: 2 } });
+    expect(await push(app)).toMatchObject({
+      devices: 4,
+      successes: 2,
+      outcomes: { sent: 2, failed: 2 },
+    });
     expect(Object.values(await reasons(app))).toEqual([1, 1]);
   });
 
@@ -195,7 +222,12 @@ describe('a push', () => {
       Array.from({ length: 1200 }, (_, i) => ({ deviceType: 'android', installationId: `i${i}` })),
     );
     const record = await push(app);
-    expect(record).toMatchObject({ devices: 1200, successes: 0, lcSuccesses: 0, outcomes: { sent: 1200 } });
+    expect(record).toMatchObject({
+      devices: 1200,
+      successes: 0,
+      lcSuccesses: 0,
+      outcomes: { sent: 1200 },
+    });
     expect(await countRows(service.db, 'channel_inbox', app)).toBe(1200);
   });
 
@@ -206,7 +238,9 @@ describe('a push', () => {
     const objectId = await begin(app);
     await service.apns.waitFor(already + 10);
     const path = `/1.1/notifications/${objectId}`;
-    expect(await service.api.request('DELETE', path, { app, master: true })).toMatchObject({ status: 200 });
+    expect(await service.api.request('DELETE', path, { app, master: true })).toMatchObject({
+      status: 200,
+    });
     const counted = async () => {
       const { rows } = await service.db.query<{ counted: number; open: number; devices: number }>(
         `SELECT coalesce(sum((SELECT sum(value::int) FROM jsonb_each_text(b.totals))), 0)::int AS counted,

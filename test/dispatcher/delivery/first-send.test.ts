@@ -22,7 +22,8 @@ const admin = (method: string, path: string, body?: object) =>
 /** Returns the number of first sends of the dispatcher that were measured, and their seconds. */
 async function measured(): Promise<{ count: number; seconds: number }> {
   const { values } = await dispatcher.deps.metrics.pushFirstSendSeconds.get();
-  const sumOf = (suffix: string) => values.find(({ metricName }) => metricName?.endsWith(suffix))?.value ?? 0;
+  const sumOf = (suffix: string) =>
+    values.find(({ metricName }) => metricName?.endsWith(suffix))?.value ?? 0;
   return { count: sumOf('_count'), seconds: sumOf('_sum') };
 }
 
@@ -36,13 +37,17 @@ const age = ({ appId }: App) =>
 
 /** Counts the rows of a statement over an app. */
 const countOf = async ({ appId }: App, text: string): Promise<number> => {
-  const { rows } = await service.db.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${text}`, [appId]);
+  const { rows } = await service.db.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${text}`, [
+    appId,
+  ]);
   return rows[0]?.n ?? 0;
 };
 const jobs = `pgboss.job WHERE data ->> 'appId' = $1 AND state IN ('created', 'retry', 'active')`;
 /** Waits until a job of the app waits for later, and none is in work. */
 const untilPostponed = async (app: App) => {
-  await expect.poll(() => countOf(app, `${jobs} AND start_after > now() + interval '100 ms'`), poll).toBe(1);
+  await expect
+    .poll(() => countOf(app, `${jobs} AND start_after > now() + interval '100 ms'`), poll)
+    .toBe(1);
   await expect.poll(() => countOf(app, `${jobs} AND state = 'active'`), poll).toBe(0);
 };
 
@@ -72,9 +77,10 @@ const control = ({ app }: AppOnGateway, objectId: string, verb: string) =>
 /** Makes the waiting job of an app due, as after its time. */
 const makeDue = async ({ app: { appId } }: AppOnGateway): Promise<void> => {
   const past = `now() - interval '1 second'`;
-  await service.db.query(`UPDATE push_batch SET not_before = ${past}, quiet = NULL WHERE app_id = $1`, [
-    appId,
-  ]);
+  await service.db.query(
+    `UPDATE push_batch SET not_before = ${past}, quiet = NULL WHERE app_id = $1`,
+    [appId],
+  );
   const earlier = `- interval '2 hours'`;
   await service.db.query(
     `UPDATE notification
@@ -99,7 +105,8 @@ const waits: Record<string, Wait> = {
   'a freeze': frozen,
   'a freeze, to one device': { ...frozen, body: oneDevice },
   'an approval, paused before it is planned': {
-    before: ({ app }) => admin('PATCH', `/apps/${app.appId}`, { options: { approvalAboveDevices: 1 } }),
+    before: ({ app }) =>
+      admin('PATCH', `/apps/${app.appId}`, { options: { approvalAboveDevices: 1 } }),
     begun: ({ app }) => untilPlanHeld(app),
     end: (on, objectId) => control(on, objectId, 'approve'),
   },
@@ -115,7 +122,9 @@ const waits: Record<string, Wait> = {
       await control(on, objectId, 'pause');
       await breaker(on, 'release');
       await makeDue(on);
-      await expect.poll(() => countOf(on.app, 'push_batch WHERE app_id = $1 AND is_held'), poll).toBe(1);
+      await expect
+        .poll(() => countOf(on.app, 'push_batch WHERE app_id = $1 AND is_held'), poll)
+        .toBe(1);
     },
     end: (on, objectId) => control(on, objectId, 'resume'),
   },
@@ -136,7 +145,10 @@ const waits: Record<string, Wait> = {
     }),
     begun: ({ app }) =>
       expect
-        .poll(() => countOf(app, 'notification WHERE app_id = $1 AND local_at > now() AND devices = 1'), poll)
+        .poll(
+          () => countOf(app, 'notification WHERE app_id = $1 AND local_at > now() AND devices = 1'),
+          poll,
+        )
         .toBe(1),
     end: makeDue,
   },
@@ -175,7 +187,9 @@ test('the time of the first send is kept when the push is cancelled before the g
   const objectId = await beginPush(service, on.app);
   await expect.poll(() => service.apns.seen(token), poll).toBe(1);
   expect((await control(on, objectId, 'cancel')).status).toBe(200);
-  await expect.poll(() => countOf(on.app, 'push_batch WHERE app_id = $1 AND is_settled'), poll).toBe(1);
+  await expect
+    .poll(() => countOf(on.app, 'push_batch WHERE app_id = $1 AND is_settled'), poll)
+    .toBe(1);
   const saved = 'notification WHERE app_id = $1 AND first_sent_at IS NOT NULL';
   await expect.poll(() => countOf(on.app, saved), poll).toBe(1);
 });

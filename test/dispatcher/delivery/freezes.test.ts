@@ -21,7 +21,8 @@ const freeze = (path: string, reason = 'a wrong text') => admin('PUT', path, { r
 const release = (path: string) => admin('DELETE', path);
 const ofApp = ({ appId }: App) => `/apps/${appId}/freeze`;
 
-const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const requestsTo = (tokens: string[]) =>
+  tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 const notSentOnce = (tokens: string[]) => tokens.filter((token) => service.apns.seen(token) !== 1);
 const outcomesOf = async (app: App, objectId: string) =>
   (await service.untilDone(app, objectId)).outcomes as Record<string, number>;
@@ -43,7 +44,9 @@ async function jobsOf(app: App): Promise<{ held: number; active: number }> {
 
 /** Waits until no job of the app is in work. Returns how many are held. */
 async function untilHeld(app: App): Promise<number> {
-  await expect.poll(() => jobsOf(app), { interval: 20, timeout: 20_000 }).toMatchObject({ active: 0 });
+  await expect
+    .poll(() => jobsOf(app), { interval: 20, timeout: 20_000 })
+    .toMatchObject({ active: 0 });
   await expect.poll(async () => (await jobsOf(app)).held, { interval: 20 }).toBeGreaterThan(0);
   return (await jobsOf(app)).held;
 }
@@ -62,7 +65,9 @@ test('a frozen app stops in the middle of a push and goes on where it stopped; a
   const seen = requestsTo(tokens);
   expect(seen).toBeLessThan(2500);
   const other = await createAppOn(service, null, 300);
-  expect(await outcomesOf(other.app, await beginPush(service, other.app, {}))).toMatchObject({ sent: 300 });
+  expect(await outcomesOf(other.app, await beginPush(service, other.app, {}))).toMatchObject({
+    sent: 300,
+  });
   expect(requestsTo(tokens)).toBe(seen);
   expect((await release(ofApp(app))).status).toBe(200);
   expect(await outcomesOf(app, objectId)).toMatchObject({ sent: 2500 });
@@ -73,7 +78,8 @@ test('a frozen service accepts pushes to one device and to several, and sends th
   const { app, tokens } = await createAppOn(service, null, 5);
   expect((await freeze('/freeze')).body).toMatchObject({ appId: null });
   const ids: string[] = [];
-  for (const deviceToken of tokens) ids.push(await beginPush(service, app, { where: { deviceToken } }));
+  for (const deviceToken of tokens)
+    ids.push(await beginPush(service, app, { where: { deviceToken } }));
   await expect.poll(() => jobsOf(app), { interval: 20 }).toEqual({ held: 5, active: 0 });
   // One more arrives, and is held too.
   ids.push(await beginPush(service, app, {}));
@@ -83,7 +89,9 @@ test('a frozen service accepts pushes to one device and to several, and sends th
   for (const [i, objectId] of ids.entries())
     expect(await outcomesOf(app, objectId)).toMatchObject({ sent: i < 5 ? 1 : 5 });
   await expect
-    .poll(async () => (await service.db.query('SELECT FROM push_freeze')).rowCount, { interval: 50 })
+    .poll(async () => (await service.db.query('SELECT FROM push_freeze')).rowCount, {
+      interval: 50,
+    })
     .toBe(0);
 });
 

@@ -20,7 +20,12 @@ async function open() {
   const queue = new JobQueue(db, silentLog, { supervise: false });
   await queue.start();
   onTestFinished(() => queue.stop());
-  const deps = { db, queue, clock: systemClock, freezes: new Freezes(db, systemClock) } as DispatcherDeps;
+  const deps = {
+    db,
+    queue,
+    clock: systemClock,
+    freezes: new Freezes(db, systemClock),
+  } as DispatcherDeps;
   return { app, db, queue, deps };
 }
 

@@ -2,7 +2,11 @@ import { randomUUID } from 'node:crypto';
 /** Which devices a push deletes (docs/reference/protocol/delivery.md#promise-7). */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { AccountReader } from '../../../dispatcher/duties/account-reader.ts';
-import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import {
+  createServiceAccount,
+  type FcmGateway,
+  startFcmGateway,
+} from '../../../ops/sandbox/fcm/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
 import { putProfile } from '../../../shared/db/tables/profiles.ts';
@@ -69,7 +73,9 @@ async function keptMetric(app: App): Promise<string[]> {
   await new AccountReader().run({ db: service.db, vault, clock: systemClock });
   const { body } = await service.api.request('GET', '/metrics');
   const lines: string[] = body.split('\n');
-  return lines.filter((line) => line.startsWith('carillon_tokens_kept{') && line.includes(app.appId));
+  return lines.filter(
+    (line) => line.startsWith('carillon_tokens_kept{') && line.includes(app.appId),
+  );
 }
 
 /** Lets APNs call these tokens invalid, or prove their end. */
@@ -132,7 +138,9 @@ describe('a push of which most tokens are called invalid', () => {
     );
     await untilLeft(app, tokens);
 
-    const { body: report } = await service.api.request('GET', '/console/api/doctor', { admin: true });
+    const { body: report } = await service.api.request('GET', '/console/api/doctor', {
+      admin: true,
+    });
     const told = report.results.filter(({ code }: { code: string }) => code === 'tokensKept');
     expect(told).toMatchObject([{ level: 'warn', params: { push: begun.objectId, devices: 78 } }]);
 
@@ -144,7 +152,9 @@ describe('a push of which most tokens are called invalid', () => {
     expect(await recordOf(app, begun)).toMatchObject({ errors: 'apns: BadDeviceToken (78)' });
     expect((await recordOf(app, begun)).keptTokens).toBeUndefined();
     expect(await deleteInvalid(app, begun)).toMatchObject({ status: 200, body: { deleted: 0 } });
-    const { body: later } = await service.api.request('GET', '/console/api/doctor', { admin: true });
+    const { body: later } = await service.api.request('GET', '/console/api/doctor', {
+      admin: true,
+    });
     expect(later.results.filter(({ code }: { code: string }) => code === 'tokensKept')).toEqual([]);
     await expect.poll(() => keptMetric(app)).toEqual([]);
   });
@@ -154,7 +164,9 @@ describe('a push of which most tokens are called invalid', () => {
     const bad = tokens.filter((_, i) => i % 5 < 3);
     callBad(bad);
     const begun = await push(app);
-    await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toMatchObject([{ invalid: 1500 }]);
+    await expect
+      .poll(async () => (await recordOf(app, begun)).keptTokens)
+      .toMatchObject([{ invalid: 1500 }]);
     await untilLeft(app, tokens);
   });
 
@@ -164,11 +176,16 @@ describe('a push of which most tokens are called invalid', () => {
     const begun = await push(app);
     await expect.poll(async () => (await recordOf(app, begun)).keptTokens).toBeDefined();
     const saved = { deviceType: 'ios', deviceToken: tokens[0], topic: 'com.example.app' };
-    expect((await service.api.request('POST', '/1.1/installations', { app, body: saved })).status).toBe(200);
+    expect(
+      (await service.api.request('POST', '/1.1/installations', { app, body: saved })).status,
+    ).toBe(200);
     const { adminToken } = testConfig(service.databaseUrl);
     const env = { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: adminToken };
     const args = ['devices', 'delete-invalid', String(begun.objectId), '--app', app.appId];
-    expect(await carillon(args, { env })).toMatchObject({ code: 0, stdout: '29 devices are deleted.\n' });
+    expect(await carillon(args, { env })).toMatchObject({
+      code: 0,
+      stdout: '29 devices are deleted.\n',
+    });
     await untilLeft(app, tokens.slice(0, 1));
   });
 
@@ -218,7 +235,9 @@ describe('tokens whose end is proven', () => {
   test('are deleted in a push to one device', async () => {
     const { app, tokens } = await createAppOn(service, null, 2);
     prove(tokens.slice(0, 1));
-    expect(await push(app, { where: { deviceToken: tokens[0] } })).toMatchObject({ invalidTokens: 1 });
+    expect(await push(app, { where: { deviceToken: tokens[0] } })).toMatchObject({
+      invalidTokens: 1,
+    });
     await untilLeft(app, tokens.slice(1));
   });
 
@@ -265,7 +284,9 @@ describe('tokens whose end is proven', () => {
     const [gone = '', ...saved] = tokens;
     for (const token of saved) service.apns.deadTokens.set(token, Date.now() - 3_600_000);
     prove([gone]);
-    expect(await push(app, { where: { deviceToken: saved[0] } })).toMatchObject({ invalidTokens: 1 });
+    expect(await push(app, { where: { deviceToken: saved[0] } })).toMatchObject({
+      invalidTokens: 1,
+    });
     expect(await push(app)).toMatchObject({ invalidTokens: 3 });
     await untilLeft(app, saved);
   });
@@ -274,7 +295,12 @@ describe('tokens whose end is proven', () => {
 /** Creates an app with devices of Android that have these registration ids. */
 async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
   const app = await service.api.createApp({ hybridPush: true });
-  const credentials = { serviceAccount: account, endpoint: fcm.url, authEndpoint: fcm.url, ca: fcm.ca };
+  const credentials = {
+    serviceAccount: account,
+    endpoint: fcm.url,
+    authEndpoint: fcm.url,
+    ca: fcm.ca,
+  };
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   await putProfile(service.db, vault, {
     ...{ appId: app.appId, connector: 'fcm', name: '_default' },
@@ -284,7 +310,12 @@ async function fcmApp(ids: readonly string[], savedHoursAgo = 0): Promise<App> {
     service.db,
     app,
     ids.map((registrationId) => ({
-      ...{ deviceType: 'android', installationId: randomUUID(), registrationId, vendor: 'vendor_g' },
+      ...{
+        deviceType: 'android',
+        installationId: randomUUID(),
+        registrationId,
+        vendor: 'vendor_g',
+      },
       ...{ vendorName: 'fcm', updatedAt: daysAgo(savedHoursAgo / 24) },
     })),
   );

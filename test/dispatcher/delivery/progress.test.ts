@@ -60,12 +60,17 @@ test('recipients in a retry batch are counted there only, and the bytes of a bou
   });
   const write = async (codes: number[], moved: number[] | null = null) => {
     const [id] = await insertBatches(service.db, app.appId, pushId, [batch(codes)]);
-    const change = 'UPDATE push_batch SET is_settled = false, totals = NULL, moved = $2 WHERE id = $1';
+    const change =
+      'UPDATE push_batch SET is_settled = false, totals = NULL, moved = $2 WHERE id = $1';
     await service.db.query(change, [id, moved]);
   };
   await write([sent, sent, 0, retriedCode, failed], [0, 3]);
   await insertBatches(service.db, app.appId, pushId, [
-    { ...batch([sent]), connector: 'fcm', settled: { codes: Uint8Array.of(sent), totals: { sent: 1 } } },
+    {
+      ...batch([sent]),
+      connector: 'fcm',
+      settled: { codes: Uint8Array.of(sent), totals: { sent: 1 } },
+    },
   ]);
   const readAll = () => readProgress(service.db, app.appId, pushId);
   const read = async () => (await readAll()).totals;

@@ -46,8 +46,11 @@ const push = async ({ app }: Prepared, data: object): Promise<Record<string, unk
   service.untilDone(app, await beginPush(service, app, { data }));
 
 const admin = async (app: App, path: string) =>
-  (await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, { admin: true }))
-    .body;
+  (
+    await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, {
+      admin: true,
+    })
+  ).body;
 
 /** Returns the sum of the metrics with this prefix. */
 async function sumOf(beginning: string): Promise<number> {
@@ -105,14 +108,20 @@ describe('connections that break nine times in a push to 2,000', { timeout: 120_
     expect(Number(record.repeats)).toBeGreaterThanOrEqual(Math.max(9, fcm.total - devices));
     expect(await unansweredOf('fcm')).toBe(record.repeats);
     const messages = fcm.requests.map(({ body }) => JSON.parse(body.toString()).message);
-    expect([...new Set(messages.map(({ android }) => android.notification.tag))]).toEqual([record.objectId]);
+    expect([...new Set(messages.map(({ android }) => android.notification.tag))]).toEqual([
+      record.objectId,
+    ]);
     expect(messages.some(({ android }) => 'collapse_key' in android)).toBe(false);
     expect(fcm.violations).toEqual([]);
   });
 });
 
 /** Ids by which the device or the gateway recognises a repeat of a message. */
-const idsOnTheWire: [ConnectorId, 'huawei' | 'xiaomi' | 'meizu' | 'oppo' | 'vivo' | 'honor', RegExp][] = [
+const idsOnTheWire: [
+  ConnectorId,
+  'huawei' | 'xiaomi' | 'meizu' | 'oppo' | 'vivo' | 'honor',
+  RegExp,
+][] = [
   ['vendor_a', 'huawei', /"tag":"(\w+)"/],
   ['vendor_b', 'xiaomi', /extra\.jobkey=(\w+)/],
   ['vendor_c', 'meizu', /"notifyKey":"(\w+)"/],
@@ -131,7 +140,9 @@ describe('a connection that is reset after the request was written', { timeout: 
       const record = await push(prepared, { alert: '明天上午十点开会', title: '日程' });
       expect(record).toMatchObject({ devices: 1, outcomes: { sent: 1 }, repeats: 1 });
       expect(prepared.addresses.map((address) => gateway.seen(address))).toEqual([2]);
-      const ids = gateway.requests.map(({ body }) => pattern.exec(decodeURIComponent(body.toString()))?.[1]);
+      const ids = gateway.requests.map(
+        ({ body }) => pattern.exec(decodeURIComponent(body.toString()))?.[1],
+      );
       expect(ids[0]).toBeDefined();
       expect(ids).toEqual([ids[0], ids[0]]);
       expect(gateway.violations).toEqual([]);
@@ -193,14 +204,20 @@ describe('a message that the device would show twice', { timeout: 60_000 }, () =
     await deleteRows(service.db, 'installation', prepared.app);
     await vendors.add(prepared.app, 'apns', 1);
     apns.misbehave({ kind: 'reset', count: 2 });
-    expect(await push(prepared, { alert: 'Hello' })).toMatchObject({ outcomes: { sent: 1 }, repeats: 2 });
+    expect(await push(prepared, { alert: 'Hello' })).toMatchObject({
+      outcomes: { sent: 1 },
+      repeats: 2,
+    });
     expect(apns.total).toBe(3);
   });
 
   test('has no other value', async () => {
     const { app } = await prepare('fcm', 1);
     const body = { options: { unknownOutcome: 'maybe' } };
-    const reply = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, { admin: true, body });
+    const reply = await service.api.request('PATCH', `/console/api/apps/${app.appId}`, {
+      admin: true,
+      body,
+    });
     expect(reply.status).toBe(400);
     expect(app.options.unknownOutcome).toBe('repeat');
   });

@@ -81,23 +81,26 @@ describe('a retry', { timeout: 60_000 }, () => {
   test.each([
     [503, 'Shutdown'],
     [400, 'IdleTimeout'],
-  ])('after %i %s, which concerns one connection, is immediate and costs no try', async (status, reason) => {
-    const { app, tokens } = await appWithIos(5);
-    const [token = ''] = tokens;
-    service.apns.misbehave({ kind: 'answer', status, reason, token });
-    const objectId = await begin(app);
-    const batch = await retryBatch(app);
-    expect(batch).toMatchObject({ size: 1, tries: 0 });
-    expect(batch.wait_ms).toBeLessThan(400);
-    // The next one waits: the gateway may close every connection.
-    const second = `SELECT tries, extract(epoch FROM not_before - created_at)::float8 * 1000 AS wait_ms
+  ])(
+    'after %i %s, which concerns one connection, is immediate and costs no try',
+    async (status, reason) => {
+      const { app, tokens } = await appWithIos(5);
+      const [token = ''] = tokens;
+      service.apns.misbehave({ kind: 'answer', status, reason, token });
+      const objectId = await begin(app);
+      const batch = await retryBatch(app);
+      expect(batch).toMatchObject({ size: 1, tries: 0 });
+      expect(batch.wait_ms).toBeLessThan(400);
+      // The next one waits: the gateway may close every connection.
+      const second = `SELECT tries, extract(epoch FROM not_before - created_at)::float8 * 1000 AS wait_ms
                       FROM push_batch WHERE app_id = $1 AND attempt = 2`;
-    const find = async () => (await service.db.query(second, [app.appId])).rows[0];
-    await expect.poll(find, { timeout: 15_000 }).toMatchObject({ tries: 0 });
-    expect((await find())?.wait_ms).toBeGreaterThanOrEqual(900);
-    service.apns.behave();
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 5, successes: 5 });
-  });
+      const find = async () => (await service.db.query(second, [app.appId])).rows[0];
+      await expect.poll(find, { timeout: 15_000 }).toMatchObject({ tries: 0 });
+      expect((await find())?.wait_ms).toBeGreaterThanOrEqual(900);
+      service.apns.behave();
+      expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 5, successes: 5 });
+    },
+  );
 
   test.each([
     [408, ''],
@@ -109,7 +112,10 @@ describe('a retry', { timeout: 60_000 }, () => {
     service.apns.misbehave({ kind: 'answer', status, body: page, count: 1 });
     const record = await service.untilDone(app, await begin(app));
     expect(record).toMatchObject({ devices: 200, successes: 200, outcomes: { sent: 200 } });
-    expect(tokens.map((token) => service.apns.seen(token)).sort()).toEqual([...Array(199).fill(1), 2]);
+    expect(tokens.map((token) => service.apns.seen(token)).sort()).toEqual([
+      ...Array(199).fill(1),
+      2,
+    ]);
   });
 
   test('beyond the most tries is counted failed with the last reason', async () => {
@@ -154,27 +160,39 @@ describe('a token that asked to wait', { timeout: 60_000 }, () => {
     const objectId = await begin(app);
     await expect.poll(() => service.apns.seen(token), { timeout: 15_000, interval: 10 }).toBe(1);
     const control = (verb: string) =>
-      service.api.request('POST', `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`, {
-        admin: true,
-      });
+      service.api.request(
+        'POST',
+        `/console/api/apps/${app.appId}/notifications/${objectId}/${verb}`,
+        {
+          admin: true,
+        },
+      );
     await control('pause');
     const { rows } = await untilParked(app);
     expect(rows).toMatchObject([{ moved: [0] }]);
-    expect(await retryBatch(app)).toMatchObject({ size: 1, tries: 1, last_reason: 'TooManyRequests' });
+    expect(await retryBatch(app)).toMatchObject({
+      size: 1,
+      tries: 1,
+      last_reason: 'TooManyRequests',
+    });
     await control('resume');
     service.apns.behave();
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ devices: 900, successes: 900, outcomes: { sent: 900 } });
-    expect(tokens.map((other) => service.apns.seen(other))).toEqual([2, ...tokens.slice(1).map(() => 1)]);
+    expect(tokens.map((other) => service.apns.seen(other))).toEqual([
+      2,
+      ...tokens.slice(1).map(() => 1),
+    ]);
     expect(pauseOf(token)).toBeGreaterThanOrEqual(4000);
   });
 
   /** Returns the first batch of a push once it is parked. */
   const untilParked = async (app: App) => {
     const find = () =>
-      service.db.query('SELECT moved FROM push_batch WHERE app_id = $1 AND attempt = 0 AND is_held', [
-        app.appId,
-      ]);
+      service.db.query(
+        'SELECT moved FROM push_batch WHERE app_id = $1 AND attempt = 0 AND is_held',
+        [app.appId],
+      );
     await expect.poll(async () => (await find()).rowCount, { timeout: 15_000 }).toBe(1);
     return find();
   };
@@ -184,11 +202,20 @@ describe('recipients that have moved to a retry batch', () => {
   test('are counted there only, also by a worker that did not know it', async () => {
     const { app } = await appWithIos(4);
     // A push that no dispatcher takes.
-    const objectId = await begin(app, { push_time: new Date(Date.now() + 3_600_000).toISOString() });
+    const objectId = await begin(app, {
+      push_time: new Date(Date.now() + 3_600_000).toISOString(),
+    });
     const { id: pushId } = await readPush(service.db, app, objectId);
     const recipients = (await readDevices(service.db, app)).map(({ id }) => id);
     const [batchId = 0] = await insertBatches(service.db, app.appId, pushId, [
-      { connector: 'apns', profile: '_default', recipients, badges: null, attempt: 0, hasJob: true },
+      {
+        connector: 'apns',
+        profile: '_default',
+        recipients,
+        badges: null,
+        attempt: 0,
+        hasJob: true,
+      },
     ]);
     const ids = { appId: app.appId, pushId, batchId };
     const [stored] = await readBatchSnapshots(service.db, [ids]);
@@ -201,7 +228,10 @@ describe('recipients that have moved to a retry batch', () => {
       recordResult(
         dispatcher.deps,
         { ids, stored },
-        { isCounted: true, result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) } },
+        {
+          isCounted: true,
+          result: { ...emptyResult, failures: tally.failures, ...tally.end(isStopped) },
+        },
       );
     // Both workers load the batch in its first state.
     const early = tallyOf(await findBatch(service.db, app.appId, batchId));

@@ -21,7 +21,9 @@ const content = { data: { alert: 'Hello {{name}}' }, variables };
 const poll = { interval: 50, timeout: 60_000 };
 
 /** Creates an app with a device that has a name, and one without. */
-async function createApp(options: object = {}): Promise<{ app: App; named: string; other: string }> {
+async function createApp(
+  options: object = {},
+): Promise<{ app: App; named: string; other: string }> {
   const app = await service.api.createApp(options);
   await service.addApnsProfile(app);
   const [named = ''] = await service.addIosInstallations(app, 1, { name: 'Ann' });
@@ -49,9 +51,24 @@ describe('variables fill the text of each device', () => {
     const { app, named, other } = await createApp();
     const body = { ...content, where: {} };
     await insertRecurring(service.db, app.appId, {
-      ...{ name: 'weekly', expression: '0 0 29 2 *', timeZone: 'UTC', startsAt: null, endsAt: null },
-      ...{ isEnabled: true, body, pushOrder: parsePush(body, undefined, 0).pushOrder, notificationId: null },
-      ...{ lifeSeconds: null, nextAt: new Date(systemClock.now()), by: { name: 'Li', tokenId: null } },
+      ...{
+        name: 'weekly',
+        expression: '0 0 29 2 *',
+        timeZone: 'UTC',
+        startsAt: null,
+        endsAt: null,
+      },
+      ...{
+        isEnabled: true,
+        body,
+        pushOrder: parsePush(body, undefined, 0).pushOrder,
+        notificationId: null,
+      },
+      ...{
+        lifeSeconds: null,
+        nextAt: new Date(systemClock.now()),
+        by: { name: 'Li', tokenId: null },
+      },
     });
     await expect
       .poll(() => [textsOf(named), textsOf(other)], poll)
@@ -62,7 +79,11 @@ describe('variables fill the text of each device', () => {
     const { app, named, other } = await createApp();
     const push_time = new Date(systemClock.now()).toISOString().slice(0, 16);
     await changeDevices(service.db, app, { timeZone: 'Etc/UTC' });
-    const objectId = await beginPush(service, app, { ...content, push_time, push_time_local: true });
+    const objectId = await beginPush(service, app, {
+      ...content,
+      push_time,
+      push_time_local: true,
+    });
     await expect
       .poll(() => [textsOf(named), textsOf(other)], poll)
       .toEqual([['Hello Ann'], ['Hello friend']]);
@@ -78,7 +99,9 @@ describe('variables fill the text of each device', () => {
     const paced = await beginPush(service, app, { ...content, flow_control: 1000 });
     expect(await service.untilDone(app, paced)).toMatchObject({ outcomes: { sent: 2 } });
     const limited = await beginPush(service, app, content);
-    expect(await service.untilDone(app, limited)).toMatchObject({ outcomes: { sent: 1, capped: 1 } });
+    expect(await service.untilDone(app, limited)).toMatchObject({
+      outcomes: { sent: 1, capped: 1 },
+    });
     expect([textsOf(named), textsOf(other)]).toEqual([
       ['Hello Ann', 'Hello Ann'],
       ['Hello friend', 'Hello friend'],
@@ -92,7 +115,8 @@ describe('variables fill the text of each device', () => {
     await service.untilDone(app, await beginPush(service, app, badge));
     const bodyOf = (token: string) =>
       JSON.parse(
-        service.apns.requests.findLast((request) => request.token === token)?.body.toString() ?? '{}',
+        service.apns.requests.findLast((request) => request.token === token)?.body.toString() ??
+          '{}',
       );
     expect(bodyOf(named).aps).toEqual({ badge: 7, alert: 'Hello Ann' });
     expect(bodyOf(other).aps).toEqual({ badge: 1, alert: 'Hello friend' });

@@ -1,5 +1,8 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { startXiaomiGateway, type XiaomiGateway } from '../../../ops/sandbox/vendors/xiaomi/server.ts';
+import {
+  startXiaomiGateway,
+  type XiaomiGateway,
+} from '../../../ops/sandbox/vendors/xiaomi/server.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { regId, xiaomiApp } from '../../connectors/vendors/xiaomi/fixture.ts';
 import { startVendors } from '../../support/gateways/all-vendors.ts';
@@ -16,7 +19,11 @@ const vendors = useVendorService(async () => {
 vi.setConfig({ testTimeout: 120_000 });
 afterEach(() => vendors.service.apns.behave());
 
-const data = { alert: 'Hello {{name}}, level {{level}}', title: 'For {{ name }}', note: 'as {{it}} is' };
+const data = {
+  alert: 'Hello {{name}}, level {{level}}',
+  title: 'For {{ name }}',
+  note: 'as {{it}} is',
+};
 const variables = {
   name: { field: 'profile.name', default: 'friend' },
   level: { field: 'level', default: '1' },
@@ -45,7 +52,11 @@ const bodiesOf = (token: string): ApnsBody[] =>
 const textsOf = (token: string): string[] => bodiesOf(token).map(({ aps }) => aps.alert.body);
 
 const call = (app: App, body: object) =>
-  vendors.service.api.request('POST', '/1.1/push', { app, master: true, body: { where: {}, ...body } });
+  vendors.service.api.request('POST', '/1.1/push', {
+    app,
+    master: true,
+    body: { where: {}, ...body },
+  });
 
 const admin = (method: 'GET' | 'POST', path: string, body?: object) =>
   vendors.service.api.request(method, path, { admin: true, ...(body ? { body } : {}) });
@@ -58,7 +69,12 @@ describe('a push with variables', () => {
     await addDevice(app, {});
     const path = `/console/api/apps/${app.appId}`;
     const languages = { en: { alert: 'Hi {{name}}' } };
-    const dryRun = await admin('POST', `${path}/push/explain`, { where: {}, data, variables, languages });
+    const dryRun = await admin('POST', `${path}/push/explain`, {
+      where: {},
+      data,
+      variables,
+      languages,
+    });
     const counted = [
       { name: 'name', devices: 3, fallback: 2 },
       { name: 'level', devices: 3, fallback: 2 },
@@ -98,7 +114,10 @@ describe('a push with variables', () => {
       { aps: { alert: { title: 'For Ann', body: 'Hello Ann, level 12.5' } }, note: data.note },
     ]);
     expect(bodiesOf(quoted)).toEqual([
-      { aps: { alert: { title: `For ${hostile}`, body: `Hello ${hostile}, level 12.5` } }, note: data.note },
+      {
+        aps: { alert: { title: `For ${hostile}`, body: `Hello ${hostile}, level 12.5` } },
+        note: data.note,
+      },
     ]);
     expect(textsOf(long)).toEqual([`Hello ${'😀'.repeat(100)}, level 12.5`]);
     expect(textsOf(isTrue)).toEqual(['Hello true, level 12.5']);
@@ -124,7 +143,12 @@ describe('a push with variables', () => {
   test('fills the text alike for a device that is tried again, and for one of a redrive', async () => {
     const app = await iosApp();
     const token = await addDevice(app, { profile: { name: 'Ann' } });
-    vendors.service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 1 });
+    vendors.service.apns.misbehave({
+      kind: 'answer',
+      status: 503,
+      reason: 'ServiceUnavailable',
+      count: 1,
+    });
     await vendors.push(app, data, { variables });
     vendors.service.apns.misbehave({ kind: 'answer', status: 413, reason: 'PayloadTooLarge' });
     const { objectId } = await vendors.push(app, data, { variables });
@@ -142,7 +166,9 @@ describe('a push with variables', () => {
     const text = { alert: '{{name}} '.repeat(12), title: 'x' };
     const record = await vendors.push(app, text, { variables: { name: variables.name } });
     expect(record).toMatchObject({ devices: 2, outcomes: { sent: 1, failed: 1 } });
-    expect(JSON.stringify(record)).toContain('the message is too large with the values of the installation');
+    expect(JSON.stringify(record)).toContain(
+      'the message is too large with the values of the installation',
+    );
     expect(textsOf(short)).toEqual(['A '.repeat(12)]);
     expect(textsOf(long)).toEqual([]);
   });
@@ -175,7 +201,9 @@ describe('a push with variables', () => {
     expect(devices.sort()).toEqual([...Array(15).fill(1), 15]);
     expect(new Set(forms.map((form) => form.get('description'))).size).toBe(16);
     for (const form of forms)
-      expect(JSON.parse(form.get('payload') ?? '')).toMatchObject({ alert: form.get('description') });
+      expect(JSON.parse(form.get('payload') ?? '')).toMatchObject({
+        alert: form.get('description'),
+      });
     expect(xiaomi.violations).toEqual([]);
     const { rows } = await vendors.service.db.query<{ text: string }>(
       `SELECT content ->> 'alert' AS text FROM channel_message WHERE app_id = $1 ORDER BY 1`,
@@ -195,7 +223,11 @@ describe('a push with variables', () => {
         [app.appId],
       );
       const shown = { name: { field: 'name', default: 'friend' } };
-      const record = await vendors.push(app, { alert: 'Hello-{{name}}', title: 'x' }, { variables: shown });
+      const record = await vendors.push(
+        app,
+        { alert: 'Hello-{{name}}', title: 'x' },
+        { variables: shown },
+      );
       const devices = all.instances.length * 3;
       expect(record).toMatchObject({ devices, outcomes: { sent: devices } });
       for (const instance of all.instances) {
@@ -224,8 +256,14 @@ describe('a push with variables', () => {
     [{ name: { field: 'name', default: 'x'.repeat(101) } }, 'at most 100'],
     [{ 'no name': { field: 'name', default: '' } }, 'variables: a name has letters'],
     [{ name: { field: 'name', default: '' } }, 'a text holds {{level}}, which is none of them.'],
-    [{ ...variables, more: { field: 'name', default: '' } }, 'variables.more: no alert or title holds it.'],
-    [Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`v${i}`, variables.name])), 'at most 10'],
+    [
+      { ...variables, more: { field: 'name', default: '' } },
+      'variables.more: no alert or title holds it.',
+    ],
+    [
+      Object.fromEntries(Array.from({ length: 11 }, (_, i) => [`v${i}`, variables.name])),
+      'at most 10',
+    ],
     ['text', 'variables'],
   ])('is refused with %j', async (wrong, text) => {
     const reply = await call(await iosApp(), { data, variables: wrong });

@@ -50,14 +50,21 @@ test('caps, quotas and ends of certificates are in the metrics of every process'
   await api.db.query('DELETE FROM gateway_day');
   await isDue();
   await new AccountReader().run(deps());
-  expect((await api.request('GET', '/metrics')).body).not.toContain('carillon_gateway_quota_used_up{');
+  expect((await api.request('GET', '/metrics')).body).not.toContain(
+    'carillon_gateway_quota_used_up{',
+  );
 });
 
 test('the operator gets a mail 30 days before a certificate ends, once, and others nearer to the end', async () => {
   const app = await api.createApp();
   const endMs = Date.now() + 20 * 86_400_000;
   const credentials = await certificateUntil(endMs);
-  await putProfile(api.db, vault(), { appId: app.appId, connector: 'apns', name: '_default', credentials });
+  await putProfile(api.db, vault(), {
+    appId: app.appId,
+    connector: 'apns',
+    name: '_default',
+    credentials,
+  });
   const queue = new JobQueue(api.db, silentLog, { supervise: false });
   await queue.start();
   const at = (days: number) => ({ ...systemClock, now: () => endMs - days * 86_400_000 });
@@ -69,7 +76,15 @@ test('the operator gets a mail 30 days before a certificate ends, once, and othe
     const { results } = (await api.request('GET', path, { admin: true })).body;
     mails.push(`${results.length} ${results[0]?.text.includes('apns/_default')}`);
   }
-  expect(mails).toEqual(['0 undefined', '1 true', '1 true', '2 true', '3 true', '4 true', '4 true']);
+  expect(mails).toEqual([
+    '0 undefined',
+    '1 true',
+    '1 true',
+    '2 true',
+    '3 true',
+    '4 true',
+    '4 true',
+  ]);
   await queue.stop();
 });
 
@@ -95,11 +110,18 @@ test('a certificate is read again once its profile is put again', async () => {
   const reader = new AccountReader();
   for (const end of [endsAtMs, endsAtMs + 86_400_000]) {
     const credentials = await certificateUntil(end);
-    await putProfile(api.db, vault(), { appId: app.appId, connector: 'apns', name: '_default', credentials });
+    await putProfile(api.db, vault(), {
+      appId: app.appId,
+      connector: 'apns',
+      name: '_default',
+      credentials,
+    });
     await isDue();
     await reader.run(deps());
     const accounts = await readAccounts(api.db);
     const ends = accounts?.credentials.filter(({ appId }) => appId === app.appId);
-    expect(ends).toEqual([{ appId: app.appId, connector: 'apns', profile: '_default', endsAtMs: end }]);
+    expect(ends).toEqual([
+      { appId: app.appId, connector: 'apns', profile: '_default', endsAtMs: end },
+    ]);
   }
 });

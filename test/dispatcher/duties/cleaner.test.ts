@@ -45,7 +45,11 @@ test('a push with many failures is deleted in passes of 10,000 rows, its record 
   const left: number[][] = [];
   for (let pass = 0; pass < 3; pass += 1) {
     const deleted = await deleteOldPushes(api.db, before, rows);
-    left.push([deleted, await countOf('push_failure', appId), await countOf('notification', appId)]);
+    left.push([
+      deleted,
+      await countOf('push_failure', appId),
+      await countOf('notification', appId),
+    ]);
   }
   expect(left).toEqual([
     [rows, 15_000, 1],
@@ -61,7 +65,9 @@ test('two cleaners at the same time delete each push once', async () => {
   const passes = await Promise.all([1, 2].map(() => deleteOldPushes(api.db, before, 3)));
   expect(passes.reduce((sum, n) => sum + n, 0)).toBeGreaterThanOrEqual(3);
   while ((await deleteOldPushes(api.db, before, 3)) > 0);
-  expect([await countOf('push_failure', appId), await countOf('notification', appId)]).toEqual([0, 0]);
+  expect([await countOf('push_failure', appId), await countOf('notification', appId)]).toEqual([
+    0, 0,
+  ]);
 });
 
 test('beyond the bound of an app, the failures of its oldest push go first; each app has its own', async () => {

@@ -55,10 +55,12 @@ const tokenOf = (n: number) => `ab${n.toString(16).padStart(62, '0')}`;
 test('tokens are rewritten for comparison, and keep their spelling, time and members', async () => {
   const app = await api.createApp();
   const lower = [1, 2, 3, 4, 5, 6, 7].map(tokenOf);
-  for (const token of lower) await add(app, { token: token.toUpperCase(), channels: ['a'], hoursAgo: 5 });
+  for (const token of lower)
+    await add(app, { token: token.toUpperCase(), channels: ['a'], hoursAgo: 5 });
   await add(app, { token: 'No-Hex-AB' });
   await add(app, { token: tokenOf(8) });
-  const times = 'SELECT array_agg(updated_at ORDER BY id) AS at FROM installation WHERE app_id = $1';
+  const times =
+    'SELECT array_agg(updated_at ORDER BY id) AS at FROM installation WHERE app_id = $1';
   const before = (await api.db.query(times, [app.appId])).rows;
   await run();
   const rows = await read(app);
@@ -77,7 +79,13 @@ test('installations of one token become the one that was saved last, with what i
   const [app, other] = [await api.createApp(), await api.createApp()];
   const token = tokenOf(100);
   const mixed = `aB${token.slice(2)}`;
-  await add(app, { token, channels: ['old'], members: { a: 1, b: 1 }, installationId: 'x', hoursAgo: 3 });
+  await add(app, {
+    token,
+    channels: ['old'],
+    members: { a: 1, b: 1 },
+    installationId: 'x',
+    hoursAgo: 3,
+  });
   await add(app, { token: mixed, members: { c: 3 }, hoursAgo: 2 });
   const kept = await add(app, { token: token.toUpperCase(), members: { b: 2 }, hoursAgo: 1 });
   const first = await add(app, { token: tokenOf(101), channels: ['own'], hoursAgo: 0 });
@@ -86,7 +94,8 @@ test('installations of one token become the one that was saved last, with what i
   await run();
   expect((await read(app)).map((row) => row.object_id)).toEqual([kept, first]);
   expect((await read(other)).map((row) => row.object_id)).toEqual([elsewhere]);
-  const get = async (id: string) => (await api.request('GET', `/1.1/installations/${id}`, { app })).body;
+  const get = async (id: string) =>
+    (await api.request('GET', `/1.1/installations/${id}`, { app })).body;
   const merged = {
     deviceToken: token.toUpperCase(),
     channels: ['old'],

@@ -31,10 +31,14 @@ describe('inboxes over their limit', () => {
       )
     ).map(({ id }) => id);
   const displacedOf = async (pushId: number) =>
-    (await query<{ displaced: number }>('SELECT displaced FROM notification WHERE id = $1', [pushId]))[0]
-      ?.displaced;
+    (
+      await query<{ displaced: number }>('SELECT displaced FROM notification WHERE id = $1', [
+        pushId,
+      ])
+    )[0]?.displaced;
   const countIn = async ({ channelMessages }: Pick<Metrics, 'channelMessages'>) =>
-    (await channelMessages.get()).values.find(({ labels }) => labels.event === 'displaced')?.value ?? 0;
+    (await channelMessages.get()).values.find(({ labels }) => labels.event === 'displaced')
+      ?.value ?? 0;
 
   /** Fills inboxes with messages of other pushes, which have no records. */
   const fill = (installations: number[], messages: number) =>
@@ -56,7 +60,8 @@ describe('inboxes over their limit', () => {
     const walk = new InboxLimit();
     const rows = maxPendingMessages + 10;
     const displaced: number[] = [];
-    for (let step = 0; step < 4; step += 1) displaced.push(await walk.run({ db: fixture.db, metrics }, rows));
+    for (let step = 0; step < 4; step += 1)
+      displaced.push(await walk.run({ db: fixture.db, metrics }, rows));
     expect(displaced.filter((messages) => messages > 0)).toEqual([1]);
     expect(await countIn(metrics)).toBe(before + 1);
     const kept = await pushesOf(1);
@@ -93,8 +98,12 @@ describe('inboxes over their limit', () => {
     const gone = displaced.reduce((a, b) => a + b, acked + last);
     for (const installation of [1, 2])
       expect((await pushesOf(installation)).length).toBeLessThanOrEqual(maxPendingMessages);
-    expect(gone).toBe(2 * (maxPendingMessages + 2) - (await pushesOf(1)).length - (await pushesOf(2)).length);
-    const records = await Promise.all(pushes.map(async (pushId) => (await displacedOf(pushId)) ?? 0));
+    expect(gone).toBe(
+      2 * (maxPendingMessages + 2) - (await pushesOf(1)).length - (await pushesOf(2)).length,
+    );
+    const records = await Promise.all(
+      pushes.map(async (pushId) => (await displacedOf(pushId)) ?? 0),
+    );
     expect(acked + records.reduce((a, b) => a + b, 0)).toBe(gone);
   });
 

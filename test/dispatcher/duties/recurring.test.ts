@@ -24,7 +24,10 @@ async function appWithDevice(): Promise<App> {
   return app;
 }
 
-/** Adds a recurring push that is due since `lateMs`; its expression names a time of another season by default. */
+/**
+ * Adds a recurring push that is due since `lateMs`; its expression names a time of another season
+ * by default.
+ */
 async function add(
   app: App,
   { lateMs = 0, ...more }: Partial<RecurringTerms> & { lateMs?: number; name: string },
@@ -74,7 +77,8 @@ async function countPushes(app: App): Promise<Map<number, number>> {
 }
 
 const seen = (alert: string) =>
-  service.apns.requests.filter(({ body }) => JSON.parse(body.toString()).aps.alert === alert).length;
+  service.apns.requests.filter(({ body }) => JSON.parse(body.toString()).aps.alert === alert)
+    .length;
 
 describe('a recurring push', () => {
   test('makes one ordinary push at its time, which names it, and goes on to the next time', async () => {
@@ -112,7 +116,10 @@ describe('a recurring push', () => {
   test('ends with its last time, which is missed when it is an hour old', async () => {
     const app = await appWithDevice();
     const times = { lateMs: 61 * minuteMs, endsAt: new Date(systemClock.now()) };
-    const { starts, missed, nextAt } = await handled(app, await add(app, { name: 'ended', ...times }));
+    const { starts, missed, nextAt } = await handled(
+      app,
+      await add(app, { name: 'ended', ...times }),
+    );
     expect({ starts, missed, nextAt }).toEqual({ starts: 0, missed: 1, nextAt: null });
   });
 
@@ -137,7 +144,9 @@ describe('a recurring push', () => {
          FROM notification, generate_series(1, 10) AS i WHERE app_id = $1`,
       [app.appId],
     );
-    await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [app.appId]);
+    await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [
+      app.appId,
+    ]);
     await expect.poll(async () => (await find(app, id)).heldBack).toBe(1);
     expect(await find(app, id)).toMatchObject({ starts: 1, lastPush });
   });
@@ -146,7 +155,10 @@ describe('a recurring push', () => {
     const app = await appWithDevice();
     const id = await add(app, { name: 'gone', lateMs: -dayMs });
     const path = `/console/api/apps/${app.appId}`;
-    const deleted = await service.api.request('DELETE', path, { admin: true, body: { appId: app.appId } });
+    const deleted = await service.api.request('DELETE', path, {
+      admin: true,
+      body: { appId: app.appId },
+    });
     expect(deleted.status).toBe(200);
     expect(await findRecurring(service.db, app.appId, id)).toBeUndefined();
   });
@@ -176,7 +188,8 @@ test('kill -9 of a dispatcher among others: each time has exactly one push', {
   );
   await expect.poll(async () => (await countPushes(app)).size, { interval: 5 }).toBeGreaterThan(10);
   first.kill('SIGKILL');
-  for (const id of ids) expect(await handled(app, id)).toMatchObject({ starts: 1, missed: 0, heldBack: 0 });
+  for (const id of ids)
+    expect(await handled(app, id)).toMatchObject({ starts: 1, missed: 0, heldBack: 0 });
   expect([...(await countPushes(app))].sort(([a], [b]) => a - b)).toEqual(
     [...ids].sort((a, b) => a - b).map((id) => [id, 1]),
   );

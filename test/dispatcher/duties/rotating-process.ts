@@ -4,9 +4,14 @@ import { Vault } from '../../../shared/crypto.ts';
 import { Database } from '../../../shared/db/pool.ts';
 import { createLogger } from '../../../shared/process/logging.ts';
 
-/** Rotates CARILLON_SECRET until some values have changed, then waits within the next transaction to be killed. */
+/**
+ * Rotates CARILLON_SECRET until some values have changed, then waits within the next transaction to
+ * be killed.
+ */
 const env = currentEnvironment();
-const vault = new Vault((env.TEST_SECRETS ?? '').split(',').map((key) => Buffer.from(key, 'base64')));
+const vault = new Vault(
+  (env.TEST_SECRETS ?? '').split(',').map((key) => Buffer.from(key, 'base64')),
+);
 const db = new Database({ url: env.TEST_DATABASE_URL ?? '', applicationName: 'test' });
 const log = createLogger({ level: 'silent', name: 'test' });
 

@@ -5,7 +5,10 @@ import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
 import { countJobs, deleteRows, readPushes, startScheduledPushes } from '../../support/tables.ts';
 
-/** The api's clock is an hour behind, so that a time in a few seconds is far enough ahead to be scheduled. */
+/**
+ * The api's clock is an hour behind, so that a time in a few seconds is far enough ahead to be
+ * scheduled.
+ */
 const anHourAgo = movableClock(systemClock.now() - 3_600_000);
 
 const service = useTestService({ clock: anHourAgo });
@@ -17,7 +20,11 @@ async function appWithDevice(): Promise<App> {
 }
 
 async function schedule(app: App, atMs: number, alert = 'x'): Promise<string> {
-  const body = { data: { alert }, push_time: new Date(atMs).toISOString(), expiration_interval: 86_400 };
+  const body = {
+    data: { alert },
+    push_time: new Date(atMs).toISOString(),
+    expiration_interval: 86_400,
+  };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
   expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });
   return reply.body.objectId;
@@ -68,7 +75,8 @@ describe('a scheduled push', () => {
     expect(rows).toHaveLength(10);
     for (const { late_ms } of rows) {
       expect(late_ms).toBeGreaterThanOrEqual(0);
-      // `npm run bench -- latency` measures the promise of one second; on a loaded machine a process gets no time for seconds.
+      // `npm run bench -- latency` measures the promise of one second; on a loaded machine a
+      // process gets no time for seconds.
       expect(late_ms).toBeLessThan(10_000);
     }
   });
@@ -115,7 +123,9 @@ describe('cancelling while it fires', () => {
         await new Promise((resolve) => setTimeout(resolve, Math.random() * 1000));
         // Half of the calls use the schedule's entry, half the record.
         const path =
-          i % 2 === 0 ? `/1.1/scheduledPushMessages/${id}` : `/1.1/notifications/${push_msg.id}?i=${i}`;
+          i % 2 === 0
+            ? `/1.1/scheduledPushMessages/${id}`
+            : `/1.1/notifications/${push_msg.id}?i=${i}`;
         const reply = await service.api.request('DELETE', path, { app, master: true });
         return { i, isCancelled: reply.status === 200 };
       }),

@@ -5,7 +5,10 @@ import { systemClock } from '../../../shared/clock.ts';
 import { movableClock } from '../../support/gateways/apns.ts';
 import { useTestService } from '../../support/service.ts';
 
-/** The api's clock is an hour behind, so that it accepts a time that is near by the database's clock. */
+/**
+ * The api's clock is an hour behind, so that it accepts a time that is near by the database's
+ * clock.
+ */
 const service = useTestService({ clock: movableClock(systemClock.now() - 3_600_000) });
 
 test('the scheduler rests until the next push, at most half a second, and 0.1 s after it fired', async () => {
@@ -19,12 +22,19 @@ test('the scheduler rests until the next push, at most half a second, and 0.1 s 
       'UPDATE scheduled_push SET push_time = clock_timestamp() + $2::interval WHERE app_id = $1',
       [app.appId, offset],
     );
-    const fired = await scheduler.fireDue({ db: service.db, queue } as unknown as DispatcherDeps, 10);
+    const fired = await scheduler.fireDue(
+      { db: service.db, queue } as unknown as DispatcherDeps,
+      10,
+    );
     return { fired, restMs: scheduler.restMs };
   };
   expect(await passAt('0')).toEqual({ fired: 0, restMs: 500 });
-  const body = { data: { alert: 'x' }, push_time: new Date(systemClock.now() + 60_000).toISOString() };
-  const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+  const body = {
+    data: { alert: 'x' },
+    push_time: new Date(systemClock.now() + 60_000).toISOString(),
+  };
+  const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body }))
+    .body;
   expect(objectId).toBeTruthy();
   expect(await passAt('1 minute')).toEqual({ fired: 0, restMs: 500 });
   // The clocks of two cores differ by a fraction of a millisecond.

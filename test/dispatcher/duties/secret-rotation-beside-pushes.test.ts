@@ -28,7 +28,10 @@ const service = useTestService({
 const secret = (method: string, query = '') =>
   service.api.request(method, `/console/api/secret/rotation${query}`, { admin: true });
 
-/** Writes a value as a process does that still encrypts under the old key, and saves an installation. */
+/**
+ * Writes a value as a process does that still encrypts under the old key, and saves an
+ * installation.
+ */
 async function save(app: App, i: number): Promise<void> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   const refused = {
@@ -39,12 +42,19 @@ async function save(app: App, i: number): Promise<void> {
     bytes: 2,
   } as const;
   const context = sealContexts.receipt(app.appId, refused.connector, refused.digest);
-  await keepFailedReceipt(service.db, app.appId, { ...refused, call: vault.seal('call', context) }, 1000);
+  await keepFailedReceipt(
+    service.db,
+    app.appId,
+    { ...refused, call: vault.seal('call', context) },
+    1000,
+  );
   const body = { deviceType: 'android', installationId: `device-${i}` };
   expect((await service.api.request('POST', '/1.1/installations', { app, body })).status).toBe(201);
 }
 
-test('a rotation beside a running push and saves repeats and loses nothing', { timeout: maxMs }, async () => {
+test('a rotation beside a running push and saves repeats and loses nothing', {
+  timeout: maxMs,
+}, async () => {
   const { app, tokens } = await createAppOn(service, null, devices);
   const vault = new Vault(testConfig(service.databaseUrl, env).secrets);
   await service.dispatch();
@@ -66,5 +76,8 @@ test('a rotation beside a running push and saves repeats and loses nothing', { t
   expect(await done).toMatchObject({ devices, outcomes: { sent: devices } });
   expect(tokens.filter((token) => seen.get(token) !== 1)).toEqual([]);
   const { body } = await secret('GET', '?count=1');
-  expect(body).toMatchObject({ left: 0, keys: [{ isFirst: true }, { values: {}, mayBeRemoved: true }] });
+  expect(body).toMatchObject({
+    left: 0,
+    keys: [{ isFirst: true }, { values: {}, mayBeRemoved: true }],
+  });
 });

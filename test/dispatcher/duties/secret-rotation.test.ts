@@ -37,7 +37,8 @@ const tokens = new Map<string, string>();
 let app: App;
 let session: string;
 
-const left = async () => sum(Object.values(oldValues(await countSealedValues(api.db, both.keyIds), first)));
+const left = async () =>
+  sum(Object.values(oldValues(await countSealedValues(api.db, both.keyIds), first)));
 const state = () => findSecretRotation(api.db, first);
 
 /** Rotates to the end; the database may still hold the row for a process that was killed. */
@@ -89,13 +90,16 @@ beforeAll(async () => {
     gitlab: { uid: 'l1', access_token: 'SESAME' },
   };
   const body = { username: 'anna', password: 'p', email: 'anna@example.com', authData };
-  session = (await api.request('POST', '/1.1/users', { app, master: true, body })).body.sessionToken;
+  session = (await api.request('POST', '/1.1/users', { app, master: true, body })).body
+    .sessionToken;
   await api.request('POST', '/1.1/requestPasswordReset', { app, body: { email: body.email } });
   expect((await api.request('GET', '/1.1/requestCaptcha', { app })).status).toBe(200);
   await addUsers();
 });
 
-/** Rotates in a process of its own, and kills that within a transaction, after some have committed. */
+/**
+ * Rotates in a process of its own, and kills that within a transaction, after some have committed.
+ */
 async function rotateUntilKilled(): Promise<void> {
   const file = fileURLToPath(new URL('rotating-process.ts', import.meta.url));
   const env = { TEST_DATABASE_URL: api.databaseUrl, TEST_SECRETS: base64(newKey, oldKey) };
@@ -112,7 +116,10 @@ describe('a rotation of CARILLON_SECRET', () => {
   test('is asked for by the doctor and a metric, for values of every kind', async () => {
     const old = oldValues(await countSealedValues(api.db, both.keyIds), first);
     expect(Object.entries(old).filter(([, values]) => values === 0)).toEqual([]);
-    expect(old).toMatchObject({ 'app_user.auth_data': users + 2, 'app_user.session_nonce': users + 1 });
+    expect(old).toMatchObject({
+      'app_user.auth_data': users + 2,
+      'app_user.session_nonce': users + 1,
+    });
     expect(await checkSecretKeys({ db: api.db, vault: both })).toContainEqual(
       expect.objectContaining({ status: 'warn', params: { column: 'app.secrets', values: 1 } }),
     );
@@ -131,7 +138,11 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect(killed?.changed).toBeLessThan(killed?.expected ?? 0);
     await finish();
     // A row has one or more encrypted members; the values at the beginning count members.
-    expect(await state()).toMatchObject({ finishedAt: expect.any(Date), pass: 1, counts: expect.anything() });
+    expect(await state()).toMatchObject({
+      finishedAt: expect.any(Date),
+      pass: 1,
+      counts: expect.anything(),
+    });
     expect((await state())?.changed).toBe((killed?.expected ?? 0) - 1);
     expect(await left()).toBe(0);
     expect((await state())?.unreadable['app_user.session_nonce']).toBe(0);
@@ -157,7 +168,10 @@ describe('a rotation of CARILLON_SECRET', () => {
     const env = { CARILLON_SECRET: base64(newKey) };
     const next = await startTestApi({ databaseUrl: api.databaseUrl, env });
     for (const token of [session, tokens.get('user0') ?? '', tokens.get('user1') ?? '']) {
-      const me = await next.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': token } });
+      const me = await next.request('GET', '/1.1/users/me', {
+        app,
+        headers: { 'X-LC-Session': token },
+      });
       expect([me.status, me.body.sessionToken]).toEqual([200, token]);
     }
     const login = await next.request('POST', '/1.1/login', {
@@ -167,8 +181,13 @@ describe('a rotation of CARILLON_SECRET', () => {
     expect(login.body.sessionToken).toBe(session);
     const path = `/1.1/users/${login.body.objectId}`;
     const { authData } = (await next.request('GET', path, { app, master: true })).body;
-    expect([authData.github.access_token, authData.gitlab.access_token]).toEqual(['SESAME', 'SESAME']);
-    const outbox = await next.request('GET', `/console/api/apps/${app.appId}/outbox`, { admin: true });
+    expect([authData.github.access_token, authData.gitlab.access_token]).toEqual([
+      'SESAME',
+      'SESAME',
+    ]);
+    const outbox = await next.request('GET', `/console/api/apps/${app.appId}/outbox`, {
+      admin: true,
+    });
     expect(outbox.body.results[0].to).toBe('anna@example.com');
     await next.close();
   });
@@ -187,11 +206,15 @@ describe('a rotation of CARILLON_SECRET', () => {
   test('keeps what others write in this time', async () => {
     await profileOf(before, 'k3');
     await requestSecretRotation(api.db, first);
-    const writers = Array.from({ length: 20 }, (_, i) => profileOf(i % 2 === 0 ? before : both, `w${i}`));
+    const writers = Array.from({ length: 20 }, (_, i) =>
+      profileOf(i % 2 === 0 ? before : both, `w${i}`),
+    );
     await Promise.all([finish(), ...writers]);
     await requestSecretRotation(api.db, first);
     await finish();
-    const { rows } = await api.db.query<{ credentials: Buffer }>('SELECT credentials FROM push_profile');
+    const { rows } = await api.db.query<{ credentials: Buffer }>(
+      'SELECT credentials FROM push_profile',
+    );
     const context = `profile ${app.appId} vendor_d _default`;
     expect(rows.map((row) => after.open(row.credentials, context))).toMatchObject([
       { appKey: expect.stringMatching(/^w\d+$/) },
@@ -204,12 +227,20 @@ describe('a rotation of CARILLON_SECRET', () => {
     const env = { CARILLON_SECRET: base64(newKey, oldKey) };
     const next = await startTestApi({ databaseUrl: api.databaseUrl, env });
     const refused = await next.request('POST', path, { admin: true });
-    expect([refused.status, refused.body.error]).toEqual([409, expect.stringMatching(/cannot decrypt/)]);
+    expect([refused.status, refused.body.error]).toEqual([
+      409,
+      expect.stringMatching(/cannot decrypt/),
+    ]);
     await api.db.query(`DELETE FROM process_seen WHERE facts -> 'secretKeys' ->> 0 <> $1`, [first]);
     const counted = (await next.request('GET', `${path}?count=1`, { admin: true })).body;
-    expect(counted).toMatchObject({ left: 1, keys: [{ id: first, isFirst: true }, { mayBeRemoved: false }] });
+    expect(counted).toMatchObject({
+      left: 1,
+      keys: [{ id: first, isFirst: true }, { mayBeRemoved: false }],
+    });
     for (const _twice of [1, 2])
-      expect((await next.request('POST', path, { admin: true })).body.rotation.state).toBe('running');
+      expect((await next.request('POST', path, { admin: true })).body.rotation.state).toBe(
+        'running',
+      );
     await finish();
     const done = (await next.request('GET', path, { admin: true })).body;
     expect(done).toMatchObject({ rotation: { state: 'done' }, left: 0, mismatches: [] });

@@ -37,7 +37,8 @@ async function appWithCertificate(environment: 'dev' | 'prod'): Promise<App> {
   return app;
 }
 
-const push = async (app: App, body: object) => service.untilDone(app, await beginPush(service, app, body));
+const push = async (app: App, body: object) =>
+  service.untilDone(app, await beginPush(service, app, body));
 
 describe('a development certificate', { timeout: 60_000 }, () => {
   let app: App;
@@ -70,7 +71,10 @@ describe('a development certificate', { timeout: 60_000 }, () => {
 test('a client certificate that the gateway refuses ends the push with a hint, and no token is deleted', async () => {
   const peer = await startRefusingPeer(alerts.certificateRevoked);
   const authority = await openCertificateAuthority();
-  const client = await authority.issueClient({ commonName: 'Apple Push', userId: 'com.example.app' });
+  const client = await authority.issueClient({
+    commonName: 'Apple Push',
+    userId: 'com.example.app',
+  });
   const own = { auth: 'certificate', ...client, topic: 'com.example.app' };
   const { app, tokens, id } = await createAppOn(
     service,
@@ -78,7 +82,12 @@ test('a client certificate that the gateway refuses ends the push with a hint, a
     1500,
   );
   const record = await service.untilDone(app, await beginPush(service, app));
-  expect(record).toMatchObject({ status: 'done', devices: 1500, successes: 0, outcomes: { failed: 1500 } });
+  expect(record).toMatchObject({
+    status: 'done',
+    devices: 1500,
+    successes: 0,
+    outcomes: { failed: 1500 },
+  });
   expect(record.errors).toContain('The gateway refuses the client certificate');
   expect(await countRows(service.db, 'installation', app)).toBe(tokens.length);
   // A retry would not help, and each batch makes at most one request.

@@ -17,9 +17,18 @@ import { recipients, sendAll, startApnsFixture } from '../../support/gateways/ap
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
 import { keyIdOf } from '../../support/gateways/key-id.ts';
 import { useTestService } from '../../support/service.ts';
-import { insertDevices, readBatches, readDevices, requestAccountReading } from '../../support/tables.ts';
+import {
+  insertDevices,
+  readBatches,
+  readDevices,
+  requestAccountReading,
+} from '../../support/tables.ts';
 
-const [first, second, unknown] = [createApnsCredentials(), createApnsCredentials(), createApnsCredentials()];
+const [first, second, unknown] = [
+  createApnsCredentials(),
+  createApnsCredentials(),
+  createApnsCredentials(),
+];
 const service = useTestService({ gateway: { keys: [first, second] } });
 let app: App;
 let other: ApnsGateway;
@@ -36,7 +45,10 @@ function using({ publicKey: _, ...key }: typeof first, { url, ca } = { url: '', 
 
 const state = async () => (await admin('GET', '/candidate')).body;
 
-/** Pushes to `devices` new devices of their own, and returns the record and how often the gateway accepted each. */
+/**
+ * Pushes to `devices` new devices of their own, and returns the record and how often the gateway
+ * accepted each.
+ */
 async function push(devices: number) {
   const tag = `p${Math.random()}`;
   await service.addIosInstallations(app, devices, { tag });
@@ -47,7 +59,10 @@ async function push(devices: number) {
   return { record, accepted: service.apns.accepted - accepted };
 }
 
-/** Pushes until the dispatcher has noticed a change, which takes half a second; returns the last push. */
+/**
+ * Pushes until the dispatcher has noticed a change, which takes half a second; returns the last
+ * push.
+ */
 async function pushUntil(devices: number, isNoticed: () => Promise<boolean> | boolean) {
   for (;;) {
     const pushed = await push(devices);
@@ -73,7 +88,10 @@ afterAll(() => other?.close());
 describe('a rotation of credentials', () => {
   test('with the right key is tried by the first batch and promoted; every device gets one message', async () => {
     const staged = await admin('PUT', '/candidate', using(second));
-    expect([staged.status, staged.body]).toMatchObject([200, { state: 'canary', asked: 0, reason: null }]);
+    expect([staged.status, staged.body]).toMatchObject([
+      200,
+      { state: 'canary', asked: 0, reason: null },
+    ]);
     await pushUntil(1000, isTried);
     const promoted = { accepted: 1000, refused: 0, worse: 0, batches: 1, mayRollBack: true };
     expect(await state()).toMatchObject({ ...promoted, state: 'promoted' });
@@ -81,7 +99,9 @@ describe('a rotation of credentials', () => {
   });
 
   test('is rolled back after a promotion by a call; then there is nothing to undo', async () => {
-    expect((await admin('POST', '/candidate/rollback')).body).toMatchObject({ state: 'rolled_back' });
+    expect((await admin('POST', '/candidate/rollback')).body).toMatchObject({
+      state: 'rolled_back',
+    });
     await usesKey(first);
     expect((await admin('POST', '/candidate/rollback')).status).toBe(409);
     expect((await admin('POST', '/candidate/promote')).status).toBe(409);
@@ -92,16 +112,24 @@ describe('a rotation of credentials', () => {
     await pushUntil(300, isTried);
     expect(service.apns.refusals('InvalidProviderToken')).toBeGreaterThan(0);
     const rotation = await state();
-    const refused = { state: 'rolled_back', reason: 'refused', detail: expect.stringMatching(/^403 /) };
+    const refused = {
+      state: 'rolled_back',
+      reason: 'refused',
+      detail: expect.stringMatching(/^403 /),
+    };
     expect(rotation).toMatchObject(refused);
     expect(rotation.refused).toBeGreaterThan(0);
     expect((await readBatches(service.db, app)).filter(({ attempt }) => attempt > 0)).toEqual([]);
     expect(await checkRotations({ db: service.db, nowMs: Date.now() })).toMatchObject([
       { code: 'candidateRolledBack', status: 'warn' },
     ]);
-    const audit = await service.api.request('GET', '/console/api/audit?action=profile.rollback&limit=1', {
-      admin: true,
-    });
+    const audit = await service.api.request(
+      'GET',
+      '/console/api/audit?action=profile.rollback&limit=1',
+      {
+        admin: true,
+      },
+    );
     expect(audit.body.results[0]).toMatchObject({
       actor: { name: 'carillon (canary)' },
       after: { state: 'rolled_back', reason: 'refused' },
@@ -112,7 +140,12 @@ describe('a rotation of credentials', () => {
     await admin('PUT', '/candidate', using(second, other));
     other.misbehave({ kind: 'answer', status: 400, reason: 'BadDeviceToken' });
     await pushUntil(200, isTried);
-    expect(await state()).toMatchObject({ state: 'rolled_back', reason: 'worse', asked: 200, worse: 200 });
+    expect(await state()).toMatchObject({
+      state: 'rolled_back',
+      reason: 'worse',
+      asked: 200,
+      worse: 200,
+    });
     expect(other.total).toBe(200);
     expect((await readDevices(service.db, app)).filter(({ valid }) => !valid)).toEqual([]);
   });
@@ -121,7 +154,12 @@ describe('a rotation of credentials', () => {
     await admin('PUT', '/candidate', using(second));
     await pushUntil(1, isTried);
     for (let i = 0; i < 10; i += 1) await push(1);
-    expect(await state()).toMatchObject({ state: 'canary', batches: 1, batchesSeen: 20, accepted: 1 });
+    expect(await state()).toMatchObject({
+      state: 'canary',
+      batches: 1,
+      batchesSeen: 20,
+      accepted: 1,
+    });
     await requestAccountReading(service.db);
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
     await new AccountReader().run({ db: service.db, clock: systemClock, vault });
@@ -146,13 +184,21 @@ describe('a rotation of credentials', () => {
   test('stays staged if the gateway cannot be reached, can be held after its check, and ends with an upload', async () => {
     const away = { ...using(first), endpoint: 'https://127.0.0.1:9' };
     const staged = (await admin('PUT', '/candidate', away)).body;
-    expect(staged).toMatchObject({ state: 'staged', reason: expect.any(String), detail: expect.any(String) });
+    expect(staged).toMatchObject({
+      state: 'staged',
+      reason: expect.any(String),
+      detail: expect.any(String),
+    });
     expect((await admin('POST', '/candidate/promote')).status).toBe(409);
     expect((await admin('PUT', '/candidate?hold=1', using(first))).body.state).toBe('checked');
     await push(1);
     expect(await state()).toMatchObject({ state: 'checked', batchesSeen: 0 });
     expect((await admin('PUT', '', using(first))).status).toBe(200);
-    expect(await state()).toMatchObject({ state: 'rolled_back', reason: 'replaced', mayRollBack: false });
+    expect(await state()).toMatchObject({
+      state: 'rolled_back',
+      reason: 'replaced',
+      mayRollBack: false,
+    });
     expect((await admin('PUT', '/candidate', { auth: 'token' })).status).toBe(400);
   });
 });
@@ -163,7 +209,10 @@ describe('two rotations under load', () => {
 
   test('delay no push, fail no recipient, and send no message twice', async () => {
     await usesKey(first);
-    const before = { total: service.apns.total, wrong: service.apns.refusals('InvalidProviderToken') };
+    const before = {
+      total: service.apns.total,
+      wrong: service.apns.refusals('InvalidProviderToken'),
+    };
     let sent = 0;
     for (const key of [second, first]) {
       expect((await admin('PUT', '/candidate', using(key))).body.state).toBe('canary');
@@ -217,7 +266,9 @@ test('a wait that the gateway asked a candidate for also holds for the current v
   gateway.misbehave({ ...answer, retryAfter: '30' });
   gateway.misbehave({ ...answer, retryAfter: '2' });
   const { attempts } = await sendAll(new CanarySender(candidate, current), recipients(1));
-  expect(attempts).toEqual([{ kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 30_000 }]);
+  expect(attempts).toEqual([
+    { kind: 'retry', status: 429, reason: 'TooManyRequests', afterMs: 30_000 },
+  ]);
   expect(gateway.total).toBe(2);
   await close();
 });

@@ -20,7 +20,11 @@ import {
   insertGatewayMessages,
   listGatewayMessages,
 } from '../../../shared/db/tables/receipts.ts';
-import { callbackSecret, callbackUrl, generationOfSecret } from '../../../shared/http/outbound-addresses.ts';
+import {
+  callbackSecret,
+  callbackUrl,
+  generationOfSecret,
+} from '../../../shared/http/outbound-addresses.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 
 const vault = new Vault([Buffer.alloc(32, 1)]);
@@ -81,14 +85,18 @@ describe('access tokens of two dispatchers', () => {
     expect(replaced.every((result) => result?.ok && result.value === 'token 2')).toBe(true);
     expect(calls()).toBe(2);
     // The new one is refused as well: no third one is fetched.
-    expect(await Promise.all(all.map((tokens) => tokens.replace('token 2')))).toEqual(all.map(() => null));
+    expect(await Promise.all(all.map((tokens) => tokens.replace('token 2')))).toEqual(
+      all.map(() => null),
+    );
     expect(calls()).toBe(2);
   });
 
   test('differ between credentials, and the table shows neither credentials nor tokens', async () => {
     const { all } = providers('client and s3cret', async () => 'a-very-secret-token', 1);
     await all[0]?.current();
-    const { rows } = await one.query<{ text: string }>('SELECT t::text AS text FROM gateway_token t');
+    const { rows } = await one.query<{ text: string }>(
+      'SELECT t::text AS text FROM gateway_token t',
+    );
     expect(rows).toHaveLength(3);
     const dump = rows.map(({ text }) => Buffer.from(text).toString('latin1')).join('');
     const hex = (text: string) => Buffer.from(text).toString('hex');
@@ -127,7 +135,9 @@ describe('a class that is closed for the day', () => {
     await one.query(`UPDATE gateway_day SET day = day - 1 WHERE connector = 'vendor_e'`);
     expect(await dayQuota(other, key).closed('public')).toBeNull();
     await one.query(`UPDATE gateway_day SET day = day - 500 WHERE connector = 'vendor_e'`);
-    expect(await deleteOldGatewayDays(one, new Date(systemClock.now() - 400 * 86_400_000), 10)).toBe(1);
+    expect(
+      await deleteOldGatewayDays(one, new Date(systemClock.now() - 400 * 86_400_000), 10),
+    ).toBe(1);
   });
 });
 
@@ -139,7 +149,9 @@ test('sent messages are summed per app, profile and day', async () => {
   theirs.add({ ...key, profile: 'two' }, { requests: 1, recipients: 10 });
   await Promise.all([mine.flush(), theirs.flush()]);
   await mine.flush();
-  const { rows } = await one.query<{ day: string }>(`SELECT max(day)::text AS day FROM gateway_day`);
+  const { rows } = await one.query<{ day: string }>(
+    `SELECT max(day)::text AS day FROM gateway_day`,
+  );
   const page = { day: rows[0]?.day ?? '', limit: 10 };
   const shared = { connector: 'vendor_a', class: '', closedReason: null };
   expect(await listProfileUse(one, appId, page)).toEqual([
@@ -151,10 +163,16 @@ test('sent messages are summed per app, profile and day', async () => {
 describe('test pushes', () => {
   const limit = { pushesPerDay: 3, devicesPerPush: 10 };
   const grant = (db: Database, pushId: number, batchId: number, devices: number) =>
-    db.transaction((tx) => grantTest(tx, { appId, connector: 'vendor_a', pushId, batchId, devices }, limit));
+    db.transaction((tx) =>
+      grantTest(tx, { appId, connector: 'vendor_a', pushId, batchId, devices }, limit),
+    );
 
   test('go to ten devices each, in any order of their batches', async () => {
-    const granted = await Promise.all([grant(one, 1, 11, 6), grant(other, 1, 12, 6), grant(one, 1, 13, 6)]);
+    const granted = await Promise.all([
+      grant(one, 1, 11, 6),
+      grant(other, 1, 12, 6),
+      grant(one, 1, 13, 6),
+    ]);
     expect(granted.reduce((sum, n) => sum + n, 0)).toBe(10);
     // A second call for the same batch returns the same.
     expect(await grant(other, 1, 11, 6)).toBe(granted[0]);
@@ -205,7 +223,9 @@ describe('the rate of a gateway', () => {
     expect(slots.slice(0, 2).every(({ durationMs }) => durationMs === 0)).toBe(true);
     const beganMs = slots[0]?.at.getTime() ?? 0;
     for (const [i, { at, durationMs }] of slots.entries())
-      expect((i + 1) * 100).toBeLessThanOrEqual(allowedUnits(rate, at.getTime() - beganMs + durationMs + 2));
+      expect((i + 1) * 100).toBeLessThanOrEqual(
+        allowedUnits(rate, at.getTime() - beganMs + durationMs + 2),
+      );
     expect(slots.at(-1)?.durationMs).toBeGreaterThanOrEqual(100);
   });
 
@@ -214,7 +234,9 @@ describe('the rate of a gateway', () => {
     const key = { appId, connector: 'vendor_a', profile: '_default' };
     const rate = { perSecond: 1000, burst: 0, rampMs: 0 };
     const reserve = (batchId: number) =>
-      one.transaction((tx) => reserveRate(tx, { ...key, batchId }, rate, { units: 500, isEven: false }));
+      one.transaction((tx) =>
+        reserveRate(tx, { ...key, batchId }, rate, { units: 500, isEven: false }),
+      );
     const [earlier, later] = [await reserve(first), await reserve(second)];
     expect([earlier.durationMs, later.durationMs]).toEqual([0, 0]);
     // The first waits until 500 units are available, the second for another 500.
@@ -233,14 +255,18 @@ test('old rows are deleted: messages after a week, unused rates and tokens', asy
   await one.query(
     `UPDATE gateway_message SET created_at = now() - interval '8 days' WHERE message_id = 'old'`,
   );
-  await one.query(`UPDATE gateway_rate SET busy_until = now() - interval '8 days' WHERE connector = 'fcm'`);
+  await one.query(
+    `UPDATE gateway_rate SET busy_until = now() - interval '8 days' WHERE connector = 'fcm'`,
+  );
   await one.query(`UPDATE gateway_token SET expires_at = now() - interval '8 days'`);
   const before = new Date(systemClock.now() - 7 * 86_400_000);
   expect(await deleteOldGatewayMessages(one, before, 10)).toBe(1);
   await deleteOldRates(one, before);
   expect(await deleteOldGatewayTokens(one, before)).toBeGreaterThan(0);
   expect(
-    (await listGatewayMessages(one, push, { after: null, limit: 10 })).map(({ messageId }) => messageId),
+    (await listGatewayMessages(one, push, { after: null, limit: 10 })).map(
+      ({ messageId }) => messageId,
+    ),
   ).toEqual(['new']);
   const { rows } = await one.query<{ connector: string }>('SELECT connector FROM gateway_rate');
   expect(rows).toEqual([{ connector: 'vendor_a' }]);

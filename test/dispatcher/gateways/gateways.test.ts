@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { createServiceAccount, type FcmGateway, startFcmGateway } from '../../../ops/sandbox/fcm/server.ts';
+import {
+  createServiceAccount,
+  type FcmGateway,
+  startFcmGateway,
+} from '../../../ops/sandbox/fcm/server.ts';
 import { startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { Vault } from '../../../shared/crypto.ts';
@@ -51,7 +55,12 @@ async function putFcm(app: App, connector: ConnectorId, more: object = {}): Prom
 
 async function putProfileOf(app: App, connector: ConnectorId, credentials: object): Promise<void> {
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
-  await putProfile(service.db, vault, { appId: app.appId, connector, name: '_default', credentials });
+  await putProfile(service.db, vault, {
+    appId: app.appId,
+    connector,
+    name: '_default',
+    credentials,
+  });
 }
 
 /** Creates devices with registration ids; returns the ids. */
@@ -95,7 +104,10 @@ describe('a push to devices of FCM', () => {
     const both = await appWith('fcm', 'vendor_g');
     await addDevices(both, 3, 'FCM');
     await addDevices(both, 2, 'vendor_g');
-    expect(await totalsOf(both, await push(both))).toEqual({ fcm: { sent: 3 }, vendor_g: { sent: 2 } });
+    expect(await totalsOf(both, await push(both))).toEqual({
+      fcm: { sent: 3 },
+      vendor_g: { sent: 2 },
+    });
     const one = await appWith('vendor_g');
     await addDevices(one, 3, 'FCM');
     await addDevices(one, 2, 'vendor_g');
@@ -125,7 +137,8 @@ describe('a push to devices of FCM', () => {
     const record = await push(app);
     gateway.foreignTokens.clear();
     expect(record).toMatchObject({ successes: 3, invalidTokens: 2 });
-    const left = async () => (await readDevices(service.db, app)).map(({ registrationId }) => registrationId);
+    const left = async () =>
+      (await readDevices(service.db, app)).map(({ registrationId }) => registrationId);
     await expect.poll(left).not.toContain(dead);
   });
 
@@ -155,7 +168,9 @@ describe('a push to devices of FCM', () => {
     });
     const handed = () =>
       service.db
-        .query(`SELECT requests, recipients FROM gateway_day WHERE app_id = $1 AND class = ''`, [app.appId])
+        .query(`SELECT requests, recipients FROM gateway_day WHERE app_id = $1 AND class = ''`, [
+          app.appId,
+        ])
         .then((result) => result.rows);
     await expect.poll(handed, { timeout: 5000 }).toEqual([{ requests: 2, recipients: 2 }]);
   });
@@ -178,7 +193,12 @@ test('a push that is marked as a test goes to ten devices of the vendor; the oth
     service.db,
     app,
     Array.from({ length: 15 }, (_, i) => ({
-      ...{ deviceType: 'android', installationId: randomUUID(), vendor: 'vendor_a', vendorName: 'HMS' },
+      ...{
+        deviceType: 'android',
+        installationId: randomUUID(),
+        vendor: 'vendor_a',
+        vendorName: 'HMS',
+      },
       registrationId: `IQAAAACy${String(i).padStart(40, '0')}`,
     })),
   );
@@ -200,7 +220,10 @@ test('a gateway’s rate applies over all pushes and dispatchers, and grows afte
   await addDevices(app, 620);
   const startedAtMs = systemClock.monotonicMs();
   const seen: [number, number][] = [];
-  const timer = setInterval(() => seen.push([systemClock.monotonicMs() - startedAtMs, gateway.total]), 20);
+  const timer = setInterval(
+    () => seen.push([systemClock.monotonicMs() - startedAtMs, gateway.total]),
+    20,
+  );
   const records = await Promise.all([push(app), push(app)]);
   clearInterval(timer);
   for (const record of records) expect(record).toMatchObject({ successes: 620 });

@@ -24,9 +24,12 @@ async function register(app: App, body: object): Promise<string> {
   expect(reply.status).toBe(201);
   return registrationId;
 }
-const push = async (app: App, body: object) => service.untilDone(app, await beginPush(service, app, body));
+const push = async (app: App, body: object) =>
+  service.untilDone(app, await beginPush(service, app, body));
 const seen = () =>
-  vendors.gateways.huawei.requests.map(({ path, tokens }) => `${path.slice(1, 3)} ${tokens.join()}`);
+  vendors.gateways.huawei.requests.map(
+    ({ path, tokens }) => `${path.slice(1, 3)} ${tokens.join()}`,
+  );
 
 describe('devices of HarmonyOS', () => {
   test('get pushes by Huawei’s v3 API, whatever name their type has and whatever their tokens look like', async () => {

@@ -1,6 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { type HonorGateway, startHonorGateway } from '../../../ops/sandbox/vendors/honor/server.ts';
-import { type HuaweiGateway, startHuaweiGateway } from '../../../ops/sandbox/vendors/huawei/server.ts';
+import {
+  type HuaweiGateway,
+  startHuaweiGateway,
+} from '../../../ops/sandbox/vendors/huawei/server.ts';
 import { honorToken } from '../../connectors/vendors/honor/fixture.ts';
 import { huaweiToken } from '../../connectors/vendors/huawei/fixture.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
@@ -44,7 +47,8 @@ describe('a push to devices of Huawei and Honor', () => {
     });
     // Huawei's other API is asked for the refused ones: the form of a token does not tell its
     // system.
-    for (const token of [...older, ...newer]) expect(huawei.seen(token)).toBe(dead.includes(token) ? 2 : 1);
+    for (const token of [...older, ...newer])
+      expect(huawei.seen(token)).toBe(dead.includes(token) ? 2 : 1);
     for (const token of honors) expect(honor.seen(token)).toBe(1);
     expect([huawei.tokenCalls, honor.tokenCalls]).toEqual([1, 1]);
     expect([...huawei.violations, ...honor.violations]).toEqual([]);
@@ -57,11 +61,15 @@ describe('a push to devices of Huawei and Honor', () => {
     const app = await vendors.app();
     await vendors.add(app, 'vendor_a', some(huaweiToken, 2));
     await vendors.add(app, 'vendor_f', some(honorToken, 2));
-    expect(await vendors.push(app, { silent: true, k: 1 })).toMatchObject({ devices: 4, successes: 4 });
+    expect(await vendors.push(app, { silent: true, k: 1 })).toMatchObject({
+      devices: 4,
+      successes: 4,
+    });
     const [{ message }, { data }] = [huawei, honor].map(({ requests }) =>
       JSON.parse(requests[0]?.body.toString() ?? ''),
     );
-    for (const text of [message.data, data]) expect(JSON.parse(text)).toEqual({ silent: true, k: 1 });
+    for (const text of [message.data, data])
+      expect(JSON.parse(text)).toEqual({ silent: true, k: 1 });
   });
 
   test('deletes no device when a gateway reports every token as invalid', async () => {
@@ -77,7 +85,11 @@ describe('a push to devices of Huawei and Honor', () => {
     const app = await vendors.app();
     await vendors.add(app, 'vendor_a', some(huaweiToken, 1500));
     await vendors.add(app, 'vendor_f', some(honorToken, 5));
-    const body = { code: '80300002', msg: 'No permission to send message to these tmIDs.', requestId: '' };
+    const body = {
+      code: '80300002',
+      msg: 'No permission to send message to these tmIDs.',
+      requestId: '',
+    };
     huawei.misbehave({ kind: 'answer', status: 200, body });
     const record = await vendors.push(app, hello);
     expect(record).toMatchObject({ devices: 1505, successes: 5, honorSuccesses: 5 });

@@ -32,7 +32,9 @@ const pem = (type: 'ec' | 'rsa') => {
 /** Returns credentials with another key or secret than the gateway knows. */
 function wrong({ credentials }: GatewayInstance): JsonObject {
   const { serviceAccount, privateKey } = credentials;
-  const secrets = ['appSecret', 'masterSecret', 'clientSecret'].filter((name) => name in credentials);
+  const secrets = ['appSecret', 'masterSecret', 'clientSecret'].filter(
+    (name) => name in credentials,
+  );
   return {
     ...credentials,
     ...Object.fromEntries(secrets.map((name) => [name, 'wrong'])),
@@ -52,7 +54,9 @@ const call = async (app: App, connector: string, method: string, body?: object) 
 async function untilTried(app: App, connector: string): Promise<JsonObject> {
   for (;;) {
     const body = { data: { alert: 'x' } };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app, master: true, body })
+    ).body;
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 20 } });
     const rotation = await call(app, connector, 'GET');
     if (rotation.asked > 0) return rotation;
@@ -68,9 +72,14 @@ test.each(profileConnectorIds)(
     const staged = await call(app, connector, 'PUT', wrong(instance));
     if (withoutTokenCall.includes(connector)) {
       expect(staged).toMatchObject({ state: 'canary' });
-      expect(await untilTried(app, connector)).toMatchObject({ state: 'rolled_back', reason: 'refused' });
+      expect(await untilTried(app, connector)).toMatchObject({
+        state: 'rolled_back',
+        reason: 'refused',
+      });
     } else expect(staged).toMatchObject({ state: 'staged', reason: expect.any(String), asked: 0 });
-    expect(await call(app, connector, 'PUT', instance.credentials)).toMatchObject({ state: 'canary' });
+    expect(await call(app, connector, 'PUT', instance.credentials)).toMatchObject({
+      state: 'canary',
+    });
     expect(await untilTried(app, connector)).toMatchObject({
       ...{ state: 'canary', asked: 20, accepted: 20, refused: 0, worse: 0 },
     });

@@ -29,7 +29,9 @@ test('the metrics contain the HTTP/2 connections of the threads', async () => {
   await expect
     .poll(() => metric('carillon_http2_events_total{connector="apns",event="connected"}'), poll)
     .toBe(1);
-  await expect.poll(() => metric('carillon_http2_round_trip_seconds_count{connector="apns"}'), poll).toBe(1);
+  await expect
+    .poll(() => metric('carillon_http2_round_trip_seconds_count{connector="apns"}'), poll)
+    .toBe(1);
   service.apns.goaway('IdleTimeout');
   await expect
     .poll(() => metric('carillon_http2_events_total{connector="apns",event="goaway"}'), poll)

@@ -2,7 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { type MeizuGateway, startMeizuGateway } from '../../../ops/sandbox/vendors/meizu/server.ts';
 import { type OppoGateway, startOppoGateway } from '../../../ops/sandbox/vendors/oppo/server.ts';
 import { startVivoGateway, type VivoGateway } from '../../../ops/sandbox/vendors/vivo/server.ts';
-import { startXiaomiGateway, type XiaomiGateway } from '../../../ops/sandbox/vendors/xiaomi/server.ts';
+import {
+  startXiaomiGateway,
+  type XiaomiGateway,
+} from '../../../ops/sandbox/vendors/xiaomi/server.ts';
 import { meizuApp, pushIdOf } from '../../connectors/vendors/meizu/fixture.ts';
 import { oppoId } from '../../connectors/vendors/oppo/fixture.ts';
 import { vivoId } from '../../connectors/vendors/vivo/fixture.ts';
@@ -15,7 +18,10 @@ let meizu: MeizuGateway;
 let oppo: OppoGateway;
 let vivo: VivoGateway;
 
-/** URL whose name is invalid, because a label has at most 63 characters: no DNS server is asked, whose answer could take seconds. */
+/**
+ * URL whose name is invalid, because a label has at most 63 characters: no DNS server is asked,
+ * whose answer could take seconds.
+ */
 const withoutAddress = `https://${'a'.repeat(64)}.invalid`;
 
 const vendors = useVendorService(async () => {
@@ -53,7 +59,8 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     for (const address of meizus) expect(meizu.seen(address)).toBe(1);
     expect([...xiaomi.violations, ...meizu.violations]).toEqual([]);
     const isMixed = xiaomi.requests.some(
-      ({ tokens }) => tokens.some((one) => abroad.includes(one)) && tokens.some((one) => home.includes(one)),
+      ({ tokens }) =>
+        tokens.some((one) => abroad.includes(one)) && tokens.some((one) => home.includes(one)),
     );
     expect(isMixed).toBe(false);
     await expect.poll(async () => (await vendors.left(app)).length).toBe(1408);
@@ -82,8 +89,12 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     await vendors.add(app, 'mz', some(pushIdOf, 2));
     // The push ends when it expires, which is after its first try also on a busy machine.
     const record = await vendors.push(app, { alert: 'a' }, { expiration_interval: 5 });
-    const { body } = await vendors.service.api.request('GET', '/console/api/breakers', { admin: true });
-    const shown = body.results.find(({ id }: { id: string }) => id === `vendor_c:${app.appId}:_default`);
+    const { body } = await vendors.service.api.request('GET', '/console/api/breakers', {
+      admin: true,
+    });
+    const shown = body.results.find(
+      ({ id }: { id: string }) => id === `vendor_c:${app.appId}:_default`,
+    );
     expect(shown.lastFailure.reason).toMatch(code);
     expect(record.errors).toContain(shown.lastFailure.reason);
   });
@@ -101,7 +112,10 @@ describe('a push to devices of Xiaomi and Meizu', () => {
     await vendors.add(app, 'mi', some(regId, 5));
     xiaomi.misbehave({ kind: 'answer', status: 200, body: { result: 'error', code: 200001 } });
     for (const _ of [1, 2])
-      expect(await vendors.push(app, { alert: 'a' })).toMatchObject({ devices: 5, outcomes: { capped: 5 } });
+      expect(await vendors.push(app, { alert: 'a' })).toMatchObject({
+        devices: 5,
+        outcomes: { capped: 5 },
+      });
     expect(xiaomi.total).toBe(1);
     expect(await vendors.left(app)).toHaveLength(5);
   });
@@ -167,7 +181,10 @@ describe('a push to devices of OPPO and vivo', () => {
     await vendors.add(app, 'vivo', some(vivoId, 5));
     vivo.misbehave({ kind: 'answer', status: 200, body: { result: 10070 } });
     for (const _ of [1, 2])
-      expect(await vendors.push(app, { alert: 'a' })).toMatchObject({ devices: 5, outcomes: { capped: 5 } });
+      expect(await vendors.push(app, { alert: 'a' })).toMatchObject({
+        devices: 5,
+        outcomes: { capped: 5 },
+      });
     expect(vivo.total).toBe(1);
     vivo.behave();
     expect(await vendors.push(app, { alert: 'a', vivo: { classification: 1 } })).toMatchObject({

@@ -27,17 +27,24 @@ async function push(app: App, body: object = {}): Promise<Record<string, unknown
 }
 
 async function usedToday(app: App): Promise<number> {
-  const { body } = await service.api.request('GET', `/console/api/apps/${app.appId}/usage`, { admin: true });
+  const { body } = await service.api.request('GET', `/console/api/apps/${app.appId}/usage`, {
+    admin: true,
+  });
   return body.recipients;
 }
 
-const sentTo = (tokens: string[]) => tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
+const sentTo = (tokens: string[]) =>
+  tokens.reduce((sum, token) => sum + service.apns.seen(token), 0);
 
 describe('the daily recipient cap', () => {
   test('sends to the first recipients; the rest is counted capped and named on the record', async () => {
     const { app, tokens } = await appWithIos(30, 20);
     const record = await push(app);
-    expect(record).toMatchObject({ devices: 30, successes: 20, outcomes: { sent: 20, capped: 10 } });
+    expect(record).toMatchObject({
+      devices: 30,
+      successes: 20,
+      outcomes: { sent: 20, capped: 10 },
+    });
     expect(record.errors).toContain('the daily recipient cap of 20 is reached (10)');
     expect(tokens.map((token) => service.apns.seen(token)).filter((n) => n === 1)).toHaveLength(20);
     expect(await usedToday(app)).toBe(20);
@@ -106,7 +113,9 @@ describe('a grant', () => {
       [app.appId],
     );
     const batch = { appId: app.appId, batchId: rows[0]?.id ?? 0 };
-    const asked = Array.from({ length: 8 }, () => grantRecipients(service.db, [{ ...batch, cap: 1000 }]));
+    const asked = Array.from({ length: 8 }, () =>
+      grantRecipients(service.db, [{ ...batch, cap: 1000 }]),
+    );
     const given = (await Promise.all(asked)).flat().filter((grant) => grant !== undefined);
     expect(given).toEqual([{ granted: 1, size: 1 }]);
     expect(await usedToday(app)).toBe(2);
@@ -115,7 +124,8 @@ describe('a grant', () => {
 
 test('usage is kept for its retention time, and then deleted', async () => {
   const { app } = await appWithIos(0, 1);
-  for (const day of ['2020-01-01', '2020-01-02', '2020-01-03']) await insertUsage(service.db, app, {}, day);
+  for (const day of ['2020-01-01', '2020-01-02', '2020-01-03'])
+    await insertUsage(service.db, app, {}, day);
   expect(await deleteOldUsage(service.db, new Date('2020-01-03T12:00:00Z'), 100)).toBe(2);
   expect(await deleteOldUsage(service.db, new Date('2020-01-03T12:00:00Z'), 100)).toBe(0);
 });

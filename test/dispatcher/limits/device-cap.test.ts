@@ -25,7 +25,9 @@ async function push(app: App, body: object = {}): Promise<Record<string, unknown
 const seen = (tokens: string[]): number[] => tokens.map((token) => service.apns.seen(token));
 
 async function rowsOf({ appId }: App): Promise<unknown[]> {
-  const { rows } = await service.db.query('SELECT pushes FROM device_day WHERE app_id = $1', [appId]);
+  const { rows } = await service.db.query('SELECT pushes FROM device_day WHERE app_id = $1', [
+    appId,
+  ]);
   return rows;
 }
 
@@ -57,7 +59,9 @@ describe('a limit of pushes per device and day', () => {
     expect(await push(app, transactional)).toMatchObject({ outcomes: { sent: 1 } });
     expect(await push(app, { device_cap: 0 })).toMatchObject({ outcomes: { sent: 1 } });
     expect(await push(app, { device_cap: 2 })).toMatchObject({ outcomes: { sent: 1 } });
-    expect(await push(app, { device_cap: 2, kind: 'marketing' })).toMatchObject({ outcomes: { capped: 1 } });
+    expect(await push(app, { device_cap: 2, kind: 'marketing' })).toMatchObject({
+      outcomes: { capped: 1 },
+    });
     expect(await rowsOf(app)).toEqual([{ pushes: 2 }]);
   });
 
@@ -67,14 +71,19 @@ describe('a limit of pushes per device and day', () => {
     const base = `/console/api/apps/${app.appId}`;
     const body = { where: {}, data: { alert: 'x' } };
     const dryRun = await service.api.request('POST', `${base}/push/explain`, { admin: true, body });
-    expect(dryRun.body.texts.limits).toMatchObject([{ code: 'deviceCap', params: { over: 1, cap: 1 } }]);
+    expect(dryRun.body.texts.limits).toMatchObject([
+      { code: 'deviceCap', params: { over: 1, cap: 1 } },
+    ]);
     const why = async (objectId: unknown) => {
       const path = `${base}/notifications/${objectId}/devices/${tokens[0]}`;
       return (await service.api.request('GET', path, { admin: true })).body;
     };
     const push_time = new Date(systemClock.now() + 3_600_000).toISOString();
     const later = await beginPush(service, app, { push_time });
-    expect((await why(later)).texts.at(-1)).toMatchObject({ code: 'deviceCapReached', params: { cap: 1 } });
+    expect((await why(later)).texts.at(-1)).toMatchObject({
+      code: 'deviceCapReached',
+      params: { cap: 1 },
+    });
     const record = await push(app);
     expect(await why(record.objectId)).toMatchObject({
       outcome: 'capped',
@@ -100,8 +109,12 @@ describe('a limit of pushes per device and day', () => {
       const reply = await service.api.request('POST', path, { admin: true, body });
       return service.untilDone(app, reply.body.objectId);
     };
-    expect(await redrive(failed, { outcomes: ['failed'] })).toMatchObject({ outcomes: { sent: 1 } });
-    expect(await redrive(capped, { outcomes: ['capped'] })).toMatchObject({ outcomes: { capped: 1 } });
+    expect(await redrive(failed, { outcomes: ['failed'] })).toMatchObject({
+      outcomes: { sent: 1 },
+    });
+    expect(await redrive(capped, { outcomes: ['capped'] })).toMatchObject({
+      outcomes: { capped: 1 },
+    });
     expect(seen(tokens)).toEqual([2]);
   });
 
@@ -118,7 +131,8 @@ describe('a limit of pushes per device and day', () => {
 
   test('counts each device of a call once', async () => {
     const { app } = await appWith(1, 1);
-    const charge = (ids: number[], cap: number) => chargeDevices(service.db, app.appId, { ids, cap });
+    const charge = (ids: number[], cap: number) =>
+      chargeDevices(service.db, app.appId, { ids, cap });
     expect(await charge([3, 1, 2], 2)).toHaveLength(3);
     expect(await charge([1], 2)).toEqual([1]);
     expect((await charge([1, 2, 3, 4], 2)).sort()).toEqual([2, 3, 4]);

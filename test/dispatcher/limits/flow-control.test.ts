@@ -15,7 +15,8 @@ const timeoutMs = 120_000;
 vi.setConfig({ testTimeout: timeoutMs });
 
 const appWithIos = (count: number) => createAppOn(service, null, count);
-const begin = (app: App, flowControl: number) => beginPush(service, app, { flow_control: flowControl });
+const begin = (app: App, flowControl: number) =>
+  beginPush(service, app, { flow_control: flowControl });
 
 interface StoredSlot {
   id: number;
@@ -43,8 +44,8 @@ const slotMs = (rate: number): number => Math.ceil(1_000_000 / (rate * paceShare
 const roundingMs = 2;
 
 /**
- * Checks that each slot has the length of the rate and begins at or after the end of the previous one. On a slow machine a
- * slot may cover only the rest of a batch.
+ * Checks that each slot has the length of the rate and begins at or after the end of the previous
+ * one. On a slow machine a slot may cover only the rest of a batch.
  */
 function expectPace(slots: StoredSlot[], rate: number): void {
   for (const [i, slot] of slots.entries()) {
@@ -88,7 +89,8 @@ describe('flow_control', () => {
       arrivals.push({ n, atMs: Date.now() });
     }
     await done;
-    // No recipient is early, within a millisecond and a group (40 ms). A busy machine makes some late.
+    // No recipient is early, within a millisecond and a group (40 ms). A busy machine makes some
+    // late.
     for (const { n, atMs } of arrivals) expect(atMs - calledAtMs).toBeGreaterThanOrEqual(n - 60);
   });
 
@@ -103,7 +105,12 @@ describe('flow_control', () => {
   test('applies to retries too, which have their own slots', async () => {
     const { app } = await appWithIos(1500);
     // The failures are spread over all requests: consecutive ones would open the breaker.
-    service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', fraction: 0.2 });
+    service.apns.misbehave({
+      kind: 'answer',
+      status: 503,
+      reason: 'ServiceUnavailable',
+      fraction: 0.2,
+    });
     const { record } = await timed(app, 1500);
     expect(record).toMatchObject({ devices: 1500, successes: 1500 });
     const slots = await slotsOf(app);

@@ -46,7 +46,8 @@ test('a walk over more than one page goes on with the next call, and begins agai
       now: new Date(at),
       nextAt: new Date(at + dayMs),
     });
-  // A full page, two pages that end by their limit, one at the end of the walk, and none until the next one.
+  // A full page, two pages that end by their limit, one at the end of the walk, and none until the
+  // next one.
   const found = [await walk(10), await walk(1), await walk(1), await walk(10)];
   expect(found).toEqual([10, 1, 1, 1]);
   expect([await walk(10), await walk(10)]).toEqual([0, 0]);

@@ -106,14 +106,19 @@ test('no second carries more than 1.1 times the rate, however processes stall wi
   const perSecond = 1000;
   const slotMs = 1000 / paceShare;
   /** Sends one batch in its slot; returns the times at which its recipients left. */
-  async function timesOf(startAtMs: number, lateByMs: number, stalls: { afterGroup: number; ms: number }[]) {
+  async function timesOf(
+    startAtMs: number,
+    lateByMs: number,
+    stalls: { afterGroup: number; ms: number }[],
+  ) {
     vi.setSystemTime(startAtMs + lateByMs);
     const times: number[] = [];
     let group = 0;
     const sender = {
       send: async ({ recipients }: SendRequest) => {
         times.push(...recipients.map(() => Date.now()));
-        for (const { afterGroup, ms } of stalls) if (afterGroup === group) vi.setSystemTime(Date.now() + ms);
+        for (const { afterGroup, ms } of stalls)
+          if (afterGroup === group) vi.setSystemTime(Date.now() + ms);
         group += 1;
       },
       close: async () => undefined,
@@ -136,7 +141,9 @@ test('no second carries more than 1.1 times the rate, however processes stall wi
         times.push(...(await timesOf(Math.round(1_000_000 + i * slotMs), lateByMs, stalls)));
       times.sort((a, b) => a - b);
       for (const [i, from] of times.entries())
-        expect((times[i + 1.1 * perSecond] ?? Number.POSITIVE_INFINITY) - from).toBeGreaterThanOrEqual(1000);
+        expect(
+          (times[i + 1.1 * perSecond] ?? Number.POSITIVE_INFINITY) - from,
+        ).toBeGreaterThanOrEqual(1000);
     }),
     { numRuns: 60 },
   );
@@ -158,7 +165,9 @@ test('a large batch without a slot is sent in groups of 1,000, and ends with a g
       for (const { index } of recipients)
         report(
           index,
-          hasFailed ? { kind: 'unknown', reason: 'timeout', isRepeatHidden: true } : { kind: 'sent' },
+          hasFailed
+            ? { kind: 'unknown', reason: 'timeout', isRepeatHidden: true }
+            : { kind: 'sent' },
         );
     },
     close: async () => undefined,

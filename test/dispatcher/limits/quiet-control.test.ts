@@ -3,9 +3,20 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 import { callerOf } from '../../api/console/callers.ts';
 import { RawClient } from '../../channel/support/raw-client.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
-import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../../support/gateways/quiet-hours.ts';
+import {
+  addDevicesIn,
+  awakeZone,
+  hoursOfNow,
+  makeDue,
+} from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
-import { changePush, countDueJobs, insertDevices, readBatches, readPushes } from '../../support/tables.ts';
+import {
+  changePush,
+  countDueJobs,
+  insertDevices,
+  readBatches,
+  readPushes,
+} from '../../support/tables.ts';
 
 const service = useTestService();
 /** Allows for a busy machine. */
@@ -47,7 +58,10 @@ async function untilAllWait(app: App, devices: number, body: object = {}): Promi
 async function untilSentOnce(app: App, objectId: string, tokens: string[]): Promise<void> {
   await makeDue(service, app, awakeZone);
   const outcomes = { sent: tokens.length };
-  expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes, quietWaits: tokens.length });
+  expect(await service.untilDone(app, objectId)).toMatchObject({
+    outcomes,
+    quietWaits: tokens.length,
+  });
   expect(tokens.filter((token) => service.apns.seen(token) !== 1)).toEqual([]);
 }
 
@@ -92,7 +106,10 @@ describe('a push that waits for the end of quiet hours', () => {
     await makeDue(service, app, awakeZone);
     await expect.poll(() => batchesOf(app), poll).toMatchObject({ due: 0, parked: 1 });
     await admin('DELETE', `/apps/${app.appId}/freeze`);
-    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 2 }, quietWaits: 2 });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      outcomes: { sent: 2 },
+      quietWaits: 2,
+    });
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([1, 1]);
   });
 
@@ -111,7 +128,11 @@ describe('a push that waits for the end of quiet hours', () => {
     const { app, tokens } = await appWith(3);
     const objectId = await untilAllWait(app, 3);
     await control(app, objectId, 'cancel');
-    await untilRecord(app, objectId, { outcomes: { dropped: 3 }, quietWaits: 3, state: 'cancelled' });
+    await untilRecord(app, objectId, {
+      outcomes: { dropped: 3 },
+      quietWaits: 3,
+      state: 'cancelled',
+    });
     expect(tokens.map((token) => service.apns.seen(token))).toEqual([0, 0, 0]);
   });
 

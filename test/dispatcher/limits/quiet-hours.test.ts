@@ -5,7 +5,12 @@ import { insertRecurring } from '../../../shared/db/tables/scheduled-pushes.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { parsePush } from '../../../shared/domain/pushes/push.ts';
 import { beginPush } from '../../support/gateways/app-gateway.ts';
-import { addDevicesIn, awakeZone, hoursOfNow, makeDue } from '../../support/gateways/quiet-hours.ts';
+import {
+  addDevicesIn,
+  awakeZone,
+  hoursOfNow,
+  makeDue,
+} from '../../support/gateways/quiet-hours.ts';
 import { useTestService } from '../../support/service.ts';
 import { type Batch, countDueJobs, readBatches, readPushes } from '../../support/tables.ts';
 
@@ -30,11 +35,16 @@ const addDevices = (app: App, zone: string | null, count = 1): Promise<string[]>
   addDevicesIn(service, app, zone, count);
 
 const adminGet = async (app: App, path: string) =>
-  (await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, { admin: true }))
-    .body;
+  (
+    await service.api.request('GET', `/console/api/apps/${app.appId}/notifications/${path}`, {
+      admin: true,
+    })
+  ).body;
 
 async function untilRecord(app: App, objectId: string, record: object): Promise<void> {
-  await expect.poll(() => adminGet(app, objectId), { interval: 50, timeout: 60_000 }).toMatchObject(record);
+  await expect
+    .poll(() => adminGet(app, objectId), { interval: 50, timeout: 60_000 })
+    .toMatchObject(record);
 }
 
 async function batchesOf(app: App): Promise<Batch[]> {
@@ -58,11 +68,19 @@ describe('a push with quiet hours', () => {
   test('waits for the end in zones that are within them; others get it at once', async () => {
     const app = await createApp();
     const [early, none] = [await addDevices(app, awakeZone, 2), await addDevices(app, null)];
-    const [utc, london] = [await addDevices(app, 'Etc/UTC'), await addDevices(app, 'Atlantic/Reykjavik')];
+    const [utc, london] = [
+      await addDevices(app, 'Etc/UTC'),
+      await addDevices(app, 'Atlantic/Reykjavik'),
+    ];
     const unknown = await addDevices(app, 'Nowhere/At-All');
     const all = [...early, ...none, ...utc, ...london, ...unknown];
     const objectId = await beginPush(service, app, {});
-    await untilRecord(app, objectId, { state: 'sending', devices: 6, outcomes: { sent: 2 }, quietWaits: 4 });
+    await untilRecord(app, objectId, {
+      state: 'sending',
+      devices: 6,
+      outcomes: { sent: 2 },
+      quietWaits: 4,
+    });
     expect(seen(all)).toEqual([1, 1, 0, 0, 0, 0]);
     // Zones with the same time share a batch.
     const [waiting, ...more] = await batchesOf(app);
@@ -71,10 +89,16 @@ describe('a push with quiet hours', () => {
     const waitMs = (waiting?.quietUntil?.getTime() ?? 0) - systemClock.now();
     expect(waitMs).toBeGreaterThan(hourMs / 2);
     expect(waitMs).toBeLessThanOrEqual(2 * hourMs);
-    expect(await endHours(app, objectId)).toMatchObject({ devices: 6, outcomes: { sent: 6 }, quietWaits: 4 });
+    expect(await endHours(app, objectId)).toMatchObject({
+      devices: 6,
+      outcomes: { sent: 6 },
+      quietWaits: 4,
+    });
     expect(seen(all)).toEqual([1, 1, 1, 1, 1, 1]);
     const text = await dispatcher.deps.metrics.registry.metrics();
-    expect(text).toContain(`carillon_quiet_hours_recipients_total{app="${app.appId}",outcome="waiting"} 4`);
+    expect(text).toContain(
+      `carillon_quiet_hours_recipients_total{app="${app.appId}",outcome="waiting"} 4`,
+    );
   });
 
   test('that was delayed into them waits again, also when it is tried again', async () => {
@@ -82,7 +106,8 @@ describe('a push with quiet hours', () => {
     await addDevices(app, awakeZone, 2);
     service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable' });
     const objectId = await beginPush(service, app, {});
-    // Each try writes a batch with the hours of the one before; move the zone of the open one into them.
+    // Each try writes a batch with the hours of the one before; move the zone of the open one into
+    // them.
     await expect
       .poll(() => makeDue(service, app, 'Etc/UTC').then(() => adminGet(app, objectId)), {
         interval: 50,
@@ -97,7 +122,10 @@ describe('a push with quiet hours', () => {
 
   test('keeps them when it names one device', async () => {
     const app = await createApp();
-    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awakeZone)];
+    const [[asleep = ''], [other = '']] = [
+      await addDevices(app, null),
+      await addDevices(app, awakeZone),
+    ];
     const one = await beginPush(service, app, { where: { deviceToken: asleep } });
     await untilRecord(app, one, { state: 'sending', quietWaits: 1 });
     const two = await beginPush(service, app, { where: { deviceToken: other } });
@@ -143,35 +171,50 @@ describe('a push with quiet hours', () => {
     const first = await beginPush(service, app, { ...local, languages: { en: { alert: 'Hi' } } });
     await untilRecord(app, first, { outcomes: { expired: 1 }, quietWaits: 1, devices: 2 });
     const second = await beginPush(service, app, {});
-    expect(await service.untilDone(app, second)).toMatchObject({ outcomes: { sent: 1, capped: 1 } });
+    expect(await service.untilDone(app, second)).toMatchObject({
+      outcomes: { sent: 1, capped: 1 },
+    });
     expect(await endHours(app, first)).toMatchObject({ outcomes: { sent: 1, expired: 1 } });
     expect(seen(tokens)).toEqual([1, 1]);
   });
 
   test('shows in the dry run, and in why before, while it waits and after', async () => {
     const app = await createApp();
-    const [[asleep = ''], [other = '']] = [await addDevices(app, null), await addDevices(app, awakeZone)];
+    const [[asleep = ''], [other = '']] = [
+      await addDevices(app, null),
+      await addDevices(app, awakeZone),
+    ];
     const dryRun = async (more: object) => {
       const body = { where: {}, data: { alert: 'x' }, ...more };
       const path = `/console/api/apps/${app.appId}/push/explain`;
       return (await service.api.request('POST', path, { admin: true, body })).body;
     };
     const waits = await dryRun({});
-    expect(waits.quietHours).toMatchObject({ hours, waiting: 1, expired: 0, ends: [{ devices: 1 }] });
+    expect(waits.quietHours).toMatchObject({
+      hours,
+      waiting: 1,
+      expired: 0,
+      ends: [{ devices: 1 }],
+    });
     const at = waits.quietHours.ends[0].at;
     expect(waits.texts.limits).toMatchObject([
       { code: 'quietWaiting', params: { devices: 1, hours, until: at } },
     ]);
     const ends = await dryRun({ expiration_interval: 600 });
     expect(ends.quietHours).toMatchObject({ waiting: 0, expired: 1, ends: [] });
-    expect(ends.texts.limits.at(-1)).toMatchObject({ code: 'quietExpired', params: { devices: 1 } });
+    expect(ends.texts.limits.at(-1)).toMatchObject({
+      code: 'quietExpired',
+      params: { devices: 1 },
+    });
     expect(await dryRun({ quiet_hours: 'off' })).not.toHaveProperty('quietHours');
     const [, to = ''] = hours.split('-');
     const local = { push_time: `2030-01-01T${to}`, push_time_local: true };
     expect((await dryRun(local)).quietHours).toMatchObject({ waiting: 0, expired: 0 });
 
     const codes = async (objectId: string, token: string) =>
-      (await adminGet(app, `${objectId}/devices/${token}`)).texts.map(({ code }: { code: string }) => code);
+      (await adminGet(app, `${objectId}/devices/${token}`)).texts.map(
+        ({ code }: { code: string }) => code,
+      );
     const push_time = new Date(systemClock.now() + hourMs).toISOString();
     const later = await beginPush(service, app, { push_time });
     expect(await codes(later, asleep)).toEqual(['notYet', 'quietWillWait']);
@@ -190,9 +233,24 @@ describe('a push with quiet hours', () => {
     await addDevices(app, null);
     const body = { data: { alert: 'Weekly' }, where: {}, quiet_hours: hours };
     const { id } = await insertRecurring(service.db, app.appId, {
-      ...{ name: 'weekly', expression: '0 0 29 2 *', timeZone: 'UTC', startsAt: null, endsAt: null },
-      ...{ isEnabled: true, body, pushOrder: parsePush(body, undefined, 0).pushOrder, notificationId: null },
-      ...{ lifeSeconds: null, nextAt: new Date(systemClock.now()), by: { name: 'Li', tokenId: null } },
+      ...{
+        name: 'weekly',
+        expression: '0 0 29 2 *',
+        timeZone: 'UTC',
+        startsAt: null,
+        endsAt: null,
+      },
+      ...{
+        isEnabled: true,
+        body,
+        pushOrder: parsePush(body, undefined, 0).pushOrder,
+        notificationId: null,
+      },
+      ...{
+        lifeSeconds: null,
+        nextAt: new Date(systemClock.now()),
+        by: { name: 'Li', tokenId: null },
+      },
     });
     const made = async () =>
       (await readPushes(service.db, app)).find(({ recurringId }) => recurringId === id);

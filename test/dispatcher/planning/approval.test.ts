@@ -35,7 +35,8 @@ const pathOf = ({ appId }: App, objectId: string, verb = '') =>
   `/apps/${appId}/notifications/${objectId}${verb && `/${verb}`}`;
 
 const send = async ({ appId }: App, body: object = {}): Promise<string> =>
-  (await sender('POST', `/apps/${appId}/push`, { body: { where: {}, data, ...body } })).body.objectId;
+  (await sender('POST', `/apps/${appId}/push`, { body: { where: {}, data, ...body } })).body
+    .objectId;
 
 /** Sends a push with keys of the app, which anybody may have done. */
 async function sendByKeys(app: App, master = true, body: object = {}): Promise<string> {
@@ -54,7 +55,8 @@ async function untilWaiting(app: App, objectId: string): Promise<void> {
     .toMatchObject({ status: 'paused', approval: { above: 3, givenBy: null, givenAt: null } });
 }
 
-const requestsTo = (tokens: string[]) => tokens.reduce((n, token) => n + service.apns.seen(token), 0);
+const requestsTo = (tokens: string[]) =>
+  tokens.reduce((n, token) => n + service.apns.seen(token), 0);
 
 describe('a push to more devices than the app allows without approval', () => {
   test('is sent only when a second person approves it', async () => {
@@ -189,7 +191,10 @@ describe('an approval', () => {
     const objectId = await send(app);
     await untilWaiting(app, objectId);
     expect(await checkApprovals(service.db)).toContainEqual(
-      expect.objectContaining({ status: 'warn', params: expect.objectContaining({ app: app.appId, n: 1 }) }),
+      expect.objectContaining({
+        status: 'warn',
+        params: expect.objectContaining({ app: app.appId, n: 1 }),
+      }),
     );
     await requestAccountReading(service.db);
     const vault = new Vault(testConfig(service.databaseUrl).secrets);
@@ -198,7 +203,10 @@ describe('an approval', () => {
     expect(metrics).toContain(`carillon_approvals_waiting{app="${app.appId}"} 1`);
     const again = await callerOf(service.api, 'owner', { name: 'Anna' });
     const refused = await again('POST', pathOf(app, objectId, 'approve'));
-    expect([refused.status, refused.body.error]).toEqual([403, expect.stringContaining('same name')]);
+    expect([refused.status, refused.body.error]).toEqual([
+      403,
+      expect.stringContaining('same name'),
+    ]);
     const below = await callerOf(service.api, 'sender', { name: 'Wu' });
     expect((await below('POST', pathOf(app, objectId, 'approve'))).status).toBe(403);
     expect((await second('POST', pathOf(app, objectId, 'approve'))).status).toBe(200);
@@ -249,12 +257,17 @@ describe('an approval', () => {
     const { app } = await appWith(4);
     const path = `/apps/${app.appId}/recurring-pushes`;
     const definition = { name: 'daily', expression: '0 0 29 2 *', timeZone: 'UTC' };
-    const created = await sender('POST', path, { body: { ...definition, body: { where: {}, data } } });
+    const created = await sender('POST', path, {
+      body: { ...definition, body: { where: {}, data } },
+    });
     const changed = { body: { body: { where: {}, data: { alert: 'Other' } } } };
     expect((await second('PATCH', `${path}/${created.body.id}`, changed)).status).toBe(200);
-    await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [app.appId]);
+    await service.db.query('UPDATE recurring_push SET next_at = now() WHERE app_id = $1', [
+      app.appId,
+    ]);
     const list = async () =>
-      (await sender('GET', `/apps/${app.appId}/notifications?recurring=${created.body.id}`)).body.results;
+      (await sender('GET', `/apps/${app.appId}/notifications?recurring=${created.body.id}`)).body
+        .results;
     await expect.poll(list, { interval: 50 }).toHaveLength(1);
     const [{ objectId }] = await list();
     await untilWaiting(app, objectId);
@@ -272,7 +285,8 @@ describe('an approval', () => {
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { failed: 4 } });
     service.apns.behave();
     const before = requestsTo(tokens);
-    const again = (await second('POST', pathOf(app, objectId, 'redrive'), { body: {} })).body.objectId;
+    const again = (await second('POST', pathOf(app, objectId, 'redrive'), { body: {} })).body
+      .objectId;
     await untilWaiting(app, again);
     expect((await second('POST', pathOf(app, again, 'approve'))).status).toBe(403);
     expect((await second('POST', pathOf(app, objectId, 'redrive'), { body: {} })).status).toBe(409);

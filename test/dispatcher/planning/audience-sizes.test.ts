@@ -25,7 +25,11 @@ const pushOf = (given: Given = {}): Push => {
     flowControl = null,
     plannedThrough = 0,
   } = given;
-  return { appId, plannedThrough, pushOrder: { target: { kind, where, channels }, flowControl } } as Push;
+  return {
+    appId,
+    plannedThrough,
+    pushOrder: { target: { kind, where, channels }, flowControl },
+  } as Push;
 };
 
 /** Half of a push after one that had so many devices. */
@@ -80,7 +84,9 @@ describe('pushes to all devices of an app, one after the other', () => {
   async function sizesOfNext(app: App): Promise<number[]> {
     const before = (await readBatches(service.db, app)).length;
     const body = { data: { alert: 'All' } };
-    const { objectId } = (await service.api.request('POST', '/1.1/push', { app, master: true, body })).body;
+    const { objectId } = (
+      await service.api.request('POST', '/1.1/push', { app, master: true, body })
+    ).body;
     const record = await service.untilDone(app, objectId);
     expect(record).toMatchObject({ status: 'done', outcomes: { sent: record.devices } });
     const batches = await readBatches(service.db, app);
@@ -95,7 +101,9 @@ describe('pushes to all devices of an app, one after the other', () => {
     await service.addIosInstallations(app, 500);
     expect(await sizesOfNext(app)).toEqual([1250, 1750]);
     expect(await sizesOfNext(app)).toEqual([1500, 1500]);
-    await service.db.query('DELETE FROM installation WHERE app_id = $1 AND id % 4 > 0', [app.appId]);
+    await service.db.query('DELETE FROM installation WHERE app_id = $1 AND id % 4 > 0', [
+      app.appId,
+    ]);
     expect(await sizesOfNext(app)).toHaveLength(1);
     expect(await sizesOfNext(app)).toHaveLength(1);
   });

@@ -7,8 +7,15 @@ const apns: Route = { connector: 'apns', profile: '_default' };
 const fcm: Route = { connector: 'fcm', profile: '_default' };
 
 /** Sizes of the batches of one page of installations of one route, 5,000 by default. */
-function sizesOf(route: Route, planned: number, flowControl: number | null = null, length = 5000): number[] {
-  const page = pageOfRows(Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })));
+function sizesOf(
+  route: Route,
+  planned: number,
+  flowControl: number | null = null,
+  length = 5000,
+): number[] {
+  const page = pageOfRows(
+    Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })),
+  );
   const { batches } = toBatches(page, { routes: { routeOf: () => route }, flowControl, planned });
   return batches.map(({ recipients }) => recipients.length);
 }
@@ -39,8 +46,15 @@ test('batches of a gateway with many devices per request stay small', () => {
 
 test('each page of a push that probably has two equal ones is a batch', () => {
   const sizesOfHalf = (route: Route, length: number) => {
-    const page = pageOfRows(Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })));
-    const context = { routes: { routeOf: () => route }, flowControl: null, planned: 0, isHalved: true };
+    const page = pageOfRows(
+      Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })),
+    );
+    const context = {
+      routes: { routeOf: () => route },
+      flowControl: null,
+      planned: 0,
+      isHalved: true,
+    };
     return toBatches(page, context).batches.map(({ recipients }) => recipients.length);
   };
   expect(sizesOfHalf(apns, 1250)).toEqual([1250]);

@@ -1,5 +1,8 @@
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { startXiaomiGateway, type XiaomiGateway } from '../../../ops/sandbox/vendors/xiaomi/server.ts';
+import {
+  startXiaomiGateway,
+  type XiaomiGateway,
+} from '../../../ops/sandbox/vendors/xiaomi/server.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import { regId, xiaomiApp } from '../../connectors/vendors/xiaomi/fixture.ts';
 import { loopbackIdentity } from '../../support/gateways/identity.ts';
@@ -42,7 +45,10 @@ const adminGet = (path: string) => vendors.service.api.request('GET', path, { ad
 describe('a push with translations', () => {
   test('reaches each device in its language, with a batch for each, and is counted by language', async () => {
     const app = await iosApp();
-    const [zh, hans] = [...(await addDevices(app, 'zh_CN')), ...(await addDevices(app, 'zh-Hans-CN'))];
+    const [zh, hans] = [
+      ...(await addDevices(app, 'zh_CN')),
+      ...(await addDevices(app, 'zh-Hans-CN')),
+    ];
     const [us, uk] = [...(await addDevices(app, 'en_US')), ...(await addDevices(app, 'en_GB'))];
     const [taiwan, none] = [...(await addDevices(app, 'zh_TW')), ...(await addDevices(app, null))];
     const [odd] = await addDevices(app, '"),(\\,'.repeat(20));
@@ -84,7 +90,12 @@ describe('a push with translations', () => {
   test('keeps the language of a device that is tried again, and tells it', async () => {
     const app = await iosApp();
     const [token = ''] = await addDevices(app, 'en_GB');
-    vendors.service.apns.misbehave({ kind: 'answer', status: 503, reason: 'ServiceUnavailable', count: 1 });
+    vendors.service.apns.misbehave({
+      kind: 'answer',
+      status: 503,
+      reason: 'ServiceUnavailable',
+      count: 1,
+    });
     const record = await vendors.push(app, data, { languages });
     expect(record).toMatchObject({ outcomes: { sent: 1 } });
     expect(bodiesOf(token).map(({ aps }) => aps.alert)).toEqual([
@@ -108,7 +119,9 @@ describe('a push with translations', () => {
     const path = `/console/api/apps/${app.appId}/notifications/${objectId}/redrive`;
     const redriven = await vendors.service.api.request('POST', path, { admin: true, body: {} });
     await vendors.service.untilDone(app, redriven.body.objectId);
-    expect(bodiesOf(zh).map(({ aps }) => aps.alert)).toEqual(Array(2).fill({ title: '新闻', body: '你好' }));
+    expect(bodiesOf(zh).map(({ aps }) => aps.alert)).toEqual(
+      Array(2).fill({ title: '新闻', body: '你好' }),
+    );
     expect(alertOf(other)).toEqual({ title: 'Neues', body: 'Hallo' });
   });
 
@@ -145,7 +158,11 @@ describe('a push with translations', () => {
   ])('is refused with %j', async (wrong, text) => {
     const app = await iosApp();
     const body = { where: {}, data, languages: wrong };
-    const reply = await vendors.service.api.request('POST', '/1.1/push', { app, master: true, body });
+    const reply = await vendors.service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body,
+    });
     expect(reply.status).toBe(400);
     expect(reply.body.error).toContain(text);
   });

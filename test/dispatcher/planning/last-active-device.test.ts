@@ -26,7 +26,12 @@ const pointer = (objectId: string) => ({ __type: 'Pointer', className: '_User', 
 async function devicesOf(app: App, user: string, hoursAgo: number[]): Promise<string[]> {
   const tokens = await service.addIosInstallations(app, hoursAgo.length, { user: pointer(user) });
   for (const [i, hours] of hoursAgo.entries())
-    await changeDevices(service.db, app, { updatedAt: daysAgo(hours / 24) }, tokens.slice(i, i + 1));
+    await changeDevices(
+      service.db,
+      app,
+      { updatedAt: daysAgo(hours / 24) },
+      tokens.slice(i, i + 1),
+    );
   return tokens;
 }
 
@@ -46,7 +51,10 @@ describe('a push to the last active device only', () => {
     const body = { where: {}, data: { alert: 'hi' }, lastActiveDeviceOnly };
     expect((await explain(app, body)).body).toMatchObject({ devices: 4 });
     const objectId = await beginPush(service, app, body);
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 4, outcomes: { sent: 4 } });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      devices: 4,
+      outcomes: { sent: 4 },
+    });
     expect(seen([...ann, ...bob, ...none])).toEqual([0, 1, 0, 1, 1, 1]);
     const why = (token = '') =>
       service.api.request(
@@ -56,7 +64,10 @@ describe('a push to the last active device only', () => {
           admin: true,
         },
       );
-    expect((await why(ann[0])).body).toMatchObject({ isMatched: false, clause: 'lastActiveDeviceOnly' });
+    expect((await why(ann[0])).body).toMatchObject({
+      isMatched: false,
+      clause: 'lastActiveDeviceOnly',
+    });
     expect((await why(ann[1])).body).toMatchObject({ isMatched: true, outcome: 'sent' });
   });
 
@@ -71,10 +82,15 @@ describe('a push to the last active device only', () => {
       { body: { where: { deviceToken: old } }, expected: [2, 1] },
     ];
     for (const { body, expected } of cases) {
-      await service.untilDone(app, await beginPush(service, app, { ...body, lastActiveDeviceOnly }));
+      await service.untilDone(
+        app,
+        await beginPush(service, app, { ...body, lastActiveDeviceOnly }),
+      );
       expect(seen([old ?? '', fresh ?? ''])).toEqual(expected);
     }
-    expect((await explain(app, { ...listed, lastActiveDeviceOnly })).body).toMatchObject({ devices: 1 });
+    expect((await explain(app, { ...listed, lastActiveDeviceOnly })).body).toMatchObject({
+      devices: 1,
+    });
     expect((await explain(app, listed)).body).toMatchObject({ devices: 2 });
   });
 

@@ -121,7 +121,10 @@ describe('a push at local time', () => {
     expect(seen([first, backwards, fresh, last])).toEqual([1, 1, 1, 0]);
     await moveTo(app, first, 'GMT-11:00');
     await letPass(app, 7);
-    expect(await service.untilDone(app, objectId)).toMatchObject({ devices: 4, outcomes: { sent: 4 } });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      devices: 4,
+      outcomes: { sent: 4 },
+    });
     expect(seen([first, backwards, fresh, last])).toEqual([1, 1, 1, 1]);
   });
 
@@ -134,7 +137,9 @@ describe('a push at local time', () => {
     await dispatcher.stack.close();
     await letPass(app, 10.25);
     dispatcher = await service.dispatch();
-    expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 1, expired: 1 } });
+    expect(await service.untilDone(app, objectId)).toMatchObject({
+      outcomes: { sent: 1, expired: 1 },
+    });
     expect(seen([early, west])).toEqual([0, 1]);
     const request = service.apns.requests.find(({ token }) => token === west);
     const leftSeconds = Number(request?.headers['apns-expiration']) - systemClock.now() / 1000;
@@ -179,7 +184,9 @@ describe('a push at local time', () => {
     const tokens = [await addDevice(app, 'GMT+01:00'), await addDevice(app, 'GMT-10:00')];
     const objectId = await send(app);
     await untilWaiting(app, objectId, { outcomes: { sent: 1 } });
-    const reply = await service.api.request('POST', pathOf(app, objectId, '/cancel'), { admin: true });
+    const reply = await service.api.request('POST', pathOf(app, objectId, '/cancel'), {
+      admin: true,
+    });
     expect(reply.body).toMatchObject({ status: 'cancelled', devices: 1, outcomes: { sent: 1 } });
     await letPass(app, 11);
     const after = await send(app, { push_time: undefined, push_time_local: undefined });
@@ -194,7 +201,9 @@ describe('a push at local time', () => {
     await untilWaiting(app, objectId, { outcomes: { sent: 1 } });
     await service.api.request('POST', pathOf(app, objectId, '/pause'), { admin: true });
     await letPass(app, 11);
-    await expect.poll(() => readPush(service.db, app, objectId)).toMatchObject({ isPlanHeld: true });
+    await expect
+      .poll(() => readPush(service.db, app, objectId))
+      .toMatchObject({ isPlanHeld: true });
     expect(seen(tokens)).toEqual([1, 0]);
     await service.api.request('POST', pathOf(app, objectId, '/resume'), { admin: true, body: {} });
     expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 2 } });
@@ -207,7 +216,10 @@ describe('a push at local time', () => {
     const wallMs = Math.floor(systemClock.now() / 60_000) * 60_000 + 48 * hourMs;
     const time = new Date(wallMs).toISOString().slice(0, 19);
     const objectId = await send(app, { push_time: time });
-    const { body } = await service.api.request('GET', '/1.1/scheduledPushMessages', { app, master: true });
+    const { body } = await service.api.request('GET', '/1.1/scheduledPushMessages', {
+      app,
+      master: true,
+    });
     expect(body.results).toMatchObject([{ expire_time: wallMs - 14 * hourMs }]);
     expect(await recordOf(app, objectId)).toMatchObject({
       status: 'scheduled',
@@ -216,7 +228,9 @@ describe('a push at local time', () => {
     });
     const path = `/console/api/apps/${app.appId}/scheduled/${body.results[0].id}`;
     const push_time = new Date(wallMs).toISOString();
-    expect(await service.api.request('PATCH', path, { admin: true, body: { push_time } })).toMatchObject({
+    expect(
+      await service.api.request('PATCH', path, { admin: true, body: { push_time } }),
+    ).toMatchObject({
       status: 400,
       body: { code: 152 },
     });

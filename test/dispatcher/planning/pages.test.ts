@@ -27,8 +27,16 @@ beforeAll(async () => {
     })),
   );
 });
-const pagesOf = (channels: string[], plannedThrough: number, planned = 0): AsyncGenerator<PlannedPage> => {
-  const pushOrder = { target: { kind: 'query', where: {}, channels }, redrive: null, languages: null };
+const pagesOf = (
+  channels: string[],
+  plannedThrough: number,
+  planned = 0,
+): AsyncGenerator<PlannedPage> => {
+  const pushOrder = {
+    target: { kind: 'query', where: {}, channels },
+    redrive: null,
+    languages: null,
+  };
   const push = { appId: app.appId, pushOrder, plannedThrough, devices: planned } as unknown as Push;
   return readPages({ database: db, app, push, clock: systemClock });
 };
@@ -91,7 +99,10 @@ test('the devices of a page are grouped by hashing, not by sorting', async () =>
   const page = { afterId: 1000, nowMs: systemClock.now(), size: pageSize };
   const { text, values } = targetPageQuery(app, pushOrder, page);
   const scans = new Database({ url, applicationName: 'scans', settings: scanSettings });
-  const { rows } = await scans.query<{ 'QUERY PLAN': string }>(`EXPLAIN (COSTS OFF) ${text}`, values);
+  const { rows } = await scans.query<{ 'QUERY PLAN': string }>(
+    `EXPLAIN (COSTS OFF) ${text}`,
+    values,
+  );
   await scans.close();
   const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
   expect(plan).toContain('HashAggregate');

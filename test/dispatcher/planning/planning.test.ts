@@ -146,7 +146,11 @@ describe('a push reaches', () => {
     ['$notInQuery', { where: { owner: { $notInQuery: users } } }, 4],
     [
       '$select',
-      { where: { city: { $select: { key: 'city', query: { className: '_Installation', limit: 1 } } } } },
+      {
+        where: {
+          city: { $select: { key: 'city', query: { className: '_Installation', limit: 1 } } },
+        },
+      },
       1,
     ],
     ['$nearSphere', { where: { at: near } }, 3],

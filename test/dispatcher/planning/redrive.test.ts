@@ -1,6 +1,10 @@
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { beginPush, createAppOn, startRestartableGateway } from '../../support/gateways/app-gateway.ts';
+import {
+  beginPush,
+  createAppOn,
+  startRestartableGateway,
+} from '../../support/gateways/app-gateway.ts';
 import { useTestService } from '../../support/service.ts';
 import { changeFailures, daysAgo } from '../../support/tables.ts';
 
@@ -10,7 +14,8 @@ vi.setConfig({ testTimeout: 120_000 });
 
 beforeAll(() => service.dispatch().then(() => undefined));
 
-const pathOf = (app: App, objectId: string) => `/console/api/apps/${app.appId}/notifications/${objectId}`;
+const pathOf = (app: App, objectId: string) =>
+  `/console/api/apps/${app.appId}/notifications/${objectId}`;
 const call = (app: App, objectId: string, body: object = {}) =>
   service.api.request('POST', `${pathOf(app, objectId)}/redrive`, { admin: true, body });
 
@@ -42,7 +47,9 @@ test('capped recipients get the push once by a redrive, the others not again', a
   await service.addApnsProfile(app);
   const tokens = await service.addIosInstallations(app, 600);
   const objectId = await beginPush(service, app, { expiration_interval: 600 });
-  expect(await service.untilDone(app, objectId)).toMatchObject({ outcomes: { sent: 200, capped: 400 } });
+  expect(await service.untilDone(app, objectId)).toMatchObject({
+    outcomes: { sent: 200, capped: 400 },
+  });
   await raiseCap(app, 500);
   const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
     admin: true,
@@ -64,14 +71,17 @@ test('capped recipients get the push once by a redrive, the others not again', a
   expect((await call(app, objectId)).body).toMatchObject({ code: 409 });
   await raiseCap(app, 600);
   const last = await call(app, body.objectId, { outcomes: ['capped'] });
-  expect(await service.untilDone(app, last.body.objectId)).toMatchObject({ outcomes: { sent: 100 } });
+  expect(await service.untilDone(app, last.body.objectId)).toMatchObject({
+    outcomes: { sent: 100 },
+  });
   expect(notSeenOnce(tokens)).toEqual([]);
 });
 
 test('two redrives at the same time take each recipient once', async () => {
   const { app, objectId, requests } = await failedPush(2500);
   const { body } = await call(app, objectId);
-  // The call refuses a second redrive while the first one is not planned: written as it would be without that.
+  // The call refuses a second redrive while the first one is not planned: written as it would be
+  // without that.
   await service.db.query(
     `WITH one AS (SELECT * FROM notification WHERE app_id = $1 AND object_id = $2),
      other AS (INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at, redrive_of)
@@ -89,7 +99,12 @@ test('two redrives at the same time take each recipient once', async () => {
 
 test('a selection by reason leaves the others, and a device that is gone is not counted', async () => {
   const { app, tokens, objectId, requests } = await failedPush(4);
-  await changeFailures(service.db, app, { status: 403, reason: 'InvalidProviderToken' }, tokens.slice(0, 2));
+  await changeFailures(
+    service.db,
+    app,
+    { status: 403, reason: 'InvalidProviderToken' },
+    tokens.slice(0, 2),
+  );
   await service.db.query('DELETE FROM installation WHERE device_token = $1', [tokens[0]]);
   const selection = { outcomes: ['failed'], connector: 'apns', reason: 'InvalidProviderToken' };
   const dryRun = await service.api.request('POST', `${pathOf(app, objectId)}/redrive/explain`, {
@@ -101,7 +116,10 @@ test('a selection by reason leaves the others, and a device that is gone is not 
     code: 409,
   });
   const { body } = await call(app, objectId, selection);
-  expect(await service.untilDone(app, body.objectId)).toMatchObject({ devices: 1, outcomes: { sent: 1 } });
+  expect(await service.untilDone(app, body.objectId)).toMatchObject({
+    devices: 1,
+    outcomes: { sent: 1 },
+  });
   expect(requests()).toEqual([0, 1, 0, 0]);
 });
 
@@ -133,7 +151,10 @@ test('those that may have the push get it by a redrive that includes them, and o
   expect(requests()).toEqual([0, 0, 0, 1]);
   expect((await call(app, objectId)).body).toMatchObject({ code: 409 });
   const { body } = await call(app, objectId, { includeUnsure: true });
-  expect(await service.untilDone(app, body.objectId)).toMatchObject({ devices: 3, outcomes: { sent: 3 } });
+  expect(await service.untilDone(app, body.objectId)).toMatchObject({
+    devices: 3,
+    outcomes: { sent: 3 },
+  });
   expect(requests()).toEqual([1, 1, 1, 1]);
 });
 

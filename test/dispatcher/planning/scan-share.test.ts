@@ -27,7 +27,9 @@ test('an app that uses its share of scans does not delay other apps', async () =
   const scans = new ScanShare({ atOnce: 5, perApp: 3 }, systemClock);
   const release = occupyScans(scans, 'greedy', 3);
   expect(await scans.run('other', async () => 'scanned')).toEqual({ value: 'scanned' });
-  const postponed = await Promise.all([1, 2, 3].map(() => scans.run('greedy', async () => 'scanned')));
+  const postponed = await Promise.all(
+    [1, 2, 3].map(() => scans.run('greedy', async () => 'scanned')),
+  );
   const delays = postponed.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.min(...delays)).toBeGreaterThan(0);
   // The jobs return one after the other.
@@ -40,7 +42,9 @@ test('the delay of a postponed scan is bounded', async () => {
   const scans = new ScanShare({ atOnce: 1, perApp: 1 }, { now: () => 0, monotonicMs: () => 0 });
   const release = occupyScans(scans, 'greedy', 1);
   // A job that finds the queue full is postponed at once.
-  const answers = await Promise.all(Array.from({ length: 700 }, () => scans.run('greedy', async () => {})));
+  const answers = await Promise.all(
+    Array.from({ length: 700 }, () => scans.run('greedy', async () => {})),
+  );
   const delays = answers.map((one) => ('retryAfterMs' in one ? one.retryAfterMs : 0));
   expect(Math.max(...delays)).toBe(30_000);
   await release();
@@ -74,7 +78,9 @@ test('a push of an app without a free scan waits while others are sent, and is s
   ];
   const release = occupyScans(dispatcher.deps.scans, greedy.appId, 3);
   const waiting = await beginPush(service, greedy);
-  expect(await service.untilDone(other, await beginPush(service, other))).toMatchObject({ successes: 2 });
+  expect(await service.untilDone(other, await beginPush(service, other))).toMatchObject({
+    successes: 2,
+  });
   const jobs = () => countJobs(service.db, greedy, { queue: 'plan', state: 'created' });
   await expect.poll(jobs).toBe(1);
   await release();

@@ -3,7 +3,10 @@ import { member, where } from './conditions.ts';
 import { cql } from './statements.ts';
 import { dictionaryOf, members, number, text, value } from './values.ts';
 
-/** Plausible bodies for routes whose schema accepts any dictionary, with the members that their services read. */
+/**
+ * Plausible bodies for routes whose schema accepts any dictionary, with the members that their
+ * services read.
+ */
 
 /** Returns mostly one of these values, so that a body passes most checks, rarely any value. */
 const usual = (...values: unknown[]): fc.Arbitrary<unknown> =>
@@ -13,7 +16,10 @@ const mostly = (arbitrary: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> =>
 
 /** Returns dictionaries with some of these members, rarely with others too. */
 function someOf(model: Record<string, fc.Arbitrary<unknown>>): fc.Arbitrary<unknown> {
-  const more = fc.oneof({ weight: 5, arbitrary: fc.constant({}) }, { weight: 1, arbitrary: members });
+  const more = fc.oneof(
+    { weight: 5, arbitrary: fc.constant({}) },
+    { weight: 1, arbitrary: members },
+  );
   return fc
     .tuple(fc.record(model, { requiredKeys: [] }), more)
     .map(([own, others]) => dictionaryOf([...Object.entries(own), ...Object.entries(others)]));
@@ -26,10 +32,17 @@ const [hour, day] = [3_600_000, 86_400_000].map((ms) => new Date(Date.now() + ms
 const authData = fc.oneof(
   value,
   fc
-    .tuple(fc.constantFrom('weixin', 'qq', 'weibo', 'github', 'anonymous', 'lc_apple', '__proto__'), value)
+    .tuple(
+      fc.constantFrom('weixin', 'qq', 'weibo', 'github', 'anonymous', 'lc_apple', '__proto__'),
+      value,
+    )
     .map((entry) => dictionaryOf([entry])),
-  fc.record({ github: fc.record({ uid: text, access_token: text, unionid: text, main_account: value }) }),
-  fc.record({ lc_apple: fc.record({ uid: text, identity_token: text, code: text }, { requiredKeys: [] }) }),
+  fc.record({
+    github: fc.record({ uid: text, access_token: text, unionid: text, main_account: value }),
+  }),
+  fc.record({
+    lc_apple: fc.record({ uid: text, identity_token: text, code: text }, { requiredKeys: [] }),
+  }),
 );
 const acl = fc.oneof(value, fc.record({ '*': fc.record({ read: value, write: value }) }));
 
@@ -54,7 +67,12 @@ const installationMembers = {
   deviceToken: usual('a'.repeat(64), 'token'),
   installationId: usual('device-1', 'device-2'),
   registrationId: usual('r-1', ''),
-  channels: usual(['news'], [], { __op: 'AddUnique', objects: ['a'] }, { __op: 'Remove', objects: ['a'] }),
+  channels: usual(
+    ['news'],
+    [],
+    { __op: 'AddUnique', objects: ['a'] },
+    { __op: 'Remove', objects: ['a'] },
+  ),
   badge: usual(0, 5, -1, { __op: 'Increment', amount: 1 }, { __op: 'Increment', amount: 2 ** 31 }),
   valid: usual(true, false),
   vendor: usual('mi', 'HMS', 'oppo', 'vendor_a'),
@@ -69,7 +87,11 @@ const memberChange = fc.record({
   __op: fc.constantFrom('AddRelation', 'RemoveRelation', 'Batch', 'Add', 'Delete'),
   objects: mostly(
     fc.array(
-      fc.record({ __type: fc.constant('Pointer'), className: usual('_User', '_Role'), objectId: text }),
+      fc.record({
+        __type: fc.constant('Pointer'),
+        className: usual('_User', '_Role'),
+        objectId: text,
+      }),
       {
         maxLength: 3,
       },
@@ -79,7 +101,9 @@ const memberChange = fc.record({
 });
 const roleMembers = {
   name: usual('fuzz', 'a b', 'constructor', '中'),
-  ACL: mostly(fc.constantFrom({ '*': { read: true, write: true } }, { 'role:fuzz': { write: true } })),
+  ACL: mostly(
+    fc.constantFrom({ '*': { read: true, write: true } }, { 'role:fuzz': { write: true } }),
+  ),
   users: mostly(memberChange),
   roles: mostly(memberChange),
   a: value,
@@ -107,7 +131,10 @@ const pushData = fc.oneof(
   { weight: 1, arbitrary: vendorData },
   {
     weight: 1,
-    arbitrary: fc.record({ ios: vendorData, android: vendorData, mi: vendorData }, { requiredKeys: [] }),
+    arbitrary: fc.record(
+      { ios: vendorData, android: vendorData, mi: vendorData },
+      { requiredKeys: [] },
+    ),
   },
   { weight: 1, arbitrary: value },
 );
@@ -136,7 +163,12 @@ const deviceList = fc
     usual(['a'.repeat(64)], ['x', 'y'], []),
     someOf({ device_profile: usual('main'), vendor: usual('mi'), channel: usual('c') }),
   )
-  .map(([rest, device_type, device_ids, more]) => ({ ...rest, device_type, device_ids, ...Object(more) }));
+  .map(([rest, device_type, device_ids, more]) => ({
+    ...rest,
+    device_type,
+    device_ids,
+    ...Object(more),
+  }));
 
 const innerPath = fc.oneof(
   fc.constantFrom(
@@ -231,7 +263,12 @@ const models: [RegExp, fc.Arbitrary<unknown>][] = [
   [/\/batch\/save$/, fc.record({ requests: mostly(fc.array(saved, { maxLength: 4 })) })],
   [
     /updatePassword|resetPassword/,
-    someOf({ old_password: secret, new_password: secret, password: secret, mobilePhoneNumber: phone }),
+    someOf({
+      old_password: secret,
+      new_password: secret,
+      password: secret,
+      mobilePhoneNumber: phone,
+    }),
   ],
   [/requestEmailVerify|requestPasswordReset$/, someOf({ email: mostly(email) })],
   [/Sms|sms|Phone/, someOf({ ...codeMembers, code: value, smsCode: value })],

@@ -88,12 +88,25 @@ const patterns = [
 ];
 const pattern = fc.oneof(
   fc.constantFrom(...patterns),
-  fc.string({ maxLength: 10, unit: fc.constantFrom(...'()[]{}*+?|\\^$.-,:=!<>aQE1dsbBwW'.split('')) }),
+  fc.string({
+    maxLength: 10,
+    unit: fc.constantFrom(...'()[]{}*+?|\\^$.-,:=!<>aQE1dsbBwW'.split('')),
+  }),
 );
 
 const relation = fc.constantFrom('$lt', '$lte', '$gt', '$gte', '$ne', '$eq');
 const listOperator = fc.constantFrom('$in', '$nin', '$all');
-const strange = fc.constantFrom('$where', '$text', '$not', '$nor', '$type', '$', '$a', '__proto__', '$Regex');
+const strange = fc.constantFrom(
+  '$where',
+  '$text',
+  '$not',
+  '$nor',
+  '$type',
+  '$',
+  '$a',
+  '__proto__',
+  '$Regex',
+);
 
 const simpleTest = fc.oneof(
   value,
@@ -108,10 +121,17 @@ const simpleTest = fc.oneof(
     .map((entry) => dictionaryOf([entry])),
   fc.record({ $size: number }),
   fc.record({ $exists: fc.oneof(fc.boolean(), value) }),
-  fc.record({ $regex: pattern, $options: fc.oneof(fc.constantFrom('', 'i', 'm', 'im', 'x', 'ii'), value) }),
+  fc.record({
+    $regex: pattern,
+    $options: fc.oneof(fc.constantFrom('', 'i', 'm', 'im', 'x', 'ii'), value),
+  }),
   fc.record({ $regex: fc.oneof(pattern, value) }),
   fc.record({ $nearSphere: fc.oneof(point, value), $maxDistanceInKilometers: number }),
-  fc.record({ $nearSphere: point, $minDistance: number, $maxDistanceInMiles: fc.oneof(number, value) }),
+  fc.record({
+    $nearSphere: point,
+    $minDistance: number,
+    $maxDistanceInMiles: fc.oneof(number, value),
+  }),
   fc.record({ $within: fc.record({ $box: fc.oneof(fc.tuple(point, point), value) }) }),
   fc.tuple(strange, value).map((entry) => dictionaryOf([entry])),
 );
@@ -128,57 +148,66 @@ const pointer = fc.record({
 });
 const related = fc.oneof(
   fc.record({ object: pointer, key: fc.constantFrom('users', 'roles', 'name', 'constructor') }),
-  fc.record({ object: fc.oneof(pointer, value), key: fc.oneof(member, value) }, { requiredKeys: [] }),
+  fc.record(
+    { object: fc.oneof(pointer, value), key: fc.oneof(member, value) },
+    { requiredKeys: [] },
+  ),
 );
 
 /** Values of `where`: a dictionary or a list of them, rarely another value. */
-export const { where } = fc.letrec<{ where: unknown; part: unknown; test: unknown; query: unknown }>(
-  (tie) => ({
-    where: fc.oneof(
-      { weight: 8, arbitrary: tie('part') },
-      { weight: 1, arbitrary: fc.array(tie('part'), { maxLength: 2 }) },
-      { weight: 1, arbitrary: value },
-    ),
-    part: fc.oneof(
-      { maxDepth: 3 },
-      {
-        weight: 4,
-        arbitrary: fc.array(fc.tuple(member, tie('test')), { maxLength: 3 }).map(dictionaryEntries),
-      },
-      { weight: 1, arbitrary: fc.record({ $or: fc.array(tie('part'), { maxLength: 3 }) }) },
-      { weight: 1, arbitrary: fc.record({ $and: fc.array(tie('part'), { maxLength: 3 }) }) },
-      { weight: 1, arbitrary: fc.record({ $relatedTo: related }) },
-    ),
-    test: fc.oneof(
-      { maxDepth: 3 },
-      { weight: 9, arbitrary: simpleTest },
-      {
-        weight: 2,
-        arbitrary: fc
-          .tuple(fc.constantFrom('$inQuery', '$notInQuery'), tie('query'))
-          .map((entry) => dictionaryOf([entry])),
-      },
-      {
-        weight: 1,
-        arbitrary: fc
-          .tuple(fc.constantFrom('$select', '$dontSelect'), fc.record({ key: member, query: tie('query') }))
-          .map((entry) => dictionaryOf([entry])),
-      },
-    ),
-    query: fc.record(
-      {
-        className,
-        where: tie('where'),
-        limit: number,
-        skip: number,
-        order: member,
-        keys: member,
-        include: member,
-      },
-      { requiredKeys: ['className', 'where'] },
-    ),
-  }),
-);
+export const { where } = fc.letrec<{
+  where: unknown;
+  part: unknown;
+  test: unknown;
+  query: unknown;
+}>((tie) => ({
+  where: fc.oneof(
+    { weight: 8, arbitrary: tie('part') },
+    { weight: 1, arbitrary: fc.array(tie('part'), { maxLength: 2 }) },
+    { weight: 1, arbitrary: value },
+  ),
+  part: fc.oneof(
+    { maxDepth: 3 },
+    {
+      weight: 4,
+      arbitrary: fc.array(fc.tuple(member, tie('test')), { maxLength: 3 }).map(dictionaryEntries),
+    },
+    { weight: 1, arbitrary: fc.record({ $or: fc.array(tie('part'), { maxLength: 3 }) }) },
+    { weight: 1, arbitrary: fc.record({ $and: fc.array(tie('part'), { maxLength: 3 }) }) },
+    { weight: 1, arbitrary: fc.record({ $relatedTo: related }) },
+  ),
+  test: fc.oneof(
+    { maxDepth: 3 },
+    { weight: 9, arbitrary: simpleTest },
+    {
+      weight: 2,
+      arbitrary: fc
+        .tuple(fc.constantFrom('$inQuery', '$notInQuery'), tie('query'))
+        .map((entry) => dictionaryOf([entry])),
+    },
+    {
+      weight: 1,
+      arbitrary: fc
+        .tuple(
+          fc.constantFrom('$select', '$dontSelect'),
+          fc.record({ key: member, query: tie('query') }),
+        )
+        .map((entry) => dictionaryOf([entry])),
+    },
+  ),
+  query: fc.record(
+    {
+      className,
+      where: tie('where'),
+      limit: number,
+      skip: number,
+      order: member,
+      keys: member,
+      include: member,
+    },
+    { requiredKeys: ['className', 'where'] },
+  ),
+}));
 
 function dictionaryEntries(entries: [string, unknown][]): Record<string, unknown> {
   return dictionaryOf(entries);

@@ -13,19 +13,27 @@ export interface Targets {
   managed: App;
   adminToken: string;
   sessionToken: string;
-  /** Values of path parameters by name; `any` for other parameters, `doomed` for an app that a request may delete. */
+  /**
+   * Values of path parameters by name; `any` for other parameters, `doomed` for an app that a
+   * request may delete.
+   */
   ids: Record<string, string[]>;
   /** Secrets that a caller needs the master key or the admin token to read. */
   secrets: string[];
 }
 
-/** Reads a value when the request is generated, since users and devices are renewed between requests. */
+/**
+ * Reads a value when the request is generated, since users and devices are renewed between
+ * requests.
+ */
 const lazy = <T>(get: () => T): fc.Arbitrary<T> => fc.constant(null).map(get);
 
 /** Text that is valid in an HTTP header. */
 const headerText = fc.string({
   maxLength: 20,
-  unit: fc.integer({ min: 33, max: 255 }).map((code) => (code === 127 ? ' ' : String.fromCharCode(code))),
+  unit: fc
+    .integer({ min: 33, max: 255 })
+    .map((code) => (code === 127 ? ' ' : String.fromCharCode(code))),
 });
 
 const signOf = (key: string, isMaster: boolean) => {
@@ -43,13 +51,22 @@ function keysOf(app: App): fc.Arbitrary<Record<string, string>> {
     { weight: 2, arbitrary: fc.constant({ ...id, 'X-LC-Sign': signOf(app.masterKey, true) }) },
     { weight: 1, arbitrary: headerText.map((sign) => ({ ...id, 'X-LC-Sign': sign })) },
     { weight: 1, arbitrary: headerText.map((key) => ({ ...id, 'X-LC-Key': key })) },
-    { weight: 1, arbitrary: headerText.map((appId) => ({ 'X-LC-Id': appId, 'X-LC-Key': app.masterKey })) },
-    { weight: 1, arbitrary: fc.constant({ ...id, 'X-LC-Hook-Key': app.hookKey, 'X-LC-Key': app.appKey }) },
+    {
+      weight: 1,
+      arbitrary: headerText.map((appId) => ({ 'X-LC-Id': appId, 'X-LC-Key': app.masterKey })),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.constant({ ...id, 'X-LC-Hook-Key': app.hookKey, 'X-LC-Key': app.appKey }),
+    },
     { weight: 1, arbitrary: fc.constant({}) },
   );
 }
 
-export function credentialsFor(route: Route, targets: Targets): fc.Arbitrary<Record<string, string>> {
+export function credentialsFor(
+  route: Route,
+  targets: Targets,
+): fc.Arbitrary<Record<string, string>> {
   if (route.auth === 'admin')
     return fc.oneof(
       { weight: 15, arbitrary: fc.constant({ Authorization: `Bearer ${targets.adminToken}` }) },

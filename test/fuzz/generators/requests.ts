@@ -28,7 +28,18 @@ function segment(parameter: string, targets: Targets): fc.Arbitrary<string> {
     { weight: 2, arbitrary: text.map((given) => encodeURIComponent(given.toWellFormed()) || 'x') },
     {
       weight: 1,
-      arbitrary: fc.constantFrom('%', '%00', '%ff', '%2e%2e', '..', '%2f', '%0d%0a', 'x%', '%c0%af', ';a=b'),
+      arbitrary: fc.constantFrom(
+        '%',
+        '%00',
+        '%ff',
+        '%2e%2e',
+        '..',
+        '%2f',
+        '%0d%0a',
+        'x%',
+        '%c0%af',
+        ';a=b',
+      ),
     },
   );
 }
@@ -37,10 +48,15 @@ function pathsOf({ method, paths }: Route, targets: Targets): fc.Arbitrary<strin
   const partOf = (path: string) => (part: string) => {
     if (!part.startsWith(':')) return fc.constant(part);
     const isLast = path.endsWith(`/${part}`);
-    return segment(method === 'DELETE' && part === ':appId' && isLast ? 'doomed' : part.slice(1), targets);
+    return segment(
+      method === 'DELETE' && part === ':appId' && isLast ? 'doomed' : part.slice(1),
+      targets,
+    );
   };
   return fc.oneof(
-    ...paths.map((path) => fc.tuple(...path.split('/').map(partOf(path))).map((parts) => parts.join('/'))),
+    ...paths.map((path) =>
+      fc.tuple(...path.split('/').map(partOf(path))).map((parts) => parts.join('/')),
+    ),
   );
 }
 
@@ -49,7 +65,9 @@ const maxQueryLength = 10_000;
 
 /** Encodes a value for a URL: a text unchanged, other values as JSON. */
 const queryText = (given: unknown): string =>
-  encodeURIComponent((typeof given === 'string' ? given : (JSON.stringify(given) ?? '')).toWellFormed());
+  encodeURIComponent(
+    (typeof given === 'string' ? given : (JSON.stringify(given) ?? '')).toWellFormed(),
+  );
 
 const queryOf = (model: fc.Arbitrary<unknown>): fc.Arbitrary<string> =>
   model.map((given) =>
@@ -123,7 +141,10 @@ const encodings: [string, (body: Buffer) => Buffer][] = [
 
 const asJson = (given: unknown): Buffer => Buffer.from(JSON.stringify(given) ?? '');
 
-/** Returns bodies of old browsers, which send keys, session and method in the body (protocol/clients.md#text-form). */
+/**
+ * Returns bodies of old browsers, which send keys, session and method in the body
+ * (protocol/clients.md#text-form).
+ */
 function textForm(app: App, body: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> {
   const more = fc.record(
     {
@@ -135,7 +156,9 @@ function textForm(app: App, body: fc.Arbitrary<unknown>): fc.Arbitrary<unknown> 
     },
     { requiredKeys: [] },
   );
-  return fc.tuple(more, body).map(([own, rest]) => ({ ...Object(rest), _ApplicationId: app.appId, ...own }));
+  return fc
+    .tuple(more, body)
+    .map(([own, rest]) => ({ ...Object(rest), _ApplicationId: app.appId, ...own }));
 }
 
 function contentsOf(route: Route, targets: Targets): fc.Arbitrary<Content> {
@@ -148,11 +171,15 @@ function contentsOf(route: Route, targets: Targets): fc.Arbitrary<Content> {
     ...(own ? [{ weight: 4, arbitrary: own.map(asJson) }] : []),
   );
   const plain = bodies.map((body) => ({ headers: { 'Content-Type': 'application/json' }, body }));
-  const typed = fc.tuple(bodies, types).map(([body, type]) => ({ headers: { 'Content-Type': type }, body }));
-  const encoded = fc.tuple(bodies, fc.constantFrom(...encodings)).map(([body, [encoding, encode]]) => ({
-    headers: { 'Content-Type': 'application/json', 'Content-Encoding': encoding },
-    body: encode(body),
-  }));
+  const typed = fc
+    .tuple(bodies, types)
+    .map(([body, type]) => ({ headers: { 'Content-Type': type }, body }));
+  const encoded = fc
+    .tuple(bodies, fc.constantFrom(...encodings))
+    .map(([body, [encoding, encode]]) => ({
+      headers: { 'Content-Type': 'application/json', 'Content-Encoding': encoding },
+      body: encode(body),
+    }));
   const inText = textForm(targets.app, plausible).map((given) => ({
     headers: { 'Content-Type': 'text/plain', 'X-LC-Id': '' },
     body: asJson(given),
@@ -210,5 +237,7 @@ export function requestsFor(route: Route, targets: Targets): fc.Arbitrary<FuzzRe
 /** Removes empty headers. */
 const dictionaryOfTexts = (headers: Record<string, string | undefined>): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(headers).flatMap(([key, one]) => (one === undefined || one === '' ? [] : [[key, one]])),
+    Object.entries(headers).flatMap(([key, one]) =>
+      one === undefined || one === '' ? [] : [[key, one]],
+    ),
   );

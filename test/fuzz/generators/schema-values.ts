@@ -3,8 +3,9 @@ import { z } from 'zod';
 import { dictionaryOf, members, text, value } from './values.ts';
 
 /**
- * Returns values for a zod schema, mostly valid ones, with a rare invalid member. Returns undefined for a schema without
- * named members (`z.custom`, `z.record`), whose plausible values depend on the service.
+ * Returns values for a zod schema, mostly valid ones, with a rare invalid member. Returns undefined
+ * for a schema without named members (`z.custom`, `z.record`), whose plausible values depend on the
+ * service.
  */
 export function valuesFor(schema: z.ZodType): fc.Arbitrary<unknown> | undefined {
   const shape = shapes.parse(z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' }));
@@ -51,7 +52,8 @@ function validFor(shape: Shape): fc.Arbitrary<unknown> {
   if (shape.enum) return fc.constantFrom(...shape.enum);
   if (shape.const !== undefined) return fc.constant(shape.const);
   if (shape.anyOf) return fc.oneof(...shape.anyOf.map(fromSchema));
-  if (Array.isArray(shape.type)) return fc.oneof(...shape.type.map((type) => validFor({ ...shape, type })));
+  if (Array.isArray(shape.type))
+    return fc.oneof(...shape.type.map((type) => validFor({ ...shape, type })));
   switch (shape.type) {
     case 'object':
       return shape.properties ? objects(shape.properties, shape.required ?? []) : members;
@@ -95,11 +97,20 @@ function texts({ pattern, format, maxLength }: Shape): fc.Arbitrary<string> {
     'http://a..b',
   );
   const asked =
-    format === 'date' ? dates : format === 'uri' ? urls : pattern === undefined ? text : matching(pattern);
+    format === 'date'
+      ? dates
+      : format === 'uri'
+        ? urls
+        : pattern === undefined
+          ? text
+          : matching(pattern);
   return maxLength === undefined ? asked : asked.map((given) => given.slice(0, maxLength));
 }
 
-/** Returns texts that match a pattern; any text for the few patterns that fast-check does not support. */
+/**
+ * Returns texts that match a pattern; any text for the few patterns that fast-check does not
+ * support.
+ */
 function matching(pattern: string): fc.Arbitrary<string> {
   try {
     return fc.stringMatching(new RegExp(pattern), { size: 'small' });

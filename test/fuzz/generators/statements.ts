@@ -64,7 +64,12 @@ const special = fc.constantFrom(
     'a in (select objectId from _User where b=1)',
     'a = (select x)',
   ],
-  ...['a in (select a from _User limit 1,2)', 'related by a to pointer(b,c)', 'a size 1', "a startswith 'x'"],
+  ...[
+    'a in (select a from _User limit 1,2)',
+    'related by a to pointer(b,c)',
+    'a size 1',
+    "a startswith 'x'",
+  ],
   ...[
     "related to users from pointer('_Role', 'x')",
     'related to roles from ?',
@@ -110,12 +115,25 @@ const tail = fc.constantFrom(
 const statement = fc
   .tuple(
     fc.constantFrom('select ', 'SELECT ', 'insert into ', 'update ', 'delete from ', ''),
-    fc.constantFrom('*', 'count(*)', 'a,b', '*, count(*)', 'include a, *', '-a', 'count(a)', '', '*,', '.'),
+    fc.constantFrom(
+      '*',
+      'count(*)',
+      'a,b',
+      '*, count(*)',
+      'include a, *',
+      '-a',
+      'count(a)',
+      '',
+      '*,',
+      '.',
+    ),
     fc.oneof(
       fc.constantFrom(' from _User', ' from _Installation', ' from _Role', ' from x', ''),
       name.map((n) => ` from ${n}`),
     ),
-    fc.option(cqlCondition, { nil: '' }).map((condition) => (condition === '' ? '' : ` where ${condition}`)),
+    fc
+      .option(cqlCondition, { nil: '' })
+      .map((condition) => (condition === '' ? '' : ` where ${condition}`)),
     tail,
   )
   .map((parts) => parts.join(''));
@@ -123,7 +141,10 @@ const statement = fc
 /** CQL statements, some truncated, some with an inserted text. */
 export const cql: fc.Arbitrary<string> = fc.oneof(
   { weight: 6, arbitrary: statement },
-  { weight: 1, arbitrary: fc.tuple(statement, fc.nat(80)).map(([whole, at]) => whole.slice(0, at)) },
+  {
+    weight: 1,
+    arbitrary: fc.tuple(statement, fc.nat(80)).map(([whole, at]) => whole.slice(0, at)),
+  },
   {
     weight: 1,
     arbitrary: fc
@@ -134,4 +155,7 @@ export const cql: fc.Arbitrary<string> = fc.oneof(
 );
 
 /** Values for the placeholders of a statement. */
-export const placeholders: fc.Arbitrary<unknown> = fc.oneof(fc.array(value, { maxLength: 3 }), value);
+export const placeholders: fc.Arbitrary<unknown> = fc.oneof(
+  fc.array(value, { maxLength: 3 }),
+  value,
+);

@@ -5,8 +5,25 @@ import fc from 'fast-check';
 /** Member names with a meaning in the service, JavaScript, SQL or JSON paths. */
 export const name: fc.Arbitrary<string> = fc.oneof(
   fc.constantFrom(
-    ...['username', 'email', 'mobilePhoneNumber', 'authData', 'authData.github', 'authData.a.b', 'ACL'],
-    ...['objectId', 'sessionToken', 'emailVerified', 'createdAt', 'fields', 'app_id', 'className', 'where'],
+    ...[
+      'username',
+      'email',
+      'mobilePhoneNumber',
+      'authData',
+      'authData.github',
+      'authData.a.b',
+      'ACL',
+    ],
+    ...[
+      'objectId',
+      'sessionToken',
+      'emailVerified',
+      'createdAt',
+      'fields',
+      'app_id',
+      'className',
+      'where',
+    ],
     ...[
       '__proto__',
       'constructor',
@@ -17,8 +34,33 @@ export const name: fc.Arbitrary<string> = fc.oneof(
       '__type',
       '__internalId',
     ],
-    ...['$where', '$or', '$and', '$nor', '$not', 'a.b', 'a.0', 'a..b', '.', '', '_session_hash', '*', '-a'],
-    ...['a"b', "a'b", 'a\\', 'a::text', "x'->>'y", 'a\u0000', '\ud800', 'é', 'a b', 'x'.repeat(300)],
+    ...[
+      '$where',
+      '$or',
+      '$and',
+      '$nor',
+      '$not',
+      'a.b',
+      'a.0',
+      'a..b',
+      '.',
+      '',
+      '_session_hash',
+      '*',
+      '-a',
+    ],
+    ...[
+      'a"b',
+      "a'b",
+      'a\\',
+      'a::text',
+      "x'->>'y",
+      'a\u0000',
+      '\ud800',
+      'é',
+      'a b',
+      'x'.repeat(300),
+    ],
     ...['deviceToken', 'channels', 'installationId', 'badge', 'valid', 'a', 'b'],
   ),
   fc.string({ maxLength: 8, unit: 'binary' }),
@@ -41,7 +83,21 @@ const hostileTexts = [
     '0',
     '-1',
   ],
-  ...["'; --", "' OR 1=1", '$1', '%', '%00', '\\', '"', '`', '$(1)', '{{a}}', '{{{a}}}', '<script>', '../..'],
+  ...[
+    "'; --",
+    "' OR 1=1",
+    '$1',
+    '%',
+    '%00',
+    '\\',
+    '"',
+    '`',
+    '$(1)',
+    '{{a}}',
+    '{{{a}}}',
+    '<script>',
+    '../..',
+  ],
   ...[
     'a@b.cn',
     'a@b.cn\n',
@@ -55,7 +111,12 @@ const hostileTexts = [
     '[]',
     '{}',
   ],
-  ...['2020-01-01T00:00:00.000Z', '9999-12-31', '+275760-09-13T00:00:00.000Z', '-000001-01-01T00:00:00Z'],
+  ...[
+    '2020-01-01T00:00:00.000Z',
+    '9999-12-31',
+    '+275760-09-13T00:00:00.000Z',
+    '-000001-01-01T00:00:00Z',
+  ],
   ...['0000000000000000000000', 'ffffffffffffffffffffffff', 'x'.repeat(5000), '\u0000'.repeat(100)],
 ];
 const hostileNumbers = [
@@ -84,14 +145,34 @@ export const text: fc.Arbitrary<string> = fc.oneof(
   fc.string({ maxLength: 8, unit: 'binary' }),
   fc.string({ maxLength: 12 }),
 );
-export const number: fc.Arbitrary<number> = fc.oneof(fc.constantFrom(...hostileNumbers), fc.integer());
+export const number: fc.Arbitrary<number> = fc.oneof(
+  fc.constantFrom(...hostileNumbers),
+  fc.integer(),
+);
 const leaf = fc.oneof(fc.constantFrom(null, true, false, [], {}), text, number);
 
 const operation = fc.record(
   {
     __op: fc.oneof(
-      fc.constantFrom('Delete', 'Increment', 'Decrement', 'Add', 'AddUnique', 'Remove', 'AddRelation'),
-      fc.constantFrom('RemoveRelation', 'BitAnd', 'BitOr', 'BitXor', 'Batch', 'SetOnInsert', 5, null),
+      fc.constantFrom(
+        'Delete',
+        'Increment',
+        'Decrement',
+        'Add',
+        'AddUnique',
+        'Remove',
+        'AddRelation',
+      ),
+      fc.constantFrom(
+        'RemoveRelation',
+        'BitAnd',
+        'BitOr',
+        'BitXor',
+        'Batch',
+        'SetOnInsert',
+        5,
+        null,
+      ),
     ),
     amount: leaf,
     objects: fc.oneof(leaf, fc.array(leaf, { maxLength: 3 })),
@@ -103,7 +184,10 @@ const operation = fc.record(
 
 /** Typed values: complete, with members of a wrong type, or with missing members. */
 const typed = fc.oneof(
-  fc.record({ __type: fc.constant('Date'), iso: fc.oneof(fc.constant('2020-01-01T00:00:00.000Z'), leaf) }),
+  fc.record({
+    __type: fc.constant('Date'),
+    iso: fc.oneof(fc.constant('2020-01-01T00:00:00.000Z'), leaf),
+  }),
   fc.record({
     __type: fc.constant('Pointer'),
     className: fc.oneof(fc.constantFrom('_User', '_Installation', '_Role'), leaf),
@@ -136,7 +220,10 @@ export const { value } = fc.letrec<{ value: unknown }>((tie) => ({
     fc.array(tie('value'), { maxLength: 3 }),
     fc.array(fc.tuple(name, tie('value')), { maxLength: 3 }).map(dictionaryOf),
     fc.record({ $ne: leaf, $regex: leaf, $in: leaf }, { requiredKeys: [] }),
-    fc.record({ uid: leaf, access_token: leaf, unionid: leaf, platform: leaf }, { requiredKeys: [] }),
+    fc.record(
+      { uid: leaf, access_token: leaf, unionid: leaf, platform: leaf },
+      { requiredKeys: [] },
+    ),
   ),
 }));
 
@@ -145,7 +232,8 @@ export const members = fc
   .array(fc.tuple(name, value), { minLength: 1, maxLength: 5 })
   .map((entries) => dictionaryOf(entries));
 
-const nested = (open: string, close: string, depth: number) => open.repeat(depth) + close.repeat(depth);
+const nested = (open: string, close: string, depth: number) =>
+  open.repeat(depth) + close.repeat(depth);
 
 /** Bodies that no schema accepts: no JSON, no dictionary, too deep, too long, no text. */
 export const rawBody: fc.Arbitrary<Buffer> = fc.oneof(

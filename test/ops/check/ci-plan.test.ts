@@ -15,7 +15,9 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 
 describe('the checks that a change needs', () => {
   const needed = (...files: string[]) =>
-    planChecks({ files, since: 'x' }, false).flatMap(({ name, isNeeded }) => (isNeeded ? [name] : []));
+    planChecks({ files, since: 'x' }, false).flatMap(({ name, isNeeded }) =>
+      isNeeded ? [name] : [],
+    );
 
   test.each([
     [['README.md', 'ops/console/src/app.tsx'], []],
@@ -43,12 +45,17 @@ describe('the checks that a change needs', () => {
   });
 
   test('are all of them with CI_ALL, and if the change is not known', () => {
-    expect(planChecks({ files: [], since: 'x' }, true).every(({ isNeeded }) => isNeeded)).toBe(true);
+    expect(planChecks({ files: [], since: 'x' }, true).every(({ isNeeded }) => isNeeded)).toBe(
+      true,
+    );
     expect(planChecks({ unknown: 'no clone' }, false).every(({ isNeeded }) => isNeeded)).toBe(true);
   });
 
   test('are explained: the file that needs a check, or what was compared', () => {
-    const reasons = planChecks({ files: ['shared/config/config.ts'], since: 'CI_BASE (1a2b3c4d)' }, false);
+    const reasons = planChecks(
+      { files: ['shared/config/config.ts'], since: 'CI_BASE (1a2b3c4d)' },
+      false,
+    );
     const reasonOf = (name: string) => reasons.find((one) => one.name === name)?.reason;
     expect(reasonOf('check-image')).toBe(
       'check-image runs: shared/config/config.ts differs from CI_BASE (1a2b3c4d).',
@@ -61,9 +68,14 @@ describe('the checks that a change needs', () => {
 
   test('are printed as words for `.ci/run`, apart from the reasons', async () => {
     const env = { ...currentEnvironment(), CI_ALL: '1' };
-    const { stdout, stderr } = await execute(process.execPath, ['ops/check/ci-plan.ts'], { cwd: root, env });
+    const { stdout, stderr } = await execute(process.execPath, ['ops/check/ci-plan.ts'], {
+      cwd: root,
+      env,
+    });
     expect(stdout).toBe(`${checkNames.join(' ')}\n`);
-    expect(stderr.trim().split('\n')).toEqual(checkNames.map((name) => `${name} runs: CI_ALL is set.`));
+    expect(stderr.trim().split('\n')).toEqual(
+      checkNames.map((name) => `${name} runs: CI_ALL is set.`),
+    );
   });
 
   test('are chosen by files and folders that exist', () => {
@@ -77,7 +89,9 @@ describe('the checks that a change needs', () => {
     );
     for (const name of checkNames) {
       const isOption = name.startsWith('--');
-      expect(isOption ? steps : manifest).toContain(isOption ? `  ${name.slice(2)}: '` : `"${name}": "`);
+      expect(isOption ? steps : manifest).toContain(
+        isOption ? `  ${name.slice(2)}: '` : `"${name}": "`,
+      );
     }
   });
 });
@@ -161,7 +175,12 @@ describe('the files of a change', () => {
 
   test.each([
     ['a shallow clone of main', ['--depth', '1'], undefined, /does not contain the commit before/],
-    ['a shallow clone of a branch', ['--depth', '1', '--branch', 'branch'], undefined, /no main branch/],
+    [
+      'a shallow clone of a branch',
+      ['--depth', '1', '--branch', 'branch'],
+      undefined,
+      /no main branch/,
+    ],
     [
       'shallow clones of a branch and main',
       ['--depth', '1', '--branch', 'branch', '--no-single-branch'],

@@ -15,13 +15,19 @@ async function filesBelow(folder: string, ending: RegExp): Promise<string[]> {
       .filter(({ name }) => !skipped.has(name))
       .map((entry) => {
         const path = join(folder, entry.name);
-        return entry.isDirectory() ? filesBelow(path, ending) : ending.test(entry.name) ? [path] : [];
+        return entry.isDirectory()
+          ? filesBelow(path, ending)
+          : ending.test(entry.name)
+            ? [path]
+            : [];
       }),
   );
   return found.flat();
 }
 
-/** Returns GitHub's anchor of a heading: lower case, blanks to hyphens, without other punctuation. */
+/**
+ * Returns GitHub's anchor of a heading: lower case, blanks to hyphens, without other punctuation.
+ */
 const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
@@ -36,7 +42,10 @@ async function anchorsOf(page: string): Promise<Set<string> | undefined> {
   if (!anchors.has(page)) {
     const text = await readFile(page, 'utf8').catch(() => undefined);
     const headings = text?.replace(/^```[\s\S]*?^```/gm, '').matchAll(/^#{1,6} +(.+)$/gm);
-    anchors.set(page, headings && new Set([...headings].map(([, heading = '']) => anchorOf(heading))));
+    anchors.set(
+      page,
+      headings && new Set([...headings].map(([, heading = '']) => anchorOf(heading))),
+    );
   }
   return anchors.get(page);
 }
@@ -56,8 +65,10 @@ test('every citation in a comment refers to docs/reference/protocol or docs/deve
       /\b(protocol|develop)\/([a-z-]+\.md)(?:#([\p{L}\p{N}_-]+))?/gu,
     )) {
       cited += 1;
-      const home = folder === 'protocol' ? join(reference, 'protocol') : join(root, 'docs', 'develop');
-      if (await isBroken(join(home, page ?? ''), anchor)) broken.push(`${relative(root, file)}: ${whole}`);
+      const home =
+        folder === 'protocol' ? join(reference, 'protocol') : join(root, 'docs', 'develop');
+      if (await isBroken(join(home, page ?? ''), anchor))
+        broken.push(`${relative(root, file)}: ${whole}`);
     }
   }
   expect(broken).toEqual([]);
@@ -68,7 +79,9 @@ test('every link between pages has a target', async () => {
   const pages = await filesBelow(root, /\.md$/);
   const broken: string[] = [];
   for (const page of pages) {
-    const text = (await readFile(page, 'utf8')).replace(/^```[\s\S]*?^```/gm, '').replace(/`[^`\n]*`/g, '');
+    const text = (await readFile(page, 'utf8'))
+      .replace(/^```[\s\S]*?^```/gm, '')
+      .replace(/`[^`\n]*`/g, '');
     for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue;
       const [path = '', anchor] = target.split('#');

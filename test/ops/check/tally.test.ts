@@ -35,7 +35,11 @@ async function tallyOf(exitCode: number, testResults: ReportFile[]) {
   const statuses = testResults.flatMap((file) => file.assertionResults.map(({ status }) => status));
   const count = (status: string) => statuses.filter((each) => each === status).length;
   const path = join(folder, 'report.json');
-  const counts = { numPassedTests: count('passed'), numPendingTests: count('pending'), numTodoTests: 0 };
+  const counts = {
+    numPassedTests: count('passed'),
+    numPendingTests: count('pending'),
+    numTodoTests: 0,
+  };
   await writeFile(path, JSON.stringify({ ...counts, testResults }));
   return readVitestReport(path, exitCode);
 }
@@ -53,12 +57,17 @@ describe('the count of a test run', () => {
     expect(name).toBe('test/a.test.ts: a thing does 1');
     expect(message).toMatch(/^ {4}AssertionError: expected (long ){10}/);
     expect(message?.length).toBe(304);
-    expect(steps.map((line) => line.trim())).toEqual(Array.from({ length: 11 }, (_, i) => `at step ${i}`));
+    expect(steps.map((line) => line.trim())).toEqual(
+      Array.from({ length: 11 }, (_, i) => `at step ${i}`),
+    );
     expect(failures[1]).toBe('test/b.test.ts, outside of its tests: Cannot find module');
   });
 
   test('has one failure for a run without tests, without a report, or with an error outside of tests', async () => {
-    expect(await tallyOf(0, [])).toMatchObject({ failed: 1, failures: ['the test run executed no test'] });
+    expect(await tallyOf(0, [])).toMatchObject({
+      failed: 1,
+      failures: ['the test run executed no test'],
+    });
     expect(await readVitestReport(join(folder, 'none.json'), 137)).toMatchObject({
       ...{ passed: 0, failed: 1 },
       failures: ['the test run ended with code 137 and left no report'],

@@ -29,7 +29,13 @@ describe('carillon app create', () => {
     const first = { appId: `${newKey()}-gzGzoHsz`, ...newKeys() };
     const { appId, ...keys } = first;
     await writeFile(join(folder, 'keys.json'), JSON.stringify(keys));
-    const created = await create(['hybridPush=true', '--app-id', appId, '--keys-file', 'keys.json']);
+    const created = await create([
+      'hybridPush=true',
+      '--app-id',
+      appId,
+      '--keys-file',
+      'keys.json',
+    ]);
     expect(created).toMatchObject({ code: 0, stderr: '' });
     expect(created.json()).toMatchObject({
       ...first,
@@ -66,7 +72,9 @@ describe('carillon app create', () => {
     ['equal keys', { appKey: 'SESAME'.repeat(3), hookKey: 'SESAME'.repeat(3) }, 'must differ'],
     ['a list', ['SESAME'], 'holds no JSON dictionary'],
   ])('exits with 1 for %s and quotes no key', async (_case, keys, message) => {
-    const { code, stdout, json } = await create(['--keys-file', '-'], { stdin: JSON.stringify(keys) });
+    const { code, stdout, json } = await create(['--keys-file', '-'], {
+      stdin: JSON.stringify(keys),
+    });
     expect(code).toBe(1);
     expect(json().error).toContain(message);
     expect(stdout).not.toContain('SESAME');

@@ -76,7 +76,11 @@ describe('wrong usage', () => {
 
 describe('a service that cannot be reached', () => {
   test.each([
-    ['no service', { PUBLIC_URL: 'http://127.0.0.1:9' }, 'No service answers at http://127.0.0.1:9'],
+    [
+      'no service',
+      { PUBLIC_URL: 'http://127.0.0.1:9' },
+      'No service answers at http://127.0.0.1:9',
+    ],
     ['the wrong token', { CARILLON_ADMIN_TOKEN: 'x'.repeat(20) }, 'The admin token is not the one'],
     ['no token', { CARILLON_ADMIN_TOKEN: '' }, 'There is no admin token'],
     ['an invalid environment', { PUBLIC_URL: 'nowhere' }, 'PUBLIC_URL is wrong'],
@@ -92,7 +96,15 @@ describe('a service that cannot be reached', () => {
 
 describe('carillon app', () => {
   test('creates, shows, lists, changes and deletes an app', async () => {
-    const created = await run(['app', 'create', 'Shop', 'hybridPush=true', '--plan', 'commercial', '--json']);
+    const created = await run([
+      'app',
+      'create',
+      'Shop',
+      'hybridPush=true',
+      '--plan',
+      'commercial',
+      '--json',
+    ]);
     expect(created).toMatchObject({ code: 0, stderr: '' });
     const app = created.json();
     expect(app).toMatchObject({ name: 'Shop', plan: 'commercial', options: { hybridPush: true } });
@@ -155,7 +167,10 @@ describe('carillon profile', () => {
     ['credentials that are refused', 'wrong.json', 'there is no member password'],
   ])('%s exits with 1 and quotes no value', async (_case, name, message) => {
     await writeFile(join(folder, 'broken.json'), '{"masterSecret":"SESAME"');
-    await writeFile(join(folder, 'wrong.json'), '{"appKey":"1","masterSecret":"s","password":"SESAME"}');
+    await writeFile(
+      join(folder, 'wrong.json'),
+      '{"appKey":"1","masterSecret":"s","password":"SESAME"}',
+    );
     const { appId } = await service.api.createApp();
     const { code, stderr } = await run(['profile', 'put', appId, 'vendor_d', name]);
     expect(code).toBe(1);
@@ -173,7 +188,15 @@ describe('carillon push', () => {
   });
 
   test('exits when the push is done, with the result by connector', async () => {
-    const { code, stdout } = await run(['push', '--app', app.appId, '--alert', 'Hello', '--title', 'Hi']);
+    const { code, stdout } = await run([
+      'push',
+      '--app',
+      app.appId,
+      '--alert',
+      'Hello',
+      '--title',
+      'Hi',
+    ]);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Push \w{16}: done$/m);
     expect(stdout).toMatch(/^APNs\s+30$/m);
@@ -183,7 +206,17 @@ describe('carillon push', () => {
   test('with --json the document is the record', async () => {
     const data = join(folder, 'data.json');
     await writeFile(data, '{"badge":1}');
-    const args = ['push', '--app', app.appId, '--alert', 'Hello', '--data', data, '--expire', '600'];
+    const args = [
+      'push',
+      '--app',
+      app.appId,
+      '--alert',
+      'Hello',
+      '--data',
+      data,
+      '--expire',
+      '600',
+    ];
     const more = ['--where', '{"deviceType":"ios"}', '--prod', 'prod', '--json'];
     const { code, json, stderr } = await run([...args, ...more]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
@@ -198,7 +231,16 @@ describe('carillon push', () => {
 
   test('does not wait for a scheduled push', async () => {
     const at = new Date(Date.now() + 3_600_000).toISOString();
-    const { code, json } = await run(['push', '--app', app.appId, '--alert', 'Later', '--at', at, '--json']);
+    const { code, json } = await run([
+      'push',
+      '--app',
+      app.appId,
+      '--alert',
+      'Later',
+      '--at',
+      at,
+      '--json',
+    ]);
     expect(code).toBe(0);
     expect(json()).toMatchObject({ status: 'scheduled', 'push-time': at });
   });
@@ -209,13 +251,30 @@ describe('carillon push', () => {
   });
 
   test('a refused push exits with 1', async () => {
-    const { code, stderr } = await run(['push', '--app', app.appId, '--alert', 'x', '--prod', 'moon']);
+    const { code, stderr } = await run([
+      'push',
+      '--app',
+      app.appId,
+      '--alert',
+      'x',
+      '--prod',
+      'moon',
+    ]);
     expect(code).toBe(1);
     expect(stderr).toContain('prod');
   });
 
   test('with --dry-run shows the explanation and sends nothing', async () => {
-    const args = ['push', '--app', app.appId, '--alert', 'Dry', '--flow-control', '1000', '--dry-run'];
+    const args = [
+      'push',
+      '--app',
+      app.appId,
+      '--alert',
+      'Dry',
+      '--flow-control',
+      '1000',
+      '--dry-run',
+    ];
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
     expect(stdout).toContain('would go to 30 devices. Nothing was sent.');
@@ -233,13 +292,32 @@ describe('carillon push', () => {
   test('carillon why shows the outcome of one device', async () => {
     const [token = ''] = await service.addIosInstallations(app, 1, { only: 'me' });
     const where = '{"only":"me"}';
-    const sent = await run(['push', '--app', app.appId, '--alert', 'x', '--where', where, '--json']);
+    const sent = await run([
+      'push',
+      '--app',
+      app.appId,
+      '--alert',
+      'x',
+      '--where',
+      where,
+      '--json',
+    ]);
     const args = ['why', sent.json().objectId, token, '--app', app.appId];
     const { code, stdout } = await run(args);
     expect(code).toBe(0);
     expect(stdout).toMatch(/^It was handed over to APNs \(profile _default\) at .*\.\n$/);
-    expect((await run([...args, '--json'])).json()).toMatchObject({ isMatched: true, outcome: 'sent' });
-    const unknown = await run(['why', sent.json().objectId, 'unknown', '--app', app.appId, '--json']);
+    expect((await run([...args, '--json'])).json()).toMatchObject({
+      isMatched: true,
+      outcome: 'sent',
+    });
+    const unknown = await run([
+      'why',
+      sent.json().objectId,
+      'unknown',
+      '--app',
+      app.appId,
+      '--json',
+    ]);
     expect(unknown.code).toBe(1);
     expect(unknown.json()).toEqual({ code: 404, error: 'There is no such installation.' });
   });
@@ -254,7 +332,12 @@ describe('carillon push', () => {
 test('carillon outbox shows messages newest first', async () => {
   const { appId } = await service.api.createApp();
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
-  const sms = { kind: 'sms', to: '+8613800000000', type: 'verification', text: 'Code 123456' } as const;
+  const sms = {
+    kind: 'sms',
+    to: '+8613800000000',
+    type: 'verification',
+    text: 'Code 123456',
+  } as const;
   await insertOutboxMessage(service.db, vault, appId, { ...sms, code: '123456' });
   await insertOutboxMessage(service.db, vault, appId, { ...sms, to: '+1' });
   const shown = (await run(['outbox', '--app', appId])).stdout;

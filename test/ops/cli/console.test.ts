@@ -10,19 +10,31 @@ let objectId: string;
 
 beforeAll(async () => {
   app = await api.createApp();
-  const send = (path: string, body: object) => api.request('POST', path, { app, master: true, body });
+  const send = (path: string, body: object) =>
+    api.request('POST', path, { app, master: true, body });
   await send('/1.1/installations', { deviceType: 'android', installationId: 'device-1' });
   objectId = (await send('/1.1/push', { data: { alert: 'Hello' } })).body.objectId;
 });
 
 const run = (args: string[], token?: string): Promise<CliResult> => {
   const { adminToken } = testConfig(api.databaseUrl);
-  return carillon(args, { env: { PUBLIC_URL: api.url, CARILLON_ADMIN_TOKEN: token ?? adminToken } });
+  return carillon(args, {
+    env: { PUBLIC_URL: api.url, CARILLON_ADMIN_TOKEN: token ?? adminToken },
+  });
 };
 
 describe('carillon token, session and login-link', () => {
   test('create, list and delete tokens, and the token works in place of the admin token', async () => {
-    const created = await run(['token', 'create', 'Anna', '--role', 'viewer', '--expires', '+1d', '--json']);
+    const created = await run([
+      'token',
+      'create',
+      'Anna',
+      '--role',
+      'viewer',
+      '--expires',
+      '+1d',
+      '--json',
+    ]);
     const { id, token } = created.json();
     expect((await run(['token', 'list'])).stdout).toMatch(new RegExp(`${id} +Anna +viewer +all`));
     const listed = await run(['pushes'], token);
@@ -43,7 +55,9 @@ describe('carillon token, session and login-link', () => {
   test('print a link that logs in, list the session and end it', async () => {
     const { stdout } = await run(['login-link']);
     const code = /#code=([\w-]{43})\n$/.exec(stdout)?.[1];
-    expect((await api.request('POST', '/console/api/session', { body: { code } })).status).toBe(200);
+    expect((await api.request('POST', '/console/api/session', { body: { code } })).status).toBe(
+      200,
+    );
     const [session] = (await run(['session', 'list', '--json'])).json().results;
     expect((await run(['session', 'delete', session.id])).stdout).toContain('is ended');
     expect((await run(['session', 'list'])).stdout).toContain('Nobody is logged in.');
@@ -68,23 +82,35 @@ test('the audit is exported whole, a JSON object per line', async () => {
 });
 
 test('the commands show what the console shows', async () => {
-  const [pushes, failures, list, messageIds, devices, device, search, queues, audit, overview, meta, apps] =
-    await Promise.all(
-      [
-        ['pushes', '--text', 'hello', '--limit', '1', '--to', '2990-01-31T00:00:00Z'],
-        ['failures', objectId],
-        ['failures', objectId, '--list', '--outcome', 'failed'],
-        ['message-ids', objectId],
-        ['devices', '--where', '{"deviceType":"android"}'],
-        ['devices', 'device-1'],
-        ['search', objectId],
-        ['queues'],
-        ['audit', '--action', 'token', '--to', '2999-01-01T00:00:00Z'],
-        ['overview'],
-        ['meta'],
-        ['app', 'list', '--sizes', '--q', app.appId],
-      ].map((args) => run(args)),
-    );
+  const [
+    pushes,
+    failures,
+    list,
+    messageIds,
+    devices,
+    device,
+    search,
+    queues,
+    audit,
+    overview,
+    meta,
+    apps,
+  ] = await Promise.all(
+    [
+      ['pushes', '--text', 'hello', '--limit', '1', '--to', '2990-01-31T00:00:00Z'],
+      ['failures', objectId],
+      ['failures', objectId, '--list', '--outcome', 'failed'],
+      ['message-ids', objectId],
+      ['devices', '--where', '{"deviceType":"android"}'],
+      ['devices', 'device-1'],
+      ['search', objectId],
+      ['queues'],
+      ['audit', '--action', 'token', '--to', '2999-01-01T00:00:00Z'],
+      ['overview'],
+      ['meta'],
+      ['app', 'list', '--sizes', '--q', app.appId],
+    ].map((args) => run(args)),
+  );
   expect(pushes?.stdout).toContain(objectId);
   expect(failures?.stdout).toContain('Every device was reached.');
   expect(messageIds?.stdout).toContain('Nothing was found.');

@@ -70,7 +70,9 @@ describe('times', () => {
 });
 
 test('--version prints the version of the package', async () => {
-  const { version } = JSON.parse(await readFile(new URL('../../../package.json', import.meta.url), 'utf8'));
+  const { version } = JSON.parse(
+    await readFile(new URL('../../../package.json', import.meta.url), 'utf8'),
+  );
   expect(await run(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` });
 });
 
@@ -112,8 +114,18 @@ describe('an unfinished push', () => {
     const args = ['push', '--app', app.appId, '--alert', 'x', '--no-wait', '--json'];
     await service.addIosInstallations(app, 1);
     const { objectId } = (await run(args)).json();
-    expect((await run(['pause', objectId, '--app', app.appId])).stdout).toBe(`Push ${objectId} is paused.\n`);
-    const resumed = await run(['resume', objectId, '--app', app.appId, '--flow-control', '2000', '--json']);
+    expect((await run(['pause', objectId, '--app', app.appId])).stdout).toBe(
+      `Push ${objectId} is paused.\n`,
+    );
+    const resumed = await run([
+      'resume',
+      objectId,
+      '--app',
+      app.appId,
+      '--flow-control',
+      '2000',
+      '--json',
+    ]);
     expect(resumed.json()).toMatchObject({ objectId });
     const paced = await run(['pace', objectId, '3000', '--app', app.appId]);
     expect(paced.stdout).toBe(`Push ${objectId} goes at 3000 a second.\n`);
@@ -138,7 +150,9 @@ test('carillon breakers lists, opens and releases', async () => {
   const id = `apns:${app.appId}:_default`;
   expect((await run(['breakers'])).stdout).toMatch(/:_default +closed +- .*APNs/);
   expect((await run(['breakers', 'open', id])).stdout).toMatch(/:_default +open +open .*APNs/);
-  expect((await run(['breakers', '--json'])).json().results).toMatchObject([{ id, forced: 'open' }]);
+  expect((await run(['breakers', '--json'])).json().results).toMatchObject([
+    { id, forced: 'open' },
+  ]);
   expect((await run(['breakers', 'release', id])).code).toBe(0);
 });
 
@@ -159,7 +173,9 @@ test('carillon user lists, shows and deletes users', async () => {
   const { objectId } = Object(created.body);
   const where = ['--where', '{"username":"ada"}'];
   expect((await run(['user', 'list', '--app', app.appId, ...where])).stdout).toContain(objectId);
-  expect((await run(['user', 'show', objectId, '--app', app.appId])).stdout).toMatch(/username +ada/);
+  expect((await run(['user', 'show', objectId, '--app', app.appId])).stdout).toMatch(
+    /username +ada/,
+  );
   expect((await run(['user', 'delete', objectId, '--app', app.appId])).code).toBe(1);
   expect((await run(['user', 'delete', objectId, '--app', app.appId, '--yes'])).code).toBe(0);
   expect((await run(['user', 'list', '--app', app.appId, ...where])).stdout).toBe(
@@ -170,7 +186,9 @@ test('carillon user lists, shows and deletes users', async () => {
 test('a token of the role sender is enough for scheduled pushes and users', async () => {
   const { appId } = app;
   const body = { username: 'grace', password: 'open sesame' };
-  const user = Object((await service.api.request('POST', '/1.1/users', { app, body })).body).objectId;
+  const user = Object(
+    (await service.api.request('POST', '/1.1/users', { app, body })).body,
+  ).objectId;
   const made = { name: 'CI', role: 'sender', apps: [appId] };
   const { token } = Object(
     (await service.api.request('POST', '/console/api/tokens', { admin: true, body: made })).body,

@@ -39,7 +39,10 @@ describe('the clock of the database', () => {
     [-10_000, 'warn'],
     [120_000, 'fail'],
   ])('that differs by %d ms is told as %s', async (ms, status) => {
-    const [database, clock] = await checkDatabase(service.db, { ...systemClock, now: () => Date.now() + ms });
+    const [database, clock] = await checkDatabase(service.db, {
+      ...systemClock,
+      now: () => Date.now() + ms,
+    });
     expect([database, clock]).toMatchObject([
       { name: 'database', status: 'ok' },
       { name: 'clock', status },
@@ -49,8 +52,13 @@ describe('the clock of the database', () => {
 });
 
 test('a database that cannot be asked for its migrations is reported', async () => {
-  expect(await checkMigrations(service.databaseUrl)).toMatchObject({ name: 'migrations', status: 'ok' });
-  expect(await checkMigrations(service.databaseUrl.replace(/test_[0-9a-f]{16}/, 'gone'))).toMatchObject({
+  expect(await checkMigrations(service.databaseUrl)).toMatchObject({
+    name: 'migrations',
+    status: 'ok',
+  });
+  expect(
+    await checkMigrations(service.databaseUrl.replace(/test_[0-9a-f]{16}/, 'gone')),
+  ).toMatchObject({
     name: 'migrations',
     status: 'fail',
     detail: expect.stringContaining('does not exist'),
@@ -91,13 +99,24 @@ test('a candidate of credentials whose gateway does not answer is told until an 
   expect(await rotations()).toEqual([]);
   const { publicKey: _, ...key } = createApnsCredentials();
   const profile = `/apps/${app.appId}/profiles/apns/_default`;
-  const credentials = { auth: 'token', ...key, endpoint: 'https://127.0.0.1:9', ca: service.apns.ca };
+  const credentials = {
+    auth: 'token',
+    ...key,
+    endpoint: 'https://127.0.0.1:9',
+    ca: service.apns.ca,
+  };
   const { body: staged } = await admin('PUT', `${profile}/candidate`, credentials);
   expect(staged).toMatchObject({ state: 'staged', detail: expect.any(String) });
   expect(await rotations()).toMatchObject([
-    { status: 'warn', code: 'candidateUnchecked', params: { app: app.appId, detail: staged.detail } },
+    {
+      status: 'warn',
+      code: 'candidateUnchecked',
+      params: { app: app.appId, detail: staged.detail },
+    },
   ]);
-  expect((await admin('PUT', profile, { ...credentials, endpoint: service.apns.url })).status).toBe(200);
+  expect((await admin('PUT', profile, { ...credentials, endpoint: service.apns.url })).status).toBe(
+    200,
+  );
   expect(await rotations()).toEqual([]);
 });
 

@@ -48,7 +48,9 @@ interface Check {
   advice: string;
 }
 
-/** Returns the findings of the document that are not ok, and checks that each of them has an advice. */
+/**
+ * Returns the findings of the document that are not ok, and checks that each of them has an advice.
+ */
 function findingsIn(printed: string) {
   const checks: Check[] = JSON.parse(printed).checks;
   for (const check of checks) expect(check.advice === '').toBe(check.status === 'ok');
@@ -57,7 +59,10 @@ function findingsIn(printed: string) {
 
 /** Runs the command with these variables and those of the service. */
 async function runDoctor(more: Record<string, string> = {}) {
-  const { code, stdout } = await carillon(['doctor', '--json'], { cwd: folder, env: { ...env, ...more } });
+  const { code, stdout } = await carillon(['doctor', '--json'], {
+    cwd: folder,
+    env: { ...env, ...more },
+  });
   return { code, ...findingsIn(stdout) };
 }
 
@@ -115,7 +120,9 @@ describe('carillon doctor', () => {
   });
 
   test('reports a database that does not answer', async () => {
-    const { isBad, bad } = await checkUp({ DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x' });
+    const { isBad, bad } = await checkUp({
+      DATABASE_URL: 'postgresql://someone:SESAME@127.0.0.1:9/x',
+    });
     expect(isBad).toBe(true);
     expect(bad).toMatchObject([{ name: 'database', status: 'fail' }]);
     expect(bad[0]?.detail).toContain('ECONNREFUSED');
@@ -135,13 +142,17 @@ describe('carillon doctor', () => {
     const { isBad, bad } = await checkUp({ DATABASE_URL: empty.url });
     await empty.drop();
     expect(isBad).toBe(true);
-    expect(bad).toMatchObject([{ name: 'migrations', status: 'fail', advice: 'Run `carillon migrate`.' }]);
+    expect(bad).toMatchObject([
+      { name: 'migrations', status: 'fail', advice: 'Run `carillon migrate`.' },
+    ]);
   });
 
   test('names each secret that cannot be decrypted', async () => {
     const app = await service.api.createApp();
     await service.addApnsProfile(app);
-    const { isBad, bad } = await checkUp({ CARILLON_SECRET: Buffer.alloc(32, 7).toString('base64') });
+    const { isBad, bad } = await checkUp({
+      CARILLON_SECRET: Buffer.alloc(32, 7).toString('base64'),
+    });
     expect(isBad).toBe(true);
     expect(bad.every(({ name, status }) => name === 'secrets' && status === 'fail')).toBe(true);
     const details = bad.map(({ detail }) => detail).join('\n');
@@ -155,7 +166,10 @@ describe('carillon doctor', () => {
       await service.api.request('POST', '/1.1/users', {
         app,
         body: {
-          authData: { [platform]: { uid: 'u', access_token: 't' }, anonymous: { id: 'a'.repeat(32) } },
+          authData: {
+            [platform]: { uid: 'u', access_token: 't' },
+            anonymous: { id: 'a'.repeat(32) },
+          },
         },
       });
     const { bad } = await checkUp();
@@ -182,7 +196,10 @@ describe('carillon doctor', () => {
     expect(bad).toMatchObject([{ name: 'proxies', status: 'fail' }]);
     expect(bad[0]?.advice).toContain('by 2:');
     const secure = { url: 'https://push.example', trustedProxies: 0, adminToken: undefined };
-    expect(await checkAddress(secure)).toMatchObject([{ status: 'ok' }, { name: 'proxies', status: 'warn' }]);
+    expect(await checkAddress(secure)).toMatchObject([
+      { status: 'ok' },
+      { name: 'proxies', status: 'warn' },
+    ]);
   });
 
   test('reports a public address without encryption', async () => {
@@ -211,7 +228,8 @@ describe('carillon doctor', () => {
     const { stdout } = await carillon(['doctor', '--json'], { cwd });
     const names = (checks: Check[]) =>
       checks.filter(({ status }) => status === 'fail').map(({ name }) => name);
-    // Its secrets differ from those of the service under test, so that they are read and then refused.
+    // Its secrets differ from those of the service under test, so that they are read and then
+    // refused.
     expect(new Set(names(JSON.parse(stdout).checks))).toEqual(new Set(['secrets', 'admin token']));
   });
 });
@@ -264,7 +282,11 @@ describe('a gateway on this machine', () => {
     const CARILLON_DATA_DIR = await mkdtemp(join(folder, 'data-'));
     const { CARILLON_PRIVATE_HOSTS: _, ...bare } = env;
     const { url } = service.api;
-    await writeRunInfo(CARILLON_DATA_DIR, { url, databaseUrl: service.databaseUrl, metricsUrl: url });
+    await writeRunInfo(CARILLON_DATA_DIR, {
+      url,
+      databaseUrl: service.databaseUrl,
+      metricsUrl: url,
+    });
     expect(credentialsOf(await checkUp({ CARILLON_DATA_DIR }, bare))).toEqual([]);
     const refused = await checkUp({ CARILLON_DATA_DIR, CARILLON_PRIVATE_HOSTS: elsewhere }, bare);
     expect(credentialsOf(refused)).not.toEqual([]);
@@ -294,7 +316,9 @@ describe('certificates', () => {
     expect(isBad).toBe(status === 'fail');
     expect(bad).toMatchObject(status === 'ok' ? [] : [{ name: 'credentials', status }]);
     if (status !== 'ok')
-      expect(bad[0]?.advice).toContain(`carillon profile put ${app.appId} apns <file> --name Release`);
+      expect(bad[0]?.advice).toContain(
+        `carillon profile put ${app.appId} apns <file> --name Release`,
+      );
   });
 
   test('reports credentials that no longer match their schema', async () => {

@@ -34,7 +34,9 @@ test.each(commands.map(({ words, command }) => [words.join(' '), words, command]
     const { operands, unknown } = command.parseOptions(given.slice(words.length));
     expect(unknown).toEqual([]);
     const { registeredArguments } = command;
-    expect(operands.length).toBeGreaterThanOrEqual(registeredArguments.filter((one) => one.required).length);
+    expect(operands.length).toBeGreaterThanOrEqual(
+      registeredArguments.filter((one) => one.required).length,
+    );
     if (!registeredArguments.some((one) => one.variadic))
       expect(operands.length).toBeLessThanOrEqual(registeredArguments.length);
     const missing = command.options.filter(
@@ -63,7 +65,9 @@ describe.for(['en', 'zh'] as const)('the help of every command in %s', (language
 test('the Chinese help of every command has no English sentence', () => {
   chooseLanguage('zh');
   // What a person types stays English: commands, and the names of values.
-  const withoutNames = helpLines().map((line) => line.replaceAll(/`[^`]*`|<[^>]*>|\[[^\]]*\]/g, ''));
+  const withoutNames = helpLines().map((line) =>
+    line.replaceAll(/`[^`]*`|<[^>]*>|\[[^\]]*\]/g, ''),
+  );
   const sentences = withoutNames.filter(
     (line) => /[a-z]+( [a-z]+){2}/i.test(line) && !line.startsWith('用法：'),
   );
@@ -79,7 +83,14 @@ test('--help lists the commands by task', async () => {
   const { code, stdout } = await carillon(['--help']);
   expect(code).toBe(0);
   const headings = stdout.split('\n').filter((line) => /^\S.*:$/.test(line));
-  expect(headings.slice(1, -1)).toEqual(['Send:', 'Look:', 'Control:', 'People:', 'Set up:', 'Operate:']);
+  expect(headings.slice(1, -1)).toEqual([
+    'Send:',
+    'Look:',
+    'Control:',
+    'People:',
+    'Set up:',
+    'Operate:',
+  ]);
 });
 
 test('the help of a command ends with its example', async () => {
@@ -94,6 +105,10 @@ test.each([
   [['user', 'find', 'ada@example.com'], 'user find', 'user list --q'],
 ])('%j names the command that took its place', async (args, old, replacement) => {
   const sentence = `\`carillon ${old}\` was removed: use \`carillon ${replacement}\`.`;
-  expect(await carillon(args)).toMatchObject({ code: 2, stdout: '', stderr: `carillon: ${sentence}\n` });
+  expect(await carillon(args)).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: `carillon: ${sentence}\n`,
+  });
   expect((await carillon([...args, '--json'])).json()).toEqual({ error: sentence });
 });

@@ -65,7 +65,9 @@ describe('the Chinese texts', () => {
       .filter((file) => /\.(ts|js)$/.test(file))
       .map((file) => readFileSync(file, 'utf8').replaceAll(/\\(['"`])/g, '$1'))
       .join('\n');
-    expect(texts.map(([english]) => english).filter((english) => !sources.includes(english))).toEqual([]);
+    expect(
+      texts.map(([english]) => english).filter((english) => !sources.includes(english)),
+    ).toEqual([]);
   });
 });
 
@@ -77,7 +79,9 @@ describe('a command in Chinese', () => {
     app = await service.api.createApp({ dailyRecipientCap: 2 });
     await service.addApnsProfile(app);
     [device = ''] = await service.addIosInstallations(app, 1);
-    await service.db.query("UPDATE installation SET topic = 'other' WHERE app_id = $1", [app.appId]);
+    await service.db.query("UPDATE installation SET topic = 'other' WHERE app_id = $1", [
+      app.appId,
+    ]);
     await service.dispatch();
     const sent = await run(['push', '--app', app.appId, '--alert', 'x', '--json']);
     push = sent.json().objectId;
@@ -89,7 +93,9 @@ describe('a command in Chinese', () => {
     expect(stdout).toContain('该推送会发送到 1 台设备。未发送任何内容。');
     expect(stdout).toContain('问题：\n  APNs: 没有拥有该 topic 的 APNs 推送配置');
     expect(stdout).toContain('没有指定速率');
-    expect((await run([...args, 'en'], chinese)).stdout).toContain('This push would go to 1 devices.');
+    expect((await run([...args, 'en'], chinese)).stdout).toContain(
+      'This push would go to 1 devices.',
+    );
   });
 
   test('shows warnings about a push', async () => {
@@ -101,7 +107,9 @@ describe('a command in Chinese', () => {
         body,
       });
     expect((await sent('zh')).body.warnings).toEqual(['推送没有成员“chanels”，已忽略。']);
-    expect((await sent('en')).body.warnings).toEqual(['"chanels" is no member of a push and was ignored.']);
+    expect((await sent('en')).body.warnings).toEqual([
+      '"chanels" is no member of a push and was ignored.',
+    ]);
   });
 
   test('shows reasons with remedies', async () => {
@@ -115,7 +123,9 @@ describe('a command in Chinese', () => {
 
   test('shows what the doctor finds', async () => {
     const { stdout } = await run(['doctor'], { ...chinese, DATABASE_URL: service.databaseUrl });
-    expect(stdout).toMatch(/^FAIL {2}环境变量 +CARILLON_SECRET is missing.*\n +请设置 CARILLON_SECRET，/m);
+    expect(stdout).toMatch(
+      /^FAIL {2}环境变量 +CARILLON_SECRET is missing.*\n +请设置 CARILLON_SECRET，/m,
+    );
     expect(stdout).toMatch(/^ok {4}迁移 {8}数据库已是最新$/m);
     expect(stdout).toMatch(/^共 \d+ 项检查，\d+ 项失败，\d+ 项需要关注$/m);
   });
@@ -134,7 +144,9 @@ describe('a command in Chinese', () => {
     expect((await run(['tokens'], chinese)).stderr).toBe(
       '错误：未知命令“tokens”\n（您是否想输入 token？）\n（加 --help 查看该命令的用法）\n',
     );
-    expect((await run(['pushs'], chinese)).stderr).toContain('（您是否想输入其中之一：push, pushes？）');
+    expect((await run(['pushs'], chinese)).stderr).toContain(
+      '（您是否想输入其中之一：push, pushes？）',
+    );
     expect((await run(['overview'], chinese)).stdout).toContain('最近 24 小时');
     expect((await run(['scheduled', 'list', '--app', app.appId], chinese)).stdout).toBe(
       '没有等待发送的定时推送。\n',
@@ -161,7 +173,9 @@ describe('a command in Chinese', () => {
 
   test('asks and confirms', async () => {
     const asked = await run(['sms-template', 'delete', 'Code', '--app', app.appId], chinese);
-    expect(asked.stderr).toBe('删除 Code？ [y/N] carillon: 未删除任何内容：请回答 y，或加上 --yes。\n');
+    expect(asked.stderr).toBe(
+      '删除 Code？ [y/N] carillon: 未删除任何内容：请回答 y，或加上 --yes。\n',
+    );
     const frozen = await run(['freeze', '--app', app.appId], chinese);
     expect(frozen.stdout).toMatch(/^应用 +开始时间 +操作人 +原因\n/);
     expect((await run(['unfreeze', '--app', app.appId], chinese)).stdout).toBe(
@@ -180,7 +194,16 @@ describe('a command in Chinese', () => {
   test('prints the same JSON', async () => {
     const failures = ['failures', push, '--app', app.appId, '--json'];
     expect((await run(failures, chinese)).json()).toEqual((await run(failures)).json());
-    const refused = await run(['why', push, 'unknown', '--app', app.appId, '--json', '--lang', 'zh']);
+    const refused = await run([
+      'why',
+      push,
+      'unknown',
+      '--app',
+      app.appId,
+      '--json',
+      '--lang',
+      'zh',
+    ]);
     expect(refused.json()).toEqual({ code: 404, error: 'There is no such installation.' });
     const wrong = await run(['push', '--app', app.appId, '--lang', 'zh', '--json']);
     expect(wrong.json()).toEqual({ error: 'say what to send: --alert or --data' });

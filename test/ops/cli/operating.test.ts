@@ -11,7 +11,8 @@ let objectId: string;
 
 beforeAll(async () => {
   app = await api.createApp();
-  const send = (path: string, body: object) => api.request('POST', path, { app, master: true, body });
+  const send = (path: string, body: object) =>
+    api.request('POST', path, { app, master: true, body });
   for (const installationId of ['one', 'two'])
     await send('/1.1/installations', { deviceType: 'android', installationId });
   const user = { username: 'ada', password: 'p', email: 'ada@example.com' };
@@ -27,23 +28,35 @@ const run = (args: string[]): Promise<CliResult> => {
 };
 
 test('the commands operate devices, users, profiles, messages and keys', async () => {
-  const [updated, deleted, found, verified, mailed, shown, checked, quotas, processes, jobs, state, rotated] =
-    await Promise.all(
-      [
-        ['device', 'update', 'one', '{"channels":["news"]}'],
-        ['device', 'delete-all', '--where', '{"installationId":"two"}', '--yes'],
-        ['user', 'list', '--q', 'ada@example.com'],
-        ['user', 'verify', objectId],
-        ['user', 'send-reset', objectId],
-        ['profile', 'show', app.appId, 'oppo'],
-        ['profile', 'check', app.appId, 'oppo'],
-        ['quotas'],
-        ['processes'],
-        ['jobs', 'message'],
-        ['sms-state', '--json'],
-        ['app', 'rotate-key', app.appId, 'hookKey', '--grace', '0'],
-      ].map((args) => run(args)),
-    );
+  const [
+    updated,
+    deleted,
+    found,
+    verified,
+    mailed,
+    shown,
+    checked,
+    quotas,
+    processes,
+    jobs,
+    state,
+    rotated,
+  ] = await Promise.all(
+    [
+      ['device', 'update', 'one', '{"channels":["news"]}'],
+      ['device', 'delete-all', '--where', '{"installationId":"two"}', '--yes'],
+      ['user', 'list', '--q', 'ada@example.com'],
+      ['user', 'verify', objectId],
+      ['user', 'send-reset', objectId],
+      ['profile', 'show', app.appId, 'oppo'],
+      ['profile', 'check', app.appId, 'oppo'],
+      ['quotas'],
+      ['processes'],
+      ['jobs', 'message'],
+      ['sms-state', '--json'],
+      ['app', 'rotate-key', app.appId, 'hookKey', '--grace', '0'],
+    ].map((args) => run(args)),
+  );
   expect(updated?.stdout).toContain('"news"');
   expect(deleted?.stdout).toContain('1 devices are deleted.');
   expect(found?.stdout).toContain(objectId);
@@ -63,6 +76,8 @@ test('a message that found no provider is sent again', async () => {
   await changeMessages(api.db, app, { state: 'kept' });
   const listed = await run(['outbox', '--state', 'kept', '--json']);
   const [message] = listed.json().results;
-  expect((await run(['outbox', 'retry', message.id, '--app', app.appId])).stdout).toContain('waits');
+  expect((await run(['outbox', 'retry', message.id, '--app', app.appId])).stdout).toContain(
+    'waits',
+  );
   expect((await run(['outbox', 'retry', message.id])).code).toBe(1);
 });

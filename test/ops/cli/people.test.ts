@@ -25,7 +25,10 @@ beforeAll(async () => {
 
 const run = (...args: string[]) =>
   carillon(args, {
-    env: { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken },
+    env: {
+      PUBLIC_URL: service.api.url,
+      CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
+    },
   });
 
 test('the commands show quiet hours, variables and limits before, during and after a push', async () => {
@@ -59,7 +62,10 @@ test('the commands show quiet hours, variables and limits before, during and aft
   expect(list.stdout).toMatch(new RegExp(`${objectId} +sending +2 +\\S+ +1$`, 'm'));
   expect(ofAsleep.stdout).toContain(hours);
   expect(ofAwake.stdout).toContain('its field name');
-  expect(record.json()).toMatchObject({ quietWaits: 1, request: { quietHours: hours, deviceCap: 1 } });
+  expect(record.json()).toMatchObject({
+    quietWaits: 1,
+    request: { quietHours: hours, deviceCap: 1 },
+  });
   const again = await run(...limited, '--no-wait', '--json');
   const capped = again.json().objectId;
   await expect
@@ -91,8 +97,9 @@ test('the command that follows a push says that only quiet hours delay it', asyn
     }),
   );
   expect(text).toContain('1 of 2 done; 1 wait for the end of quiet hours');
-  const [{ objectId }] = (await run('pushes', '--status', 'sending', '--text', 'Later', '--json')).json()
-    .results;
+  const [{ objectId }] = (
+    await run('pushes', '--status', 'sending', '--text', 'Later', '--json')
+  ).json().results;
   expect((await run('cancel', objectId)).code).toBe(0);
   expect(await ended).toEqual([1, null]);
 });

@@ -30,7 +30,10 @@ afterAll(async () => {
 const run = (args: string[], stdin?: string): Promise<CliResult> =>
   carillon(args, {
     cwd: folder,
-    env: { PUBLIC_URL: service.api.url, CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken },
+    env: {
+      PUBLIC_URL: service.api.url,
+      CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
+    },
     ...(stdin === undefined ? {} : { stdin }),
   });
 
@@ -98,7 +101,9 @@ function pkcs12Of(pairs: ApplePair[], password: string): Buffer {
   const [whole] = files;
   if (!whole) throw new Error('no pair');
   const { SEQUENCE } = asn1.Type;
-  safeOf(whole).value = asn1.toDer(asn1.create(asn1.Class.UNIVERSAL, SEQUENCE, true, bags)).getBytes();
+  safeOf(whole).value = asn1
+    .toDer(asn1.create(asn1.Class.UNIVERSAL, SEQUENCE, true, bags))
+    .getBytes();
   return derOf(whole);
 }
 
@@ -145,7 +150,10 @@ describe('names of gateways', () => {
   });
 
   test('stores, lists and deletes a profile by the name of the vendor', async () => {
-    const path = await file('mi.json', '{"appId":"1","appSecret":"s","packageName":"com.example.app"}');
+    const path = await file(
+      'mi.json',
+      '{"appId":"1","appSecret":"s","packageName":"com.example.app"}',
+    );
     const put = await run(['profile', 'put', appId, 'xiaomi', path]);
     expect(put).toMatchObject({ code: 0, stderr: '' });
     expect(put.stdout).toContain('vendor_b/_default (Xiaomi)');
@@ -164,7 +172,12 @@ describe('carillon profile help', () => {
 
   test('describes one gateway with its members, an example and their source in its console', async () => {
     const { stdout } = await run(['profile', 'help', 'huawei']);
-    for (const text of ['AppGallery Connect', 'appSecret', '"appId": "101234567"', 'agconnect-services.json'])
+    for (const text of [
+      'AppGallery Connect',
+      'appSecret',
+      '"appId": "101234567"',
+      'agconnect-services.json',
+    ])
       expect(stdout).toContain(text);
   });
 
@@ -249,8 +262,13 @@ describe('credentials in the files of the vendors', () => {
     const whole = await file('both.pem', parts.join(''));
     expect((await run(['profile', 'put', appId, 'apns', whole])).code).toBe(0);
     const two = [await file('c.pem', parts[0] ?? ''), await file('k.pem', parts[1] ?? '')];
-    expect((await run(['profile', 'put', appId, 'apns', ...two, '--environment', 'dev'])).code).toBe(0);
-    expect(await storedCredentials('apns')).toMatchObject({ topic: 'com.example.pem', environment: 'dev' });
+    expect(
+      (await run(['profile', 'put', appId, 'apns', ...two, '--environment', 'dev'])).code,
+    ).toBe(0);
+    expect(await storedCredentials('apns')).toMatchObject({
+      topic: 'com.example.pem',
+      environment: 'dev',
+    });
   });
 
   test("Firebase's service account file, and not the file that belongs into the app", async () => {
@@ -264,10 +282,18 @@ describe('credentials in the files of the vendors', () => {
       token_uri: 'https://oauth2.googleapis.com/token',
     };
     const path = await file('firebase.json', JSON.stringify(account));
-    expect(await run(['profile', 'put', appId, 'firebase', path])).toMatchObject({ code: 0, stderr: '' });
-    expect(await storedCredentials('fcm')).toMatchObject({ serviceAccount: { project_id: 'example-app' } });
+    expect(await run(['profile', 'put', appId, 'firebase', path])).toMatchObject({
+      code: 0,
+      stderr: '',
+    });
+    expect(await storedCredentials('fcm')).toMatchObject({
+      serviceAccount: { project_id: 'example-app' },
+    });
 
-    const wrong = await file('google-services.json', '{"project_info":{"project_id":"x"},"client":[]}');
+    const wrong = await file(
+      'google-services.json',
+      '{"project_info":{"project_id":"x"},"client":[]}',
+    );
     const refused = await run(['profile', 'put', appId, 'fcm', wrong]);
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('belongs into the app');
@@ -317,17 +343,29 @@ describe('Apple’s certificates with their keys', () => {
     ]) {
       const path = await file('several.p12', pkcs12Of(pairs, 'open sesame'));
       expect(await put(path, '--password-file', password)).toMatchObject({ code: 0, stderr: '' });
-      expect(await storedCredentials('apns')).toMatchObject({ topic: bundle, privateKey: keyPem(long) });
+      expect(await storedCredentials('apns')).toMatchObject({
+        topic: bundle,
+        privateKey: keyPem(long),
+      });
     }
   });
 
   test('of a PEM bundle or several files, too', async () => {
-    const pems = [short, long, expired].flatMap((pair) => [keyPem(pair), certificateToPem(pair.certificate)]);
-    const whole = await file('bundle.pem', `\ufeff${pems.toReversed().join('').replaceAll('\n', '\r\n')}`);
+    const pems = [short, long, expired].flatMap((pair) => [
+      keyPem(pair),
+      certificateToPem(pair.certificate),
+    ]);
+    const whole = await file(
+      'bundle.pem',
+      `\ufeff${pems.toReversed().join('').replaceAll('\n', '\r\n')}`,
+    );
     const parts = await Promise.all(pems.map((pem, index) => file(`part-${index}.pem`, pem)));
     for (const paths of [[whole], parts]) {
       expect(await put(...paths)).toMatchObject({ code: 0, stderr: '' });
-      expect(await storedCredentials('apns')).toMatchObject({ topic: bundle, privateKey: keyPem(long) });
+      expect(await storedCredentials('apns')).toMatchObject({
+        topic: bundle,
+        privateKey: keyPem(long),
+      });
     }
   });
 
@@ -343,7 +381,10 @@ describe('Apple’s certificates with their keys', () => {
     const cer = await file('aps.cer', derOf(forge.pki.certificateToAsn1(long.certificate)));
     const key = await file('aps.key', keyPem(long));
     expect(await put(cer, key)).toMatchObject({ code: 0, stderr: '' });
-    expect(await storedCredentials('apns')).toMatchObject({ topic: bundle, privateKey: keyPem(long) });
+    expect(await storedCredentials('apns')).toMatchObject({
+      topic: bundle,
+      privateKey: keyPem(long),
+    });
     const alone = await put(cer);
     expect(alone.code).toBe(2);
     expect(alone.stderr).toContain('the key of the certificate is missing');
@@ -379,7 +420,10 @@ describe('Apple’s certificates with their keys', () => {
     const sealed = forge.pki.encryptRsaPrivateKey(long.key, 'open sesame');
     const locked = await file('locked.pem', sealed + certificateToPem(long.certificate));
     expect((await put(locked)).stderr).toContain('locked.pem is encrypted');
-    const plist = await file('GoogleService-Info.plist', '<?xml version="1.0"?>\n<plist></plist>\n');
+    const plist = await file(
+      'GoogleService-Info.plist',
+      '<?xml version="1.0"?>\n<plist></plist>\n',
+    );
     expect((await put(plist)).stderr).toContain('belongs into the app');
     const request = await file('push.certSigningRequest', requestPem);
     expect((await put(request)).stderr).toContain('it holds a certificate request');
@@ -401,7 +445,17 @@ describe('files of the right kind with the wrong content', () => {
   test('a .p8 key as an editor or an environment variable leaves it', async () => {
     for (const text of [p8.replaceAll('\n', '\\n'), `\ufeff${p8.replaceAll('\n', '\r\n')}`]) {
       const path = await file('AuthKey_ABCDE12345.p8', text);
-      const args = ['profile', 'put', appId, 'apns', path, '--team', 'TEAM123456', '--topic', 'com.a'];
+      const args = [
+        'profile',
+        'put',
+        appId,
+        'apns',
+        path,
+        '--team',
+        'TEAM123456',
+        '--topic',
+        'com.a',
+      ];
       expect(await run(args)).toMatchObject({ code: 0, stderr: '' });
       expect(await storedCredentials('apns')).toMatchObject({ privateKey: p8 });
     }
@@ -413,7 +467,11 @@ describe('files of the right kind with the wrong content', () => {
     ['huawei', { type: 'service_account', private_key: 'p' }, 'a service account file of Google'],
     ['xiaomi', { type: 'service_account', private_key: 'p' }, 'a service account file of Google'],
     ['honor', { appId: 'abc', clientId: '104000000', clientSecret: 's' }, 'swapped with clientId'],
-    ['fcm', { serviceAccount: { type: 'service_account' } }, 'serviceAccount.project_id is missing'],
+    [
+      'fcm',
+      { serviceAccount: { type: 'service_account' } },
+      'serviceAccount.project_id is missing',
+    ],
     ['fcm', {}, 'serviceAccount must be the content of a service account file'],
   ])('%s: %j', async (gateway, document, cause) => {
     const path = await file('wrong.json', JSON.stringify(document));

@@ -22,10 +22,14 @@ test.skipIf(process.platform !== 'linux')(
   'a bar in a terminal is one line that is written over, and leaves its last state',
   () => {
     const node = `'${process.execPath}' --input-type=module -e "$PROGRAM"`;
-    const printed = execFileSync('script', ['--quiet', '--return', '--command', node, '/dev/null'], {
-      env: { ...process.env, PROGRAM: program },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    }).toString();
+    const printed = execFileSync(
+      'script',
+      ['--quiet', '--return', '--command', node, '/dev/null'],
+      {
+        env: { ...process.env, PROGRAM: program },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
+    ).toString();
     const states = [`${bar(0)} 0 % 0`, `${bar(20)} 50 % 500`, `${bar(40)} 100 % 1200`];
     expect(printed).toBe(`${states.map((state) => `\r${state}\x1b[K`).join('')}\r\n`);
   },

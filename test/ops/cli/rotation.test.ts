@@ -23,7 +23,10 @@ const run = (...args: string[]) => {
 
 test('`secret rotate` waits for the dispatcher, and counts without it', async () => {
   await service.api.createApp();
-  const [counted, rotated] = [await run('secret', 'rotate', '--dry-run'), await run('secret', 'rotate')];
+  const [counted, rotated] = [
+    await run('secret', 'rotate', '--dry-run'),
+    await run('secret', 'rotate'),
+  ];
   expect([counted.code, rotated.code]).toEqual([0, 0]);
   expect(counted.stdout).toMatch(/app\.secrets +1 +0/);
   expect(rotated.stdout).toContain('0 values are not under the first key.');

@@ -8,8 +8,13 @@ const api = useTestApi();
 
 beforeAll(async () => {
   const app = await api.createApp();
-  const send = (path: string, body: object) => api.request('POST', path, { app, master: true, body });
-  await send('/1.1/installations', { deviceType: 'android', installationId: 'device-1', channels: ['news'] });
+  const send = (path: string, body: object) =>
+    api.request('POST', path, { app, master: true, body });
+  await send('/1.1/installations', {
+    deviceType: 'android',
+    installationId: 'device-1',
+    channels: ['news'],
+  });
   const push_time = new Date(systemClock.now() + 3_600_000).toISOString();
   await send('/1.1/push', { data: { alert: 'x' }, push_time });
 });
@@ -42,7 +47,12 @@ test('the commands prepare pushes as the console does', async () => {
 test('a device is found by a token that no path can hold', async () => {
   const [{ appId }] = (await api.request('GET', '/console/api/apps', { admin: true })).body.results;
   const app = (await api.request('GET', `/console/api/apps/${appId}`, { admin: true })).body;
-  const body = { deviceType: 'android', vendor: 'mi', registrationId: 'd//ig+w=/..', installationId: 'mi-1' };
+  const body = {
+    deviceType: 'android',
+    vendor: 'mi',
+    registrationId: 'd//ig+w=/..',
+    installationId: 'mi-1',
+  };
   const saved = await api.request('POST', '/1.1/installations', { app, body });
   const [shown, pushes, unknown] = await Promise.all([
     run('devices', body.registrationId, '--json'),
@@ -121,13 +131,24 @@ test('the commands define recurring pushes, and show their times', async () => {
     '+2000d',
     '--json',
   );
-  expect(changed.json()).toMatchObject({ name: 'Leap', starts: 1, body: { data: { alert: 'Hi' } } });
+  expect(changed.json()).toMatchObject({
+    name: 'Leap',
+    starts: 1,
+    body: { data: { alert: 'Hi' } },
+  });
   expect((await run('recurring', 'disable', id)).stdout).toContain('It makes no push by itself.');
   expect((await run('recurring', 'delete', id)).stdout).toBe(`Recurring push ${id} is deleted.\n`);
 });
 
 test('the commands keep texts of SMS, and show a push', async () => {
-  const put = await run('sms-template', 'put', 'Code', 'Your code is {{code}}', '--type', 'verification');
+  const put = await run(
+    'sms-template',
+    'put',
+    'Code',
+    'Your code is {{code}}',
+    '--type',
+    'verification',
+  );
   expect(put.stdout).toContain('"name": "Code"');
   const [listed, approved, signature] = await Promise.all([
     run('sms-template', 'list'),

@@ -20,16 +20,39 @@ const withoutCommand: Readonly<Record<string, string>> = {
 
 /** Commands that are no rows: what they do beside or in place of one call of the admin API. */
 const madeByHand: Readonly<Record<string, string>> = {
-  ...{ up: 'a process', api: 'a process', dispatcher: 'a process', sandbox: 'a process', bench: 'a process' },
-  ...{ 'console build': 'files', backup: 'files', 'profile help': 'text', doctor: 'checks of this machine' },
+  ...{
+    up: 'a process',
+    api: 'a process',
+    dispatcher: 'a process',
+    sandbox: 'a process',
+    bench: 'a process',
+  },
+  ...{
+    'console build': 'files',
+    backup: 'files',
+    'profile help': 'text',
+    doctor: 'checks of this machine',
+  },
   ...{ 'profile put': 'credentials from files', 'profile stage': 'credentials from files' },
   ...{ push: 'content and progress', redrive: 'many pushes', record: 'three views of a push' },
-  ...{ pushes: 'a column that few apps need', failures: 'two views', devices: 'a list or one device' },
-  ...{ 'outbox redrive': 'page by page', 'receipts redrive': 'page by page', 'user list': 'page by page' },
+  ...{
+    pushes: 'a column that few apps need',
+    failures: 'two views',
+    devices: 'a list or one device',
+  },
+  ...{
+    'outbox redrive': 'page by page',
+    'receipts redrive': 'page by page',
+    'user list': 'page by page',
+  },
   ...{ 'device delete-all': 'counts and asks', audit: 'export', 'secret rotate': 'waits' },
   ...{ freeze: 'of an app or of all', unfreeze: 'of an app or of all' },
   ...{ 'app create': 'keys from a file', 'app set': 'pairs', 'app delete': 'the id once more' },
-  ...{ 'recurring list': 'all of them', 'recurring create': 'content', 'recurring change': 'content' },
+  ...{
+    'recurring list': 'all of them',
+    'recurring create': 'content',
+    'recurring change': 'content',
+  },
 };
 
 /** Commands that change the database themselves, with the action that they write into the audit. */
@@ -47,7 +70,9 @@ function calledOperations(): Set<string> {
   const files = readdirSync(sources, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.ts'),
   );
-  const texts = files.flatMap((file) => [...readFileSync(join(sources, file), 'utf8').matchAll(/'(\w+)'/g)]);
+  const texts = files.flatMap((file) => [
+    ...readFileSync(join(sources, file), 'utf8').matchAll(/'(\w+)'/g),
+  ]);
   return new Set(texts.map(([, text = '']) => text).filter((text) => text in operations));
 }
 
@@ -57,7 +82,10 @@ test('every operation of the admin API has a command, or a reason to have none',
 });
 
 /** Lists the commands that do something, with their words. */
-const leaves = (command: typeof program, words: readonly string[] = []): [string, typeof program][] =>
+const leaves = (
+  command: typeof program,
+  words: readonly string[] = [],
+): [string, typeof program][] =>
   visibleCommands(command).flatMap((one) => {
     const own = [...words, one.name()];
     const below = leaves(one, own);

@@ -16,7 +16,10 @@ async function rowsOf(page: string): Promise<{ codes: string[]; row: string }[]>
     rows
       .trim()
       .split('\n')
-      .map((row) => ({ codes: codesOf(row.split('|')[head.startsWith('| status') ? 2 : 1] ?? ''), row })),
+      .map((row) => ({
+        codes: codesOf(row.split('|')[head.startsWith('| status') ? 2 : 1] ?? ''),
+        row,
+      })),
   );
 }
 
@@ -24,7 +27,8 @@ async function rowsOf(page: string): Promise<{ codes: string[]; row: string }[]>
 function codesOf(cell: string): string[] {
   return cell.split(',').flatMap((part) => {
     const [, from, to] = part.trim().match(/^(\d+) to (\d+)$/) ?? [];
-    if (from && to) return Array.from({ length: Number(to) - Number(from) + 1 }, (_, i) => `${+from + i}`);
+    if (from && to)
+      return Array.from({ length: Number(to) - Number(from) + 1 }, (_, i) => `${+from + i}`);
     return part.trim().match(/^`?(-?\w+)`?$/)?.[1] ?? [];
   });
 }
@@ -38,15 +42,19 @@ test.each([
   ['oppo', oppo.map(rule)],
   ['vivo', vivo.map(rule)],
   ['apns', apns.map(({ reason, reaction }) => ({ code: reason, reaction }))],
-] as const)('the page of %s has each code of the gateway with its reaction', async (page, rules) => {
-  const rows = await rowsOf(page);
-  const stated = rows.flatMap(({ codes }) => codes);
-  // Their reactions depend on more than the code, and the page says so in words.
-  const inWords = new Set(['80300007', '10071']);
-  const isStated = ({ code, reaction }: { code: string; reaction: string }) =>
-    inWords.has(code) || rows.some(({ codes, row }) => codes.includes(code) && row.includes(reaction));
-  const plain = rules.filter(({ code }) => !code.includes(' ') && code !== '20301');
-  expect(plain.filter((one) => !isStated(one))).toEqual([]);
-  const known = new Set(rules.map(({ code }) => code));
-  expect(stated.filter((code) => !known.has(code))).toEqual([]);
-});
+] as const)(
+  'the page of %s has each code of the gateway with its reaction',
+  async (page, rules) => {
+    const rows = await rowsOf(page);
+    const stated = rows.flatMap(({ codes }) => codes);
+    // Their reactions depend on more than the code, and the page says so in words.
+    const inWords = new Set(['80300007', '10071']);
+    const isStated = ({ code, reaction }: { code: string; reaction: string }) =>
+      inWords.has(code) ||
+      rows.some(({ codes, row }) => codes.includes(code) && row.includes(reaction));
+    const plain = rules.filter(({ code }) => !code.includes(' ') && code !== '20301');
+    expect(plain.filter((one) => !isStated(one))).toEqual([]);
+    const known = new Set(rules.map(({ code }) => code));
+    expect(stated.filter((code) => !known.has(code))).toEqual([]);
+  },
+);

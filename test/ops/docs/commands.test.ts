@@ -31,7 +31,10 @@ function spansOf(text: string): string[] {
   return [...spans].map(([, code = '']) => code.replaceAll(/\s+/g, ' '));
 }
 
-/** Command line of ours, from its first argument on; `carillon ready <URL>` is a line that `npm start` prints. */
+/**
+ * Command line of ours, from its first argument on; `carillon ready <URL>` is a line that `npm
+ * start` prints.
+ */
 const commandLine = /^(?:.*\bnpx )?carillon (?!ready )([a-z-].*)$/;
 
 /** Words of a command line as a shell splits them; `<placeholders with blanks>` are one word. */
@@ -87,7 +90,9 @@ function isBenchOption(name: string): boolean {
 /** Scripts of all packages of the repository. */
 const scripts = new Set<string>();
 for (const name of files.filter((one) => one.endsWith('package.json')))
-  for (const script of Object.keys(JSON.parse(await readFile(new URL(name, root), 'utf8')).scripts ?? {}))
+  for (const script of Object.keys(
+    JSON.parse(await readFile(new URL(name, root), 'utf8')).scripts ?? {},
+  ))
     scripts.add(script);
 
 /** Names what is wrong with the words after `npm run`; undefined if nothing is. */
@@ -128,7 +133,9 @@ const found = await Promise.all(
     return { page, lines, codes: [...lines, ...spansOf(text)] };
   }),
 );
-/** Returns what `pattern` captures in the code of the pages and `isKnown` refuses, with its page. */
+/**
+ * Returns what `pattern` captures in the code of the pages and `isKnown` refuses, with its page.
+ */
 function refused(pattern: RegExp, isKnown: (text: string) => boolean): string[] {
   return found.flatMap(({ page, codes }) =>
     codes
@@ -158,7 +165,9 @@ describe('every document names only what exists', () => {
   });
 
   test('scripts of npm, and benchmarks with their options', () => {
-    expect(refused(/\bnpm run (.+)$/, (line) => unknownScript(wordsOf(line)) === undefined)).toEqual([]);
+    expect(
+      refused(/\bnpm run (.+)$/, (line) => unknownScript(wordsOf(line)) === undefined),
+    ).toEqual([]);
   });
 
   test('options of `npm test`, each in the pages for contributors', async () => {
@@ -177,7 +186,9 @@ describe('every document names only what exists', () => {
 
   test('every benchmark in their list', async () => {
     const text = await readFile(new URL('ops/bench/README.md', root), 'utf8');
-    const listed = [...text.matchAll(/`([a-z0-9]+)(?: \[[^`]*)?`(?=[^|\n]*\|)/g)].map(([, name]) => name);
+    const listed = [...text.matchAll(/`([a-z0-9]+)(?: \[[^`]*)?`(?=[^|\n]*\|)/g)].map(
+      ([, name]) => name,
+    );
     expect(benchmarkNames.filter((name) => !listed.includes(name))).toEqual([]);
   });
 

@@ -85,7 +85,8 @@ describe('docs/sending.md', () => {
       const result = await shell([variables, block]);
       expect(result, block + result.stderr).toMatchObject({ code: 0 });
       expect(result.stdout, block).not.toContain('"error"');
-      if (block.includes('--dry-run')) expect(result.stdout, block).toContain('would go to 1 device');
+      if (block.includes('--dry-run'))
+        expect(result.stdout, block).toContain('would go to 1 device');
       printed.push(result.stdout);
     }
     // The dry runs store nothing: each record is of a call with curl.
@@ -110,7 +111,9 @@ describe('docs/sending.md', () => {
     const script = [
       "import AV from 'leancloud-storage';",
       'const [appId, appKey, masterKey] = process.argv.slice(1);',
-      call.replace('https://push.example.com', service.api.url).replace('await AV', 'const reply = await AV'),
+      call
+        .replace('https://push.example.com', service.api.url)
+        .replace('await AV', 'const reply = await AV'),
       'console.log(JSON.stringify(reply));',
     ].join('\n');
     const child = spawn(

@@ -13,11 +13,15 @@ const read = (name: string) => readFile(new URL(name, root), 'utf8');
 const run = promisify(execFile);
 /** All documents, and the rules and panels of metrics. */
 const files = (
-  await run('git', ['ls-files', '*.md', 'ops/monitoring/*.yml', 'ops/monitoring/*.json'], { cwd: root })
+  await run('git', ['ls-files', '*.md', 'ops/monitoring/*.yml', 'ops/monitoring/*.json'], {
+    cwd: root,
+  })
 ).stdout
   .trim()
   .split('\n');
-const texts = await Promise.all(files.map(async (name) => ({ name, text: currentPart(await read(name)) })));
+const texts = await Promise.all(
+  files.map(async (name) => ({ name, text: currentPart(await read(name)) })),
+);
 const pages = texts.filter(({ name }) => name.endsWith('.md'));
 
 /** Returns the matches of `pattern` in the texts that `isKnown` refuses, with their page. */
@@ -27,7 +31,10 @@ async function refused(
   isKnown: (word: string) => boolean | Promise<boolean>,
 ): Promise<string[]> {
   const found = those.flatMap(({ name, text }) =>
-    [...new Set([...text.matchAll(pattern)].map(([, word = '']) => word))].map((word) => ({ name, word })),
+    [...new Set([...text.matchAll(pattern)].map(([, word = '']) => word))].map((word) => ({
+      name,
+      word,
+    })),
   );
   const known = await Promise.all(found.map(({ word }) => isKnown(word)));
   return found.filter((_, at) => !known[at]).map(({ name, word }) => `${name}: ${word}`);
@@ -35,14 +42,18 @@ async function refused(
 
 /** Checks whether a file or folder exists; the ending of a module may be left out. */
 async function exists(path: string): Promise<boolean> {
-  const found = await Promise.allSettled([path, `${path}.ts`].map((each) => access(new URL(each, root))));
+  const found = await Promise.allSettled(
+    [path, `${path}.ts`].map((each) => access(new URL(each, root))),
+  );
   return found.some(({ status }) => status === 'fulfilled');
 }
 
 /** Expands a path with `{a,b}` into its paths. */
 function expanded(path: string): string[] {
   const [, head = '', list = '', tail = ''] = path.match(/^([^{]*)\{([^}]*)\}(.*)$/) ?? [];
-  return list === '' ? [path] : list.split(',').flatMap((part) => expanded(`${head}${part}${tail}`));
+  return list === ''
+    ? [path]
+    : list.split(',').flatMap((part) => expanded(`${head}${part}${tail}`));
 }
 
 describe('every document names only what exists', () => {
@@ -50,7 +61,8 @@ describe('every document names only what exists', () => {
     const known = new Set((await read('docs/reference/metrics.md')).match(/carillon_\w+/g));
     // A table of the database.
     known.add('carillon_migration');
-    const isKnown = (name: string) => known.has(name) || known.has(name.replace(/_(bucket|sum|count)$/, ''));
+    const isKnown = (name: string) =>
+      known.has(name) || known.has(name.replace(/_(bucket|sum|count)$/, ''));
     expect(await refused(texts, /\b(carillon_[a-z0-9_]+[a-z0-9])\b/g, isKnown)).toEqual([]);
   });
 
@@ -68,12 +80,18 @@ describe('every document names only what exists', () => {
   test('files and folders', async () => {
     const path = /`((?:api|connectors|dispatcher|docs|ops|shared|test)\/[\w./{},-]+)`/g;
     // A path may begin in the folder of the page.
-    const found = texts.map(({ name, text }) => ({ name, text, folder: name.replace(/[^/]*$/, '') }));
+    const found = texts.map(({ name, text }) => ({
+      name,
+      text,
+      folder: name.replace(/[^/]*$/, ''),
+    }));
     const missing = await Promise.all(
       found.map(({ name, text, folder }) =>
         refused([{ name, text }], path, async (one) => {
           const all = await Promise.all(
-            expanded(one).map(async (each) => (await exists(each)) || (await exists(`${folder}${each}`))),
+            expanded(one).map(
+              async (each) => (await exists(each)) || (await exists(`${folder}${each}`)),
+            ),
           );
           return all.every(Boolean);
         }),
@@ -83,7 +101,9 @@ describe('every document names only what exists', () => {
   });
 
   test('modules by their name alone', async () => {
-    const modules = (await run('git', ['ls-files', '*.ts', '*.tsx', '*.mjs', '*.cjs'], { cwd: root })).stdout;
+    const modules = (
+      await run('git', ['ls-files', '*.ts', '*.tsx', '*.mjs', '*.cjs'], { cwd: root })
+    ).stdout;
     const known = new Set(
       modules
         .trim()
@@ -115,15 +135,18 @@ function isPathOf(route: string, written: string): boolean {
 }
 
 test('every document names only calls of the API that exist', async () => {
-  const routes = (await loadRoutes()).flatMap(({ method, paths }) => paths.map((path) => ({ method, path })));
+  const routes = (await loadRoutes()).flatMap(({ method, paths }) =>
+    paths.map((path) => ({ method, path })),
+  );
   const isKnown = (call: string) => {
     const [method = '', written = ''] = call.split(' ');
     const [path = ''] = written.split('?');
     return (
       ofHosts.test(call) ||
       path === '/console' ||
-      ['', '/1.1', '/console/api', ...(path.startsWith('/<') ? ['/1.1/installations'] : [])].some((prefix) =>
-        routes.some((route) => route.method === method && isPathOf(route.path, prefix + path)),
+      ['', '/1.1', '/console/api', ...(path.startsWith('/<') ? ['/1.1/installations'] : [])].some(
+        (prefix) =>
+          routes.some((route) => route.method === method && isPathOf(route.path, prefix + path)),
       )
     );
   };
@@ -149,11 +172,17 @@ function parseValue(text: string): unknown {
 
 test('the rules of the admin API name every option with its default', async () => {
   const page = await read('docs/reference/protocol/admin-api.md');
-  const table = page.slice(page.indexOf('## Options of an app'), page.indexOf('## Platform checks'));
+  const table = page.slice(
+    page.indexOf('## Options of an app'),
+    page.indexOf('## Platform checks'),
+  );
   const rows = [...table.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)];
   const stated = rows.flatMap(([, names = '', cell = '']) => {
     const values = (cell.split(';')[0] ?? '').trim().split(', ').map(parseValue);
-    return [...names.matchAll(/`(\w+)`/g)].map(([, name = ''], at) => [name, values[at] ?? values[0]]);
+    return [...names.matchAll(/`(\w+)`/g)].map(([, name = ''], at) => [
+      name,
+      values[at] ?? values[0],
+    ]);
   });
   expect(Object.fromEntries(stated)).toEqual(effectiveOptions('commercial', {}));
 });

@@ -54,25 +54,32 @@ const argumentsOf = (command: string): string[] =>
 /** Commands that this service refuses, with the reason: no push waits for an approval here. */
 const refusals = new Map([['carillon approve', 'cannot be approved']]);
 
-test.each(['operate/people.md', 'operate/redrive.md'])('every command of docs/%s works', async (page) => {
-  const lines = (await blocksOf(page, 'sh')).flatMap((block) => block.trim().split('\n'));
-  expect(lines.length).toBeGreaterThan(9);
-  // The example's day lies ahead; the commands take times that are past.
-  const past = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
-  const commands = lines
-    .map((line) => line.replace(/\s+#.*$/, '').replaceAll(/(--from )\d{4}-\d\d-\d\d/g, `$1${past}`))
-    .map((line) => Object.entries(values).reduce((text, [name, id]) => text.replaceAll(name, id), line));
-  for (const command of commands) {
-    const { code, stdout, stderr } = await carillon(argumentsOf(command), {
-      cwd: folder,
-      env: {
-        PUBLIC_URL: service.api.url,
-        CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
-      },
-    });
-    const refusal = refusals.get(command.split(' ').slice(0, 2).join(' '));
-    expect(refusal ? stderr : code, command + stdout + stderr).toEqual(
-      refusal ? expect.stringContaining(refusal) : 0,
-    );
-  }
-});
+test.each(['operate/people.md', 'operate/redrive.md'])(
+  'every command of docs/%s works',
+  async (page) => {
+    const lines = (await blocksOf(page, 'sh')).flatMap((block) => block.trim().split('\n'));
+    expect(lines.length).toBeGreaterThan(9);
+    // The example's day lies ahead; the commands take times that are past.
+    const past = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10);
+    const commands = lines
+      .map((line) =>
+        line.replace(/\s+#.*$/, '').replaceAll(/(--from )\d{4}-\d\d-\d\d/g, `$1${past}`),
+      )
+      .map((line) =>
+        Object.entries(values).reduce((text, [name, id]) => text.replaceAll(name, id), line),
+      );
+    for (const command of commands) {
+      const { code, stdout, stderr } = await carillon(argumentsOf(command), {
+        cwd: folder,
+        env: {
+          PUBLIC_URL: service.api.url,
+          CARILLON_ADMIN_TOKEN: testConfig(service.databaseUrl).adminToken,
+        },
+      });
+      const refusal = refusals.get(command.split(' ').slice(0, 2).join(' '));
+      expect(refusal ? stderr : code, command + stdout + stderr).toEqual(
+        refusal ? expect.stringContaining(refusal) : 0,
+      );
+    }
+  },
+);

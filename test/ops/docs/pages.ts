@@ -51,7 +51,8 @@ export function openTerminal(
     ([stdout, stderr, code]) => ({ code, stdout, stderr }),
   );
   const interrupt = () => {
-    if (child.exitCode === null && child.signalCode === null && child.pid) process.kill(-child.pid, 'SIGINT');
+    if (child.exitCode === null && child.signalCode === null && child.pid)
+      process.kill(-child.pid, 'SIGINT');
   };
   return { ended, interrupt };
 }

@@ -15,7 +15,12 @@ const codeMarks = (text: string) => {
 };
 
 test('the pages that a newcomer reads are translated', () => {
-  expect(translated.sort()).toEqual(['concepts.md', 'getting-started.md', 'moving-in.md', 'sending.md']);
+  expect(translated.sort()).toEqual([
+    'concepts.md',
+    'getting-started.md',
+    'moving-in.md',
+    'sending.md',
+  ]);
 });
 
 test.each(translated)(
@@ -30,7 +35,9 @@ test.each(translated)(
 test('the site has a link to every page', async () => {
   const config = await readFile(new URL('site/.vitepress/config.mjs', docs), 'utf8');
   const pages = (await readdir(docs, { recursive: true }))
-    .filter((name) => name.endsWith('.md') && !/^(site|reference\/protocol)\/|README\.md$/.test(name))
+    .filter(
+      (name) => name.endsWith('.md') && !/^(site|reference\/protocol)\/|README\.md$/.test(name),
+    )
     .map((name) => `/${name.replace(/\.md$/, '')}`);
   expect(pages.length).toBeGreaterThan(30);
   expect(pages.filter((page) => !config.includes(`'${page}'`))).toEqual([]);

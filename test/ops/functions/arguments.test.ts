@@ -19,9 +19,19 @@ const hosts: FunctionHost[] = [];
 
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'carillon-arguments-'));
-  await writeFile(join(dir, 'length.js'), 'export default (params) => JSON.stringify(params).length;');
+  await writeFile(
+    join(dir, 'length.js'),
+    'export default (params) => JSON.stringify(params).length;',
+  );
   const start = async (argumentLimits: object) => {
-    const host = new FunctionHost({ dir, port: 0, token, apiUrl: url, log: () => undefined, argumentLimits });
+    const host = new FunctionHost({
+      dir,
+      port: 0,
+      token,
+      apiUrl: url,
+      log: () => undefined,
+      argumentLimits,
+    });
     hosts.push(host);
     return `http://127.0.0.1:${await host.start()}`;
   };
@@ -34,7 +44,11 @@ afterAll(async () => {
 });
 
 function open(headers: string[], { to = url, by = token } = {}): RawRequest {
-  const head = ['POST /1.1/functions/length HTTP/1.1', 'Host: x', `X-Carillon-Functions-Token: ${by}`];
+  const head = [
+    'POST /1.1/functions/length HTTP/1.1',
+    'Host: x',
+    `X-Carillon-Functions-Token: ${by}`,
+  ];
   return new RawRequest(to, [...head, ...headers]);
 }
 const chunked = 'Transfer-Encoding: chunked';
@@ -50,7 +64,10 @@ test('checks the token before the body, which must not be compressed or too long
   expect(await answerOf(foreign)).toMatchObject({ status: 401, code: 401 });
   const packed = open(['Content-Encoding: gzip', chunked]).chunk(gzipSync('{}'));
   expect(await answerOf(packed)).toMatchObject({ status: 415, code: 415 });
-  expect(await answerOf(open([`Content-Length: ${100 * kb}`]))).toMatchObject({ status: 413, code: 413 });
+  expect(await answerOf(open([`Content-Length: ${100 * kb}`]))).toMatchObject({
+    status: 413,
+    code: 413,
+  });
   const growing = open([chunked]);
   for (let i = 0; i < 10; i += 1) growing.chunk(`"${'x'.repeat(10 * kb - 2)}"`);
   expect(await answerOf(growing)).toMatchObject({ status: 413, code: 413 });

@@ -6,12 +6,17 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 
 import { FunctionHost } from '../../../ops/functions/host.ts';
 import { carillonProcess } from '../../support/cli.ts';
 
-/** Access of a malicious function, with a host that root starts and with one of an ordinary user. */
+/**
+ * Access of a malicious function, with a host that root starts and with one of an ordinary user.
+ */
 const token = 'a token of both of them';
 const secret = 'the-secret-of-the-service';
 const isRoot = process.getuid?.() === 0;
 
-/** Escape attempts, as the text of a function of one argument `at`, the target. It returns what it read. */
+/**
+ * Escape attempts, as the text of a function of one argument `at`, the target. It returns what it
+ * read.
+ */
 const escapes: Record<string, string> = {
   'the environment of its own process': "readFileSync('/proc/self/environ')",
   'the environment of the host': "readFileSync('/proc/' + process.ppid + '/environ')",
@@ -27,7 +32,8 @@ const escapes: Record<string, string> = {
   'a file to write': "writeFileSync(at.dir + '/new.js', 'x')",
   'a child process': "(await import('node:child_process')).execFileSync('id')",
   'a cluster': "(await import('node:cluster')).default.fork().id",
-  'a thread': "new (await import('node:worker_threads')).Worker('1', { eval: true, execArgv: [] }).threadId",
+  'a thread':
+    "new (await import('node:worker_threads')).Worker('1', { eval: true, execArgv: [] }).threadId",
   'a native addon': 'process.dlopen({ exports: {} }, at.addon)',
   'an inspector': "new (await import('node:inspector')).Session().connect() ?? 'connected'",
   'an open debugger': "(await import('node:inspector')).open(0) ?? 'open'",
@@ -69,7 +75,10 @@ export default async ({ way, at }) => {
   try { return { got: String(await ways[way](at)) }; } catch (error) { return { error: error.code ?? error.message }; }
 };`,
   );
-  await writeFile(join(dir, 'who.js'), 'export default () => [process.getuid(), Object.keys(process.env)];');
+  await writeFile(
+    join(dir, 'who.js'),
+    'export default () => [process.getuid(), Object.keys(process.env)];',
+  );
   await writeFile(join(dir, '_help.js'), 'export const helped = 1;');
   await writeFile(
     join(dir, 'helped.js'),
@@ -154,7 +163,8 @@ describe.each([
 
   test.each(Object.keys(escapes))('cannot get %s', async (way) => {
     const file = join(parent, 'secret.json');
-    const addon = new URL('../../../node_modules/@node-rs/argon2/index.js', import.meta.url).pathname;
+    const addon = new URL('../../../node_modules/@node-rs/argon2/index.js', import.meta.url)
+      .pathname;
     const at = { pid: victim.pid, file, json: file, fileBelow: 'secret.json', dir, addon };
     const { result } = await call('tries', { way, at });
     // As root, the last one would only set the user that it already has.

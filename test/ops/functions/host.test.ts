@@ -11,7 +11,9 @@ import { startTestApi, type TestApi } from '../../support/api.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { newName, refusalOf, refused, signUp } from '../../support/users.ts';
 
-/** Embedded function host with an api: the effects of bad functions, and the abilities of good ones. */
+/**
+ * Embedded function host with an api: the effects of bad functions, and the abilities of good ones.
+ */
 const token = 'a token of both of them';
 const example = fileURLToPath(new URL('../../../ops/functions-example', import.meta.url));
 
@@ -20,7 +22,8 @@ const files: Record<string, string> = {
   'next.js': 'export default ({ id }) => id + 1n;',
   'loops.js': 'export default () => { for (;;); };',
   'hangs.js': 'export default (p) => p.quick ? 1 : new Promise(() => undefined);',
-  'eats.js': 'export default () => { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); };',
+  'eats.js':
+    'export default () => { const all = []; for (;;) all.push(new Array(1e6).fill(1.5)); };',
   'buffers.js':
     'export default async () => { const all = Buffer.alloc(8e7, 1); await new Promise(() => undefined); return all; };',
   'leaves.js': 'export default () => process.exit(0);',
@@ -32,7 +35,8 @@ const files: Record<string, string> = {
   'broken.js': 'export default (',
   'nothing.js': 'export const a = 1;',
   'circle.js': 'export default () => { const a = {}; a.a = a; return a; };',
-  'env.js': 'export default () => Object.keys(process.env).filter((n) => /CARILLON|DATABASE/.test(n));',
+  'env.js':
+    'export default () => Object.keys(process.env).filter((n) => /CARILLON|DATABASE/.test(n));',
   'dated.js':
     'export default ({ at }) => ({ isDate: at instanceof Date, next: new Date(at.getTime() + 1000) });',
   'prints.js': `const print = (text) => new Promise((resolve) => process.stdout.write(text, resolve));
@@ -43,7 +47,8 @@ const files: Record<string, string> = {
     };`,
   'version.js': 'export default () => 1;',
   '_help.js': 'export default () => 1;',
-  'who.js': 'export default async (_, c) => ({ ...c, api: 0, user: (await c.user())?.objectId ?? null });',
+  'who.js':
+    'export default async (_, c) => ({ ...c, api: 0, user: (await c.user())?.objectId ?? null });',
 };
 
 let dir: string;
@@ -72,7 +77,11 @@ beforeAll(async () => {
     timeoutMs: 6000,
   });
   await host.start();
-  const env = { PORT: String(apiPort), CARILLON_FUNCTIONS_URL: hostUrl, CARILLON_FUNCTIONS_TOKEN: token };
+  const env = {
+    PORT: String(apiPort),
+    CARILLON_FUNCTIONS_URL: hostUrl,
+    CARILLON_FUNCTIONS_TOKEN: token,
+  };
   api = await startTestApi({ databaseUrl: database.url, env });
   app = await api.createApp();
   close = async () => {
@@ -91,7 +100,8 @@ describe('a bad function', () => {
   test('is answered with a refusal, and affects no other call', async () => {
     expect((await call('echo')).status).toBe(200);
     const good = async () => {
-      for (let i = 0; i < 20; i += 1) expect((await call('echo', { i })).body).toEqual({ result: { i } });
+      for (let i = 0; i < 20; i += 1)
+        expect((await call('echo', { i })).body).toEqual({ result: { i } });
     };
     const [, ...bad] = await Promise.all([
       good(),
@@ -138,7 +148,10 @@ describe('a bad function', () => {
     expect(refusalOf(defect)).toEqual(refused(1, 500));
     expect(JSON.stringify(defect.body)).not.toContain('secret');
     await expect.poll(() => logged.join('\n')).toContain('throws.js: Error: a secret of ours');
-    expect(await call('refuses')).toMatchObject({ status: 403, body: { code: 4711, error: 'not you' } });
+    expect(await call('refuses')).toMatchObject({
+      status: 403,
+      body: { code: 4711, error: 'not you' },
+    });
   });
 });
 

@@ -9,7 +9,9 @@ const rowsOfBatch = 2000;
 
 test('of records with a common value in different batches the first one is imported, also in a repeated run', async () => {
   const first = Array.from({ length: rowsOfBatch }, () => anInstallation());
-  const second = first.map(({ deviceToken }, i) => anInstallation(i % 2 === 0 ? { deviceToken } : {}));
+  const second = first.map(({ deviceToken }, i) =>
+    anInstallation(i % 2 === 0 ? { deviceToken } : {}),
+  );
   const path = await exportFile('_Installation.jsonl', [...first, ...second]);
   const refused = rowsOfBatch / 2;
   const ofFile = { read: 2 * rowsOfBatch, refused };
@@ -37,13 +39,19 @@ interface Batch {
 
 /** Writers of two connections, and the batches that they were given. */
 function writersOfTwo() {
-  const connections = [1, 2].map(() => new Database({ url: fixture.databaseUrl, applicationName: 'test' }));
+  const connections = [1, 2].map(
+    () => new Database({ url: fixture.databaseUrl, applicationName: 'test' }),
+  );
   const begun: Batch[] = [];
   const writers = new BatchWriters<{ line: number; objectId: string; keyHashes: number[] }>(
     connections,
     (connection, [row]) =>
       new Promise((resolve, reject) => {
-        begun.push({ connection, line: row?.line ?? 0, end: (error) => (error ? reject(error) : resolve()) });
+        begun.push({
+          connection,
+          line: row?.line ?? 0,
+          end: (error) => (error ? reject(error) : resolve()),
+        });
       }),
   );
   const add = (line: number, ...keyHashes: number[]) =>

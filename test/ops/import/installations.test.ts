@@ -68,11 +68,20 @@ describe('installations', () => {
   test('a second run changes nothing and counts the existing ones', async () => {
     const records = Array.from({ length: 50 }, (_, i) => anInstallation({ level: i }));
     const path = await exportFile('_Installation.jsonl.gz', [...records, records[0] ?? {}]);
-    expect((await imported(path)).classes._Installation).toMatchObject({ imported: 50, alreadyThere: 1 });
+    expect((await imported(path)).classes._Installation).toMatchObject({
+      imported: 50,
+      alreadyThere: 1,
+    });
     const rows = () =>
-      fixture.db.query('SELECT * FROM installation WHERE app_id = $1 ORDER BY id', [fixture.app.appId]);
+      fixture.db.query('SELECT * FROM installation WHERE app_id = $1 ORDER BY id', [
+        fixture.app.appId,
+      ]);
     const before = await rows();
-    const renewed = { ...records[1], level: 'other', updatedAt: new Date(Date.now() + 5000).toISOString() };
+    const renewed = {
+      ...records[1],
+      level: 'other',
+      updatedAt: new Date(Date.now() + 5000).toISOString(),
+    };
     await exportFile('_Installation.jsonl.gz', [...records.slice(2), renewed]);
     expect(await imported(path)).toMatchObject({
       code: 0,
@@ -101,9 +110,18 @@ describe('installations', () => {
       code: 1,
       classes: { _Installation: { read: 5, imported: 1, alreadyThere: 1, refused: 3 } },
       refusals: expect.arrayContaining([
-        expect.objectContaining({ line: 2, error: `deviceToken belongs to ${there.objectId} already.` }),
-        expect.objectContaining({ line: 3, error: `installationId belongs to ${there.objectId} already.` }),
-        expect.objectContaining({ line: 4, error: `deviceToken belongs to ${first.objectId} already.` }),
+        expect.objectContaining({
+          line: 2,
+          error: `deviceToken belongs to ${there.objectId} already.`,
+        }),
+        expect.objectContaining({
+          line: 3,
+          error: `installationId belongs to ${there.objectId} already.`,
+        }),
+        expect.objectContaining({
+          line: 4,
+          error: `deviceToken belongs to ${first.objectId} already.`,
+        }),
       ]),
     };
     expect(await importedByCommand(path, '--dry-run')).toMatchObject({ ...expected, dryRun: true });
@@ -126,8 +144,12 @@ describe('installations', () => {
     const { appId } = fixture.app;
     const body = { data: { alert: 'Hello' } };
     const devices = async () =>
-      (await fixture.api.request('POST', `/console/api/apps/${appId}/push/explain`, { admin: true, body }))
-        .body.devices;
+      (
+        await fixture.api.request('POST', `/console/api/apps/${appId}/push/explain`, {
+          admin: true,
+          body,
+        })
+      ).body.devices;
     const now = new Date();
     const deleteOlderThan = (before: Date) =>
       continueIdleWalk(fixture.db, { appId, before, limit: 10, now, nextAt: now });

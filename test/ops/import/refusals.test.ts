@@ -32,13 +32,19 @@ describe('records that cannot be imported', () => {
       [/note: A text holds a character/, anInstallation({ note: `${secret}\0` })],
       [/note: A text holds a character/, anInstallation({ note: `${secret}\uD800` })],
       [/note: .*inside a value/, anInstallation({ note: { __op: 'Increment', amount: 1 } })],
-      [/owner: Malformed pointer/, anInstallation({ owner: { __type: 'Pointer', className: secret } })],
+      [
+        /owner: Malformed pointer/,
+        anInstallation({ owner: { __type: 'Pointer', className: secret } }),
+      ],
       [/name that cannot be stored/, anInstallation({ 'a.b$': secret })],
       [
         /nested too deeply/,
         `{"objectId":"${newId()}","deviceType":"ios","note":${'['.repeat(2000)}1${']'.repeat(2000)}}`,
       ],
-      [/note.0: this number cannot be kept/, `{"objectId":"${newId()}","deviceType":"ios","note":[1e400]}`],
+      [
+        /note.0: this number cannot be kept/,
+        `{"objectId":"${newId()}","deviceType":"ios","note":[1e400]}`,
+      ],
       [/createdAt is no time/, anInstallation({ createdAt: secret })],
       [/neither a deviceToken nor/, anInstallation({ deviceToken: undefined })],
       [/at most 131072 bytes/, anInstallation({ note: secret.repeat(30_000) })],
@@ -50,7 +56,9 @@ describe('records that cannot be imported', () => {
       code: 1,
       classes: { _Installation: { read: lines.length + 1, imported: 1, refused: lines.length } },
     });
-    expect(report.refusals.map(({ line }: { line: number }) => line)).toEqual(lines.map((_, i) => i + 1));
+    expect(report.refusals.map(({ line }: { line: number }) => line)).toEqual(
+      lines.map((_, i) => i + 1),
+    );
     lines.forEach(([message], i) => {
       expect(report.refusals[i].error).toMatch(message);
     });
@@ -69,7 +77,10 @@ describe('records that cannot be imported', () => {
       [/emailVerified must be true or false/, { emailVerified: 'yes' }],
       [/authData must be a dictionary/, { authData: 'weixin' }],
       [/authData.weixin: Linked id missing/, { authData: { weixin: { access_token: 'SESAME' } } }],
-      [/authData.weixin: The id in authData must be a text/, { authData: { weixin: { openid: 7 } } }],
+      [
+        /authData.weixin: The id in authData must be a text/,
+        { authData: { weixin: { openid: 7 } } },
+      ],
       [/Invalid ACL/, { ACL: { '*': { read: 'SESAME' } } }],
       [/password is no hash/, { password: 'SESAME', authData: { weibo: { uid } } }],
       [/sessionToken is no token/, { sessionToken: 'SESAME' }],
@@ -79,7 +90,10 @@ describe('records that cannot be imported', () => {
       users.map(([, member]) => aUser(member)),
     );
     const report = await imported(path);
-    expect(report).toMatchObject({ code: 1, classes: { _User: { imported: 0, refused: users.length } } });
+    expect(report).toMatchObject({
+      code: 1,
+      classes: { _User: { imported: 0, refused: users.length } },
+    });
     users.forEach(([message], i) => {
       expect(report.refusals[i].error).toMatch(message);
     });
@@ -97,7 +111,9 @@ describe('records that cannot be imported', () => {
     expect(report.refusals).toHaveLength(100);
     expect(report.refusalsNotListed).toBe(150);
     const lines = (await readFile(all, 'utf8')).trim().split('\n');
-    expect(lines.map((line) => JSON.parse(line).line)).toEqual(Array.from({ length: 250 }, (_, i) => i + 1));
+    expect(lines.map((line) => JSON.parse(line).line)).toEqual(
+      Array.from({ length: 250 }, (_, i) => i + 1),
+    );
     expect((await stat(all)).mode & 0o777).toBe(0o600);
   });
 
@@ -109,10 +125,13 @@ describe('records that cannot be imported', () => {
       if (!file.write(Buffer.alloc(1024 * 1024, 'x'))) await once(file, 'drain');
     file.end(`"}\n${JSON.stringify(anInstallation())}\n`);
     await once(file, 'close');
-    const { code, stdout } = await carillonProcess(['import', path, '--app', fixture.app.appId, '--json'], {
-      env: testEnvironment(fixture.databaseUrl),
-      nodeArgs: ['--max-old-space-size=64'],
-    });
+    const { code, stdout } = await carillonProcess(
+      ['import', path, '--app', fixture.app.appId, '--json'],
+      {
+        env: testEnvironment(fixture.databaseUrl),
+        nodeArgs: ['--max-old-space-size=64'],
+      },
+    );
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({
       code: 1,
       classes: { _Installation: { read: 2, imported: 1, refused: 1 } },

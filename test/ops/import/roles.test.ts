@@ -80,8 +80,13 @@ describe('roles', () => {
       code: 0,
       classes: { _Role: there, [ofUsers]: there, [ofRoles]: { imported: 0, alreadyThere: 1 } },
     });
-    const path = await exportFile('_Join_users__Role.jsonl', [link(parent, near), link(parent, near)]);
-    expect(await imported(path)).toMatchObject({ classes: { [ofUsers]: { read: 2, alreadyThere: 2 } } });
+    const path = await exportFile('_Join_users__Role.jsonl', [
+      link(parent, near),
+      link(parent, near),
+    ]);
+    expect(await imported(path)).toMatchObject({
+      classes: { [ofUsers]: { read: 2, alreadyThere: 2 } },
+    });
   });
 
   test('are checked in a dry run, which writes nothing', async () => {
@@ -95,7 +100,8 @@ describe('roles', () => {
         [ofRoles]: { imported: 1, refused: 0 },
       },
     });
-    for (const table of ['role', 'role_user', 'role_role', 'app_user']) expect(await countOf(table)).toBe(0);
+    for (const table of ['role', 'role_user', 'role_role', 'app_user'])
+      expect(await countOf(table)).toBe(0);
   });
 
   test('without an ACL can be read by all and changed by no user', async () => {
@@ -123,7 +129,10 @@ describe('roles', () => {
     const path = await exportFile('_Role.jsonl', [sound, ...broken.map(([, record]) => record)]);
     for (const args of [['--dry-run'], []]) {
       const report = await importedByCommand(path, ...args);
-      expect(report).toMatchObject({ code: 1, classes: { _Role: { imported: 1, refused: broken.length } } });
+      expect(report).toMatchObject({
+        code: 1,
+        classes: { _Role: { imported: 1, refused: broken.length } },
+      });
       const errors = new Map<number, string>(
         report.refusals.map(({ line, error }: { line: number; error: string }) => [line, error]),
       );
@@ -147,7 +156,10 @@ describe('memberships', () => {
   test('of missing objects are refused individually, also in a dry run', async () => {
     const role = await createRole(fixture.api, fixture.app);
     const user = await signUp(fixture.api, fixture.app);
-    const pointers = { owningId: pointerTo('_Role', role.id), relatedId: pointerTo('_User', user.id) };
+    const pointers = {
+      owningId: pointerTo('_Role', role.id),
+      relatedId: pointerTo('_User', user.id),
+    };
     const path = await exportFile('_Join%3Ausers%3A_Role.jsonl', [
       pointers,
       { owningId: 'unknown', relatedId: user.id },
@@ -158,7 +170,10 @@ describe('memberships', () => {
     ]);
     for (const args of [['--dry-run'], []]) {
       const report = await importedByCommand(path, ...args);
-      expect(report).toMatchObject({ code: 1, classes: { [ofUsers]: { read: 6, imported: 1, refused: 5 } } });
+      expect(report).toMatchObject({
+        code: 1,
+        classes: { [ofUsers]: { read: 6, imported: 1, refused: 5 } },
+      });
       expect(
         report.refusals
           .sort((a: { line: number }, b: { line: number }) => a.line - b.line)
@@ -171,7 +186,11 @@ describe('memberships', () => {
         'This record is not JSON.',
       ]);
     }
-    const nested = await exportFile('roles.jsonl', [link({ objectId: role.id }, { objectId: 'x' })], ofRoles);
+    const nested = await exportFile(
+      'roles.jsonl',
+      [link({ objectId: role.id }, { objectId: 'x' })],
+      ofRoles,
+    );
     expect((await imported(nested)).refusals[0].error).toBe('relatedId is no role of this app.');
   });
 
@@ -199,7 +218,10 @@ describe('memberships', () => {
     await exportFile('_Role.jsonl', [aRole()]);
     const report = await imported(fixture.folder);
     expect(report.skippedFiles).toEqual([
-      { path: expect.any(String), reason: 'holds the class _Join:likes:Post, which has no place here' },
+      {
+        path: expect.any(String),
+        reason: 'holds the class _Join:likes:Post, which has no place here',
+      },
     ]);
   });
 });

@@ -27,11 +27,15 @@ describe('an interrupted import', () => {
 
   /** Starts an import and interrupts it as soon as it has written rows. */
   async function interrupted(how: (child: ChildProcess) => unknown) {
-    const child = spawn(process.execPath, [launcher, 'import', path, '--app', fixture.app.appId, '--json'], {
-      env: { ...bareEnvironment(), ...testEnvironment(fixture.databaseUrl) },
-      stdio: ['ignore', 'pipe', 'ignore'],
-      detached: true,
-    });
+    const child = spawn(
+      process.execPath,
+      [launcher, 'import', path, '--app', fixture.app.appId, '--json'],
+      {
+        env: { ...bareEnvironment(), ...testEnvironment(fixture.databaseUrl) },
+        stdio: ['ignore', 'pipe', 'ignore'],
+        detached: true,
+      },
+    );
     const ended = once(child, 'close');
     const output = text(child.stdout);
     await expect.poll(() => countOf('installation'), { interval: 5 }).toBeGreaterThan(0);
@@ -48,7 +52,9 @@ describe('an interrupted import', () => {
     expect(left % 2000).toBe(0);
     expect(await imported(path)).toMatchObject({
       code: 0,
-      classes: { _Installation: { read: total, imported: total - left, alreadyThere: left, refused: 0 } },
+      classes: {
+        _Installation: { read: total, imported: total - left, alreadyThere: left, refused: 0 },
+      },
     });
     expect(await countOf('installation')).toBe(total);
     const last = records.at(-1);
@@ -90,8 +96,12 @@ describe('an interrupted import', () => {
 describe('the files', () => {
   test('of a folder are recognized by heading and name, users first; others are ignored with a reason', async () => {
     await exportFile('data.0.jsonl', [aUser()], '_User');
-    await exportFile('_Installation_all.json', [JSON.stringify([anInstallation(), anInstallation()])]);
-    await exportFile('_Installation.1.json', [JSON.stringify({ results: [anInstallation()] }, null, 2)]);
+    await exportFile('_Installation_all.json', [
+      JSON.stringify([anInstallation(), anInstallation()]),
+    ]);
+    await exportFile('_Installation.1.json', [
+      JSON.stringify({ results: [anInstallation()] }, null, 2),
+    ]);
     await exportFile('Post.0.jsonl', [{ objectId: newId() }], 'Post');
     await exportFile('_User_schema.json', ['{}']);
     await exportFile('notes.txt', ['hello']);
@@ -102,7 +112,9 @@ describe('the files', () => {
       classes: { _User: { imported: 1 }, _Installation: { imported: 3 } },
     });
     expect(
-      report.skippedFiles.map(({ path }: { path: string }) => path.slice(fixture.folder.length + 1)).sort(),
+      report.skippedFiles
+        .map(({ path }: { path: string }) => path.slice(fixture.folder.length + 1))
+        .sort(),
     ).toEqual(['Post.0.jsonl', '_User_schema.json', 'more', 'notes.txt']);
   });
 
@@ -140,11 +152,20 @@ describe('an import that cannot start', () => {
   });
 
   test('finds a service that runs in this folder, with its secret, as `migrate` does', async () => {
-    const { DATABASE_URL = '', CARILLON_SECRET = '', ...rest } = testEnvironment(fixture.databaseUrl);
+    const {
+      DATABASE_URL = '',
+      CARILLON_SECRET = '',
+      ...rest
+    } = testEnvironment(fixture.databaseUrl);
     await writeFile(join(fixture.folder, 'database-url'), DATABASE_URL);
     await writeFile(join(fixture.folder, 'secret'), CARILLON_SECRET);
     const path = await exportFile('_User.jsonl', [aUser()]);
-    const env = { ...rest, DATABASE_URL: '', CARILLON_SECRET: '', CARILLON_DATA_DIR: fixture.folder };
+    const env = {
+      ...rest,
+      DATABASE_URL: '',
+      CARILLON_SECRET: '',
+      CARILLON_DATA_DIR: fixture.folder,
+    };
     expect((await run([path], env)).code).toBe(0);
     expect(await countOf('app_user')).toBe(1);
   });
@@ -155,6 +176,8 @@ describe('an import that cannot start', () => {
   });
 
   test('a call without paths is wrong usage', async () => {
-    expect((await carillonProcess(['import'], { env: testEnvironment(fixture.databaseUrl) })).code).toBe(2);
+    expect(
+      (await carillonProcess(['import'], { env: testEnvironment(fixture.databaseUrl) })).code,
+    ).toBe(2);
   });
 });

@@ -17,11 +17,13 @@ async function split(text: string, sizes: number[] = [1000]): Promise<RawRecord[
   return found;
 }
 
-const texts = (records: RawRecord[]) => records.map(({ line, bytes }) => [line, bytes?.toString().trim()]);
+const texts = (records: RawRecord[]) =>
+  records.map(({ line, bytes }) => [line, bytes?.toString().trim()]);
 
 describe('records of an export', () => {
   test('are its lines without blank ones and the heading', async () => {
-    const file = '#filetype:JSON-streaming {"type":"Class","class":"_User"}\n{"a":1}\r\n\n  \n{"b":2}';
+    const file =
+      '#filetype:JSON-streaming {"type":"Class","class":"_User"}\n{"a":1}\r\n\n  \n{"b":2}';
     expect(texts(await split(file))).toEqual([
       [2, '{"a":1}'],
       [5, '{"b":2}'],
@@ -84,6 +86,9 @@ describe('records of an export', () => {
     const found = await split(file(`{"x":"${'x'.repeat(maxRecordBytes)}"}`), [65_536]);
     expect(found.map(({ line }) => line)).toEqual([1, 2, 3]);
     expect(found[1]).toEqual({ line: 2, message: expect.stringContaining('longer than 4 MB') });
-    expect([found[0], found[2]].map((one) => one?.bytes?.toString().trim())).toEqual(['{"a":1}', '{"b":2}']);
+    expect([found[0], found[2]].map((one) => one?.bytes?.toString().trim())).toEqual([
+      '{"a":1}',
+      '{"b":2}',
+    ]);
   });
 });

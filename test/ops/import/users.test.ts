@@ -79,7 +79,9 @@ describe('users', () => {
       expect(passwordHash).toMatch(/^\$argon2id\$/);
       expect((await login(user.username, password)).status).toBe(200);
     }
-    const byWeixin = await enterWith(fixture.api, fixture.app, { weixin: { openid, access_token: 'new' } });
+    const byWeixin = await enterWith(fixture.api, fixture.app, {
+      weixin: { openid, access_token: 'new' },
+    });
     expect(byWeixin.id).toBe(salted.objectId);
     const byUnion = await enterWith(fixture.api, fixture.app, {
       weixin_mini: { uid: newUid(), access_token: 'new', unionid: 'u1', platform: 'weixin' },
@@ -158,7 +160,10 @@ describe('users', () => {
     expect(await imported(await exportFile('_User.jsonl', users))).toMatchObject({ code: 0 });
     const login = async (username: string, password: string) => {
       const body = { username, password };
-      const { status } = await fixture.api.request('POST', '/1.1/login', { app: fixture.app, body });
+      const { status } = await fixture.api.request('POST', '/1.1/login', {
+        app: fixture.app,
+        body,
+      });
       return status;
     };
     // All at once: a hash that cannot be computed ends no other login.
@@ -167,7 +172,10 @@ describe('users', () => {
         accounts.map(async ({ user, password, cut, isRefused }) => {
           if (cut) await login(user.username, cut);
           const status = await login(user.username, password);
-          expect([password.slice(0, 8), status]).toEqual([password.slice(0, 8), isRefused ? 400 : 200]);
+          expect([password.slice(0, 8), status]).toEqual([
+            password.slice(0, 8),
+            isRefused ? 400 : 200,
+          ]);
         }),
       );
     await enter();
@@ -180,8 +188,10 @@ describe('users', () => {
   });
 
   test('switch strict queries on for their clients, unless an owner has switched them off', async () => {
-    const ask = () => fixture.api.request('GET', '/1.1/users/strictlyQuery?limit=1', { app: fixture.app });
-    const importOne = async () => imported(await exportFile(`_User.${newUid()}.jsonl`, [aUser({})], '_User'));
+    const ask = () =>
+      fixture.api.request('GET', '/1.1/users/strictlyQuery?limit=1', { app: fixture.app });
+    const importOne = async () =>
+      imported(await exportFile(`_User.${newUid()}.jsonl`, [aUser({})], '_User'));
     const set = (allowStrictUserQuery: boolean) =>
       fixture.api.services.apps.change(fixture.app.appId, { options: { allowStrictUserQuery } });
     await importOne();
@@ -198,7 +208,10 @@ describe('users', () => {
     const user = aUser({ sessionToken: token, password: publicHash('a password', salt), salt });
     await imported(await exportFile('_User.jsonl', [user]));
     const me = (session: string) =>
-      fixture.api.request('GET', '/1.1/users/me', { app: fixture.app, headers: { 'X-LC-Session': session } });
+      fixture.api.request('GET', '/1.1/users/me', {
+        app: fixture.app,
+        headers: { 'X-LC-Session': session },
+      });
     expect((await me(token)).body).toMatchObject({ objectId: user.objectId });
     const { username } = user;
     const login = await fixture.api.request('POST', '/1.1/login', {
@@ -212,10 +225,14 @@ describe('users', () => {
       [fixture.app.appId],
     );
     expect(rows[0]?.row).not.toContain(Buffer.from(token).toString('hex'));
-    const refreshed = await fixture.api.request('PUT', `/1.1/users/${user.objectId}/refreshSessionToken`, {
-      app: fixture.app,
-      headers: { 'X-LC-Session': token },
-    });
+    const refreshed = await fixture.api.request(
+      'PUT',
+      `/1.1/users/${user.objectId}/refreshSessionToken`,
+      {
+        app: fixture.app,
+        headers: { 'X-LC-Session': token },
+      },
+    );
     expect(refreshed.status).toBe(200);
     expect(refreshed.body.sessionToken).not.toBe(token);
     expect((await me(token)).status).toBe(400);
@@ -234,12 +251,18 @@ describe('users', () => {
     const conflicts: [string, object][] = [
       [`username belongs to ${there.id}`, { username: there.body.username }],
       [`email belongs to ${there.id}`, { email: there.body.email }],
-      [`mobilePhoneNumber belongs to ${there.id}`, { mobilePhoneNumber: there.body.mobilePhoneNumber }],
+      [
+        `mobilePhoneNumber belongs to ${there.id}`,
+        { mobilePhoneNumber: there.body.mobilePhoneNumber },
+      ],
       [`authData.weibo belongs to ${linked.id}`, { authData: { weibo: { uid } } }],
       [`authData.weibo belongs to ${first.objectId}`, { authData: { weibo: { uid: fileUid } } }],
       [`sessionToken belongs to ${first.objectId}`, { sessionToken }],
     ];
-    const path = await exportFile('_User.jsonl', [first, ...conflicts.map(([, member]) => aUser(member))]);
+    const path = await exportFile('_User.jsonl', [
+      first,
+      ...conflicts.map(([, member]) => aUser(member)),
+    ]);
     for (const args of [['--dry-run'], []]) {
       const report = await importedByCommand(path, ...args);
       expect(report).toMatchObject({
@@ -259,8 +282,13 @@ describe('users', () => {
 
   test('a user that is refused does not block others with its remaining accounts', async () => {
     const [taken, shared] = [newUid(), newUid()];
-    const there = await enterWith(fixture.api, fixture.app, { weibo: { uid: taken, access_token: 't' } });
-    const out = aUser({ username: 'the same', authData: { weibo: { uid: taken }, qq: { openid: shared } } });
+    const there = await enterWith(fixture.api, fixture.app, {
+      weibo: { uid: taken, access_token: 't' },
+    });
+    const out = aUser({
+      username: 'the same',
+      authData: { weibo: { uid: taken }, qq: { openid: shared } },
+    });
     const next = aUser({ username: 'the same', authData: { qq: { openid: shared } } });
     const path = await exportFile('_User.jsonl', [out, next]);
     for (const args of [['--dry-run'], []])
@@ -271,6 +299,10 @@ describe('users', () => {
     expect(
       (await enterWith(fixture.api, fixture.app, { qq: { openid: shared, access_token: 't' } })).id,
     ).toBe(next.objectId);
-    expect((await imported(path)).classes._User).toMatchObject({ imported: 0, alreadyThere: 1, refused: 1 });
+    expect((await imported(path)).classes._User).toMatchObject({
+      imported: 0,
+      alreadyThere: 1,
+      refused: 1,
+    });
   });
 });

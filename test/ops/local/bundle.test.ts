@@ -12,7 +12,9 @@ const project = fileURLToPath(new URL('../../..', import.meta.url));
 
 /** Returns the texts of the modules below a folder, by their names. */
 async function modulesBelow(folder: string): Promise<Map<string, string>> {
-  const names = (await readdir(folder, { recursive: true })).filter((name) => extname(name) === '.js');
+  const names = (await readdir(folder, { recursive: true })).filter(
+    (name) => extname(name) === '.js',
+  );
   const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')));
   return new Map(names.map((name, i) => [name, texts[i] ?? '']));
 }
@@ -36,7 +38,12 @@ describe('the bundle of npm start', { timeout: 60_000 }, () => {
     const routes = (await readdir(join(project, 'api/routes'), { recursive: true }))
       .filter((name) => name.endsWith('.ts'))
       .map((name) => `api/routes/${name}`);
-    const started = ['api/main.ts', 'dispatcher/main.ts', 'dispatcher/sending/worker.ts', 'ops/local/up.ts'];
+    const started = [
+      'api/main.ts',
+      'dispatcher/main.ts',
+      'dispatcher/sending/worker.ts',
+      'ops/local/up.ts',
+    ];
     for (const source of [...started, ...routes])
       expect(modules.has(source.replace(/\.ts$/, '.js')), source).toBe(true);
   });
@@ -45,9 +52,13 @@ describe('the bundle of npm start', { timeout: 60_000 }, () => {
     const name = [...modules.keys()].find((one) => one.includes('module-url')) ?? '';
     const { t: moduleUrl } = await import(pathToFileURL(join(folder, name)).href);
     const base = pathToFileURL(join(project, 'dispatcher/sending/pool.ts')).href;
-    expect(fileURLToPath(moduleUrl('./worker.ts', base))).toBe(join(folder, 'dispatcher/sending/worker.js'));
+    expect(fileURLToPath(moduleUrl('./worker.ts', base))).toBe(
+      join(folder, 'dispatcher/sending/worker.js'),
+    );
     const confined = pathToFileURL(join(project, 'ops/functions/confinement.ts')).href;
-    expect(fileURLToPath(moduleUrl('./worker.ts', confined))).toBe(join(project, 'ops/functions/worker.ts'));
+    expect(fileURLToPath(moduleUrl('./worker.ts', confined))).toBe(
+      join(project, 'ops/functions/worker.ts'),
+    );
     const { stdout } = await run(process.execPath, [join(folder, 'ops/cli/main.js'), '--version']);
     expect(stdout.trim()).toBe(packageVersion());
   });
@@ -58,8 +69,13 @@ describe('the bundle of npm start', { timeout: 60_000 }, () => {
       expect(text, name).not.toMatch(
         /__ROOT__|__BUNDLE__|\b__(dirname|filename)\b|import\.meta\.(dir|file)name/,
       );
-      for (const [, path = ''] of text.matchAll(/new URL\("((?:\.\.\/)+[^"]+)", import\.meta\.url\)/g))
-        expect(existsSync(new URL(path, pathToFileURL(join(folder, name)))), `${name}: ${path}`).toBe(true);
+      for (const [, path = ''] of text.matchAll(
+        /new URL\("((?:\.\.\/)+[^"]+)", import\.meta\.url\)/g,
+      ))
+        expect(
+          existsSync(new URL(path, pathToFileURL(join(folder, name)))),
+          `${name}: ${path}`,
+        ).toBe(true);
     }
   });
 });

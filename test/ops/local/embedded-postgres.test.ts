@@ -7,7 +7,10 @@ import { createInterface } from 'node:readline';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { isAlive } from '../../../ops/local/postgres/data-directory.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../../ops/local/postgres/server.ts';
 
 const serverModule = new URL('../../../ops/local/postgres/server.ts', import.meta.url).href;
 const ordinaryUser = { uid: 65534, gid: 65534 };
@@ -15,17 +18,24 @@ const isRoot = process.getuid?.() === 0;
 // An ordinary user cannot run a project below a closed folder, so that there is nothing to test.
 const canBecomeOrdinaryUser =
   isRoot &&
-  spawnSync(process.execPath, [new URL(serverModule).pathname], { ...ordinaryUser, cwd: '/' }).status === 0;
+  spawnSync(process.execPath, [new URL(serverModule).pathname], { ...ordinaryUser, cwd: '/' })
+    .status === 0;
 
 const started: EmbeddedPostgres[] = [];
 /** Folder of one test. */
 let parentDir = '';
-/** Folder of all tests. The first test that starts a server on `usedDir` creates the data for the others. */
+/**
+ * Folder of all tests. The first test that starts a server on `usedDir` creates the data for the
+ * others.
+ */
 let sharedDir = '';
 let usedDir = '';
 
 /** Starts a server below the test's folder; it is stopped after the test. */
-async function start(dataDir = join(parentDir, 'data'), durable = false): Promise<EmbeddedPostgres> {
+async function start(
+  dataDir = join(parentDir, 'data'),
+  durable = false,
+): Promise<EmbeddedPostgres> {
   const server = await startEmbeddedPostgres({ dataDir, memoryMb: 512, durable });
   started.push(server);
   return server;
@@ -75,7 +85,8 @@ async function waitForEnd(pid: number): Promise<void> {
 /** Returns how many pages the kernel has mapped for a process without a read of a disk. */
 async function pageFaultsOf(pid: number | undefined): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The fields behind the name of the program begin with the third (proc(5)); `minflt` is the tenth.
+  // The fields behind the name of the program begin with the third (proc(5)); `minflt` is the
+  // tenth.
   return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[7]);
 }
 
@@ -135,7 +146,8 @@ describe('startEmbeddedPostgres', () => {
       await client.connect();
       const { rows } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
       // A string of 4 MB grows in memory from which 1,000 pages and more are taken.
-      const statement = "SELECT length(string_agg(repeat('x', 100), '')) FROM generate_series(1, 40_000)";
+      const statement =
+        "SELECT length(string_agg(repeat('x', 100), '')) FROM generate_series(1, 40_000)";
       await client.query(statement);
       const before = await pageFaultsOf(rows[0]?.pid);
       for (let i = 0; i < 10; i += 1) await client.query(statement);
@@ -174,7 +186,9 @@ describe('startEmbeddedPostgres', () => {
 
   test('refuses a data directory in use and names the process', async () => {
     const server = await start(usedDir);
-    await expect(start(usedDir)).rejects.toThrow(`already running on ${usedDir} (process ${server.pid})`);
+    await expect(start(usedDir)).rejects.toThrow(
+      `already running on ${usedDir} (process ${server.pid})`,
+    );
     expect(await query(server, 'SELECT 1')).toBe(1);
   });
 

@@ -10,7 +10,13 @@ const details = {
   dataDir: '/data/carillon',
   loginLink: undefined,
 };
-const demo = { appId: 'id', appKey: 'key', masterKey: 'master', installationIds: [], deviceToken: 'token' };
+const demo = {
+  appId: 'id',
+  appKey: 'key',
+  masterKey: 'master',
+  installationIds: [],
+  deviceToken: 'token',
+};
 
 test.for([
   ['environment', 'admin token     as CARILLON_ADMIN_TOKEN has it'],
@@ -27,8 +33,12 @@ afterEach(() => chooseLanguage('en'));
 
 test('the greeting of a Chinese operator is Chinese', () => {
   chooseLanguage('zh');
-  const lines = greeting({ ...details, tokenSource: 'made' }, demo, 'http://127.0.0.1:1').split('\n');
+  const lines = greeting({ ...details, tokenSource: 'made' }, demo, 'http://127.0.0.1:1').split(
+    '\n',
+  );
   expect(lines).toContain('控制台          http://127.0.0.1:8080/console');
-  expect(lines).toContain('管理令牌        a-token-of-the-service   （保存在 /data/carillon/admin-token）');
+  expect(lines).toContain(
+    '管理令牌        a-token-of-the-service   （保存在 /data/carillon/admin-token）',
+  );
   expect(lines).toContain('# 向所有设备推送');
 });

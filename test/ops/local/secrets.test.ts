@@ -31,9 +31,13 @@ describe('ensureSecrets', () => {
     expect(first.adminToken).toMatch(/^[\w-]{32}$/);
     expect(Buffer.from(first.secret, 'base64')).toHaveLength(32);
     expect((await readdir(folder)).sort()).toEqual(['admin-token', 'secret']);
-    for (const name of ['admin-token', 'secret']) expect(await modeOf(join(folder, name))).toBe(0o600);
+    for (const name of ['admin-token', 'secret'])
+      expect(await modeOf(join(folder, name))).toBe(0o600);
     expect(await ensureSecrets(folder)).toEqual({ ...first, made: [] });
-    expect(await readSecrets(folder)).toEqual({ adminToken: first.adminToken, secret: first.secret });
+    expect(await readSecrets(folder)).toEqual({
+      adminToken: first.adminToken,
+      secret: first.secret,
+    });
   });
 
   test('concurrent starts use the same secrets', async () => {
@@ -70,21 +74,25 @@ describe('ensureSecrets', () => {
     expect(await modeOf(join(folder, 'secret'))).toBe(0o600);
   });
 
-  test.runIf(process.getuid?.() === 0)('another user gets an error that names the owner', async () => {
-    const folder = newFolder();
-    await ensureSecrets(folder);
-    await chmod(parent, 0o755);
-    const module = new URL('../../../ops/local/secrets.ts', import.meta.url).href;
-    // The child changes its user after it has loaded the sources, because the other user may not be able to read them.
-    const script = `import('${module}').then((m) => {
+  test.runIf(process.getuid?.() === 0)(
+    'another user gets an error that names the owner',
+    async () => {
+      const folder = newFolder();
+      await ensureSecrets(folder);
+      await chmod(parent, 0o755);
+      const module = new URL('../../../ops/local/secrets.ts', import.meta.url).href;
+      // The child changes its user after it has loaded the sources, because the other user may not
+      // be able to read them.
+      const script = `import('${module}').then((m) => {
       process.setgroups([]); process.setgid(65534); process.setuid(65534);
       return m.readSecrets('${folder}');
     }).then(() => console.log('read them'), (e) => console.log(e.message))`;
-    const child = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: '/' });
-    expect(child).toMatchObject({ status: 0, signal: null, stderr: '' });
-    expect(child.error).toBeUndefined();
-    expect(child.stdout).toContain('belongs to another user');
-  });
+      const child = spawnSync(process.execPath, ['-e', script], { encoding: 'utf8', cwd: '/' });
+      expect(child).toMatchObject({ status: 0, signal: null, stderr: '' });
+      expect(child.error).toBeUndefined();
+      expect(child.stdout).toContain('belongs to another user');
+    },
+  );
 });
 
 describe('the run info of a service', () => {

@@ -51,12 +51,18 @@ describe('the check list', () => {
           text: 'Huawei: 2 installations need a profile.',
         }),
         expect.objectContaining({ id: 'hybridPush', state: 'todo' }),
-        expect.objectContaining({ id: 'platforms', text: expect.stringContaining('lc_apple (1 user)') }),
+        expect.objectContaining({
+          id: 'platforms',
+          text: expect.stringContaining('lc_apple (1 user)'),
+        }),
         expect.objectContaining({
           id: 'uncheckedPlatforms',
           text: expect.stringContaining('weixin (1 user)'),
         }),
-        expect.objectContaining({ id: 'mail', text: expect.stringContaining('1 of them verified') }),
+        expect.objectContaining({
+          id: 'mail',
+          text: expect.stringContaining('1 of them verified'),
+        }),
         expect.objectContaining({ id: 'sms' }),
         expect.objectContaining({ id: 'functions', state: 'check' }),
         expect.objectContaining({ id: 'address', state: 'todo' }),
@@ -70,9 +76,15 @@ describe('the check list', () => {
     await write('_Installation.jsonl', devices().slice(2));
     await moveIn();
     const huawei = JSON.stringify({ appId: '1', appSecret: 'secret' });
-    expect((await run(['profile', 'put', fixture.appId, 'huawei', '-'], { stdin: huawei })).code).toBe(0);
+    expect(
+      (await run(['profile', 'put', fixture.appId, 'huawei', '-'], { stdin: huawei })).code,
+    ).toBe(0);
     const platforms = JSON.stringify({ weixin: { appid: 'wx1', secret: 's' } });
-    const pairs = ['hybridPush=true', 'functionsUrl=https://functions.example', `authPlatforms=${platforms}`];
+    const pairs = [
+      'hybridPush=true',
+      'functionsUrl=https://functions.example',
+      `authPlatforms=${platforms}`,
+    ];
     expect((await run(['app', 'set', fixture.appId, ...pairs])).stderr).toBe('');
     const document = (await moveIn([], { env: { PUBLIC_URL: fixture.api.url } })).json();
     for (const id of ['profile vendor_a', 'functions', 'platforms'])
@@ -82,18 +94,28 @@ describe('the check list', () => {
 
   test('is readable', async () => {
     await write('_Installation.jsonl', devices());
-    const { code, stdout } = await run(['move-in', 'export', '--app-id', fixture.appId, '--name', 'Shop']);
+    const { code, stdout } = await run([
+      'move-in',
+      'export',
+      '--app-id',
+      fixture.appId,
+      '--name',
+      'Shop',
+    ]);
     expect(code).toBe(0);
     expect(stdout).toContain(`App Shop (${fixture.appId}) was made.`);
     expect(stdout).toMatch(/^_Installation +5 +5 +0 +0$/m);
-    expect(stdout).toMatch(/^\[ \] Huawei: 2 installations need a profile\.\n {6}carillon profile put /m);
+    expect(stdout).toMatch(
+      /^\[ \] Huawei: 2 installations need a profile\.\n {6}carillon profile put /m,
+    );
     expect(stdout).toMatch(/^\[\?\] /m);
   });
 });
 
 test('names of gateways, platforms and topics are limited to a hundred of each', () => {
   const needs = new Needs();
-  const draft = (more: object) => draftOf(new Map(Object.entries({ deviceType: 'ios', ...more })), false);
+  const draft = (more: object) =>
+    draftOf(new Map(Object.entries({ deviceType: 'ios', ...more })), false);
   for (let i = 0; i < 200; i += 1) {
     needs.addInstallation(draft({ deviceProfile: `profile${i}`, pgwTopic: `topic${i}` }));
     needs.addUser({
@@ -108,7 +130,9 @@ test('names of gateways, platforms and topics are limited to a hundred of each',
     });
   }
   needs.addInstallation(draft({ deviceProfile: 'profile1' }));
-  expect([needs.gateways.length, needs.platforms.length, needs.topics.length]).toEqual([100, 100, 100]);
+  expect([needs.gateways.length, needs.platforms.length, needs.topics.length]).toEqual([
+    100, 100, 100,
+  ]);
   expect(needs.gateways[0]).toEqual({ connector: 'apns', profile: 'profile1', installations: 2 });
   expect(needs.users.all).toBe(200);
 });

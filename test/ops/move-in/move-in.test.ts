@@ -43,7 +43,10 @@ describe('carillon move-in', () => {
     expect(second.json()).toMatchObject({
       app: { isNew: false },
       import: {
-        classes: { _User: { imported: 0, alreadyThere: 1 }, _Installation: { imported: 1, alreadyThere: 2 } },
+        classes: {
+          _User: { imported: 0, alreadyThere: 1 },
+          _Installation: { imported: 1, alreadyThere: 2 },
+        },
       },
     });
     // Also without the file: the app keeps its keys.
@@ -57,9 +60,14 @@ describe('carillon move-in', () => {
     const own = newKeys();
     const device = anInstallation();
     await write('_User.jsonl', [aUser({ email: 'ann@example.com' })]);
-    await write('_Installation.jsonl', [device, anInstallation(), { objectId: newId(), deviceType: 'ios' }]);
+    await write('_Installation.jsonl', [
+      device,
+      anInstallation(),
+      { objectId: newId(), deviceType: 'ios' },
+    ]);
     await moveIn(['--keys-file', '-'], { stdin: JSON.stringify(own) });
-    const state = async () => (await run(['move-in-state', '--app', fixture.appId, '--json'])).json();
+    const state = async () =>
+      (await run(['move-in-state', '--app', fixture.appId, '--json'])).json();
     const before = await state();
     expect(before).toMatchObject({
       devices: { imported: 2, seen: 0, registered: 0 },
@@ -74,7 +82,13 @@ describe('carillon move-in', () => {
     const codes = (of: { steps: { state: string; code: string }[] }) =>
       of.steps.map((step) => `${step.state} ${step.code}`);
     expect(codes(before)).toEqual([
-      ...['done imported', 'todo refused', 'check keys', 'todo missingProfiles', 'check hybridPush'],
+      ...[
+        'done imported',
+        'todo refused',
+        'check keys',
+        'todo missingProfiles',
+        'check hybridPush',
+      ],
       ...['check mail', 'check noFunctions', 'todo noAddress', 'check trial', 'todo noneArrived'],
     ]);
     const app = { appId: fixture.appId, ...own };
@@ -90,7 +104,10 @@ describe('carillon move-in', () => {
 
   test('with --dry-run checks everything and creates nothing, not even the app', async () => {
     await write('_User.jsonl', [aUser()]);
-    await write('_Installation.jsonl', [anInstallation(), { objectId: newId(), deviceType: 'ios' }]);
+    await write('_Installation.jsonl', [
+      anInstallation(),
+      { objectId: newId(), deviceType: 'ios' },
+    ]);
     const { code, json } = await moveIn(['--dry-run', '--keys-file', '-'], {
       stdin: JSON.stringify(newKeys()),
     });
@@ -114,10 +131,17 @@ describe('carillon move-in', () => {
     await write('_Join_users__Role.jsonl', [{ owningId: role.objectId, relatedId: user.objectId }]);
     const first = await moveIn(['--keys-file', '-'], { stdin });
     expect(first.code).toBe(0);
-    const changed = { password: publicHash('after', 'salt'), updatedAt: '2026-01-01T00:00:00.000Z' };
+    const changed = {
+      password: publicHash('after', 'salt'),
+      updatedAt: '2026-01-01T00:00:00.000Z',
+    };
     await write('_User.jsonl', [aUser({ ...user, ...changed })]);
     const second = (await moveIn(['--keys-file', '-'], { stdin })).json();
-    expect(second.import.classes._User).toMatchObject({ imported: 0, alreadyThere: 1, newerInFile: 1 });
+    expect(second.import.classes._User).toMatchObject({
+      imported: 0,
+      alreadyThere: 1,
+      newerInFile: 1,
+    });
     expect(item(second, 'newer')).toMatchObject({ state: 'check' });
 
     expect((await run(['app', 'delete', fixture.appId, '--yes'])).code).toBe(0);
@@ -147,7 +171,10 @@ describe('carillon move-in', () => {
     expect(json().import.classes).toEqual(rehearsal.json().import.classes);
     const { body: app } = await fixture.stored();
     const where = encodeURIComponent(JSON.stringify({ name: 'editors' }));
-    const found = await fixture.api.request('GET', `/1.1/roles?where=${where}`, { app, master: true });
+    const found = await fixture.api.request('GET', `/1.1/roles?where=${where}`, {
+      app,
+      master: true,
+    });
     expect(found.body.results).toMatchObject([{ objectId: role.objectId }]);
   });
 
@@ -156,8 +183,13 @@ describe('carillon move-in', () => {
     const { code, json } = await moveIn();
     expect(code).toBe(1);
     const report = `${fixture.appId}.refused.jsonl`;
-    expect(item(json(), 'refused')).toMatchObject({ state: 'todo', text: expect.stringContaining(report) });
-    expect(await readFile(join(fixture.folder, report), 'utf8')).toMatch(/"line":1.*neither a deviceToken/);
+    expect(item(json(), 'refused')).toMatchObject({
+      state: 'todo',
+      text: expect.stringContaining(report),
+    });
+    expect(await readFile(join(fixture.folder, report), 'utf8')).toMatch(
+      /"line":1.*neither a deviceToken/,
+    );
   });
 });
 

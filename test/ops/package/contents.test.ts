@@ -8,7 +8,10 @@ import { z } from 'zod';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../..', import.meta.url));
-/** Folder that looks like the installed package. It is below `node_modules`, so that modules find the dependencies. */
+/**
+ * Folder that looks like the installed package. It is below `node_modules`, so that modules find
+ * the dependencies.
+ */
 let folder = '';
 let packed: string[] = [];
 
@@ -19,19 +22,29 @@ beforeAll(async () => {
   await run(process.execPath, ['ops/package/build.mjs', join(folder, 'dist')], { cwd: root });
   const manifest = z.object({ files: z.array(z.string()) });
   const { files } = manifest.parse(JSON.parse(await readFile(join(root, 'package.json'), 'utf8')));
-  for (const file of ['package.json', 'README.md', 'LICENSE', ...files.filter((name) => name !== 'dist/')]) {
+  for (const file of [
+    'package.json',
+    'README.md',
+    'LICENSE',
+    ...files.filter((name) => name !== 'dist/'),
+  ]) {
     await mkdir(dirname(join(folder, file)), { recursive: true });
     await cp(join(root, file), join(folder, file), { recursive: true });
   }
-  const pack = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], { cwd: folder });
+  const pack = await run('npm', ['pack', '--dry-run', '--json', '--ignore-scripts'], {
+    cwd: folder,
+  });
   const report = z.array(z.object({ files: z.array(z.object({ path: z.string() })) }));
-  packed = report.parse(JSON.parse(pack.stdout)).flatMap((one) => one.files.map(({ path }) => path));
+  packed = report
+    .parse(JSON.parse(pack.stdout))
+    .flatMap((one) => one.files.map(({ path }) => path));
 });
 
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 /** Begin of a packed file's path, up to the first name below `dist`, `bundle` and `ops`. */
-const partOf = (path: string): string => /^(?:dist\/)?(?:bundle\/)?(?:ops\/)?[^/]+/.exec(path)?.[0] ?? path;
+const partOf = (path: string): string =>
+  /^(?:dist\/)?(?:bundle\/)?(?:ops\/)?[^/]+/.exec(path)?.[0] ?? path;
 
 describe('npm pack', () => {
   test('contains what an operator runs, and nothing of the workshop', () => {
@@ -78,7 +91,10 @@ describe('npm pack', () => {
 
   test('contains the built console without its sources', () => {
     const parts = packed.filter((path) => path.startsWith('dist/ops/console/'));
-    expect([...new Set(parts.map((path) => path.split('/')[3]))].sort()).toEqual(['build.js', 'dist']);
+    expect([...new Set(parts.map((path) => path.split('/')[3]))].sort()).toEqual([
+      'build.js',
+      'dist',
+    ]);
     expect(parts.filter((path) => path.endsWith('/index.html'))).toHaveLength(1);
     // It names the build that is served.
     expect(parts).toContain('dist/ops/console/dist/current.json');
@@ -98,7 +114,8 @@ describe('the command line of the package', () => {
     const file = join(folder, 'ops/cli/carillon.mjs');
     return run(process.execPath, [file, ...args], { cwd: folder }).then(
       ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-      (error: unknown) => z.object({ code: z.number(), stdout: z.string(), stderr: z.string() }).parse(error),
+      (error: unknown) =>
+        z.object({ code: z.number(), stdout: z.string(), stderr: z.string() }).parse(error),
     );
   };
   const sentence = 'Benchmarks are in the repository: run `npm run bench` in a clone of it.';
@@ -113,7 +130,11 @@ describe('the command line of the package', () => {
   test.each([[['bench']], [['bench', 'pipeline', '--threads', '1']], [['bench', '--help']]])(
     'answers %j with one sentence that says where benchmarks are',
     async (args) => {
-      expect(await carillon(...args)).toEqual({ code: 1, stdout: '', stderr: `carillon: ${sentence}\n` });
+      expect(await carillon(...args)).toEqual({
+        code: 1,
+        stdout: '',
+        stderr: `carillon: ${sentence}\n`,
+      });
     },
   );
 

@@ -15,7 +15,9 @@ type Values = [string | null, string | null, number | null, string[] | null, Buf
 /** Writes rows, and returns what the table then has. */
 async function copied(rows: readonly CopyRow[]): Promise<CopyValue[][]> {
   await db.transaction((tx) => copyIn(tx, { table: 'copied', columns }, rows));
-  const { rows: stored } = await db.query<Record<string, CopyValue>>('SELECT * FROM copied ORDER BY place');
+  const { rows: stored } = await db.query<Record<string, CopyValue>>(
+    'SELECT * FROM copied ORDER BY place',
+  );
   return stored.map((row) => columns.map((name) => row[name] ?? null));
 }
 
@@ -23,7 +25,13 @@ test('rows arrive as they were: empty texts, null, the characters of the format,
   const rows: Values[] = [
     ['', '', 0, [], Buffer.alloc(0)],
     [null, null, null, null, null],
-    ['\t', 'a\tb\nc\rd\\N', -1, ['"', '\\', ',', '{}', 'NULL', ''], Buffer.from([0, 9, 10, 92, 255])],
+    [
+      '\t',
+      'a\tb\nc\rd\\N',
+      -1,
+      ['"', '\\', ',', '{}', 'NULL', ''],
+      Buffer.from([0, 9, 10, 92, 255]),
+    ],
     ['\\N', '推送 пуш 😀', 2, ['频道'], Buffer.from('\\x')],
   ];
   const encoder = new RowEncoder();
@@ -41,7 +49,9 @@ test('rows fill several buffers, and one may be longer than a buffer', async () 
 
 test('rows that were left out between others are not written', async () => {
   const encoder = new RowEncoder();
-  const encoded = Array.from({ length: 9 }, (_, i) => encoder.encode([`row ${i}`, null, i, null, null]));
+  const encoded = Array.from({ length: 9 }, (_, i) =>
+    encoder.encode([`row ${i}`, null, i, null, null]),
+  );
   const kept = encoded.filter((_, i) => i % 3 !== 1);
   expect((await copied(kept.toReversed())).map(([, , n]) => n)).toEqual([8, 6, 5, 3, 2, 0]);
 });
@@ -49,7 +59,11 @@ test('rows that were left out between others are not written', async () => {
 test('a row gets another first value, and stays what it was', async () => {
   const encoder = new RowEncoder();
   const row = encoder.encode(['first', 'x\ty', 7, ['z'], null]);
-  const others = [encoder.withFirst('a\tb', row), encoder.withFirst(null, row), encoder.withFirst('', row)];
+  const others = [
+    encoder.withFirst('a\tb', row),
+    encoder.withFirst(null, row),
+    encoder.withFirst('', row),
+  ];
   expect(await copied([...others, row])).toEqual(
     ['a\tb', null, '', 'first'].map((first) => [first, 'x\ty', 7, ['z'], null]),
   );

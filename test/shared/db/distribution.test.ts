@@ -1,7 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { checkSpread } from '../../../ops/cli/doctor/database.ts';
-import { type Distribution, placingStatements, readDistribution } from '../../../shared/db/sharding.ts';
+import {
+  type Distribution,
+  placingStatements,
+  readDistribution,
+} from '../../../shared/db/sharding.ts';
 import { openTestDatabase } from '../../support/database.ts';
 
 const { db, url } = await openTestDatabase({ maxConnections: 1 });
@@ -19,7 +23,9 @@ describe('the tables of an app', () => {
       expect.arrayContaining(['app', 'installation', 'notification', 'push_batch']),
     );
     expect(placed('everywhere')).toEqual(['channel_node', 'restoration']);
-    expect(placed('coordinator')).toEqual(expect.arrayContaining(['audit', 'push_freeze', 'rate_limit']));
+    expect(placed('coordinator')).toEqual(
+      expect.arrayContaining(['audit', 'push_freeze', 'rate_limit']),
+    );
   });
 
   test('have app_id in every unique key, and ids of bigint', async () => {
@@ -60,7 +66,9 @@ describe('the statements that spread a database', () => {
     const dropped = statements
       .filter((one) => / DROP CONSTRAINT /.test(one))
       .map((one) => one.split(' ').at(-1));
-    const added = statements.filter((one) => / ADD CONSTRAINT /.test(one)).map((one) => one.split(' ')[5]);
+    const added = statements
+      .filter((one) => / ADD CONSTRAINT /.test(one))
+      .map((one) => one.split(' ')[5]);
     expect(dropped.filter((name) => !added.includes(name))).toEqual(['push_freeze_app_id_fkey']);
     expect(added.filter((name) => !dropped.includes(name))).toEqual([]);
   });

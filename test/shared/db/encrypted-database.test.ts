@@ -5,7 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { checkDatabase, checkEncryption } from '../../../ops/cli/doctor/database.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../../ops/local/postgres/server.ts';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { systemClock } from '../../../shared/clock.ts';
 import { connectionUrl } from '../../../shared/config/environment.ts';
@@ -68,7 +71,8 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const urlOf = (query: string, user = 'carillon') => `postgresql://${user}@${host}:5432/carillon${query}`;
+const urlOf = (query: string, user = 'carillon') =>
+  `postgresql://${user}@${host}:5432/carillon${query}`;
 
 function otherUrlOf(query: string): string {
   const { port } = otherName.address() as AddressInfo;
@@ -89,17 +93,20 @@ async function isEncrypted(url: string): Promise<boolean | undefined> {
 }
 
 describe('sslmode', () => {
-  test.each(['require', 'prefer', 'no-verify'])('%s encrypts and verifies nothing', async (mode) => {
-    expect(await isEncrypted(urlOf(`?sslmode=${mode}`))).toBe(true);
-    expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}`))).toBe(true);
-  });
+  test.each(['require', 'prefer', 'no-verify'])(
+    '%s encrypts and verifies nothing',
+    async (mode) => {
+      expect(await isEncrypted(urlOf(`?sslmode=${mode}`))).toBe(true);
+      expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}`))).toBe(true);
+    },
+  );
 
   test('require with sslrootcert verifies the authority, as verify-ca does, and not the name', async () => {
     for (const mode of ['require', 'verify-ca']) {
       expect(await isEncrypted(otherUrlOf(`?sslmode=${mode}&sslrootcert=${ca}`))).toBe(true);
-      await expect(isEncrypted(urlOf(`?sslmode=${mode}&sslrootcert=${unrelatedCa}`))).rejects.toThrow(
-        /certificate/,
-      );
+      await expect(
+        isEncrypted(urlOf(`?sslmode=${mode}&sslrootcert=${unrelatedCa}`)),
+      ).rejects.toThrow(/certificate/);
     }
   });
 

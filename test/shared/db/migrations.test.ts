@@ -66,9 +66,13 @@ describe('the rules of migrations', () => {
     ['ALTER TABLE installation ADD CONSTRAINT c CHECK (app_id > id::text) NOT VALID;'],
     ['ALTER TABLE installation VALIDATE CONSTRAINT c;'],
     ['ALTER TABLE installation SET (autovacuum_vacuum_scale_factor = 0.02);'],
-    ["COMMENT ON TABLE app IS 'a; b'; CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$;"],
+    [
+      "COMMENT ON TABLE app IS 'a; b'; CREATE FUNCTION f() RETURNS int LANGUAGE sql AS $$ SELECT 1; $$;",
+    ],
     ['CREATE INDEX i ON push_profile (name);'],
-    ['-- Accepted: the table exists since yesterday, and no release has it.\nDROP TABLE role_user;'],
+    [
+      '-- Accepted: the table exists since yesterday, and no release has it.\nDROP TABLE role_user;',
+    ],
   ])('accept %s', async (up) => {
     expect(await problemsOf(up)).toEqual([]);
   });
@@ -80,7 +84,10 @@ describe('the rules of migrations', () => {
     ['ALTER TABLE app ADD COLUMN a text NOT NULL;', /does not fill it/],
     ['ALTER TABLE app ALTER COLUMN name SET NOT NULL;', /may leave it out/],
     ['ALTER TABLE installation ALTER COLUMN id TYPE int;', /old type/],
-    ['ALTER TABLE installation ADD COLUMN u uuid DEFAULT gen_random_uuid();', /whole table under a lock/],
+    [
+      'ALTER TABLE installation ADD COLUMN u uuid DEFAULT gen_random_uuid();',
+      /whole table under a lock/,
+    ],
     ['CREATE UNIQUE INDEX i ON installation (app_id);', /needs CONCURRENTLY/],
     ['ALTER TABLE installation ADD CONSTRAINT c CHECK (id > 0);', /NOT VALID/],
     ['ALTER TABLE installation ADD UNIQUE (id);', /under a lock/],
@@ -93,11 +100,9 @@ describe('the rules of migrations', () => {
   });
 
   test('see statements through comments, strings and bodies', () => {
-    expect(splitStatements("SELECT 'a;''b' -- c;\n; DO $x$ a; $x$; /* d; */ SELECT (1, 2)")).toEqual([
-      "SELECT 'a;''b'",
-      'DO $x$ a; $x$',
-      'SELECT (1, 2)',
-    ]);
+    expect(
+      splitStatements("SELECT 'a;''b' -- c;\n; DO $x$ a; $x$; /* d; */ SELECT (1, 2)"),
+    ).toEqual(["SELECT 'a;''b'", 'DO $x$ a; $x$', 'SELECT (1, 2)']);
   });
 });
 
@@ -153,7 +158,10 @@ describe('migrating', () => {
     const { url } = await emptyDatabase();
     await write('0001_first', 'CREATE TABLE first (a int);');
     await write('0002_index', 'CREATE INDEX CONCURRENTLY first_a ON first (a);');
-    const both = await Promise.all([migrateTables(url, { folder }), migrateTables(url, { folder })]);
+    const both = await Promise.all([
+      migrateTables(url, { folder }),
+      migrateTables(url, { folder }),
+    ]);
     expect(both.flat()).toEqual(['0001_first', '0002_index']);
   });
 
@@ -162,11 +170,15 @@ describe('migrating', () => {
     await write('0002_table', 'CREATE TABLE two (a int);');
     expect(await migrateTables(url, { folder })).toEqual(['0002_table']);
     await write('0001_table', 'CREATE TABLE one (a int);');
-    await expect(migrateTables(url, { folder })).rejects.toThrow(/0001_table has not run, and 0002_table/);
+    await expect(migrateTables(url, { folder })).rejects.toThrow(
+      /0001_table has not run, and 0002_table/,
+    );
     await rm(join(folder, '0001_table.sql'));
     await write('0003_table', 'CREATE TABLE three (a int);\nCREATE TABLE two (a int);');
     await expect(migrateTables(url, { folder })).rejects.toThrow(/"two" already exists/);
-    const { rows } = await client.query("SELECT to_regclass('one') AS one, to_regclass('three') AS three");
+    const { rows } = await client.query(
+      "SELECT to_regclass('one') AS one, to_regclass('three') AS three",
+    );
     expect(rows).toEqual([{ one: null, three: null }]);
     expect(await pendingMigrations(url, folder)).toEqual(['0003_table']);
   });
@@ -264,7 +276,9 @@ describe('migrating', () => {
     expect((await client.query('SELECT version FROM pgboss.version')).rows).toEqual([
       { version: queueSchemaVersion },
     ]);
-    await client.query(`DELETE FROM carillon_migration; DELETE FROM pgboss.queue WHERE name = 'plan'`);
+    await client.query(
+      `DELETE FROM carillon_migration; DELETE FROM pgboss.queue WHERE name = 'plan'`,
+    );
     expect(await pendingChanges(database.url)).toEqual([...migrationNames(), 'queue plan']);
     await expect(migrate(database.url)).rejects.toThrow();
   });

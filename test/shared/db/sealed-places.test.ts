@@ -58,6 +58,8 @@ test('every file that encrypts stores its values in a column that the rotation w
   const root = fileURLToPath(new URL('../../..', import.meta.url));
   const folders = ['api', 'connectors', 'dispatcher', 'ops', 'shared'];
   const found = execFileSync('git', ['grep', '-lE', '\\.seal\\(', '--', ...folders], { cwd: root });
-  expect(found.toString().trim().split('\n').toSorted()).toEqual(Object.keys(encryptingFiles).toSorted());
+  expect(found.toString().trim().split('\n').toSorted()).toEqual(
+    Object.keys(encryptingFiles).toSorted(),
+  );
   expect(Object.values(encryptingFiles).flat().toSorted()).toEqual(places);
 });

@@ -11,7 +11,8 @@ const turns = new Semaphore({ concurrency: 2, perKey: 1, maxWaiting: 1 });
 const shared = new Database({ url, applicationName: 'shared', maxConnections: 2, turns });
 afterAll(() => shared.close());
 
-const one = (from: Database) => from.query<{ n: number }>('SELECT 1 AS n').then(({ rows }) => rows[0]?.n);
+const one = (from: Database) =>
+  from.query<{ n: number }>('SELECT 1 AS n').then(({ rows }) => rows[0]?.n);
 const megabyte = `SELECT repeat('x', 1000) AS text FROM generate_series(1, 1000)`;
 
 describe('the limits of a transaction', () => {
@@ -39,7 +40,12 @@ describe('the limits of a transaction', () => {
   });
 
   test('apply to its statements only', async () => {
-    const settings = ['statement_timeout', 'max_parallel_workers_per_gather', 'jit', 'transaction_read_only'];
+    const settings = [
+      'statement_timeout',
+      'max_parallel_workers_per_gather',
+      'jit',
+      'transaction_read_only',
+    ];
     const shown = settings.map((name) => `current_setting('${name}')`).join(` || ' ' || `);
     const read = async (from: Pick<Database, 'query'>) =>
       (await from.query<{ all: string }>(`SELECT ${shown} AS all`)).rows[0]?.all;
@@ -73,7 +79,9 @@ describe('the limits of a transaction', () => {
         ),
       { statementTimeoutMs: 100 },
     );
-    await expect(work.catch((error) => Promise.reject(isStatementTimeout(error)))).rejects.toBe(true);
+    await expect(work.catch((error) => Promise.reject(isStatementTimeout(error)))).rejects.toBe(
+      true,
+    );
     // The pool's only connection is free again.
     expect(await one(db)).toBe(1);
   });

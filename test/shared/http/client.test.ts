@@ -37,7 +37,12 @@ afterAll(async () => {
 });
 
 function open(
-  more: { baseUrl?: string; ca?: string | undefined; requestMs?: number; connections?: number } = {},
+  more: {
+    baseUrl?: string;
+    ca?: string | undefined;
+    requestMs?: number;
+    connections?: number;
+  } = {},
 ) {
   const { baseUrl = gateway.url, ca = gateway.ca, requestMs = 5000, connections = 2 } = more;
   const timing = { ...defaultHttpTiming, requestMs, drainMs: 200 };
@@ -50,7 +55,9 @@ describe('an HTTP client', () => {
   test('posts JSON and forms below the path of its base URL, and reuses its connection', async () => {
     const client = open({ baseUrl: `${gateway.url}/relay/`, connections: 1 });
     const json = await client.request(jsonPost('/v1/send?x=1', { a: 'ä' }));
-    const form = await client.request(formPost('/v1/form', { a: 'b c', n: 5, left: undefined, plus: '+/=' }));
+    const form = await client.request(
+      formPost('/v1/form', { a: 'b c', n: 5, left: undefined, plus: '+/=' }),
+    );
     expect(json).toMatchObject({ kind: 'response', status: 200, retryAfterMs: 7000 });
     expect(json.kind === 'response' && JSON.parse(json.body)).toEqual({
       method: 'POST',
@@ -64,7 +71,11 @@ describe('an HTTP client', () => {
 
   test('returns a redirect unchanged', async () => {
     const reply = await open().request({ method: 'GET', path: '/moved' });
-    expect(reply).toMatchObject({ kind: 'response', status: 302, headers: { location: '/elsewhere' } });
+    expect(reply).toMatchObject({
+      kind: 'response',
+      status: 302,
+      headers: { location: '/elsewhere' },
+    });
   });
 
   test.each([
@@ -73,7 +84,9 @@ describe('an HTTP client', () => {
     ['reset', 'connection_lost'],
   ] as const)('reports an unknown outcome when the gateway does %s', async (kind, reason) => {
     gateway.misbehave({ kind });
-    const reply = await open({ requestMs: kind === 'hang' ? 1500 : 15_000 }).request(jsonPost('/', {}));
+    const reply = await open({ requestMs: kind === 'hang' ? 1500 : 15_000 }).request(
+      jsonPost('/', {}),
+    );
     expect(reply).toMatchObject({ kind: 'unknown', reason });
     expect(gateway.total).toBe(1);
   });
@@ -85,7 +98,11 @@ describe('an HTTP client', () => {
 
   test('reports not_sent when the connection is refused', async () => {
     const reply = await open({ baseUrl: 'https://127.0.0.1:9' }).request(jsonPost('/', {}));
-    expect(reply).toMatchObject({ kind: 'not_sent', reason: 'connect_failed', cause: 'ECONNREFUSED' });
+    expect(reply).toMatchObject({
+      kind: 'not_sent',
+      reason: 'connect_failed',
+      cause: 'ECONNREFUSED',
+    });
   });
 
   test('reports not_sent for an untrusted server', async () => {
@@ -152,6 +169,9 @@ describe('an HTTP client', () => {
     await client.close();
     await client.close();
     expect(await pending).toMatchObject({ kind: 'unknown', reason: 'connection_lost' });
-    expect(await client.request(jsonPost('/', {}))).toMatchObject({ kind: 'not_sent', reason: 'closed' });
+    expect(await client.request(jsonPost('/', {}))).toMatchObject({
+      kind: 'not_sent',
+      reason: 'closed',
+    });
   });
 });

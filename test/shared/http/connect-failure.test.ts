@@ -15,7 +15,9 @@ test.each(['connect to 10.0.0.1:443', 'user:secret@proxy', '', 'x'.repeat(80), '
 );
 
 test('a refused connection is reported by its code, also inside another error', async () => {
-  const error = await new Promise<Error>((resolve) => connect(9, '127.0.0.1').once('error', resolve));
+  const error = await new Promise<Error>((resolve) =>
+    connect(9, '127.0.0.1').once('error', resolve),
+  );
   expect(failureCodeOf(error)).toBe('ECONNREFUSED');
   expect(failureCodeOf(new TypeError('fetch failed', { cause: error }))).toBe('ECONNREFUSED');
   expect(failureCodeOf(new Error('the password is x'))).toBeUndefined();

@@ -1,7 +1,11 @@
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ForwardClient, type ForwardLimits } from '../../../shared/http/client.ts';
-import { answerWith, startFunctionHost, type TestFunctionHost } from '../../support/servers/function-host.ts';
+import {
+  answerWith,
+  startFunctionHost,
+  type TestFunctionHost,
+} from '../../support/servers/function-host.ts';
 
 let host: TestFunctionHost;
 beforeAll(async () => {
@@ -9,9 +13,16 @@ beforeAll(async () => {
 });
 afterAll(() => host.close());
 
-const post = { method: 'POST', path: '/x', headers: { 'content-type': 'application/json' } } as const;
+const post = {
+  method: 'POST',
+  path: '/x',
+  headers: { 'content-type': 'application/json' },
+} as const;
 
-async function withClient(limits: Partial<ForwardLimits>, work: (client: ForwardClient) => Promise<void>) {
+async function withClient(
+  limits: Partial<ForwardLimits>,
+  work: (client: ForwardClient) => Promise<void>,
+) {
   const client = new ForwardClient(host.url, limits);
   await work(client);
   await client.close();
@@ -31,7 +42,9 @@ describe('a forwarded request', () => {
 
   test('that is too large fails', async () => {
     await withClient({ requestBytes: 100 }, async (client) => {
-      expect(await client.forward({ ...post, body: 'x'.repeat(101) })).toEqual(failed('request_too_large'));
+      expect(await client.forward({ ...post, body: 'x'.repeat(101) })).toEqual(
+        failed('request_too_large'),
+      );
     });
   });
 

@@ -42,7 +42,10 @@ test.each(Object.entries(clients))(
   'a client %s closes an idle connection by its own time, whatever the server offers',
   async (_, open) => {
     const { ask, close } = open();
-    const [, [socket]] = await Promise.all([ask(), once(server, 'connection') as Promise<[Socket]>]);
+    const [, [socket]] = await Promise.all([
+      ask(),
+      once(server, 'connection') as Promise<[Socket]>,
+    ]);
     // A NAT that drops the idle connection silently would make the next request late.
     await once(socket, 'close');
     await close();

@@ -8,7 +8,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openCertificateAuthority } from '../../../ops/sandbox/kit/certificates.ts';
 import { listen } from '../../../ops/sandbox/kit/listen.ts';
 
-/** Program that prints whether a client with an additional authority (argument 2) trusts each of the servers (from 3 on). */
+/**
+ * Program that prints whether a client with an additional authority (argument 2) trusts each of the
+ * servers (from 3 on).
+ */
 const program = `
   import { connect } from 'node:tls';
   import { secureContextTrusting } from ${JSON.stringify(new URL('../../../shared/http/trust.ts', import.meta.url).href)};
@@ -28,7 +31,9 @@ test('an additional authority leaves those of the system trusted, and no other o
   const ports: string[] = [];
   for (const authority of authorities) {
     const server = await listen({ authority }, ({ cert, key }) =>
-      createServer({ cert, key, ALPNProtocols: ['h2'] }, (socket) => socket.on('error', () => undefined)),
+      createServer({ cert, key, ALPNProtocols: ['h2'] }, (socket) =>
+        socket.on('error', () => undefined),
+      ),
     );
     onTestFinished(() => server.close());
     ports.push(new URL(server.url).port);

@@ -63,7 +63,12 @@ describe('the language of a locale', () => {
 
 describe('translations', () => {
   test('replace members, and those of the objects for one kind of device one by one', () => {
-    const data = { alert: 'a', badge: 1, ios: { sound: 's', alert: 'i' }, aps: { alert: 'x', badge: 2 } };
+    const data = {
+      alert: 'a',
+      badge: 1,
+      ios: { sound: 's', alert: 'i' },
+      aps: { alert: 'x', badge: 2 },
+    };
     expect(translated(data, { alert: 'b', ios: { alert: 'j' }, aps: { alert: 'y' } })).toEqual({
       alert: 'b',
       badge: 1,

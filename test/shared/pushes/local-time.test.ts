@@ -47,12 +47,15 @@ describe('a local time', () => {
     expect(startAt('2026-10-04T02:15:00', 'Australia/Lord_Howe')).toBe('2026-10-03T15:45:00.000Z');
   });
 
-  test.each(['2026-12-01T09:00:00Z', '2026-12-01T09:00:00+08:00', '2026-13-01T09:00:00', '2026-12-01', 'x'])(
-    'is not %s',
-    (text) => {
-      expect(parseLocalTime(text)).toBeUndefined();
-    },
-  );
+  test.each([
+    '2026-12-01T09:00:00Z',
+    '2026-12-01T09:00:00+08:00',
+    '2026-13-01T09:00:00',
+    '2026-12-01',
+    'x',
+  ])('is not %s', (text) => {
+    expect(parseLocalTime(text)).toBeUndefined();
+  });
 });
 
 describe('the next start', () => {
@@ -69,7 +72,9 @@ describe('the next start', () => {
     const starts = [wallMs + 5 * hour];
     const afterMs = wallMs - 8 * hour;
     expect(nextStartMs(wallMs, { afterMs, nowMs: afterMs, starts })).toBe(wallMs - 7 * hour);
-    expect(nextStartMs(wallMs, { afterMs, nowMs: wallMs + 10 * hour, starts })).toBe(wallMs + 5 * hour);
+    expect(nextStartMs(wallMs, { afterMs, nowMs: wallMs + 10 * hour, starts })).toBe(
+      wallMs + 5 * hour,
+    );
   });
 
   test('comes at most some forty times', () => {

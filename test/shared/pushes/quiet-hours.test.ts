@@ -40,10 +40,16 @@ describe('quiet hours', () => {
     expect(endAt(rule, '2027-03-27T23:00:00Z')).toBe('2027-03-28T01:30:00.000Z');
   });
 
-  test.each(['22:00', '22-8', '24:00-08:00', '22:60-08:00', '08:00-08:00', 'off', '', ' 22:00-08:00'])(
-    'are not %j',
-    (text) => expect(isQuietHours(text)).toBe(false),
-  );
+  test.each([
+    '22:00',
+    '22-8',
+    '24:00-08:00',
+    '22:60-08:00',
+    '08:00-08:00',
+    'off',
+    '',
+    ' 22:00-08:00',
+  ])('are not %j', (text) => expect(isQuietHours(text)).toBe(false));
 
   test('are those of the push, else of the app; transactional pushes have none', () => {
     const options = effectiveOptions('commercial', { quietHours: '22:00-08:00' });

@@ -32,7 +32,10 @@ describe('a recurrence', () => {
     ['the last minute of a day and the first of the next', of('0,58 0,23 * * *')],
     ['an unknown time zone', of('0 9 * * *', 'Mars/Olympus')],
     ['a distance from UTC', of('0 9 * * *', '+08:00')],
-    ['an end before its start', of('0 9 * * *', 'UTC', { startsAt: new Date(2), endsAt: new Date(1) })],
+    [
+      'an end before its start',
+      of('0 9 * * *', 'UTC', { startsAt: new Date(2), endsAt: new Date(1) }),
+    ],
   ])('is refused with %s', (_name, recurrence) => {
     expect(() => checkRecurrence(recurrence)).toThrow(expect.objectContaining({ code: 1 }));
   });
@@ -40,7 +43,9 @@ describe('a recurrence', () => {
   test.each(['*/5 * * * *', '0,58 9 * * *', '0 9 L * *', '30 8 * * 1#1', '0 9 * JAN-MAR mon-fri'])(
     'takes %s',
     (expression) => {
-      expect(checkRecurrence(of(`  ${expression.replace(' ', '   ')}`)).expression).toBe(expression);
+      expect(checkRecurrence(of(`  ${expression.replace(' ', '   ')}`)).expression).toBe(
+        expression,
+      );
     },
   );
 
@@ -128,7 +133,10 @@ describe('at a change of the clock', () => {
 describe('due times', () => {
   const now = new Date('2027-06-10T09:10:00Z');
   const ago = (ms: number) => new Date(now.getTime() - ms);
-  const due = (first: Date, more: { lifeMs?: number; skipBefore?: Date; recurrence?: Recurrence } = {}) =>
+  const due = (
+    first: Date,
+    more: { lifeMs?: number; skipBefore?: Date; recurrence?: Recurrence } = {},
+  ) =>
     dueTimes(more.recurrence ?? of('0 9 * * *'), {
       first,
       now,
@@ -157,6 +165,9 @@ describe('due times', () => {
     const { start, missed } = due(ago(365 * dayMs), { recurrence });
     expect({ start, missed }).toEqual({ start: now, missed: 1000 });
     const ended = { ...recurrence, endsAt: ago(dayMs) };
-    expect(due(ago(365 * dayMs), { recurrence: ended })).toMatchObject({ start: undefined, next: null });
+    expect(due(ago(365 * dayMs), { recurrence: ended })).toMatchObject({
+      start: undefined,
+      next: null,
+    });
   });
 });

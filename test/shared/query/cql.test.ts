@@ -6,7 +6,11 @@ import { parseCql, withoutCql } from '../../../shared/query/cql/select.ts';
 
 const where = (condition: string, given: Json[] = []): Json =>
   parseCql(`select * from C where ${condition}`, given).where;
-const point = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', latitude, longitude });
+const point = (latitude: number, longitude: number) => ({
+  __type: 'GeoPoint',
+  latitude,
+  longitude,
+});
 
 describe('a condition of CQL is translated to where', () => {
   const cases: [string, Json][] = [
@@ -16,7 +20,10 @@ describe('a condition of CQL is translated to where', () => {
     ['a != null', { a: { $ne: null } }],
     ['a <> 1', { a: { $ne: 1 } }],
     ['a > 1 AND a<=2', { $and: [{ a: { $gt: 1 } }, { a: { $lte: 2 } }] }],
-    ['a < 1 or b >= 2 and c = 3', { $or: [{ a: { $lt: 1 } }, { $and: [{ b: { $gte: 2 } }, { c: 3 }] }] }],
+    [
+      'a < 1 or b >= 2 and c = 3',
+      { $or: [{ a: { $lt: 1 } }, { $and: [{ b: { $gte: 2 } }, { c: 3 }] }] },
+    ],
     ['(a = 1 or b = 2) and c = 3', { $and: [{ $or: [{ a: 1 }, { b: 2 }] }, { c: 3 }] }],
     ['a in (\'x\', "y")', { a: { $in: ['x', 'y'] } }],
     ['a not in (1)', { a: { $nin: [1] } }],
@@ -31,19 +38,33 @@ describe('a condition of CQL is translated to where', () => {
     ["a like 'x.y%'", { a: { $regex: '^x\\.y.*$', $options: 's' } }],
     ["a regexp '^\\\\d+\\w'", { a: { $regex: '^\\d+\\w' } }],
     ["a = 'it\\'s'", { a: "it's" }],
-    ["a > date('2020-01-02T03:04:05Z')", { a: { $gt: { __type: 'Date', iso: '2020-01-02T03:04:05.000Z' } } }],
-    ["a = pointer('_User', 'u')", { a: { $eq: { __type: 'Pointer', className: '_User', objectId: 'u' } } }],
+    [
+      "a > date('2020-01-02T03:04:05Z')",
+      { a: { $gt: { __type: 'Date', iso: '2020-01-02T03:04:05.000Z' } } },
+    ],
+    [
+      "a = pointer('_User', 'u')",
+      { a: { $eq: { __type: 'Pointer', className: '_User', objectId: 'u' } } },
+    ],
     ['a near geopoint(1, 2)', { a: { $nearSphere: point(1, 2) } }],
     ['a near [1, 2] max 5 km', { a: { $nearSphere: point(1, 2), $maxDistanceInKilometers: 5 } }],
     ['a near [1, 2] max 5 miles', { a: { $nearSphere: point(1, 2), $maxDistanceInMiles: 5 } }],
-    ['a near [1, 2] max 0.5 radians', { a: { $nearSphere: point(1, 2), $maxDistanceInRadians: 0.5 } }],
+    [
+      'a near [1, 2] max 0.5 radians',
+      { a: { $nearSphere: point(1, 2), $maxDistanceInRadians: 0.5 } },
+    ],
     [
       'a within [1, 2] and [3, 4] and b = 1',
       { $and: [{ a: { $within: { $box: [point(1, 2), point(3, 4)] } } }, { b: 1 }] },
     ],
     [
       "related to users from pointer('_Role', 'r')",
-      { $relatedTo: { object: { __type: 'Pointer', className: '_Role', objectId: 'r' }, key: 'users' } },
+      {
+        $relatedTo: {
+          object: { __type: 'Pointer', className: '_Role', objectId: 'r' },
+          key: 'users',
+        },
+      },
     ],
   ];
   test.each(cases)('%s', (text, expected) => {
@@ -55,7 +76,9 @@ describe('a condition of CQL is translated to where', () => {
     const operand = { key: 'k', query: inner };
     expect(where('a in (select k from D where n = 1)')).toEqual({ a: { $select: operand } });
     expect(where('a = (select k from D where n = 1)')).toEqual({ a: { $select: operand } });
-    expect(where('a not in (select k from D where n = 1)')).toEqual({ a: { $dontSelect: operand } });
+    expect(where('a not in (select k from D where n = 1)')).toEqual({
+      a: { $dontSelect: operand },
+    });
     expect(where('a != (select k from D where n = 1)')).toEqual({ a: { $dontSelect: operand } });
   });
 
@@ -73,7 +96,9 @@ describe('a condition of CQL is translated to where', () => {
 describe('a statement', () => {
   test('has keys, limits and sort order', () => {
     expect(
-      parseCql('SELECT name, -a.b, include owner.twin FROM _User LIMIT 10, 5 ORDER BY score, +name DESC, -x'),
+      parseCql(
+        'SELECT name, -a.b, include owner.twin FROM _User LIMIT 10, 5 ORDER BY score, +name DESC, -x',
+      ),
     ).toEqual({
       className: '_User',
       where: {},
@@ -171,7 +196,9 @@ describe('a statement', () => {
       fc.property(
         fc.oneof(
           fc.string(),
-          fc.array(word, { maxLength: 20 }).map((words) => `select * from C where ${words.join(' ')}`),
+          fc
+            .array(word, { maxLength: 20 })
+            .map((words) => `select * from C where ${words.join(' ')}`),
         ),
         (cql) => {
           try {

@@ -56,7 +56,11 @@ describe('compileWhere lets PostgreSQL use its index', () => {
     ['$in of channels', { channels: { $in: ['c5', 'c6'] } }, 'installation_channels'],
     ['$all of channels', { channels: { $all: ['c5', 'c6'] } }, 'installation_channels'],
     ['deviceType', { deviceType: 'web' }, 'installation_device_type'],
-    ['vendor with deviceType', { deviceType: 'android', vendor: 'HMS' }, 'installation_device_type'],
+    [
+      'vendor with deviceType',
+      { deviceType: 'android', vendor: 'HMS' },
+      'installation_device_type',
+    ],
     ['vendor', { vendor: 'HMS' }, 'installation_device_type'],
     ['installationId', { installationId: 'i5' }, 'installation_installation_id'],
     ['deviceToken', { deviceToken: { $in: ['t5', 't6'] } }, 'installation_device_token'],
@@ -72,7 +76,10 @@ describe('a sub-query', () => {
   test.each([
     ['$inQuery', { owner: { $inQuery: { where: { city: 'x' } } } }],
     ['$notInQuery', { owner: { $notInQuery: { where: { city: 'x' }, limit: 1000 } } }],
-    ['$select', { city: { $select: { key: 'username', query: { className: '_User', where: {} } } } }],
+    [
+      '$select',
+      { city: { $select: { key: 'username', query: { className: '_User', where: {} } } } },
+    ],
   ])('%s runs once, with a hash lookup', async (_name, where) => {
     expect(await plan(where)).toContain('hashed SubPlan');
   });
@@ -107,7 +114,10 @@ describe('compileWhere prevents the use of the index on custom members for condi
     ['an equality', { uid: 5 }],
     ['an equality beside a comparison', { uid: { $gt: 3 }, city: 'city5' }],
     // The index can look up the rows that have a date there.
-    ['a comparison of dates', { seenAt: { $lt: { __type: 'Date', iso: '2030-01-01T00:00:00.000Z' } } }],
+    [
+      'a comparison of dates',
+      { seenAt: { $lt: { __type: 'Date', iso: '2030-01-01T00:00:00.000Z' } } },
+    ],
   ])('but not for %s', async (_name, where) => {
     expect(await eagerPlan(where)).toContain('only_fields');
   });

@@ -34,7 +34,9 @@ const geo = (latitude: number, longitude: number) => ({ __type: 'GeoPoint', lati
 
 test('parseWhere accepts ten patterns at any place', () => {
   expect(codeOf(() => parse(patterns(10)))).toBeUndefined();
-  expect(codeOf(() => parse({ $and: [patterns(5), { a: inQuery(0, patterns(5)) }] }))).toBeUndefined();
+  expect(
+    codeOf(() => parse({ $and: [patterns(5), { a: inQuery(0, patterns(5)) }] })),
+  ).toBeUndefined();
 });
 
 const role = { __type: 'Pointer', className: '_Role', objectId: 'r' };
@@ -47,11 +49,19 @@ describe('parseWhere refuses', () => {
     ['text over 64 KB', `${' '.repeat(70_000)}{}`, 102],
     ['a list of numbers', [1], 102],
     ['eleven patterns', patterns(11), 102],
-    ['eleven patterns, some in a sub-query', { $and: [patterns(6), { a: inQuery(0, patterns(5)) }] }, 102],
+    [
+      'eleven patterns, some in a sub-query',
+      { $and: [patterns(6), { a: inQuery(0, patterns(5)) }] },
+      102,
+    ],
     ['an unknown operator at the top', { $nor: [] }, 102],
     ['an unknown operator', { a: { $mod: [2, 0] } }, 102],
     ['$select without a key', { a: { $select: { query: { className: '_User' } } } }, 102],
-    ['$select of a hidden key', { a: { $select: { key: 'authData', query: { className: '_User' } } } }, 105],
+    [
+      '$select of a hidden key',
+      { a: { $select: { key: 'authData', query: { className: '_User' } } } },
+      105,
+    ],
     ['$select of no class', { a: { $select: { key: 'a', query: {} } } }, 101],
     ['$inQuery of an unknown class', { a: { $inQuery: { className: 'Team' } } }, 101],
     [
@@ -72,7 +82,11 @@ describe('parseWhere refuses', () => {
     ['a distance that is a text', { a: { $nearSphere: geo(1, 1), $maxDistanceInMiles: '1' } }, 102],
     ['a distance alone', { a: { $maxDistanceInKilometers: 1 } }, 102],
     ['$within without a box', { a: { $within: [geo(1, 1), geo(2, 2)] } }, 102],
-    ['a box of three corners', { a: { $within: { $box: [geo(1, 1), geo(2, 2), geo(3, 3)] } } }, 102],
+    [
+      'a box of three corners',
+      { a: { $within: { $box: [geo(1, 1), geo(2, 2), geo(3, 3)] } } },
+      102,
+    ],
     ['a box of numbers', { a: { $within: { $box: [1, 2] } } }, 111],
     [
       'a pair of texts',
@@ -118,11 +132,19 @@ describe('parseWhere refuses', () => {
       111,
     ],
     ['no operator beside a pointer', { a: { ...user, $nothing: 1 } }, 102],
-    ['a malformed pointer beside an operator', { a: { __type: 'Pointer', className: '_User', $ne: 1 } }, 106],
+    [
+      'a malformed pointer beside an operator',
+      { a: { __type: 'Pointer', className: '_User', $ne: 1 } },
+      106,
+    ],
     ['$relatedTo of no pointer', { $relatedTo: { object: {}, key: 'users' } }, 102],
     ['$relatedTo without a key', { $relatedTo: { object: role } }, 102],
     ['$relatedTo of what is no relation', { $relatedTo: { object: role, key: 'name' } }, 102],
-    ['$relatedTo of a class without relations', { $relatedTo: { object: user, key: 'users' } }, 102],
+    [
+      '$relatedTo of a class without relations',
+      { $relatedTo: { object: user, key: 'users' } },
+      102,
+    ],
     ['$relatedTo of members of another class', { $relatedTo: { object: role, key: 'users' } }, 102],
     [
       '$relatedTo of a malformed pointer',
@@ -130,7 +152,11 @@ describe('parseWhere refuses', () => {
       106,
     ],
     ['the order by a relation', { a: { $inQuery: { className: '_Role', order: 'users' } } }, 102],
-    ['$select of a relation', { a: { $select: { key: 'users', query: { className: '_Role' } } } }, 102],
+    [
+      '$select of a relation',
+      { a: { $select: { key: 'users', query: { className: '_Role' } } } },
+      102,
+    ],
     ['operators mixed with members', { a: { $gt: 1, b: 2 } }, 102],
     ['an operator inside a value', { a: { b: { $gt: 1 } } }, 121],
     ['an operator in a list', { a: { $in: [{ $gt: 1 }] } }, 121],
@@ -198,31 +224,39 @@ describe('input of a client', () => {
   test('never becomes SQL text, only parameters', () => {
     const words = /^[A-Za-z0-9_ $.,:()<>=@?&|~#*'{}"[\]\n]*$/;
     fc.assert(
-      fc.property(fc.string({ minLength: 5, maxLength: 20 }), fc.string({ maxLength: 5 }), (text, inner) => {
-        const marked = `mark${text}mark`;
-        const where = {
-          a: marked,
-          deviceType: { $in: [marked, inner] },
-          channels: { $all: [marked] },
-          b: { $ne: { c: marked } },
-          c: { $gt: marked },
-          $or: [{ vendor: marked }, { d: [marked] }],
-        };
-        const params = new Params();
-        try {
-          const sql = compileWhere(parse(where), installationClass, params);
-          expect(sql).not.toContain('mark');
-          expect(sql).toMatch(words);
-        } catch (error) {
-          expect(error).toBeInstanceOf(Refusal);
-        }
-      }),
+      fc.property(
+        fc.string({ minLength: 5, maxLength: 20 }),
+        fc.string({ maxLength: 5 }),
+        (text, inner) => {
+          const marked = `mark${text}mark`;
+          const where = {
+            a: marked,
+            deviceType: { $in: [marked, inner] },
+            channels: { $all: [marked] },
+            b: { $ne: { c: marked } },
+            c: { $gt: marked },
+            $or: [{ vendor: marked }, { d: [marked] }],
+          };
+          const params = new Params();
+          try {
+            const sql = compileWhere(parse(where), installationClass, params);
+            expect(sql).not.toContain('mark');
+            expect(sql).toMatch(words);
+          } catch (error) {
+            expect(error).toBeInstanceOf(Refusal);
+          }
+        },
+      ),
     );
   });
 
   test('in order and keys is a name or is refused', () => {
     const list = (query: object) => () =>
-      compileList(parseListQuery({ ...query }, installationClass, reader), installationClass, reader);
+      compileList(
+        parseListQuery({ ...query }, installationClass, reader),
+        installationClass,
+        reader,
+      );
     for (const query of [
       { order: injection },
       { order: `a,${injection}` },
@@ -275,13 +309,18 @@ describe('a sub-query', () => {
 
 describe('project', () => {
   test('keeps and drops members named like those of Object', () => {
-    const document = JSON.parse('{"constructor":1,"a":{"toString":1,"__proto__":2},"objectId":"x"}');
+    const document = JSON.parse(
+      '{"constructor":1,"a":{"toString":1,"__proto__":2},"objectId":"x"}',
+    );
     const keys = parseKeys('constructor,a.toString');
     expect(project(document, keys, installationClass)).toEqual({
       constructor: 1,
       a: { toString: 1 },
       objectId: 'x',
     });
-    expect(project(document, parseKeys('-a'), installationClass)).toEqual({ constructor: 1, objectId: 'x' });
+    expect(project(document, parseKeys('-a'), installationClass)).toEqual({
+      constructor: 1,
+      objectId: 'x',
+    });
   });
 });

@@ -13,9 +13,29 @@ import { matches } from './where-evaluator.ts';
 const reader = masterViewer('app');
 /** Few names and values, so that conditions often match documents. */
 const names = ['a', 'b', 'c', 'constructor', 'toString'];
-const texts = ['', 'x', 'X', 'xy', 'y\nx', 'é', '中', '😀', '"', '\\', "'", '$', '%', '@', 'null', '\u0001'];
+const texts = [
+  '',
+  'x',
+  'X',
+  'xy',
+  'y\nx',
+  'é',
+  '中',
+  '😀',
+  '"',
+  '\\',
+  "'",
+  '$',
+  '%',
+  '@',
+  'null',
+  '\u0001',
+];
 const dates = ['2020-01-01T00:00:00.000Z', '2021-06-01T12:00:00.500Z', '1999-12-31T23:59:59.999Z'];
-const text = fc.oneof(fc.constantFrom(...texts), fc.string({ unit: 'binary', maxLength: 3 }).map(storable));
+const text = fc.oneof(
+  fc.constantFrom(...texts),
+  fc.string({ unit: 'binary', maxLength: 3 }).map(storable),
+);
 const number = fc.oneof(
   fc.integer({ min: -2, max: 3 }),
   fc.constantFrom(0.5, -1.25, 1e21, 1e-7, 5e-324, 1.7976931348623157e308, 9_007_199_254_740_992),
@@ -42,7 +62,9 @@ const scalar: fc.Arbitrary<Json> = fc.oneof(
 const { value } = fc.letrec<{ value: Json; list: Json[]; object: JsonObject }>((tie) => ({
   value: fc.oneof({ maxDepth: 3 }, { arbitrary: scalar, weight: 5 }, tie('list'), tie('object')),
   list: fc.array(tie('value'), { maxLength: 3 }),
-  object: fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 3 }).map((o) => ({ ...o })),
+  object: fc
+    .dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 3 })
+    .map((o) => ({ ...o })),
 }));
 
 /** Removes NUL, which PostgreSQL cannot store and the parser refuses. */
@@ -98,7 +120,9 @@ const innerWhere: fc.Arbitrary<Json> = fc.oneof(
   fc.record({ username: fc.constantFrom('u1', 'u3') }),
   fc.record({ b: fc.record({ $exists: fc.boolean() }) }),
   fc.record({
-    c: fc.record({ $inQuery: fc.record({ where: fc.record({ b: fc.record({ $exists: fc.boolean() }) }) }) }),
+    c: fc.record({
+      $inQuery: fc.record({ where: fc.record({ b: fc.record({ $exists: fc.boolean() }) }) }),
+    }),
   }),
 );
 const query = fc
@@ -113,8 +137,13 @@ const query = fc
     { requiredKeys: ['where'] },
   )
   // Installations have no username to sort by.
-  .map(({ order, ...rest }) => (order && rest.className !== '_Installation' ? { ...rest, order } : rest));
-const select = fc.record({ key: selectedKey, query: query.map((one) => ({ className: '_User', ...one })) });
+  .map(({ order, ...rest }) =>
+    order && rest.className !== '_Installation' ? { ...rest, order } : rest,
+  );
+const select = fc.record({
+  key: selectedKey,
+  query: query.map((one) => ({ className: '_User', ...one })),
+});
 const subqueries: Record<string, fc.Arbitrary<Json>> = {
   $inQuery: query.map((one): Json => ({ $inQuery: one })),
   $notInQuery: query.map((one): Json => ({ $notInQuery: one })),
@@ -153,7 +182,9 @@ const document = fc.record({
   valid: fc.boolean(),
   badge: someOf(fc.integer({ min: -1, max: 3 })),
   updatedAt: fc.constantFrom(...dates),
-  fields: fc.dictionary(fc.constantFrom(...names), value, { maxKeys: 4 }).map((o): JsonObject => ({ ...o })),
+  fields: fc
+    .dictionary(fc.constantFrom(...names), value, { maxKeys: 4 })
+    .map((o): JsonObject => ({ ...o })),
 });
 
 const operators = <T>(one: fc.Arbitrary<T>) =>
@@ -166,7 +197,8 @@ const operators = <T>(one: fc.Arbitrary<T>) =>
     fc.record({ $exists: fc.boolean() }),
     fc.record({ $size: fc.integer({ min: 0, max: 2 }) }),
   );
-const ordered = <T>(one: fc.Arbitrary<T>) => fc.oneof(fc.record({ $gte: one }), fc.record({ $lt: one }));
+const ordered = <T>(one: fc.Arbitrary<T>) =>
+  fc.oneof(fc.record({ $gte: one }), fc.record({ $lt: one }));
 const nullOr = <T>(one: fc.Arbitrary<T>) =>
   fc.oneof(
     one,
@@ -208,13 +240,22 @@ const condition = fc.letrec<{ part: unknown; all: unknown }>((tie) => ({
 })).all;
 
 const iso = (text: string): Json => ({ __type: 'Date', iso: text });
-const pointerTo = (className: string, objectId: string): Json => ({ __type: 'Pointer', className, objectId });
+const pointerTo = (className: string, objectId: string): Json => ({
+  __type: 'Pointer',
+  className,
+  objectId,
+});
 
 /** Rows for sub-queries, in order of creation. */
 const users: JsonObject[] = [
   { objectId: 'p1', username: 'u3', a: 'x', b: [1, 'x'], c: pointerTo('_User', 'p2') },
   { objectId: 'p2', username: 'u1', a: null, b: { c: 2 }, emailVerified: true },
-  { objectId: 'p3', username: 'u5', a: 1, c: [pointerTo('_User', 'p1'), pointerTo('_Installation', 'i1')] },
+  {
+    objectId: 'p3',
+    username: 'u5',
+    a: 1,
+    c: [pointerTo('_User', 'p1'), pointerTo('_Installation', 'i1')],
+  },
   { objectId: 'p4', username: 'u2', a: { b: 'xy' }, emailVerified: false },
 ];
 const installations: JsonObject[] = [
@@ -234,7 +275,12 @@ beforeAll(async () => {
   for (const { objectId, username, emailVerified, ...fields } of users)
     await addUser('app', { objectId, username, emailVerified, fields });
   // No query may return the rows of another app, even with the same ids.
-  await addUser('other', { objectId: 'p1', username: 'u1', emailVerified: true, fields: { a: 2, b: 3 } });
+  await addUser('other', {
+    objectId: 'p1',
+    username: 'u1',
+    emailVerified: true,
+    fields: { a: 2, b: 3 },
+  });
   for (const { objectId, ...fields } of installations)
     await db.query(
       `INSERT INTO installation (app_id, object_id, device_type, fields, created_at) VALUES ('app', $1, 'web', $2, $3)`,
@@ -249,7 +295,10 @@ interface UserRow {
   fields: JsonObject;
 }
 
-function addUser(appId: string, { objectId, username, emailVerified, fields }: UserRow): Promise<unknown> {
+function addUser(
+  appId: string,
+  { objectId, username, emailVerified, fields }: UserRow,
+): Promise<unknown> {
   return db.query(
     `INSERT INTO app_user (app_id, object_id, username, email_verified, fields, created_at, session_nonce, session_hash)
      VALUES ($1, $2, $3, $4, $5, $6, '', $7)`,
@@ -307,14 +356,18 @@ async function sqlMatches(doc: Document, where: unknown): Promise<boolean> {
 describe('compileWhere', () => {
   test('finds the same documents as the reference evaluator', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(document, { minLength: 1, maxLength: 4 }), condition, async (docs, where) => {
-        const text = JSON.stringify(where);
-        // The parser refuses more than five.
-        fc.pre((text.match(/Query"|[sS]elect"/g) ?? []).length <= 5);
-        const json: Json = JSON.parse(text);
-        const found = await Promise.all(docs.map((doc) => sqlMatches(doc, json)));
-        expect(found).toEqual(docs.map((doc) => matches(shown(doc), json, rowsByClass)));
-      }),
+      fc.asyncProperty(
+        fc.array(document, { minLength: 1, maxLength: 4 }),
+        condition,
+        async (docs, where) => {
+          const text = JSON.stringify(where);
+          // The parser refuses more than five.
+          fc.pre((text.match(/Query"|[sS]elect"/g) ?? []).length <= 5);
+          const json: Json = JSON.parse(text);
+          const found = await Promise.all(docs.map((doc) => sqlMatches(doc, json)));
+          expect(found).toEqual(docs.map((doc) => matches(shown(doc), json, rowsByClass)));
+        },
+      ),
       { numRuns: 1500 },
     );
   }, 120_000);
@@ -329,7 +382,17 @@ describe('compileWhere', () => {
       fc.constant({ fields: {}, name: 'a' }),
     );
   const pointers = fc.constantFrom('p1', 'p2', 'p3', 'p4').map((id) => pointerTo('_User', id));
-  const selectable = fc.constantFrom<Json[]>('u1', 'u2', 'u3', 'u5', 'x', 'xy', 1, true, iso(dates[1] ?? ''));
+  const selectable = fc.constantFrom<Json[]>(
+    'u1',
+    'u2',
+    'u3',
+    'u5',
+    'x',
+    'xy',
+    1,
+    true,
+    iso(dates[1] ?? ''),
+  );
   /** Returns the values that documents for an operator contain, besides other values. */
   const kindFor = (name: string): fc.Arbitrary<Json> => {
     if (Object.hasOwn(geoTests, name)) return point;
@@ -388,7 +451,11 @@ describe('compileWhere', () => {
     fc.assert(
       fc.property(vendorName, (spelling) => {
         const params = new Params();
-        compileWhere(parseWhere({ vendor: spelling }, installationClass, reader), installationClass, params);
+        compileWhere(
+          parseWhere({ vendor: spelling }, installationClass, reader),
+          installationClass,
+          params,
+        );
         expect(params.values).toEqual([canonicalVendor(spelling)]);
       }),
     );

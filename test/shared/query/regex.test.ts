@@ -182,7 +182,10 @@ describe('$regex', () => {
   }, 60_000);
 });
 
-/** Returns the pattern for JavaScript; undefined for `[]`, `[^]` and escapes that it treats differently. */
+/**
+ * Returns the pattern for JavaScript; undefined for `[]`, `[^]` and escapes that it treats
+ * differently.
+ */
 function inJavaScript(source: string, flags: string): RegExp | undefined {
   if (/\[\^?\]|\\[aAbBeEQzZ]/.test(source)) return undefined;
   try {

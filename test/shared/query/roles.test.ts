@@ -44,14 +44,24 @@ describe('PostgreSQL uses indexes, and reads rows of one app only,', () => {
   const user = pointerTo('_User', 'u77');
   const related = { object: pointerTo('_Role', 'r5'), key: 'users' };
   const cases: [string, object, ClassSchema, string[]][] = [
-    ['for the roles of a user', { users: user }, roleClass, ['app_user_object_id', 'role_user_user']],
+    [
+      'for the roles of a user',
+      { users: user },
+      roleClass,
+      ['app_user_object_id', 'role_user_user'],
+    ],
     [
       'for them or other roles',
       { $or: [{ users: user }, { name: 'r1' }] },
       roleClass,
       ['app_user_object_id', 'role_user'],
     ],
-    ['for the members of a role', { $relatedTo: related }, userClass, ['role_object_id', 'role_user_pkey']],
+    [
+      'for the members of a role',
+      { $relatedTo: related },
+      userClass,
+      ['role_object_id', 'role_user_pkey'],
+    ],
   ];
   test.each(cases)('%s', async (_name, where, cls, indexes) => {
     const plan = await planOf(where, cls);
@@ -65,6 +75,9 @@ describe('PostgreSQL uses indexes, and reads rows of one app only,', () => {
 
 test('a user with a thousand roles sees the objects of one of them', async () => {
   const roles = Array.from({ length: 999 }, (_, i) => `role:y${i}`);
-  const { text, values } = sqlOf({}, { cls: roleClass, subjects: ['me', '*', ...roles, 'role:x7'] });
+  const { text, values } = sqlOf(
+    {},
+    { cls: roleClass, subjects: ['me', '*', ...roles, 'role:x7'] },
+  );
   expect((await db.query(text, values)).rows).toHaveLength(40);
 });

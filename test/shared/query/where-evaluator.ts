@@ -4,8 +4,8 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 export type Rows = Record<string, JsonObject[]>;
 
 /**
- * Evaluates a `where` without SQL and without the compiler, as the reference of the property test. Documents and conditions
- * are in canonical form; shared/query/README.md has the semantics.
+ * Evaluates a `where` without SQL and without the compiler, as the reference of the property test.
+ * Documents and conditions are in canonical form; shared/query/README.md has the semantics.
  */
 export function matches(document: JsonObject, where: Json, rows: Rows = {}): boolean {
   if (Array.isArray(where)) return where.every((part) => matches(document, part, rows));
@@ -67,7 +67,9 @@ function operator(values: Json[], name: string, { operand, test, rows }: Asked):
     case '$exists':
       return values.length > 0 === operand;
     case '$regex':
-      return items(values).some((item) => typeof item === 'string' && regex(operand, test).test(item));
+      return items(values).some(
+        (item) => typeof item === 'string' && regex(operand, test).test(item),
+      );
     case '$options':
     case '$maxDistanceInKilometers':
     case '$minDistance':
@@ -97,7 +99,8 @@ function regex(pattern: Json, { $options }: JsonObject): RegExp {
 }
 
 /** Returns the values and the members of arrays among them. */
-const items = (values: Json[]): Json[] => values.flatMap((value) => (Array.isArray(value) ? value : [value]));
+const items = (values: Json[]): Json[] =>
+  values.flatMap((value) => (Array.isArray(value) ? value : [value]));
 
 function equals(values: Json[], wanted: Json): boolean {
   if (wanted === null && values.length === 0) return true;
@@ -116,7 +119,9 @@ function compares(name: string, item: Json, operand: Json): boolean {
   const [a, b] = [rankable(item), rankable(operand)];
   if (!a || !b || a.type !== b.type) return false;
   const order =
-    a.type === 'string' ? Buffer.compare(bytes(a.value), bytes(b.value)) : Number(a.value) - Number(b.value);
+    a.type === 'string'
+      ? Buffer.compare(bytes(a.value), bytes(b.value))
+      : Number(a.value) - Number(b.value);
   if (name === '$lt') return order < 0;
   if (name === '$lte') return order <= 0;
   if (name === '$gt') return order > 0;
@@ -139,7 +144,8 @@ function asObject(value: Json | undefined): JsonObject {
   return value;
 }
 
-const isPoint = (item: Json): item is JsonObject => isJsonObject(item) && item.__type === 'GeoPoint';
+const isPoint = (item: Json): item is JsonObject =>
+  isJsonObject(item) && item.__type === 'GeoPoint';
 
 /** Computes the distance from the angle between vectors; the compiler uses the haversine. */
 function isNear(item: Json, operand: Json, test: JsonObject): boolean {
@@ -154,12 +160,15 @@ function isNear(item: Json, operand: Json, test: JsonObject): boolean {
       ),
     ),
   );
-  const most = test.$maxDistanceInKilometers === undefined ? 9 : Number(test.$maxDistanceInKilometers) / 6371;
+  const most =
+    test.$maxDistanceInKilometers === undefined ? 9 : Number(test.$maxDistanceInKilometers) / 6371;
   return distance <= most && distance >= Number(test.$minDistance ?? 0);
 }
 
 function vector(point: JsonObject): number[] {
-  const [lat = 0, lng = 0] = [point.latitude, point.longitude].map((x) => (Number(x) * Math.PI) / 180);
+  const [lat = 0, lng = 0] = [point.latitude, point.longitude].map(
+    (x) => (Number(x) * Math.PI) / 180,
+  );
   return [Math.cos(lat) * Math.cos(lng), Math.cos(lat) * Math.sin(lng), Math.sin(lat)];
 }
 
@@ -198,7 +207,9 @@ function isInQuery(values: Json[], operand: Json, rows: Rows): boolean {
 
 function isSelected(values: Json[], operand: Json, rows: Rows): boolean {
   const { key, query } = asObject(operand);
-  const selected = chosen(asObject(query), rows).flatMap((row) => valuesAt(row, String(key).split('.')));
+  const selected = chosen(asObject(query), rows).flatMap((row) =>
+    valuesAt(row, String(key).split('.')),
+  );
   return [...selected, ...items(selected)].some(
     (one) => one !== null && values.length > 0 && equals(values, one),
   );

@@ -35,7 +35,8 @@ test.each([
   const counting = Object.assign(queue, {
     fetch: async (...args: Parameters<typeof fetch>) => {
       const jobs = await fetch(...args);
-      if (jobs.length > 0) fetched.push(jobs.map(({ data }) => messageJob.data.parse(data).messageId).sort());
+      if (jobs.length > 0)
+        fetched.push(jobs.map(({ data }) => messageJob.data.parse(data).messageId).sort());
       return jobs;
     },
   });

@@ -64,5 +64,7 @@ test('reads only the index of the queue where many jobs wait for a later time', 
   );
   const plan = rows[0]?.['QUERY PLAN'][0].Plan;
   expect(plan?.['Shared Hit Blocks']).toBeGreaterThan(0);
-  expect((plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0)).toBeLessThan(waiting / 50);
+  expect((plan?.['Shared Hit Blocks'] ?? 0) + (plan?.['Shared Read Blocks'] ?? 0)).toBeLessThan(
+    waiting / 50,
+  );
 });

@@ -20,18 +20,21 @@ test('a heartbeat waits for no job that is being ended, in whichever order both 
   const jobs = await queue.fetch(messageJob, 3);
   const [first, second] = jobs;
   if (!first || !second) throw new Error('the queue has three jobs');
-  await db.query("UPDATE pgboss.job SET heartbeat_on = now() - interval '5 seconds' WHERE name = $1", [
-    messageJob.queue,
-  ]);
+  await db.query(
+    "UPDATE pgboss.job SET heartbeat_on = now() - interval '5 seconds' WHERE name = $1",
+    [messageJob.queue],
+  );
   for (const held of [jobs, jobs.toReversed()]) {
     for (const [one, other] of [
       [first, second],
       [second, first],
     ] as const)
       await db.transaction(async (tx) => {
-        const lock = (id: string) => tx.query('SELECT FROM pgboss.job WHERE id = $1 FOR UPDATE', [id]);
+        const lock = (id: string) =>
+          tx.query('SELECT FROM pgboss.job WHERE id = $1 FOR UPDATE', [id]);
         await lock(one.id);
-        // A heartbeat that waited for this transaction would hold the other job, which this transaction needs next.
+        // A heartbeat that waited for this transaction would hold the other job, which this
+        // transaction needs next.
         await queue.touch(messageJob, held);
         await lock(other.id);
       });

@@ -30,7 +30,9 @@ afterAll(async () => {
 });
 
 const send = (...batchIds: number[]) =>
-  db.transaction((tx) => queue.send(kind, batchIds.map(jobOf), { tx, priority: (index) => -index }));
+  db.transaction((tx) =>
+    queue.send(kind, batchIds.map(jobOf), { tx, priority: (index) => -index }),
+  );
 async function take(count: number): Promise<Job<DeliverJob>[]> {
   const jobs = await queue.fetch(kind, count);
   expect(jobs).toHaveLength(count);
@@ -69,7 +71,9 @@ test('a late worker neither ends nor replaces the job of a newer attempt', async
   if (!second) throw new Error('the job was not taken');
   expect(second.retryCount).toBe(first.retryCount + 1);
   const replace = (job: Job<DeliverJob>) =>
-    db.transaction((tx) => queue.replace(kind, job, { data: { ...job.data, waitedUntilMs: 5 }, tx }));
+    db.transaction((tx) =>
+      queue.replace(kind, job, { data: { ...job.data, waitedUntilMs: 5 }, tx }),
+    );
   expect(await queue.end(kind, first, db)).toBe(false);
   expect(await replace(first)).toBe(false);
   expect(await stateOf()).toMatchObject({ active: 1, ready: 0 });
@@ -89,7 +93,12 @@ test('chosen batches that wait for a later time are due now, and no others', asy
 test('work without a job is found; a job that waits or is in work counts', async () => {
   await send(1, 2);
   await take(1);
-  const workOf = (batchId: number | null, name = kind.queue) => ({ queue: name, appId, pushId: 1, batchId });
+  const workOf = (batchId: number | null, name = kind.queue) => ({
+    queue: name,
+    appId,
+    pushId: 1,
+    batchId,
+  });
   const work = [workOf(1), workOf(2), workOf(3), workOf(null, 'plan'), workOf(1, 'deliver-fcm')];
   expect(await findJobless(db, work)).toEqual(work.slice(2));
   expect(await findJobless(db, [{ ...workOf(1), appId: 'other' }])).toHaveLength(1);

@@ -14,9 +14,10 @@ test('a job without a heartbeat is handed out again, but not in the first 10 s a
   await queue.start();
   await db.transaction((tx) => queue.send(messageJob, [{ appId: 'app', messageId: 1 }], { tx }));
   const [job] = await queue.fetch(messageJob, 1);
-  await db.query("UPDATE pgboss.job SET heartbeat_on = now() - interval '20 seconds' WHERE id = $1", [
-    job?.id,
-  ]);
+  await db.query(
+    "UPDATE pgboss.job SET heartbeat_on = now() - interval '20 seconds' WHERE id = $1",
+    [job?.id],
+  );
   const boss = new PgBoss({
     db: { executeSql: (text, values) => db.query(text, values) },
     ...{ schema: 'pgboss', migrate: false, schedule: false, supervise: false },
@@ -27,7 +28,8 @@ test('a job without a heartbeat is handed out again, but not in the first 10 s a
   let isAway = true;
   let passes = 0;
   const supervision = new QueueSupervision({
-    probe: () => (isAway ? Promise.reject(new Error('the database is away')) : db.query('SELECT 1')),
+    probe: () =>
+      isAway ? Promise.reject(new Error('the database is away')) : db.query('SELECT 1'),
     pass: async () => {
       passes += 1;
       await boss.supervise();
@@ -37,9 +39,10 @@ test('a job without a heartbeat is handed out again, but not in the first 10 s a
   });
   const stateAfterTick = async () => {
     await supervision.tick();
-    const { rows } = await db.query<{ state: string }>('SELECT state FROM pgboss.job WHERE id = $1', [
-      job?.id,
-    ]);
+    const { rows } = await db.query<{ state: string }>(
+      'SELECT state FROM pgboss.job WHERE id = $1',
+      [job?.id],
+    );
     return rows[0]?.state;
   };
   expect(await stateAfterTick()).toBe('active');

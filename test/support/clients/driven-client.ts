@@ -66,7 +66,9 @@ export function testDrivenClient(client: DrivenClient): void {
     });
 
     test('drives no other topics', () => {
-      expect([...new Set(checks.map(({ topic }) => topic))].sort()).toEqual([...client.topics].sort());
+      expect([...new Set(checks.map(({ topic }) => topic))].sort()).toEqual(
+        [...client.topics].sort(),
+      );
     });
 
     testTableRow(client);

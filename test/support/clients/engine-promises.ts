@@ -2,7 +2,16 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { App } from '../../../shared/domain/apps/app.ts';
 import type { TestApi } from '../api.ts';
 import type { EngineHost } from '../servers/engine-hosts.ts';
-import { enterWith, newName, newPhone, newUid, refusalOf, refused, signUp, type TestUser } from '../users.ts';
+import {
+  enterWith,
+  newName,
+  newPhone,
+  newUid,
+  refusalOf,
+  refused,
+  signUp,
+  type TestUser,
+} from '../users.ts';
 
 const stale = 'staletokenstaletokenstale';
 
@@ -22,7 +31,10 @@ interface EngineManners {
  * Tests of functions and hooks at a host (protocol/functions.md#answers-of-a-host): each hook of
  * `_User`, who its user is, and that no session goes along.
  */
-export function testEngine(api: TestApi, { name, start, unknown, crashed, ...manners }: EngineManners): void {
+export function testEngine(
+  api: TestApi,
+  { name, start, unknown, crashed, ...manners }: EngineManners,
+): void {
   let app: App;
   let host: EngineHost;
   /** Session of a user that is logged in at the client. */
@@ -64,7 +76,9 @@ export function testEngine(api: TestApi, { name, start, unknown, crashed, ...man
     const missing = await send(`${encoding}/unknown`, {});
     // The engine for Java writes its code as a text.
     expect([missing.status, Number(missing.body.code)]).toEqual([unknown.status, unknown.code]);
-    expect(refusalOf(await send(`${encoding}/crashes`, {}))).toEqual(refused(crashed.code, crashed.status));
+    expect(refusalOf(await send(`${encoding}/crashes`, {}))).toEqual(
+      refused(crashed.code, crashed.status),
+    );
   });
 
   test('answers inside a batch, with a number as the code of an error', async () => {
@@ -115,7 +129,10 @@ export function testEngine(api: TestApi, { name, start, unknown, crashed, ...man
         expect(run.hasSession).toBe(false);
         expect(run.message.user).toEqual(user);
       }
-      const stored = await api.request('GET', `/1.1/users/${made.body.objectId}`, { app, master: true });
+      const stored = await api.request('GET', `/1.1/users/${made.body.objectId}`, {
+        app,
+        master: true,
+      });
       for (const member of ['__before', '__after', '__sign', '_updatedKeys'])
         expect(stored.body).not.toHaveProperty(member);
     }
@@ -134,7 +151,10 @@ export function testEngine(api: TestApi, { name, start, unknown, crashed, ...man
     expect((await user.put({ city: 'Chengdu' })).status).toBe(200);
     for (const hook of ['beforeUpdate', 'afterUpdate']) {
       const { message, hasSession } = await runOf(`_User/${hook}`, user.id);
-      expect(message).toMatchObject({ user: { objectId: user.id }, object: { _updatedKeys: ['city'] } });
+      expect(message).toMatchObject({
+        user: { objectId: user.id },
+        object: { _updatedKeys: ['city'] },
+      });
       expect(hasSession).toBe(false);
     }
     const byMaster = await api.request('PUT', `/1.1/users/${user.id}`, {
@@ -168,7 +188,9 @@ export function testEngine(api: TestApi, { name, start, unknown, crashed, ...man
     );
     expect(linked.message.user).toBeNull();
     const other = newUid();
-    expect((await user.put({ authData: { github: { uid: other, access_token: 't' } } })).status).toBe(200);
+    expect(
+      (await user.put({ authData: { github: { uid: other, access_token: 't' } } })).status,
+    ).toBe(200);
     const own = await host.waitFor(
       'functions/_User/onAuthData',
       ({ message }) => message.authData?.github?.uid === other,

@@ -23,12 +23,18 @@ export interface AllVendors extends Sandbox {
   app(...connectors: string[]): Promise<App>;
   /** Puts one profile, with members beside those of the stand. */
   put(app: App, instance: GatewayInstance, more?: object): Promise<void>;
-  /** Writes devices directly into the table and returns their tokens. Each call continues with the next numbers. */
+  /**
+   * Writes devices directly into the table and returns their tokens. Each call continues with the
+   * next numbers.
+   */
   add(app: App, connector: string, count: number): Promise<string[]>;
   instance(connector: string): GatewayInstance;
 }
 
-export async function startVendors(service: TestService, options: StartOptions = {}): Promise<AllVendors> {
+export async function startVendors(
+  service: TestService,
+  options: StartOptions = {},
+): Promise<AllVendors> {
   const sandbox = await startGateways(options);
   const vault = new Vault(testConfig(service.databaseUrl).secrets);
   let last = 0;
@@ -40,7 +46,12 @@ export async function startVendors(service: TestService, options: StartOptions =
   const put = async (app: App, { connector, credentials }: GatewayInstance, more: object = {}) => {
     const checked = checkCredentials(connector, { ...credentials, ...more });
     if (!checked.ok) throw new Error(checked.error);
-    const profile = { appId: app.appId, connector, name: '_default', credentials: checked.credentials };
+    const profile = {
+      appId: app.appId,
+      connector,
+      name: '_default',
+      credentials: checked.credentials,
+    };
     await putProfile(service.db, vault, profile);
   };
   return {
@@ -51,21 +62,28 @@ export async function startVendors(service: TestService, options: StartOptions =
     async app(...connectors) {
       const app = await service.api.createApp({ hybridPush: true });
       for (const instance of sandbox.instances)
-        if (connectors.length === 0 || connectors.includes(instance.connector)) await put(app, instance);
+        if (connectors.length === 0 || connectors.includes(instance.connector))
+          await put(app, instance);
       return app;
     },
     async add(app, connector, count) {
       const instance = instanceOf(connector);
       const addresses = Array.from({ length: count }, (_, i) => instance.deviceToken(last + i));
       last += count;
-      await service.db.query(insertSql(instance), [app.appId, addresses, instance.vendor, connector]);
+      await service.db.query(insertSql(instance), [
+        app.appId,
+        addresses,
+        instance.vendor,
+        connector,
+      ]);
       return addresses;
     },
   };
 }
 
 function typedGateways(instanceOf: (connector: string) => GatewayInstance) {
-  const own = <G>({ connector, gatewayAt }: TypedDefinition<G>): G => gatewayAt(instanceOf(connector).url);
+  const own = <G>({ connector, gatewayAt }: TypedDefinition<G>): G =>
+    gatewayAt(instanceOf(connector).url);
   return {
     apns: own(apns),
     fcm: own(fcm),

@@ -18,12 +18,25 @@ export const start = {
     sound: 'default',
   },
 };
-export const ofType = (type: string, more: JsonObject): JsonObject => ({ 'apns-push-type': type, ...more });
+export const ofType = (type: string, more: JsonObject): JsonObject => ({
+  'apns-push-type': type,
+  ...more,
+});
 
 /** A right push of each type, and what APNs gets (Apple's pages of 2026). */
-export const rightContents: [type: string, data: JsonObject, sent: Record<string, string>, body: Json][] = [
+export const rightContents: [
+  type: string,
+  data: JsonObject,
+  sent: Record<string, string>,
+  body: Json,
+][] = [
   ['alert', { alert: 'a' }, { suffix: '', priority: '10' }, { aps: { alert: 'a' } }],
-  ['alert', { alert: 'a', 'apns-priority': '1' }, { suffix: '', priority: '1' }, { aps: { alert: 'a' } }],
+  [
+    'alert',
+    { alert: 'a', 'apns-priority': '1' },
+    { suffix: '', priority: '1' },
+    { aps: { alert: 'a' } },
+  ],
   [
     'background',
     { 'content-available': true, k: 1 },
@@ -48,8 +61,18 @@ export const rightContents: [type: string, data: JsonObject, sent: Record<string
     { suffix: '.pushkit.fileprovider', priority: '10' },
     { 'container-identifier': 'c', domain: 'd' },
   ],
-  ['mdm', ofType('mdm', { mdm: 'PushMagic' }), { suffix: '', priority: '10' }, { mdm: 'PushMagic' }],
-  ['location', ofType('location', { aps: {} }), { suffix: '.location-query', priority: '10' }, { aps: {} }],
+  [
+    'mdm',
+    ofType('mdm', { mdm: 'PushMagic' }),
+    { suffix: '', priority: '10' },
+    { mdm: 'PushMagic' },
+  ],
+  [
+    'location',
+    ofType('location', { aps: {} }),
+    { suffix: '.location-query', priority: '10' },
+    { aps: {} },
+  ],
   [
     'pushtotalk',
     ofType('pushtotalk', { aps: {}, activeSpeaker: 'Ann' }),

@@ -11,7 +11,10 @@ import { testConfig } from '../api.ts';
 import type { TestService } from '../service.ts';
 import { loopbackIdentity } from './identity.ts';
 
-/** Gateway of one app, separate from that of the service, which can stop and restart at the same address. */
+/**
+ * Gateway of one app, separate from that of the service, which can stop and restart at the same
+ * address.
+ */
 export interface RestartableGateway {
   /** Credentials of a profile for it. */
   own: Record<string, unknown>;
@@ -44,7 +47,10 @@ export interface AppOnGateway {
   id: string;
 }
 
-/** Creates an app with iOS devices, for the gateway of these credentials, or for that of the service with null. */
+/**
+ * Creates an app with iOS devices, for the gateway of these credentials, or for that of the service
+ * with null.
+ */
 export async function createAppOn(
   service: TestService,
   credentials: Record<string, unknown> | null,
@@ -62,7 +68,11 @@ export async function createAppOn(
 }
 
 /** Sends a push and returns its id. */
-export async function beginPush(service: TestService, app: App, body: object = {}): Promise<string> {
+export async function beginPush(
+  service: TestService,
+  app: App,
+  body: object = {},
+): Promise<string> {
   const whole = { data: { alert: 'Hello' }, ...body };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body: whole });
   expect(reply, JSON.stringify(reply.body)).toMatchObject({ status: 200 });

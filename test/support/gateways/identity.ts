@@ -12,7 +12,9 @@ export interface Identity {
 
 let identity: Promise<Identity> | undefined;
 
-/** Returns the identity of all servers of a test file; creating one takes longer than most tests. */
+/**
+ * Returns the identity of all servers of a test file; creating one takes longer than most tests.
+ */
 export function loopbackIdentity(): Promise<Identity> {
   identity ??= make();
   return identity;

@@ -27,7 +27,10 @@ export async function addDevicesIn(
   return tokens;
 }
 
-/** Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that is awake. */
+/**
+ * Makes the jobs of the waiting batches due, as after a delay; `zone`: they now are of a zone that
+ * is awake.
+ */
 export async function makeDue(
   { db }: Pick<Service, 'db'>,
   app: Pick<App, 'appId'>,

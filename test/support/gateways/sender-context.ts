@@ -15,7 +15,10 @@ export interface TestContext extends SenderContext {
   quota: MemoryQuota;
 }
 
-export function aContext(clock: Clock = systemClock, shared: Partial<TestContext> = {}): TestContext {
+export function aContext(
+  clock: Clock = systemClock,
+  shared: Partial<TestContext> = {},
+): TestContext {
   const calls: GatewayCall[] = [];
   return {
     clock,
@@ -29,7 +32,10 @@ export function aContext(clock: Clock = systemClock, shared: Partial<TestContext
   };
 }
 
-/** Token store in memory instead of the table `gateway_token`; senders with the same store share their tokens. */
+/**
+ * Token store in memory instead of the table `gateway_token`; senders with the same store share
+ * their tokens.
+ */
 export class MemoryTokens implements TokenStore {
   readonly kept = new Map<string, StoredToken>();
   readonly #claims = new Map<string, number>();
@@ -59,7 +65,9 @@ export class MemoryTokens implements TokenStore {
   }
 }
 
-/** Daily quota of message classes in memory instead of the table `gateway_day`; the day never ends. */
+/**
+ * Daily quota of message classes in memory instead of the table `gateway_day`; the day never ends.
+ */
 export class MemoryQuota implements DayQuota {
   readonly reasons = new Map<string, string>();
 

@@ -44,7 +44,11 @@ export interface PushOptions<G> extends FixtureOptions<G> {
 
 export interface VendorFixture<G> {
   /** So many devices of the maker, at home unless their addresses say otherwise. */
-  makeRecipients(count: number, more?: Partial<Recipient>, deviceToken?: (n: number) => string): Recipient[];
+  makeRecipients(
+    count: number,
+    more?: Partial<Recipient>,
+    deviceToken?: (n: number) => string,
+  ): Recipient[];
   open(options?: FixtureOptions<G>): Sender;
   /** Sends with a separate sender, which is closed afterwards. */
   push(options?: PushOptions<G>): Promise<Outcome & { context: TestContext }>;
@@ -61,7 +65,12 @@ export function vendorFixture<G extends SandboxGateway>(vendor: Vendor<G>): Vend
       deviceToken: deviceToken(one.index),
     }));
   const open: VendorFixture<G>['open'] = (options = {}) => {
-    const { by = vendor.gateway(), connector = vendor.connector, context = aContext(), more } = options;
+    const {
+      by = vendor.gateway(),
+      connector = vendor.connector,
+      context = aContext(),
+      more,
+    } = options;
     const profile = { ...vendor.profile(by), endpoint: by.url, ca: by.ca, ...more };
     return connector.open(connector.credentials.parse(profile), context);
   };
@@ -93,7 +102,8 @@ export const statusMeanings: [number, string][] = [
 
 /** Returns the gateway's id for the message of a device. */
 export function messageIdOf(attempt: AttemptResult | undefined): string {
-  if (attempt?.kind !== 'sent' || attempt.messageId === undefined) throw new Error('it was not sent');
+  if (attempt?.kind !== 'sent' || attempt.messageId === undefined)
+    throw new Error('it was not sent');
   return attempt.messageId;
 }
 

@@ -22,15 +22,23 @@ export interface VendorService {
   readonly service: TestService;
   /** Creates an app with a profile at each gateway; `more` overrides members by connector. */
   app(more?: Partial<Record<ConnectorId, object>>): Promise<App>;
-  /** Writes devices of a vendor (any of its names) directly into the table and returns their tokens. */
+  /**
+   * Writes devices of a vendor (any of its names) directly into the table and returns their tokens.
+   */
   add(app: App, vendor: string, addresses: string[]): Promise<string[]>;
-  /** Sends a push and returns the record when it is done. `more`: members of the call in addition to `data`. */
+  /**
+   * Sends a push and returns the record when it is done. `more`: members of the call in addition to
+   * `data`.
+   */
   push(app: App, data: object, more?: object): Promise<Record<string, unknown>>;
   /** Returns the tokens of the app's remaining devices. */
   left(app: App): Promise<string[]>;
 }
 
-/** Starts one service, dispatcher and set of gateways for a test file; each test ends with default gateway behaviour. */
+/**
+ * Starts one service, dispatcher and set of gateways for a test file; each test ends with default
+ * gateway behaviour.
+ */
 export function useVendorService(start: () => Promise<VendorGateway[]>): VendorService {
   let service: TestService;
   let vendors: VendorGateway[] = [];

@@ -1,6 +1,7 @@
 /**
- * Backend process behind a real proxy: serves HTTP/1.1, answers each request within the milliseconds of its argument, and
- * counts how often each path was processed. It is a separate process, so that it answers while the client is busy.
+ * Backend process behind a real proxy: serves HTTP/1.1, answers each request within the
+ * milliseconds of its argument, and counts how often each path was processed. It is a separate
+ * process, so that it answers while the client is busy.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -30,7 +31,8 @@ const server = createServer((request, response) => {
   // A client that disconnects during its body ends only its own request.
   serve(request, response).catch(() => response.destroy());
 });
-// Only the proxy closes idle connections: a request on a connection that the backend closes would be lost.
+// Only the proxy closes idle connections: a request on a connection that the backend closes would
+// be lost.
 server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => process.send?.(portOf(server)));
 process.once('disconnect', () => process.exit());

@@ -1,6 +1,11 @@
 import fc from 'fast-check';
 import { type FrameHandler, FrameReader } from '../../../connectors/http2/frames/frame-reader.ts';
-import { flag, frame, frameOf, settingsFrame } from '../../../connectors/http2/frames/wire-format.ts';
+import {
+  flag,
+  frame,
+  frameOf,
+  settingsFrame,
+} from '../../../connectors/http2/frames/wire-format.ts';
 
 /** Records the events of the reader. */
 export class Recorder implements FrameHandler {
@@ -93,7 +98,9 @@ const soundFrame = fc.oneof(
   fc.tuple(id, ends, payload(3000)).map(([n, end, bytes]) => frameOf(frame.data, end, n, bytes)),
   fc
     .tuple(id, ends, payload(300), fc.integer({ min: 0, max: 255 }))
-    .map(([n, end, bytes, padding]) => frameOf(frame.data, end | flag.padded, n, padded(bytes, padding))),
+    .map(([n, end, bytes, padding]) =>
+      frameOf(frame.data, end | flag.padded, n, padded(bytes, padding)),
+    ),
   fc
     .tuple(id, payload(300), fc.integer({ min: 0, max: 255 }))
     .map(([n, bytes, padding]) =>

@@ -168,7 +168,8 @@ export async function repliesOf(
 export function tally(replies: RequestResult[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const reply of replies) {
-    const name = reply.kind === 'response' ? `response ${reply.status}` : `${reply.kind} ${reply.reason}`;
+    const name =
+      reply.kind === 'response' ? `response ${reply.status}` : `${reply.kind} ${reply.reason}`;
     counts[name] = (counts[name] ?? 0) + 1;
   }
   return counts;

@@ -72,7 +72,12 @@ export class RawConnection {
     while (bytes.length >= 9 && bytes.length >= 9 + readUint24(bytes, 0)) {
       const end = 9 + readUint24(bytes, 0);
       const payload = bytes.subarray(9, end);
-      this.frames.push({ type: bytes[3] ?? 0, flags: bytes[4] ?? 0, id: readUint31(bytes, 5), payload });
+      this.frames.push({
+        type: bytes[3] ?? 0,
+        flags: bytes[4] ?? 0,
+        id: readUint31(bytes, 5),
+        payload,
+      });
       bytes = bytes.subarray(end);
     }
     this.#rest = bytes;

@@ -1,7 +1,12 @@
 import { createServer } from 'node:net';
 
 /** Fatal alerts of TLS (RFC 8446 6.2). */
-export const alerts = { badCertificate: 42, certificateRevoked: 44, certificateExpired: 45, unknownCa: 48 };
+export const alerts = {
+  badCertificate: 42,
+  certificateRevoked: 44,
+  certificateExpired: 45,
+  unknownCa: 48,
+};
 
 export interface RefusingPeer {
   /** Base URL, for a profile's `endpoint`. */

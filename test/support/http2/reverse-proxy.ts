@@ -21,7 +21,8 @@ const versionArgument = { haproxy: '-v', nginx: '-v', caddy: 'version' };
 
 /** Checks whether the program is installed; warns once when it is not. */
 export function isProxyInstalled(name: keyof typeof versionArgument): boolean {
-  const isInstalled = spawnSync(name, [versionArgument[name]], { env: { PATH: path } }).status === 0;
+  const isInstalled =
+    spawnSync(name, [versionArgument[name]], { env: { PATH: path } }).status === 0;
   if (!isInstalled)
     console.warn(`${name} is not installed: its tests are skipped (apt-get install ${name}).`);
   return isInstalled;
@@ -46,7 +47,9 @@ const processedShape = z.record(z.string(), z.object({ count: z.number(), bytes:
 
 /** Starts a backend that answers each request within `withinMs`; it ends with the test. */
 export async function startBackend(withinMs = 0): Promise<Backend> {
-  const child = fork(fileURLToPath(new URL('counting-backend.ts', import.meta.url)), [String(withinMs)]);
+  const child = fork(fileURLToPath(new URL('counting-backend.ts', import.meta.url)), [
+    String(withinMs),
+  ]);
   onTestFinished(() => end(child));
   const [port] = z.tuple([z.number()]).parse((await once(child, 'message')).slice(0, 1));
   return {
@@ -129,7 +132,10 @@ const commands = {
   nginx: { config: nginxConfig, args: (file: string) => ['-c', file], signal: 'SIGHUP' },
 } as const;
 
-/** Starts the program in front of `backend`; it ends with the test. Resolves when it accepts connections. */
+/**
+ * Starts the program in front of `backend`; it ends with the test. Resolves when it accepts
+ * connections.
+ */
 export async function startReverseProxy(name: ProxyName, backend: Backend): Promise<ReverseProxy> {
   const directory = await mkdtemp(join(tmpdir(), `carillon-${name}-`));
   const { authority, server } = await loopbackIdentity();
@@ -150,8 +156,9 @@ export async function startReverseProxy(name: ProxyName, backend: Backend): Prom
 }
 
 /**
- * Starts nginx on `port` with a file of sites from conf.d. Replaces `names` in it by addresses and paths of the test. Throws
- * when one of them is missing in the file. nginx ends with the test or the test file.
+ * Starts nginx on `port` with a file of sites from conf.d. Replaces `names` in it by addresses and
+ * paths of the test. Throws when one of them is missing in the file. nginx ends with the test or
+ * the test file.
  */
 export async function startSites(
   sites: string,
@@ -165,7 +172,10 @@ export async function startSites(
   const { server } = await loopbackIdentity();
   await writeFile(join(directory, 'fullchain.pem'), server.certificate);
   await writeFile(join(directory, 'privkey.pem'), server.privateKey);
-  const text = replaceNames(sites, { ...names, '/etc/letsencrypt/live/push.example.com': directory });
+  const text = replaceNames(sites, {
+    ...names,
+    '/etc/letsencrypt/live/push.example.com': directory,
+  });
   await writeFile(join(directory, 'sites.conf'), text);
   const file = join(directory, 'nginx.conf');
   await writeFile(file, nginxMain(directory, `include ${join(directory, 'sites.conf')};`));
@@ -212,7 +222,12 @@ interface Launch {
 }
 
 /** Starts a proxy and waits until it accepts connections. */
-async function launch({ command, directory, port, onEnd = onTestFinished }: Launch): Promise<ChildProcess> {
+async function launch({
+  command,
+  directory,
+  port,
+  onEnd = onTestFinished,
+}: Launch): Promise<ChildProcess> {
   const [program = '', ...args] = command;
   const child = spawn(program, args, {
     env: { PATH: path, HOME: directory },

@@ -31,7 +31,10 @@ export const aUser = (more: object = {}) => ({
   ...more,
 });
 
-/** Hashes a password as the documentation of the public service describes it, independent of our code. */
+/**
+ * Hashes a password as the documentation of the public service describes it, independent of our
+ * code.
+ */
 export function publicHash(password: string, salt: string): string {
   let digest = createHash('sha512')
     .update(salt + password)
@@ -46,7 +49,10 @@ interface Open {
   api: TestApi;
 }
 
-/** Api with a database for a test file; for each test an app and a folder for the files of an export. */
+/**
+ * Api with a database for a test file; for each test an app and a folder for the files of an
+ * export.
+ */
 class ImportFixture {
   #open: Open | undefined;
   #each: { app: App; folder: string } | undefined;
@@ -91,8 +97,14 @@ class ImportFixture {
   }
 
   /** Writes records, or raw lines, to a file of the export, with a heading if there is a class. */
-  exportFile = async (name: string, records: (object | string)[], className?: string): Promise<string> => {
-    const lines = records.map((record) => (typeof record === 'string' ? record : JSON.stringify(record)));
+  exportFile = async (
+    name: string,
+    records: (object | string)[],
+    className?: string,
+  ): Promise<string> => {
+    const lines = records.map((record) =>
+      typeof record === 'string' ? record : JSON.stringify(record),
+    );
     const heading = `#filetype:JSON-streaming {"type":"Class","class":"${className}"}`;
     const text = [...(className ? [heading] : []), ...lines].join('\n');
     const path = join(this.folder, name);
@@ -114,12 +126,16 @@ class ImportFixture {
 
   /** Does the same in this process. Returns the output and the exit code. */
   imported = async (path: string) => {
-    const env = { ...testEnvironment(this.databaseUrl), CARILLON_DATA_DIR: join(this.folder, '.carillon') };
+    const env = {
+      ...testEnvironment(this.databaseUrl),
+      CARILLON_DATA_DIR: join(this.folder, '.carillon'),
+    };
     const report = await runImport([path], { app: this.app.appId }, { isJson: true, env });
     return { code: report.isBad ? 1 : 0, ...JSON.parse(JSON.stringify(report.document)) };
   };
 
-  asMaster = (path: string) => this.api.request('GET', `/1.1${path}`, { app: this.app, master: true });
+  asMaster = (path: string) =>
+    this.api.request('GET', `/1.1${path}`, { app: this.app, master: true });
 
   installationAt = async (id: string) => (await this.asMaster(`/installations/${id}`)).body;
 

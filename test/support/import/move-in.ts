@@ -18,7 +18,10 @@ interface Open {
   api: TestApi;
 }
 
-/** Api for a test file; for each test the id of an app that does not exist yet, and a folder for its export. */
+/**
+ * Api for a test file; for each test the id of an app that does not exist yet, and a folder for its
+ * export.
+ */
 class MoveInFixture {
   appId = '';
   folder = '';

@@ -12,7 +12,8 @@ export class DeclaredReplies {
   /** Compares a reply with its declaration. */
   readonly check = (exchange: Exchange): void => {
     const problem = problemOf(exchange);
-    if (problem !== undefined) this.#problems.push(`${exchange.method} ${exchange.path}: ${problem}`);
+    if (problem !== undefined)
+      this.#problems.push(`${exchange.method} ${exchange.path}: ${problem}`);
   };
 
   /** Throws an error that names every reply since the last call that its route does not declare. */
@@ -20,7 +21,9 @@ export class DeclaredReplies {
     const problems = this.#problems;
     this.#problems = [];
     if (problems.length === 0) return;
-    throw new Error(`replies that \`reply\` or \`refusals\` of their route lack:\n${problems.join('\n')}`);
+    throw new Error(
+      `replies that \`reply\` or \`refusals\` of their route lack:\n${problems.join('\n')}`,
+    );
   }
 }
 
@@ -50,7 +53,10 @@ function problemOfReply({ method, route, status, body, type }: Exchange): string
   return isComparable(body) ? mismatch(declared, body, status) : undefined;
 }
 
-/** Reply of some thousand rows. Longer ones have more rows of the same kind, and comparing them delays the api. */
+/**
+ * Reply of some thousand rows. Longer ones have more rows of the same kind, and comparing them
+ * delays the api.
+ */
 const maxLength = 1024 * 1024;
 
 /** Tells whether a body can be compared now: the client has yet to read a stream. */

@@ -44,7 +44,10 @@ Cloud.define('describe', ({ params }) => ({
 }));
 Cloud.define('things', ({ params }) => {
   const thing = AV.Object.createWithoutData('Thing', 'abc');
-  thing._finishFetch({ colour: 'red', when: { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' } }, true);
+  thing._finishFetch(
+    { colour: 'red', when: { __type: 'Date', iso: '2026-01-02T03:04:05.678Z' } },
+    true,
+  );
   return params.nested ? { inner: thing, n: 1 } : params.many ? [thing, thing] : thing;
 });
 

@@ -6,7 +6,8 @@ module.exports = ({ AV, tell, told }) => {
   Cloud.beforeSave('_User', async (request) => {
     const { object } = request;
     tell('beforeSave', { object: told(object), by: by(request) });
-    if (object.get('nickname') === 'refused') throw new Cloud.Error('no such nickname', { code: 4711 });
+    if (object.get('nickname') === 'refused')
+      throw new Cloud.Error('no such nickname', { code: 4711 });
     if (object.get('nickname') === 'slow') await new Promise(() => undefined);
     if (object.get('nickname') === 'odd') object.set('mobilePhoneNumber', 'not a number');
     object.set('seenBy', 'node');

@@ -14,8 +14,8 @@ import type { App } from '../../../shared/domain/apps/app.ts';
 const routerHost = 'router-g0-push.leancloud.cn';
 
 /**
- * Forward proxy that connects every host name to one api, with TLS by its own CA, for clients with fixed addresses. The
- * client takes it from HTTPS_PROXY.
+ * Forward proxy that connects every host name to one api, with TLS by its own CA, for clients with
+ * fixed addresses. The client takes it from HTTPS_PROXY.
  */
 export interface FixedAddresses {
   url: string;
@@ -36,7 +36,8 @@ export async function startFixedAddresses(
   await writeFile(caFile, authority.certificate);
   const sockets = new Set<Socket>();
   const joined = (a: Socket, b: Socket) => {
-    for (const end of [a, b]) sockets.add(end.on('error', () => [a, b].map((one) => one.destroy())));
+    for (const end of [a, b])
+      sockets.add(end.on('error', () => [a, b].map((one) => one.destroy())));
     a.pipe(b).pipe(a);
   };
   const front = createTlsServer({ cert: certificate, key: privateKey }, (socket) =>

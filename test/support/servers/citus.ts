@@ -4,7 +4,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from 'pg';
 import type { Binaries } from '../../../ops/local/postgres/binaries.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../../../ops/local/postgres/server.ts';
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from '../../../ops/local/postgres/server.ts';
 
 /** Coordinator and two workers with Citus that belong to one test file. */
 export interface CitusServers {
@@ -20,8 +23,8 @@ export interface CitusServers {
 const count = 3;
 
 /**
- * Starts servers from the programs of one that has Citus installed: `installed` is the URL of a superuser there. Each listens on a
- * loopback address of its own, which Linux has without a setup.
+ * Starts servers from the programs of one that has Citus installed: `installed` is the URL of a
+ * superuser there. Each listens on a loopback address of its own, which Linux has without a setup.
  */
 export async function startCitusServers(installed: string): Promise<CitusServers> {
   const binaries = await readBinaries(installed);
@@ -68,11 +71,15 @@ const settingsOf = (address: string): Record<string, string> => ({
   'citus.node_conninfo': 'sslmode=prefer',
   // A killed server keeps what it has confirmed; only a crash of the machine loses it.
   synchronous_commit: 'on',
-  // Transactions that the crash of a coordinator leaves prepared hold their locks until it has looked.
+  // Transactions that the crash of a coordinator leaves prepared hold their locks until it has
+  // looked.
   'citus.recover_2pc_interval': '2s',
 });
 
-async function addNodes(servers: readonly EmbeddedPostgres[], addresses: readonly string[]): Promise<void> {
+async function addNodes(
+  servers: readonly EmbeddedPostgres[],
+  addresses: readonly string[],
+): Promise<void> {
   for (const server of servers) await query(server.databaseUrl, 'CREATE EXTENSION citus');
   const [own, ...workers] = addresses;
   const url = servers[0]?.databaseUrl ?? '';
@@ -103,7 +110,9 @@ async function readBinaries(installed: string): Promise<Binaries> {
   return { nativeDir: dirname(found.folder), version: found.version };
 }
 
-/** Returns the processes that a postmaster started: they outlive it while they work for a client. */
+/**
+ * Returns the processes that a postmaster started: they outlive it while they work for a client.
+ */
 async function childrenOf(pid: number): Promise<number[]> {
   const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8');
   return children.split(' ').filter(Boolean).map(Number);

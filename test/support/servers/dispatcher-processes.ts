@@ -3,7 +3,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 import { testEnvironment } from '../api.ts';
 
-/** Starts dispatchers in processes of their own, for tests that kill them; kills those that are left after the file. */
+/**
+ * Starts dispatchers in processes of their own, for tests that kill them; kills those that are left
+ * after the file.
+ */
 export function useDispatcherProcesses(service: { readonly databaseUrl: string }) {
   const children: ChildProcess[] = [];
   afterAll(() => {
@@ -16,7 +19,10 @@ export function useDispatcherProcesses(service: { readonly databaseUrl: string }
     async start(more: Record<string, string> = {}): Promise<ChildProcess> {
       const file = fileURLToPath(new URL('../../../dispatcher/main.ts', import.meta.url));
       const env = { ...process.env, ...testEnvironment(service.databaseUrl), ...more };
-      const child = spawn(process.execPath, [file], { env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
+      const child = spawn(process.execPath, [file], {
+        env,
+        stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+      });
       children.push(child);
       await new Promise((resolve, reject) => {
         child.once('message', resolve);

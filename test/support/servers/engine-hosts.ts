@@ -41,7 +41,12 @@ interface Engine {
 }
 
 const json = 'application/json';
-const none = { asksForSession: false, checksHookKey: false, checksSign: false, needsMasterKey: false };
+const none = {
+  asksForSession: false,
+  checksHookKey: false,
+  checksSign: false,
+  needsMasterKey: false,
+};
 export const engines: Record<EngineName, Engine> = {
   node: { ...none, type: json, checksHookKey: true },
   go: { ...none, type: 'text/plain; charset=utf-8', asksForSession: true, needsMasterKey: true },
@@ -52,9 +57,14 @@ export const engines: Record<EngineName, Engine> = {
 
 /** Hooks that every engine here declares. */
 const hookNames = [
-  ...['before_save', 'after_save', 'before_update', 'after_update', 'before_delete', 'after_delete'].map(
-    (name) => `__${name}_for__User`,
-  ),
+  ...[
+    'before_save',
+    'after_save',
+    'before_update',
+    'after_update',
+    'before_delete',
+    'after_delete',
+  ].map((name) => `__${name}_for__User`),
   '__on_login__User',
   '__on_authdata__User',
   '__on_verified_sms',
@@ -191,8 +201,13 @@ async function refusalOf(engine: Engine, incoming: Incoming): Promise<Answer | u
   if (path === 'functions/_ops/metadatas') return listRefusal(engine, request, app);
   if (engine.asksForSession) {
     const session = request.headers['x-lc-session'];
-    const headers = { 'X-LC-Id': app.appId, 'X-LC-Key': app.appKey, 'X-LC-Session': String(session) };
-    const me = session === undefined ? undefined : await fetch(`${apiUrl}/1.1/users/me`, { headers });
+    const headers = {
+      'X-LC-Id': app.appId,
+      'X-LC-Key': app.appKey,
+      'X-LC-Session': String(session),
+    };
+    const me =
+      session === undefined ? undefined : await fetch(`${apiUrl}/1.1/users/me`, { headers });
     if (me && !me.ok)
       return { status: 500, body: { code: 1, error: `211 Could not find user (${me.status}).` } };
   }
@@ -202,9 +217,14 @@ async function refusalOf(engine: Engine, incoming: Incoming): Promise<Answer | u
   return engine.checksSign ? signRefusal(path, message, app) : undefined;
 }
 
-function listRefusal({ needsMasterKey }: Engine, { headers }: IncomingMessage, app: App): Answer | undefined {
+function listRefusal(
+  { needsMasterKey }: Engine,
+  { headers }: IncomingMessage,
+  app: App,
+): Answer | undefined {
   const hasMasterKey = headers['x-lc-key'] === `${app.masterKey},master`;
-  if (hasMasterKey || (!needsMasterKey && String(headers['x-lc-sign']).endsWith(',master'))) return undefined;
+  if (hasMasterKey || (!needsMasterKey && String(headers['x-lc-sign']).endsWith(',master')))
+    return undefined;
   return { status: 401, body: { code: 401, error: 'Unauthorized.' } };
 }
 
@@ -213,20 +233,26 @@ function signRefusal(path: string, message: Message, { masterKey }: App): Answer
   if (!expected) return undefined;
   const [, member, signed] = expected;
   const [time, digest] = String(message.object?.[member]).split(',');
-  if (createHmac('sha1', masterKey).update(`${signed}:${time}`).digest('hex') === digest) return undefined;
+  if (createHmac('sha1', masterKey).update(`${signed}:${time}`).digest('hex') === digest)
+    return undefined;
   return { status: 401, body: { code: 142, error: `${member} of the hook is wrong` } };
 }
 
 function answerOf(name: EngineName, path: string, message: Message): Answer {
-  if (path === 'functions/_ops/metadatas') return { status: 200, body: { result: ['hello', ...hookNames] } };
-  if (path.endsWith('/hello')) return { status: 200, body: { result: { hello: message.name ?? null } } };
+  if (path === 'functions/_ops/metadatas')
+    return { status: 200, body: { result: ['hello', ...hookNames] } };
+  if (path.endsWith('/hello'))
+    return { status: 200, body: { result: { hello: message.name ?? null } } };
   if (path.endsWith('/fails'))
     return {
       status: name === 'php' || name === 'go' ? 500 : 400,
       body: { code: 4711, error: 'This function fails.' },
     };
   if (path.endsWith('/unknown'))
-    return { status: 404, body: { code: name === 'java' ? '400' : 1, error: 'No such cloud function' } };
+    return {
+      status: 404,
+      body: { code: name === 'java' ? '400' : 1, error: 'No such cloud function' },
+    };
   if (path.endsWith('/crashes')) return { status: 500, body: '<h1>Internal Server Error</h1>' };
   return hookAnswer(name, path, message);
 }

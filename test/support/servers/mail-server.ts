@@ -33,7 +33,11 @@ export async function startMailServer(options: SMTPServerOptions = {}): Promise<
           return callback(Object.assign(new Error('not this one'), { responseCode: code }));
         const { mailFrom, rcptTo } = session.envelope;
         void PostalMime.parse(Buffer.concat(chunks)).then((mail) => {
-          mails.push({ from: mailFrom ? mailFrom.address : '', to: rcptTo.map((one) => one.address), mail });
+          mails.push({
+            from: mailFrom ? mailFrom.address : '',
+            to: rcptTo.map((one) => one.address),
+            mail,
+          });
           callback();
         });
       });

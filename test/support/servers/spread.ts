@@ -3,7 +3,10 @@ import { Client } from 'pg';
 import { distribute } from '../../../ops/cli/commands/service/distribution.ts';
 import { migrate } from '../../../shared/queue/migrate.ts';
 
-/** Databases of a run of the tests on servers with Citus that are set up by hand (develop/testing.md). */
+/**
+ * Databases of a run of the tests on servers with Citus that are set up by hand
+ * (develop/testing.md).
+ */
 export interface SpreadServers {
   /** Begins the names of all databases of the run. */
   prefix: string;
@@ -13,9 +16,10 @@ export interface SpreadServers {
 }
 
 /**
- * Migrates and spreads a template database over the servers. `adminUrls` names the coordinator first, then the workers, each
- * as a superuser in a database that exists. A clone of the template on every server is a spread database again, because Citus
- * connects to the database of the same name.
+ * Migrates and spreads a template database over the servers. `adminUrls` names the coordinator
+ * first, then the workers, each as a superuser in a database that exists. A clone of the template
+ * on every server is a spread database again, because Citus connects to the database of the same
+ * name.
  */
 export async function prepareSpreadServers(adminUrls: readonly string[]): Promise<SpreadServers> {
   const prefix = `carillon_${randomBytes(4).toString('hex')}_`;
@@ -31,7 +35,10 @@ export async function prepareSpreadServers(adminUrls: readonly string[]): Promis
     );
     await spread(adminUrls, template);
     // PostgreSQL cannot clone a database with connections, and Citus keeps one of its own in each.
-    await onEach(adminUrls, `ALTER DATABASE ${template} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`);
+    await onEach(
+      adminUrls,
+      `ALTER DATABASE ${template} WITH ALLOW_CONNECTIONS false IS_TEMPLATE true`,
+    );
     await onEach(
       adminUrls,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${template}'`,
@@ -43,7 +50,10 @@ export async function prepareSpreadServers(adminUrls: readonly string[]): Promis
   return { prefix, template, dropAll };
 }
 
-async function spread([coordinator = '', ...workers]: readonly string[], template: string): Promise<void> {
+async function spread(
+  [coordinator = '', ...workers]: readonly string[],
+  template: string,
+): Promise<void> {
   const url = databaseUrl(coordinator, template);
   await withClient(url, async (client) => {
     const { hostname, port } = new URL(coordinator);
@@ -78,7 +88,10 @@ export async function onEach(urls: readonly string[], statement: string): Promis
   for (const url of urls) await withClient(url, (client) => client.query(statement));
 }
 
-async function withClient<T>(connectionString: string, work: (client: Client) => Promise<T>): Promise<T> {
+async function withClient<T>(
+  connectionString: string,
+  work: (client: Client) => Promise<T>,
+): Promise<T> {
   const client = new Client({ connectionString });
   await client.connect();
   try {

@@ -75,13 +75,17 @@ class MemorySpan implements Span {
 }
 
 /**
- * Registers what an SDK registers: a tracer, which keeps ended spans in memory, contexts that follow asynchronous work,
- * and the header `traceparent`. Returns the list of ended spans.
+ * Registers what an SDK registers: a tracer, which keeps ended spans in memory, contexts that
+ * follow asynchronous work, and the header `traceparent`. Returns the list of ended spans.
  */
 export function registerMemoryTraces(): EndedSpan[] {
   const ended: EndedSpan[] = [];
   const tracer = {
-    startSpan(name: string, { kind, attributes = {} }: SpanOptions = {}, parent: Context = context.active()) {
+    startSpan(
+      name: string,
+      { kind, attributes = {} }: SpanOptions = {},
+      parent: Context = context.active(),
+    ) {
       const outer = trace.getSpanContext(parent);
       const ids = { traceId: outer?.traceId ?? hex(16), spanId: hex(8), parentId: outer?.spanId };
       const span = { name, kind, attributes: { ...attributes }, status: undefined, ...ids };

@@ -49,7 +49,9 @@ const tokensSent = (spans: EndedSpan[]): number =>
 /** Spans whose parent has not ended; the caller's span is not ours. */
 const orphans = (spans: EndedSpan[]): string[] =>
   spans
-    .filter(({ parentId }) => parentId !== caller && !spans.some(({ spanId }) => spanId === parentId))
+    .filter(
+      ({ parentId }) => parentId !== caller && !spans.some(({ spanId }) => spanId === parentId),
+    )
     .map(({ name }) => name);
 
 const named = (spans: EndedSpan[], name: string) => spans.filter((span) => span.name === name);
@@ -63,12 +65,17 @@ it('continues the trace of a call to the answers of the gateway, batch by batch'
   expect(request).toMatchObject({
     parentId: caller,
     kind: SpanKind.SERVER,
-    attributes: { 'http.route': '/1.1/push', 'http.response.status_code': 200, 'carillon.app': app.appId },
+    attributes: {
+      'http.route': '/1.1/push',
+      'http.response.status_code': 200,
+      'carillon.app': app.appId,
+    },
   });
   expect(push?.parentId).toBe(request?.spanId);
   const batches = named(spans, 'batch');
   expect(batches.length).toBeGreaterThan(1);
-  for (const { parentId } of [...named(spans, 'plan'), ...batches]) expect(parentId).toBe(push?.spanId);
+  for (const { parentId } of [...named(spans, 'plan'), ...batches])
+    expect(parentId).toBe(push?.spanId);
   const ids = batches.map(({ spanId }) => spanId);
   for (const { parentId } of named(spans, 'gateway')) expect(ids).toContain(parentId);
 });
@@ -81,7 +88,10 @@ it('continues it in the job that plans and sends a push to one device', async ()
   const [batch] = named(spans, 'batch');
   expect(plan?.parentId).toBe(named(spans, 'push')[0]?.spanId);
   expect(batch?.parentId).toBe(plan?.spanId);
-  expect(named(spans, 'gateway')[0]).toMatchObject({ parentId: batch?.spanId, kind: SpanKind.CLIENT });
+  expect(named(spans, 'gateway')[0]).toMatchObject({
+    parentId: batch?.spanId,
+    kind: SpanKind.CLIENT,
+  });
 });
 
 it('writes no text, key or device token into spans', () => {

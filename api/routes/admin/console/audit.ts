@@ -2,7 +2,12 @@ import { z } from 'zod';
 import { connectorIds } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { auditEntry } from '../../../replies/admin/access.ts';
-import { failureGroup, gatewayMessage, pushFailure, pushTimeline } from '../../../replies/admin/service.ts';
+import {
+  failureGroup,
+  gatewayMessage,
+  pushFailure,
+  pushTimeline,
+} from '../../../replies/admin/service.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { json, noBody, route } from '../../../route.ts';
 import { pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/page.ts';
@@ -47,7 +52,11 @@ const failureQuery = z.object({
   ...pageQuery,
   connector: z.enum(connectorIds, `expected ${connectorIds.join(', ')}`).optional(),
   outcome: z.enum(outcomes, `expected ${outcomes.join(', ')}`).optional(),
-  reason: z.string('expected one reason').max(1000).optional().describe('Reason, as the summary has it.'),
+  reason: z
+    .string('expected one reason')
+    .max(1000)
+    .optional()
+    .describe('Reason, as the summary has it.'),
 });
 
 const timelineQuery = z.object({
@@ -94,7 +103,8 @@ export default [
     handle: async ({ operator, query }, { events }) => ({
       body: await events.open(operator, query.topics),
       type: 'text/event-stream; charset=utf-8',
-      // Proxies must not collect events; the connection ends with the stream, so that a stopping server waits for nothing.
+      // Proxies must not collect events; the connection ends with the stream, so that a stopping
+      // server waits for nothing.
       headers: { 'X-Accel-Buffering': 'no', Connection: 'close' },
     }),
   }),
@@ -116,7 +126,8 @@ export default [
     method: 'GET',
     path: `${base}/failures/summary`,
     operation: 'summarizePushFailures',
-    summary: 'Counts the failures of a push by cause, most frequent first, each with the code of a remedy.',
+    summary:
+      'Counts the failures of a push by cause, most frequent first, each with the code of a remedy.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -136,7 +147,8 @@ export default [
     query: z.object(pageQuery),
     reply: keysetPageOf(gatewayMessage),
     refusals: ['objectNotFound'],
-    handle: async (call, { failures }) => json(await failures.messages(...pushOf(call), pageOf(call.query))),
+    handle: async (call, { failures }) =>
+      json(await failures.messages(...pushOf(call), pageOf(call.query))),
   }),
   route({
     method: 'GET',
@@ -149,6 +161,7 @@ export default [
     query: timelineQuery,
     reply: pushTimeline,
     refusals: ['objectNotFound'],
-    handle: async (call, { failures }) => json(await failures.timeline(...pushOf(call), call.query.step)),
+    handle: async (call, { failures }) =>
+      json(await failures.timeline(...pushOf(call), call.query.step)),
   }),
 ];

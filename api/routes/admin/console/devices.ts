@@ -8,7 +8,10 @@ import { json, noBody, route } from '../../../route.ts';
 import { mostCounted } from '../../../services/operator/devices/devices.ts';
 import { pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
-/** Devices of an app (protocol/admin-api.md#devices), and the search over all (protocol/admin-api.md#search). */
+/**
+ * Devices of an app (protocol/admin-api.md#devices), and the search over all
+ * (protocol/admin-api.md#search).
+ */
 const base = '/console/api/apps/:appId/installations';
 
 const listQuery = z.object({
@@ -90,7 +93,8 @@ export default [
     method: 'GET',
     path: '/console/api/search',
     operation: 'search',
-    summary: 'Finds apps, pushes, installations and users by an id, a token, a name, an address or a number.',
+    summary:
+      'Finds apps, pushes, installations and users by an id, a token, a name, an address or a number.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,

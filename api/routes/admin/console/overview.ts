@@ -37,13 +37,15 @@ export default [
     query: appQuery,
     reply: overview,
     refusals: ['notFound'],
-    handle: async ({ operator, query }, services) => json(await services.overview.read(operator, query.app)),
+    handle: async ({ operator, query }, services) =>
+      json(await services.overview.read(operator, query.app)),
   }),
   route({
     method: 'GET',
     path: `${base}/apps/:appId/move-in`,
     operation: 'getMoveIn',
-    summary: 'Tells how far the move of an app is: steps, devices by day, gateways, the last import.',
+    summary:
+      'Tells how far the move of an app is: steps, devices by day, gateways, the last import.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

@@ -25,7 +25,11 @@ const listQuery = z.object({
     .max(Number.MAX_SAFE_INTEGER)
     .optional()
     .describe('Recurring push that they were made from.'),
-  source: z.string('expected one source').max(64).optional().describe('`from-service` of the record.'),
+  source: z
+    .string('expected one source')
+    .max(64)
+    .optional()
+    .describe('`from-service` of the record.'),
   text: z
     .string('expected one text')
     .min(1)
@@ -59,7 +63,8 @@ export default [
     method: 'GET',
     path: `${base}/:id`,
     operation: 'getAppPush',
-    summary: 'Returns the record of a push with its request and the profiles that it stopped using.',
+    summary:
+      'Returns the record of a push with its request and the profiles that it stopped using.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,

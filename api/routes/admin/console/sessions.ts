@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
-import { consoleSession, currentOperator, loginLink, otherPerson } from '../../../replies/admin/access.ts';
+import {
+  consoleSession,
+  currentOperator,
+  loginLink,
+  otherPerson,
+} from '../../../replies/admin/access.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../../route.ts';
 import type { OtherPerson } from '../../../services/operator/access/sessions.ts';
@@ -41,7 +46,8 @@ export default [
     method: 'POST',
     path: `${base}/session`,
     operation: 'startConsoleSession',
-    summary: 'Starts a session of the console and sets its cookie, for a token or the code of a login link.',
+    summary:
+      'Starts a session of the console and sets its cookie, for a token or the code of a login link.',
     auth: 'login',
     limit: smallBody,
     isBodyRequired: true,
@@ -49,7 +55,13 @@ export default [
     reply: { 200: currentOperator, 409: otherPerson },
     refusals: [],
     handle: async (call, { consoleSessions }) => {
-      const { body, remoteAddress: address, userAgent: agent, requestId, consoleCookie: cookie } = call;
+      const {
+        body,
+        remoteAddress: address,
+        userAgent: agent,
+        requestId,
+        consoleCookie: cookie,
+      } = call;
       const login = await consoleSessions.login(body, { address, agent, requestId, cookie });
       if ('asked' in login) return confirmation(login);
       const header = consoleSessions.cookieHeader(login.cookie);
@@ -89,7 +101,8 @@ export default [
     method: 'POST',
     path: `${base}/login-links`,
     operation: 'createLoginLink',
-    summary: 'Returns a link that logs in once within 15 minutes, with the permissions of the caller.',
+    summary:
+      'Returns a link that logs in once within 15 minutes, with the permissions of the caller.',
     auth: 'admin',
     role: 'viewer',
     isFiltered: true,
@@ -97,7 +110,8 @@ export default [
     status: 201,
     reply: loginLink,
     refusals: [],
-    handle: async ({ operator }, { consoleSessions }) => json(await consoleSessions.createCode(operator)),
+    handle: async ({ operator }, { consoleSessions }) =>
+      json(await consoleSessions.createCode(operator)),
   }),
   route({
     method: 'GET',
@@ -110,7 +124,8 @@ export default [
     query: z.object(pageQuery),
     reply: keysetPageOf(consoleSession),
     refusals: [],
-    handle: async ({ query }, { consoleSessions }) => json(await consoleSessions.list(pageOf(query))),
+    handle: async ({ query }, { consoleSessions }) =>
+      json(await consoleSessions.list(pageOf(query))),
   }),
   route({
     method: 'DELETE',

@@ -39,7 +39,8 @@ export default [
     status: 201,
     reply: createdConsoleToken,
     refusals: ['conflict'],
-    handle: async ({ operator, body }, { consoleTokens }) => json(await consoleTokens.create(operator, body)),
+    handle: async ({ operator, body }, { consoleTokens }) =>
+      json(await consoleTokens.create(operator, body)),
   }),
   route({
     method: 'GET',

@@ -55,7 +55,8 @@ export default [
     method: 'POST',
     path: `${base}/delete`,
     operation: 'deleteMatchingInstallations',
-    summary: 'Deletes the installations that meet a condition if there are as many as expected, else 409.',
+    summary:
+      'Deletes the installations that meet a condition if there are as many as expected, else 409.',
     auth: 'admin',
     role: 'operator',
     limit: operatorBody,

@@ -15,7 +15,9 @@ const listQuery = z.object({
     .string('expected one address')
     .transform((text) => text.replace(/^ (?=\d)/, '+'))
     .optional(),
-  state: z.enum(['waiting', 'sent', 'kept', 'failed'], 'expected waiting, sent, kept or failed').optional(),
+  state: z
+    .enum(['waiting', 'sent', 'kept', 'failed'], 'expected waiting, sent, kept or failed')
+    .optional(),
   limit: pageQuery.limit.unwrap().optional(),
   cursor: pageQuery.cursor,
 });
@@ -28,7 +30,12 @@ const redriveBody = z.strictObject({
     .enum(['failed', 'kept'], 'expected failed or kept')
     .optional()
     .describe('`failed` by default; `kept`: no provider was configured.'),
-  reason: z.string('expected one reason').min(1).max(1000).optional().describe('Only with this reason.'),
+  reason: z
+    .string('expected one reason')
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe('Only with this reason.'),
   from: timeQuery.describe('Only messages of this time or later.'),
   to: timeQuery.describe('Only messages before this time.'),
   cursor: pageQuery.cursor.describe('`next` of the call before.'),
@@ -82,7 +89,8 @@ export default [
     method: 'POST',
     path: `${base}/outbox/redrive/explain`,
     operation: 'explainMessageRedrive',
-    summary: 'Counts the messages that a redrive of the outbox would send again, by cause; sends nothing.',
+    summary:
+      'Counts the messages that a redrive of the outbox would send again, by cause; sends nothing.',
     auth: 'admin',
     role: 'operator',
     changesNothing: true,

@@ -12,7 +12,9 @@ const path = '/console/api/apps/:appId/profiles/:connector/:name/candidate';
 const credentials = z.record(z.string(), jsonValue, 'expected an object');
 
 const stageQuery = z.object({
-  hold: flagQuery.describe('1: after the check the candidate waits for a promotion, and no push tries it.'),
+  hold: flagQuery.describe(
+    '1: after the check the candidate waits for a promotion, and no push tries it.',
+  ),
 });
 
 const profileOf = ({ params }: { params: Record<string, string> }) => ({
@@ -62,13 +64,15 @@ export default [
     limit: noBody,
     reply: profileRotation,
     refusals: ['notFound'],
-    handle: async (call, { profileRotations }) => json(toPublic(await profileRotations.get(profileOf(call)))),
+    handle: async (call, { profileRotations }) =>
+      json(toPublic(await profileRotations.get(profileOf(call)))),
   }),
   route({
     method: 'POST',
     path: `${path}/promote`,
     operation: 'promoteProfile',
-    summary: 'Makes the checked candidate the current version now; the replaced one is kept for 7 days.',
+    summary:
+      'Makes the checked candidate the current version now; the replaced one is kept for 7 days.',
     auth: 'admin',
     role: 'operator',
     limit: smallBody,

@@ -37,13 +37,19 @@ export default [
     reply: keysetPageOf(failedReceipt),
     refusals: ['notFound'],
     handle: async ({ params, query }, { failedReceipts }) =>
-      json(await failedReceipts.list(params.appId ?? '', { ...pageOf(query), connector: query.connector })),
+      json(
+        await failedReceipts.list(params.appId ?? '', {
+          ...pageOf(query),
+          connector: query.connector,
+        }),
+      ),
   }),
   route({
     method: 'POST',
     path: `${base}/redrive/explain`,
     operation: 'explainReceiptRedrive',
-    summary: 'Counts the calls that could be processed with the credentials of now; changes nothing.',
+    summary:
+      'Counts the calls that could be processed with the credentials of now; changes nothing.',
     auth: 'admin',
     role: 'operator',
     changesNothing: true,

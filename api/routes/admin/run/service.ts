@@ -155,7 +155,8 @@ export default [
     method: 'POST',
     path,
     operation: 'rotateSecret',
-    summary: 'Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET.',
+    summary:
+      'Requests that dispatchers encrypt everything at rest under the first key of CARILLON_SECRET.',
     auth: 'admin',
     role: 'owner',
     limit: smallBody,

@@ -48,7 +48,10 @@ interface UserAct {
   operation: string;
   summary: string;
   refusals: readonly ErrorName[];
-  run: (control: Services['accountControl'], target: Awaited<ReturnType<typeof targetOf>>) => Promise<void>;
+  run: (
+    control: Services['accountControl'],
+    target: Awaited<ReturnType<typeof targetOf>>,
+  ) => Promise<void>;
 }
 
 /** Creates the route of an act on a user that needs no body. */
@@ -74,7 +77,8 @@ export default [
     method: 'GET',
     path: base,
     operation: 'listAppUsers',
-    summary: 'Lists the users of an app by an id or a condition, newest first; below operator shortened.',
+    summary:
+      'Lists the users of an app by an id or a condition, newest first; below operator shortened.',
     auth: 'admin',
     role: 'viewer',
     limit: noBody,
@@ -117,7 +121,9 @@ export default [
     reply: userDetail,
     refusals: ['notFound', 'noSuchObject', ...ofUser, ...ofHooks],
     handle: async ({ operator, params, body }, { userAdmin }) =>
-      json(await userAdmin.update(operator, params.appId ?? '', { objectId: params.id ?? '', body })),
+      json(
+        await userAdmin.update(operator, params.appId ?? '', { objectId: params.id ?? '', body }),
+      ),
   }),
   route({
     method: 'DELETE',

@@ -79,7 +79,8 @@ const change = z
 
 const members = {
   ...queryBody.pick({ where: true, cql: true, channels: true, prod: true, topic: true }).shape,
-  ...devicesBody.pick({ device_ids: true, device_type: true, device_profile: true, vendor: true }).shape,
+  ...devicesBody.pick({ device_ids: true, device_type: true, device_profile: true, vendor: true })
+    .shape,
 };
 
 /** Members of the target of a push; the service parses them as of a push. */
@@ -95,7 +96,10 @@ const target = z.strictObject({
     .max(20, 'must be at most 20')
     .default(0)
     .describe('Devices to show.'),
-  clauses: z.boolean('expected true or false').default(false).describe('Count without each clause too.'),
+  clauses: z
+    .boolean('expected true or false')
+    .default(false)
+    .describe('Count without each clause too.'),
 });
 
 /** Audience of a condition while it is written (protocol/admin-api.md#audience). */
@@ -145,7 +149,12 @@ export default [
     reply: keysetPageOf(scheduledEntry),
     refusals: ['notFound'],
     handle: async ({ operator, params, query }, { scheduled }) =>
-      json(await scheduled.list(operator, params.appId ?? '', { limit: query.limit, cursor: query.cursor })),
+      json(
+        await scheduled.list(operator, params.appId ?? '', {
+          limit: query.limit,
+          cursor: query.cursor,
+        }),
+      ),
   }),
   route({
     method: 'PATCH',
@@ -213,7 +222,13 @@ export default [
     reply: resultsOf(sampledField),
     refusals: ['notFound'],
     handle: async (call, { suggestions }) =>
-      json({ results: await suggestions.fields(call.operator, call.params.appId ?? '', call.query.prefix) }),
+      json({
+        results: await suggestions.fields(
+          call.operator,
+          call.params.appId ?? '',
+          call.query.prefix,
+        ),
+      }),
   }),
   route({
     method: 'GET',

@@ -17,15 +17,22 @@ const recurrence = {
   expression: z
     .string('expected a cron expression')
     .describe('Cron expression of five fields, of at most 100 characters.'),
-  timeZone: z.string('expected an IANA time zone').max(64).describe('IANA time zone of the expression.'),
+  timeZone: z
+    .string('expected an IANA time zone')
+    .max(64)
+    .describe('IANA time zone of the expression.'),
   startsAt: time.describe('No push is made before.'),
   endsAt: time.describe('No push is made from then on.'),
 };
 
 const definition = {
-  name: z.string('expected a name').describe('Name, of 1 to 100 characters; another one has it only once.'),
+  name: z
+    .string('expected a name')
+    .describe('Name, of 1 to 100 characters; another one has it only once.'),
   ...recurrence,
-  body: jsonObject.describe('Body of each push, without `push_time`, `expiration_time` and `req_id`.'),
+  body: jsonObject.describe(
+    'Body of each push, without `push_time`, `expiration_time` and `req_id`.',
+  ),
   isEnabled: z.boolean('expected true or false'),
 };
 
@@ -87,7 +94,8 @@ export default [
     method: 'POST',
     path: `${base}/preview`,
     operation: 'previewRecurringPush',
-    summary: 'Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing.',
+    summary:
+      'Returns the next times of a cron expression, in UTC and in its time zone, and stores nothing.',
     auth: 'admin',
     role: 'viewer',
     changesNothing: true,
@@ -117,7 +125,8 @@ export default [
     method: 'PATCH',
     path: `${base}/:id`,
     operation: 'changeRecurringPush',
-    summary: 'Changes members of a recurring push, enables or disables it. Its times count from now on.',
+    summary:
+      'Changes members of a recurring push, enables or disables it. Its times count from now on.',
     auth: 'admin',
     role: 'sender',
     limit: operatorBody,
@@ -156,7 +165,11 @@ export default [
     reply: sentPush,
     refusals: ['notFound', ...ofPush],
     handle: async ({ operator, params, idempotencyKey }, { recurring }) => {
-      const { createdAt, ...sent } = await recurring.start(operator, nameOf(params), idempotencyKey);
+      const { createdAt, ...sent } = await recurring.start(
+        operator,
+        nameOf(params),
+        idempotencyKey,
+      );
       const { objectId, status } = sent;
       return json({ objectId, createdAt: createdAt.toISOString(), status }, { status: 201 });
     },

@@ -13,7 +13,10 @@ import { pageOf, pageQuery, timeQuery } from '../../../services/operator/lists/p
 import type { RedriveRequest } from '../../../services/operator/sending/redrive.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 
-/** Pushes that are sent again to the recipients that they did not reach (protocol/admin-api.md#redrive). */
+/**
+ * Pushes that are sent again to the recipients that they did not reach
+ * (protocol/admin-api.md#redrive).
+ */
 const base = '/console/api/apps/:appId';
 
 const connector = z.enum(connectorIds, `expected ${connectorIds.join(', ')}`);
@@ -25,9 +28,13 @@ const outcomes = z
   .max(redrivenOutcomes.length);
 
 const redriveBody = z.strictObject({
-  outcomes: outcomes.optional().describe('Outcomes of the recipients to send to; all three by default.'),
+  outcomes: outcomes
+    .optional()
+    .describe('Outcomes of the recipients to send to; all three by default.'),
   connector: connector.optional().describe('Only recipients of this connector.'),
-  reason: reason.optional().describe('Only recipients with this reason, as the summary of failures has it.'),
+  reason: reason
+    .optional()
+    .describe('Only recipients with this reason, as the summary of failures has it.'),
   from: timeQuery.describe('Only recipients that ended at this time or later.'),
   to: timeQuery.describe('Only recipients that ended before this time.'),
   includeUnsure: z
@@ -44,7 +51,8 @@ const redriveBody = z.strictObject({
 });
 
 const requestOf = (body: z.infer<typeof redriveBody>): RedriveRequest => {
-  if (body.expiration_interval && body.expiration_time) throw refuse('invalidParameter', detail('oneExpiry'));
+  if (body.expiration_interval && body.expiration_time)
+    throw refuse('invalidParameter', detail('oneExpiry'));
   return {
     outcomes: [...new Set(body.outcomes ?? redrivenOutcomes)],
     connector: body.connector ?? null,
@@ -127,7 +135,9 @@ export default [
     reply: sentPush,
     refusals: [...refusals, ...ofPush],
     handle: async ({ operator, params, body, idempotencyKey }, { redrives }) =>
-      sent(await redrives.redrive(operator, pushOf(params), { ...requestOf(body), idempotencyKey })),
+      sent(
+        await redrives.redrive(operator, pushOf(params), { ...requestOf(body), idempotencyKey }),
+      ),
   }),
   route({
     method: 'POST',

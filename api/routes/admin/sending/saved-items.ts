@@ -56,7 +56,8 @@ function readersOf<B>({ kind, plural, operation, noun, reply }: Kind<B>): Route[
       limit: noBody,
       reply,
       refusals: ['notFound'],
-      handle: async (call, { savedItems }) => json(await savedItems.get(call.operator, nameOf(kind, call))),
+      handle: async (call, { savedItems }) =>
+        json(await savedItems.get(call.operator, nameOf(kind, call))),
     }),
   ];
 }
@@ -105,7 +106,9 @@ export default [
     plural: 'push-templates',
     operation: 'PushTemplate',
     noun: 'push template',
-    body: z.strictObject({ body: jsonObject.describe('Body of a push; it is checked when it is sent.') }),
+    body: z.strictObject({
+      body: jsonObject.describe('Body of a push; it is checked when it is sent.'),
+    }),
     reply: savedTemplate,
     content: ({ body }) => body,
   }),

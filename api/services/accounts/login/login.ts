@@ -33,9 +33,14 @@ export interface LockTarget {
   submitted: Identifier;
 }
 
-/** Returns the digest that failures are counted under: one for all identifiers of a user (protocol/users.md#account-lock). */
+/**
+ * Returns the digest that failures are counted under: one for all identifiers of a user
+ * (protocol/users.md#account-lock).
+ */
 function digestOf({ user, submitted }: LockTarget): Buffer {
-  const [kind, value] = user ? ['user', user.objectId] : [submitted.kind, normalized(submitted.value)];
+  const [kind, value] = user
+    ? ['user', user.objectId]
+    : [submitted.kind, normalized(submitted.value)];
   return createHash('sha256').update(kind).update('\0').update(value).digest();
 }
 
@@ -46,9 +51,10 @@ const digestOfUser = (user: User): Buffer =>
 const normalized = (text: string): string => text.normalize('NFKC').trim().toLowerCase();
 
 /**
- * Locks users and unknown identifiers by the same rule, so that a lock does not reveal which users exist
- * (protocol/known-problems.md#login-locks). Callers check the lock before and after the work. One statement counts a
- * failure and locks, so concurrent guesses are serialized, and a match counts only while fewer than seven have failed.
+ * Locks users and unknown identifiers by the same rule, so that a lock does not reveal which users
+ * exist (protocol/known-problems.md#login-locks). Callers check the lock before and after the work.
+ * One statement counts a failure and locks, so concurrent guesses are serialized, and a match
+ * counts only while fewer than seven have failed.
  */
 export class LoginLocks {
   readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;
@@ -93,7 +99,10 @@ interface Credential {
   refusal: ErrorName;
   /** Error for an unknown user, unless the app conceals unknown users; absent: `refusal`. */
   unknownUserRefusal?: ErrorName;
-  /** The credential has its own limit of guesses, so a match counts although concurrent guesses locked the account. */
+  /**
+   * The credential has its own limit of guesses, so a match counts although concurrent guesses
+   * locked the account.
+   */
   hasGuessLimit?: boolean;
 }
 
@@ -137,7 +146,8 @@ export class LoginService {
    */
   async login(caller: UserHookCaller, body: JsonObject): Promise<JsonObject> {
     const { app } = caller;
-    if (isPresent(body.smsCode) && !isPresent(body.password)) return this.#loginByCode(caller, body);
+    if (isPresent(body.smsCode) && !isPresent(body.password))
+      return this.#loginByCode(caller, body);
     const identifier = readIdentifier(body);
     const { password } = body;
     if (!isPresent(password) || password === '') throw refuse('passwordMissing');
@@ -150,10 +160,14 @@ export class LoginService {
   }
 
   /**
-   * Logs in the user of an identifier whose credential matches. Returns the whole user. Throws 216, 219, 401 by
-   * `onLogin`, and the credential's refusal.
+   * Logs in the user of an identifier whose credential matches. Returns the whole user. Throws 216,
+   * 219, 401 by `onLogin`, and the credential's refusal.
    */
-  async signIn(caller: UserHookCaller, identifier: Identifier, credential: Credential): Promise<JsonObject> {
+  async signIn(
+    caller: UserHookCaller,
+    identifier: Identifier,
+    credential: Credential,
+  ): Promise<JsonObject> {
     const { app } = caller;
     const user = await this.#find(app, identifier);
     const target = { user, submitted: identifier };
@@ -161,7 +175,9 @@ export class LoginService {
     if (!(await credential.matches(user)) || !user) {
       await this.#locks.countFailure(app, target);
       const isUnknownShown = !user && !app.options.concealUsers;
-      throw refuse((isUnknownShown ? credential.unknownUserRefusal : undefined) ?? credential.refusal);
+      throw refuse(
+        (isUnknownShown ? credential.unknownUserRefusal : undefined) ?? credential.refusal,
+      );
     }
     // Concurrent failures may have locked the account since the first check.
     if (!credential.hasGuessLimit) await this.#locks.requireUnlocked(app, target);
@@ -173,7 +189,10 @@ export class LoginService {
       : document;
   }
 
-  #loginByCode(caller: UserHookCaller, { mobilePhoneNumber, smsCode }: JsonObject): Promise<JsonObject> {
+  #loginByCode(
+    caller: UserHookCaller,
+    { mobilePhoneNumber, smsCode }: JsonObject,
+  ): Promise<JsonObject> {
     const { app } = caller;
     const phone = requirePhone(mobilePhoneNumber);
     const scope = { appId: app.appId, purpose: 'login', phone } as const;
@@ -197,7 +216,11 @@ export class LoginService {
    * e-mail address and 215 for an unverified number, by the app's options.
    */
   async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
-    if (app.options.forbidUnverifiedEmailLogin && user.email !== null && user.emailVerified === false)
+    if (
+      app.options.forbidUnverifiedEmailLogin &&
+      user.email !== null &&
+      user.emailVerified === false
+    )
       throw refuse('emailUnverified');
     if (
       app.options.forbidUnverifiedPhoneLogin &&
@@ -225,7 +248,8 @@ export class LoginService {
 
   /** Finds the user of an identifier. Texts that the column cannot hold match no user. */
   async #find({ appId }: App, { kind, value }: Identifier): Promise<User | undefined> {
-    if (value.length > maxIdentifierLength || value.includes('\0') || !value.isWellFormed()) return undefined;
+    if (value.length > maxIdentifierLength || value.includes('\0') || !value.isWellFormed())
+      return undefined;
     const key: UserKey = {
       username: { username: value },
       email: { email: value },

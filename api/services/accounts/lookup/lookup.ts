@@ -61,11 +61,16 @@ function requireStrict(condition: Condition, mayListUsers: boolean): void {
       const { field, test } = condition;
       const { name } = field;
       requireReadable(name);
-      if (test.op === 'subquery') throw refuse('invalidQuery', `${name}: a strict query has no subqueries.`);
-      if (test.op === 'regex') throw refuse('invalidQuery', `${name}: a strict query has no patterns.`);
+      if (test.op === 'subquery')
+        throw refuse('invalidQuery', `${name}: a strict query has no subqueries.`);
+      if (test.op === 'regex')
+        throw refuse('invalidQuery', `${name}: a strict query has no patterns.`);
       if (!contacts.has(name)) return;
       if (!mayListUsers)
-        throw refuse('invalidQuery', `${name}: a strict query names it only with the option allowUserQuery.`);
+        throw refuse(
+          'invalidQuery',
+          `${name}: a strict query names it only with the option allowUserQuery.`,
+        );
       if (test.op !== 'equal' || test.value === null) throw notWhole(name);
     }
   }
@@ -87,7 +92,8 @@ interface UserList {
   count?: number;
 }
 
-const mayListUsers = ({ app, isMaster }: UserCaller): boolean => isMaster || app.options.allowUserQuery;
+const mayListUsers = ({ app, isMaster }: UserCaller): boolean =>
+  isMaster || app.options.allowUserQuery;
 
 /**
  * Reads users (protocol/users.md#reading-users). Returns a session token to its own session only.
@@ -107,12 +113,20 @@ export class UserLookup {
     this.#storage = storage;
   }
 
-  /** Returns a user. Throws 211 for an unknown id, 403 when the ACL denies the caller, 116 for too much to include. */
-  async get(caller: UserCaller, objectId: string, query: Record<string, unknown>): Promise<JsonObject> {
+  /**
+   * Returns a user. Throws 211 for an unknown id, 403 when the ACL denies the caller, 116 for too
+   * much to include.
+   */
+  async get(
+    caller: UserCaller,
+    objectId: string,
+    query: Record<string, unknown>,
+  ): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, userClass);
     const { appId } = caller.app;
-    const user = isObjectId(objectId) && (await findUser(this.#deps.db, appId, { key: { objectId } }));
+    const user =
+      isObjectId(objectId) && (await findUser(this.#deps.db, appId, { key: { objectId } }));
     if (!user) throw refuse('userNotFound');
     requireRead(caller, user);
     const isOwn = caller.isMaster || caller.session?.id === user.id;
@@ -122,7 +136,11 @@ export class UserLookup {
       include.size === 0
         ? document
         : await this.#deps.queries.readFresh(caller, (db) =>
-            resolveInclude(document, include, includeSourceFor(caller, { db, hasAcl: hasAcl(query) })),
+            resolveInclude(
+              document,
+              include,
+              includeSourceFor(caller, { db, hasAcl: hasAcl(query) }),
+            ),
           );
     return { ...project(whole, keys, userClass), ...(await this.#tokenFor(caller, user, query)) };
   }
@@ -137,7 +155,8 @@ export class UserLookup {
     { include }: Record<string, unknown>,
   ): Promise<JsonObject> {
     const isIncluded =
-      typeof include === 'string' && parseNames(include, 'include', maxIncludes).includes('sessionToken');
+      typeof include === 'string' &&
+      parseNames(include, 'include', maxIncludes).includes('sessionToken');
     if (!isIncluded || !session?.hash.equals(user.session.hash)) return {};
     return { sessionToken: await this.#sessions.currentToken(this.#deps.db, appId, user) };
   }
@@ -157,7 +176,10 @@ export class UserLookup {
    * `allowStrictUserQuery`. Throws as `list`, and 429 for too many questions of one network
    * address.
    */
-  async listStrictly(caller: UserCaller & StoringCaller, query: Record<string, unknown>): Promise<UserList> {
+  async listStrictly(
+    caller: UserCaller & StoringCaller,
+    query: Record<string, unknown>,
+  ): Promise<UserList> {
     const isAllowed = mayListUsers(caller);
     if (!isAllowed && !caller.app.options.allowStrictUserQuery) throw refuse('forbiddenFind');
     this.#storage.accountOf('strictQueries', caller)?.create(0);
@@ -196,7 +218,9 @@ export class UserLookup {
       const source = includeSourceFor(caller, { db: tx, hasAcl });
       const whole = await resolveIncludes(documents, list.include, source);
       const results = whole.map((document) => project(document, list.keys, userClass));
-      return list.hasCount ? { results, count: await countRows(tx, 'app_user', selection) } : { results };
+      return list.hasCount
+        ? { results, count: await countRows(tx, 'app_user', selection) }
+        : { results };
     };
   }
 }

@@ -9,8 +9,9 @@ import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { QueueFull, Semaphore } from '../../../../shared/semaphore.ts';
 
 /**
- * Salted form that the public service exports (`password` and `salt` of `_User`). Its documentation specifies the
- * algorithm: SHA-512 of salt and password, then 512 rounds of SHA-512 over the digest, in base64.
+ * Salted form that the public service exports (`password` and `salt` of `_User`). Its documentation
+ * specifies the algorithm: SHA-512 of salt and password, then 512 rounds of SHA-512 over the
+ * digest, in base64.
  */
 const saltedForm = /^\$lc-sha512\$([A-Za-z0-9_-]*)\$([A-Za-z0-9+/]{86}==)$/;
 const rounds = 512;
@@ -43,11 +44,15 @@ export function saltedHash({ password, salt }: { password: string; salt: string 
 }
 
 /** Tells whether an import may bring this hash. */
-export const isImportedHash = (hash: string): boolean => bcryptForm.test(hash) || saltedForm.test(hash);
+export const isImportedHash = (hash: string): boolean =>
+  bcryptForm.test(hash) || saltedForm.test(hash);
 
 /** Tells whether a password matches a salted hash of the public service. */
 function matchesSalted(password: string, [, salt = '', expected = '']: RegExpExecArray): boolean {
-  let digest = createHash('sha512').update(Buffer.from(salt, 'base64url')).update(password).digest();
+  let digest = createHash('sha512')
+    .update(Buffer.from(salt, 'base64url'))
+    .update(password)
+    .digest();
   for (let i = 0; i < rounds; i += 1) digest = createHash('sha512').update(digest).digest();
   return equalInConstantTime(digest.toString('base64'), expected);
 }
@@ -58,11 +63,14 @@ interface WorkerReply {
 }
 
 /**
- * Verifies hashes of imported users. The first successful login replaces such a hash. bcrypt is plain JavaScript and
- * slow, so it runs in a thread of its own.
+ * Verifies hashes of imported users. The first successful login replaces such a hash. bcrypt is
+ * plain JavaScript and slow, so it runs in a thread of its own.
  */
 class ImportedHashes {
-  readonly #pending = new Map<number, { resolve(isMatch: boolean): void; reject(error: Error): void }>();
+  readonly #pending = new Map<
+    number,
+    { resolve(isMatch: boolean): void; reject(error: Error): void }
+  >();
   #worker: Worker | undefined;
   #lastId = 0;
 
@@ -112,14 +120,17 @@ class ImportedHashes {
   }
 }
 
-/** OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about 15 to 25 ms. */
+/**
+ * OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about
+ * 15 to 25 ms.
+ */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 const argon2Form = /^\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/;
 const currentForm = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
 
 /**
- * Hashes computed at once. They run on the four threads of libuv's pool, which DNS and files need too; one core stays
- * free for the rest of the process.
+ * Hashes computed at once. They run on the four threads of libuv's pool, which DNS and files need
+ * too; one core stays free for the rest of the process.
  */
 const concurrency = Math.min(3, Math.max(1, availableParallelism() - 1));
 /** Calls of one app that may wait, in fair order with other apps; more get 429. */
@@ -137,9 +148,9 @@ interface PasswordCheck {
 }
 
 /**
- * Hashes and verifies passwords with Argon2id (develop/architecture.md#secrets), off the main thread. Every check
- * computes one hash, even for an unknown account, so that its time reveals nothing
- * (protocol/known-problems.md#timing-of-logins).
+ * Hashes and verifies passwords with Argon2id (develop/architecture.md#secrets), off the main
+ * thread. Every check computes one hash, even for an unknown account, so that its time reveals
+ * nothing (protocol/known-problems.md#timing-of-logins).
  */
 export class Passwords {
   readonly #queue: Semaphore;
@@ -156,7 +167,9 @@ export class Passwords {
     return this.#run(appId, () => argon2(password, cost));
   }
 
-  /** Compares a password with a hash, or with the dummy hash if there is no hash. Throws as `hash`. */
+  /**
+   * Compares a password with a hash, or with the dummy hash if there is no hash. Throws as `hash`.
+   */
   verify(appId: string, password: string, hash: string | null): Promise<PasswordCheck> {
     return this.#run(appId, async () => {
       // Over-long passwords never match; hash an empty string to keep timing constant.
@@ -172,7 +185,10 @@ export class Passwords {
     });
   }
 
-  /** Compares with an imported hash. A mismatch computes the dummy hash too, to take as long as any other. */
+  /**
+   * Compares with an imported hash. A mismatch computes the dummy hash too, to take as long as any
+   * other.
+   */
   async #matchesImported(password: string, hash: string): Promise<boolean> {
     const isMatch = await this.#importedHashes.verify(password, hash);
     if (!isMatch) await argon2Verify(await this.#dummy, password);

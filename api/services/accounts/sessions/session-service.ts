@@ -17,7 +17,10 @@ interface Parts {
   store: UserStore;
 }
 
-/** Reads and renews the session of a user, and changes its password (protocol/users.md#session-tokens). */
+/**
+ * Reads and renews the session of a user, and changes its password
+ * (protocol/users.md#session-tokens).
+ */
 export class SessionService {
   readonly #deps: ApiDeps;
   readonly #parts: Parts;
@@ -52,8 +55,9 @@ export class SessionService {
   }
 
   /**
-   * Changes the password of the caller, who must send the old one. The session ends if the app's option requires it.
-   * Wrong passwords count together with failed logins. Throws 206 for any other caller, 210, 211, 218, 219.
+   * Changes the password of the caller, who must send the old one. The session ends if the app's
+   * option requires it. Wrong passwords count together with failed logins. Throws 206 for any other
+   * caller, 210, 211, 218, 219.
    */
   async updatePassword(
     caller: UserCaller,

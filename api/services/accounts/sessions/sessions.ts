@@ -27,9 +27,10 @@ export type SessionOwner = TokenOwner & AclUser;
 const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
 
 /**
- * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from CARILLON_SECRET and
- * a stored nonce (or encrypted in place of it), found by their hash. Every login returns the same token until it is replaced, and the database holds
- * no token. Nothing is cached: a replaced token is invalid in every process at once.
+ * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from
+ * CARILLON_SECRET and a stored nonce (or encrypted in place of it), found by their hash. Every
+ * login returns the same token until it is replaced, and the database holds no token. Nothing is
+ * cached: a replaced token is invalid in every process at once.
  */
 export class Sessions {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault'>;
@@ -46,9 +47,9 @@ export class Sessions {
   }
 
   /**
-   * Creates the session of an imported user from the token that its devices hold. The token stays valid, and every
-   * login returns it, until it is replaced. It is stored encrypted in place of the nonce. Returns undefined for an
-   * invalid token.
+   * Creates the session of an imported user from the token that its devices hold. The token stays
+   * valid, and every login returns it, until it is replaced. It is stored encrypted in place of the
+   * nonce. Returns undefined for an invalid token.
    */
   createFromToken(appId: string, objectId: string, token: string): SessionSecret | undefined {
     if (!tokenForm.test(token)) return undefined;
@@ -56,14 +57,18 @@ export class Sessions {
   }
 
   /**
-   * Returns the token of a user, whichever key of CARILLON_SECRET it was derived with. Replaces the session when that
-   * key was removed: removing a key ends the sessions made with it.
+   * Returns the token of a user, whichever key of CARILLON_SECRET it was derived with. Replaces the
+   * session when that key was removed: removing a key ends the sessions made with it.
    */
   async currentToken(db: Handle, appId: string, user: User): Promise<string> {
     const stored = this.#storedToken(appId, user);
     if (stored !== undefined) return stored;
     const session = this.create(appId, user.objectId);
-    const changed = await replaceSession(db, appId, { id: user.id, to: session, from: user.session.hash });
+    const changed = await replaceSession(db, appId, {
+      id: user.id,
+      to: session,
+      from: user.session.hash,
+    });
     if (changed) return session.token;
     // A concurrent call replaced the session first.
     const current = await findUser(db, appId, { key: { id: user.id } });
@@ -102,10 +107,15 @@ export class Sessions {
   }
 
   #storedToken(appId: string, { objectId, session }: User): string | undefined {
-    return this.#tokens(appId, objectId, session.nonce).find((token) => sha256(token).equals(session.hash));
+    return this.#tokens(appId, objectId, session.nonce).find((token) =>
+      sha256(token).equals(session.hash),
+    );
   }
 
-  /** Returns the tokens of a nonce, one per key, the first key's first; or the encrypted token, if a key decrypts it. */
+  /**
+   * Returns the tokens of a nonce, one per key, the first key's first; or the encrypted token, if a
+   * key decrypts it.
+   */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
     return readable(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];
   }

@@ -8,8 +8,9 @@ import { ipAddressKey } from '../../sms/budgets.ts';
 
 /**
  * Counts a new user against the limits of its network address (options `signUpsPerAddressPerHour`,
- * `signUpBytesPerAddressPerDay`), as part of `tx`. Throws 429 with the seconds until the window ends; the rollback of
- * `tx` undoes the count. Counts nothing for a server of the app, which has no `ipAddress` (`signUpIpAddress`).
+ * `signUpBytesPerAddressPerDay`), as part of `tx`. Throws 429 with the seconds until the window
+ * ends; the rollback of `tx` undoes the count. Counts nothing for a server of the app, which has no
+ * `ipAddress` (`signUpIpAddress`).
  */
 export async function takeSignUpBudget(
   deps: Pick<ApiDeps, 'vault' | 'clock'>,
@@ -24,7 +25,9 @@ export async function takeSignUpBudget(
   const { users, bytes } = await countSignUp(tx, count, new Date(nowMs));
   const ends = [
     ...(users.n > signUpsPerAddressPerHour ? [users.since.getTime() + signUpWindows.usersMs] : []),
-    ...(bytes.n > signUpBytesPerAddressPerDay ? [bytes.since.getTime() + signUpWindows.bytesMs] : []),
+    ...(bytes.n > signUpBytesPerAddressPerDay
+      ? [bytes.since.getTime() + signUpWindows.bytesMs]
+      : []),
   ];
   if (ends.length === 0) return;
   throw new Refusal('tooManyRequests', {

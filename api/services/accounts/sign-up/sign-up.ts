@@ -36,9 +36,10 @@ export class SignUpService {
   }
 
   /**
-   * Signs up with a password, or signs up or logs in with `authData`. Returns the whole user. Throws 200 to 203, 214,
-   * 217, 218 for names, 250 to 252 and 208 for third-party accounts, 211 with `failOnNotExist`, 142 when a hook of the
-   * app refuses, 429 for too many sign-ups from one network address, and as `readUserChanges` and `newUser`.
+   * Signs up with a password, or signs up or logs in with `authData`. Returns the whole user.
+   * Throws 200 to 203, 214, 217, 218 for names, 250 to 252 and 208 for third-party accounts, 211
+   * with `failOnNotExist`, 142 when a hook of the app refuses, 429 for too many sign-ups from one
+   * network address, and as `readUserChanges` and `newUser`.
    */
   async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
     const { hooks, phoneCodes } = this.#parts;
@@ -102,7 +103,10 @@ export class SignUpService {
     const account = { draft, passwordHash, ipAddress: signUpIpAddress(caller) };
     const { store } = this.#parts;
     const { user, token } = await store.transaction((tx) => store.create(tx, caller.app, account));
-    return { document: { ...userDocument(user, { isOwn: true }), sessionToken: token }, isNew: true };
+    return {
+      document: { ...userDocument(user, { isOwn: true }), sessionToken: token },
+      isNew: true,
+    };
   }
 
   async #hash({ app }: Caller, { password }: UserChanges): Promise<string | null> {

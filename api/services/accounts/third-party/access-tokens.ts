@@ -26,8 +26,8 @@ interface TokenClaim {
 }
 
 /**
- * Asks a platform whether a token belongs to the account that it came with. Returns undefined when it does not. Throws
- * 503 when the platform says neither yes nor no.
+ * Asks a platform whether a token belongs to the account that it came with. Returns undefined when
+ * it does not. Throws 503 when the platform says neither yes nor no.
  */
 export async function checkAccessToken(
   clients: PlatformClients,
@@ -35,7 +35,11 @@ export async function checkAccessToken(
 ): Promise<PlatformConfirmation | undefined> {
   const { access_token: token } = entry;
   if (typeof token !== 'string' || token === '') return undefined;
-  const claim = { uid: identityOf(platform, entry).uid, token, hasUnion: entry.unionid !== undefined };
+  const claim = {
+    uid: identityOf(platform, entry).uid,
+    token,
+    hasUnion: entry.unionid !== undefined,
+  };
   const check = { weixin: checkWeixin, qq: checkQq, weibo: checkWeibo }[platform];
   return check(clients, settings, claim);
 }
@@ -65,7 +69,8 @@ async function checkWeixin(
 ): Promise<PlatformConfirmation | undefined> {
   const at = { baseUrl: endpoint, ca };
   const members = query({ access_token: token, openid: uid });
-  if (!hasUnion) return (await clients.ask(at, get(`/sns/auth?${members}`), weixinToken)) ? {} : undefined;
+  if (!hasUnion)
+    return (await clients.ask(at, get(`/sns/auth?${members}`), weixinToken)) ? {} : undefined;
   const user = await clients.ask(at, get(`/sns/userinfo?${members}`), weixinUser);
   return user?.openid === uid ? { unionid: user.unionid } : undefined;
 }
@@ -102,11 +107,15 @@ const weiboForm: AnswerForm<z.infer<typeof weiboReply>> = {
   reply: weiboReply,
   codeOf: ({ error_code: code, error }) => codeText(code) ?? codeText(error),
   refusals: new Set(
-    '21301 21313 21314 21315 21316 21317 21319 21327 21332 invalid_access_token expired_token'.split(' '),
+    '21301 21313 21314 21315 21316 21317 21319 21327 21332 invalid_access_token expired_token'.split(
+      ' ',
+    ),
   ),
 };
 
-/** Checks a token by `oauth2/get_token_info`, which returns its account, app and remaining seconds. */
+/**
+ * Checks a token by `oauth2/get_token_info`, which returns its account, app and remaining seconds.
+ */
 async function checkWeibo(
   clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
@@ -137,7 +146,10 @@ const account = z.object({
   success: z.literal(true),
   data: z.object({ openid: z.string(), unionid: z.string().optional() }),
 });
-const failure = z.object({ success: z.literal(false), data: z.looseObject({ error: z.unknown() }) });
+const failure = z.object({
+  success: z.literal(false),
+  data: z.looseObject({ error: z.unknown() }),
+});
 
 /**
  * Answers of TapTap. A wrong client id, clock or signature of ours (`invalid_…`) says nothing about
@@ -187,10 +199,12 @@ export async function checkMacToken(
     const target = `${path}?${new URLSearchParams({ client_id: clientId })}`;
     const authorization = signature({ baseUrl, target, kid, key, hash, nowMs });
     const request = { method: 'GET', path: target, headers: { authorization } } as const;
-    const found = await clients.ask({ baseUrl, ca }, request, answerForm).catch((error: unknown) => {
-      if (!(error instanceof Refusal)) throw error;
-      return error;
-    });
+    const found = await clients
+      .ask({ baseUrl, ca }, request, answerForm)
+      .catch((error: unknown) => {
+        if (!(error instanceof Refusal)) throw error;
+        return error;
+      });
     if (found instanceof Refusal) unknown = found;
     else if (found) return accountOf(found, identityOf(platform, entry).uid);
     else isRefused = true;
@@ -199,7 +213,10 @@ export async function checkMacToken(
   return undefined;
 }
 
-const accountOf = ({ data }: z.infer<typeof account>, uid: string): PlatformConfirmation | undefined =>
+const accountOf = (
+  { data }: z.infer<typeof account>,
+  uid: string,
+): PlatformConfirmation | undefined =>
   data.openid === uid ? { unionid: data.unionid } : undefined;
 
 /** Tells whether a value may stand between the quotes of the header. */

@@ -74,10 +74,14 @@ class KeySets {
    * else a fetched one. Returns undefined if the platform has published no other recently. Throws
    * 503 if the platform could not be asked.
    */
-  async newerThan(used: JSONWebKeySet, settings: IdentityTokenCheck): Promise<JSONWebKeySet | undefined> {
+  async newerThan(
+    used: JSONWebKeySet,
+    settings: IdentityTokenCheck,
+  ): Promise<JSONWebKeySet | undefined> {
     if (settings.jwks) return undefined;
     const known = this.#entryOf(settings);
-    if (known.keys === used && (known.pending || this.#mayFetch(known))) await this.#refresh(known, settings);
+    if (known.keys === used && (known.pending || this.#mayFetch(known)))
+      await this.#refresh(known, settings);
     if (known.keys !== used) return known.keys;
     return known.failure ? noKeys(known) : undefined;
   }
@@ -93,7 +97,12 @@ class KeySets {
   #refresh(known: CachedSet, settings: IdentityTokenCheck): Promise<void> {
     known.pending ??= this.#fetch(settings)
       .then(
-        (keys) => Object.assign(known, { keys, fetchedAtMs: this.#clock.monotonicMs(), failure: undefined }),
+        (keys) =>
+          Object.assign(known, {
+            keys,
+            fetchedAtMs: this.#clock.monotonicMs(),
+            failure: undefined,
+          }),
         (error: unknown) => Object.assign(known, { failure: causeOf(error, settings) }),
       )
       .then(() => {
@@ -106,7 +115,10 @@ class KeySets {
   async #fetch({ jwksUrl, ca }: IdentityTokenCheck): Promise<JSONWebKeySet> {
     const { origin, pathname, search } = new URL(jwksUrl);
     return keySet.parse(
-      await this.#clients.fetchJson({ baseUrl: origin, ca }, { method: 'GET', path: pathname + search }),
+      await this.#clients.fetchJson(
+        { baseUrl: origin, ca },
+        { method: 'GET', path: pathname + search },
+      ),
     );
   }
 
@@ -148,8 +160,9 @@ const clockToleranceSeconds = 30;
 type Verified = { subject: string | undefined } | 'unknown key';
 
 /**
- * Verifies identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key set, algorithm,
- * audience, issuer, expiry and subject (protocol/users.md#checked-platforms). Ignores key URLs inside a token.
+ * Verifies identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key
+ * set, algorithm, audience, issuer, expiry and subject (protocol/users.md#checked-platforms).
+ * Ignores key URLs inside a token.
  */
 export class IdentityTokens {
   readonly #keySets: KeySets;
@@ -160,8 +173,14 @@ export class IdentityTokens {
     this.#clock = clock;
   }
 
-  /** Returns undefined when the token does not prove the entry's `uid`. Throws 503 when the keys cannot be fetched. */
-  async check(entry: JsonObject, settings: IdentityTokenCheck): Promise<PlatformConfirmation | undefined> {
+  /**
+   * Returns undefined when the token does not prove the entry's `uid`. Throws 503 when the keys
+   * cannot be fetched.
+   */
+  async check(
+    entry: JsonObject,
+    settings: IdentityTokenCheck,
+  ): Promise<PlatformConfirmation | undefined> {
     const { identity_token: token } = entry;
     if (typeof token !== 'string') return undefined;
     const { uid } = identityOf('', entry);
@@ -175,14 +194,19 @@ export class IdentityTokens {
     return verified !== 'unknown key' && verified.subject === uid ? {} : undefined;
   }
 
-  async #verify(token: string, settings: IdentityTokenCheck, keys: JSONWebKeySet): Promise<Verified> {
+  async #verify(
+    token: string,
+    settings: IdentityTokenCheck,
+    keys: JSONWebKeySet,
+  ): Promise<Verified> {
     // With the first token: few services use such platforms.
     const { createLocalJWKSet, errors } = await import('jose');
     try {
       return { subject: await this.#subjectOf(token, settings, createLocalJWKSet(keys)) };
     } catch (error) {
       const isOtherKey =
-        error instanceof errors.JWKSNoMatchingKey || error instanceof errors.JWSSignatureVerificationFailed;
+        error instanceof errors.JWKSNoMatchingKey ||
+        error instanceof errors.JWSSignatureVerificationFailed;
       if (isOtherKey) return 'unknown key';
       if (error instanceof errors.JOSEError) return { subject: undefined };
       // A key of the set is malformed. That says nothing about the token.

@@ -1,8 +1,17 @@
 import type { z } from 'zod';
 import type { Clock } from '../../../../shared/clock.ts';
 import { Refusal } from '../../../../shared/domain/errors/errors.ts';
-import { isJsonObject, type Json, type JsonObject, parseExactly } from '../../../../shared/domain/json.ts';
-import { createHttpClient, type HttpClient, type HttpRequest } from '../../../../shared/http/client.ts';
+import {
+  isJsonObject,
+  type Json,
+  type JsonObject,
+  parseExactly,
+} from '../../../../shared/domain/json.ts';
+import {
+  createHttpClient,
+  type HttpClient,
+  type HttpRequest,
+} from '../../../../shared/http/client.ts';
 import { isTemporaryStatus, PeerError, peerErrorOf } from '../../../../shared/http/result.ts';
 
 /** Short timeouts: a login waits for the reply. */
@@ -41,7 +50,11 @@ export class PlatformClients {
    * no reply, a temporary status, a page of another server, an unlisted code
    * (protocol/users.md#checked-platforms). A platform that calls itself busy is asked once more.
    */
-  async ask<T>(at: PlatformAddress, request: HttpRequest, form: AnswerForm<T>): Promise<T | undefined> {
+  async ask<T>(
+    at: PlatformAddress,
+    request: HttpRequest,
+    form: AnswerForm<T>,
+  ): Promise<T | undefined> {
     const first = await this.#answer(at, request);
     const isBusy = form.codeOf(first.body) === busyCode;
     const { status, body } = isBusy ? await this.#answer(at, request) : first;
@@ -65,7 +78,10 @@ export class PlatformClients {
    * Returns the status and the JSON object of a reply. Throws 503 without one, and for a temporary
    * status.
    */
-  async #answer(at: PlatformAddress, request: HttpRequest): Promise<{ status: number; body: JsonObject }> {
+  async #answer(
+    at: PlatformAddress,
+    request: HttpRequest,
+  ): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.#client(at).request(request);
     if (reply.kind !== 'response') throw unknownAnswer(peerErrorOf(at.baseUrl, reply));
     const { status, retryAfterMs } = reply;

@@ -2,7 +2,12 @@ import type { Clock } from '../../../../shared/clock.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { anonymous, requireToken, unionOf, vouchFor } from '../../../../shared/domain/users/auth-data.ts';
+import {
+  anonymous,
+  requireToken,
+  unionOf,
+  vouchFor,
+} from '../../../../shared/domain/users/auth-data.ts';
 import {
   checkOf,
   isAlwaysChecked,
@@ -17,8 +22,9 @@ import { PlatformClients } from './platform-clients.ts';
 import { exchangeCode } from './third-party-login.ts';
 
 /**
- * Verifies third-party authorization data with the platforms that an app configures (protocol/users.md#checked-platforms,
- * protocol/admin-api.md#platform-checks). Checks every platform of a request (protocol/known-problems.md#authdata-bypass).
+ * Verifies third-party authorization data with the platforms that an app configures
+ * (protocol/users.md#checked-platforms, protocol/admin-api.md#platform-checks). Checks every
+ * platform of a request (protocol/known-problems.md#authdata-bypass).
  */
 export class AuthPlatforms {
   readonly #clock: Clock;
@@ -72,12 +78,17 @@ export class AuthPlatforms {
     check: PlatformCheck | 'unusable',
   ): Promise<PlatformConfirmation> {
     const confirmation = check === 'unusable' ? undefined : await this.#ask(platform, entry, check);
-    if (!confirmation) throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
+    if (!confirmation)
+      throw refuse(platform === 'weixin' ? 'invalidWeixinSession' : 'invalidLinkedSession');
     return confirmation;
   }
 
   /** Returns undefined when the platform says no. Throws 503 when it says neither yes nor no. */
-  #ask(platform: string, entry: JsonObject, check: PlatformCheck): Promise<PlatformConfirmation | undefined> {
+  #ask(
+    platform: string,
+    entry: JsonObject,
+    check: PlatformCheck,
+  ): Promise<PlatformConfirmation | undefined> {
     switch (check.kind) {
       case 'identity':
         return this.#identityTokens.check(entry, check.settings);

@@ -10,7 +10,10 @@ import {
   changedAuthData,
   identitiesOf,
 } from '../../../../shared/domain/users/auth-data.ts';
-import type { CodeExchange, PlatformConfirmation } from '../../../../shared/domain/users/auth-platforms.ts';
+import type {
+  CodeExchange,
+  PlatformConfirmation,
+} from '../../../../shared/domain/users/auth-platforms.ts';
 import {
   type CheckedUserChanges,
   newUser,
@@ -43,7 +46,9 @@ interface ThirdPartyRequest {
   failOnNotExist: boolean;
 }
 
-/** Logs in and signs up by third-party authorization data (protocol/users.md#third-party-accounts). */
+/**
+ * Logs in and signs up by third-party authorization data (protocol/users.md#third-party-accounts).
+ */
 export class ThirdPartyLogin {
   readonly #parts: { store: UserStore; login: LoginService };
 
@@ -78,7 +83,9 @@ export class ThirdPartyLogin {
     return store.transaction(async (tx) => {
       const id = await findOwner(tx, app, changes);
       const user =
-        id === undefined ? undefined : await findUser(tx, app.appId, { key: { id }, isLocked: true });
+        id === undefined
+          ? undefined
+          : await findUser(tx, app.appId, { key: { id }, isLocked: true });
       // Accounts change their user only under the user's lock, so the second look-up is final.
       if (!user || (await findOwner(tx, app, changes)) !== id) return undefined;
       const draft = { ...user, authData: changedAuthData(user.authData, changes) };
@@ -88,7 +95,10 @@ export class ThirdPartyLogin {
     });
   }
 
-  /** Creates the user; returns undefined when a concurrent call created it with the same account or name. */
+  /**
+   * Creates the user; returns undefined when a concurrent call created it with the same account or
+   * name.
+   */
   async #signUp(
     app: App,
     { changes, rules, ipAddress, applyHooks }: ThirdPartyRequest,
@@ -102,7 +112,10 @@ export class ThirdPartyLogin {
       return { ...userDocument(user, { isOwn: true }), sessionToken: token };
     } catch (error) {
       const isTaken = error instanceof Refusal && takenKinds.has(error.kind);
-      if (isTaken && (await store.transaction((tx) => findOwner(tx, app, changes.authData))) !== undefined)
+      if (
+        isTaken &&
+        (await store.transaction((tx) => findOwner(tx, app, changes.authData))) !== undefined
+      )
         return undefined;
       throw error;
     }
@@ -110,11 +123,25 @@ export class ThirdPartyLogin {
 }
 
 /** Conflicts with a concurrent sign-up. */
-const takenKinds = new Set<ErrorName>(['accountLinked', 'usernameTaken', 'emailTaken', 'phoneTaken']);
+const takenKinds = new Set<ErrorName>([
+  'accountLinked',
+  'usernameTaken',
+  'emailTaken',
+  'phoneTaken',
+]);
 
-/** Returns the id of the user of these accounts, by their own ids, else by their UnionIDs. Throws 208 for several users. */
-async function findOwner(tx: Handle, { appId }: App, changes: AuthDataChanges): Promise<number | undefined> {
-  const entries = [...changes].flatMap(([platform, entry]) => (entry ? [[platform, entry] as const] : []));
+/**
+ * Returns the id of the user of these accounts, by their own ids, else by their UnionIDs. Throws
+ * 208 for several users.
+ */
+async function findOwner(
+  tx: Handle,
+  { appId }: App,
+  changes: AuthDataChanges,
+): Promise<number | undefined> {
+  const entries = [...changes].flatMap(([platform, entry]) =>
+    entry ? [[platform, entry] as const] : [],
+  );
   const { own, unions } = identitiesOf(Object.fromEntries(entries));
   const owners = await findUsersOfIdentities(tx, appId, own);
   const found = owners.length > 0 ? owners : await findUsersOfIdentities(tx, appId, unions);
@@ -153,7 +180,12 @@ export async function exchangeCode(
 ): Promise<PlatformConfirmation | undefined> {
   const { code, uid, openid, ...rest } = entry;
   if (typeof code !== 'string' || code === '') return undefined;
-  const members = { appid: appId, secret: appSecret, js_code: code, grant_type: 'authorization_code' };
+  const members = {
+    appid: appId,
+    secret: appSecret,
+    js_code: code,
+    grant_type: 'authorization_code',
+  };
   const path = `/sns/jscode2session?${new URLSearchParams(members)}`;
   const found = await clients.ask({ baseUrl: endpoint, ca }, { method: 'GET', path }, form);
   if (!found) return undefined;

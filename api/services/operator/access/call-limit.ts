@@ -98,7 +98,8 @@ export class AttemptLimit {
     if (known && known.endsAtMs > nowMs) return known;
     this.#failures.delete(origin);
     const [oldest] = this.#failures.keys();
-    if (oldest !== undefined && this.#failures.size >= this.#maxAddresses) this.#failures.delete(oldest);
+    if (oldest !== undefined && this.#failures.size >= this.#maxAddresses)
+      this.#failures.delete(oldest);
     const failures = { count: 0, endsAtMs: nowMs + attemptsWindowMs };
     this.#failures.set(origin, failures);
     return failures;

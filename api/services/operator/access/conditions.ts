@@ -39,7 +39,10 @@ export function askerOf(operator: Operator, appId: string): ConditionAsker {
 const classesOf = ({ role }: Operator): Partial<Viewer> =>
   hasRole(role, 'sender') ? {} : { classes: new Set(['_Installation']) };
 
-function requireMayName({ role }: Operator, { className, member, use, value, isInner }: MemberUse): void {
+function requireMayName(
+  { role }: Operator,
+  { className, member, use, value, isInner }: MemberUse,
+): void {
   if (value !== undefined && isHiddenMember(member) && isShortened(value))
     throw refuse('invalidParameter', detail('shortenedValue', { member }));
   if (hasRole(role, 'operator')) return;
@@ -56,7 +59,13 @@ function requireMayName({ role }: Operator, { className, member, use, value, isI
 }
 
 /** Members of users that every role sees. */
-const shownToAll = new Set(['objectId', 'createdAt', 'updatedAt', 'emailVerified', 'mobilePhoneVerified']);
+const shownToAll = new Set([
+  'objectId',
+  'createdAt',
+  'updatedAt',
+  'emailVerified',
+  'mobilePhoneVerified',
+]);
 
 /**
  * Returns a device or a condition as a caller may see it: tokens and data of people are shortened

@@ -37,7 +37,10 @@ export interface SecretState {
   mismatches: KeyMismatch[];
 }
 
-/** Shows and requests the rotation of CARILLON_SECRET; a dispatcher does it (`dispatcher/duties/secret-rotation.ts`). */
+/**
+ * Shows and requests the rotation of CARILLON_SECRET; a dispatcher does it
+ * (`dispatcher/duties/secret-rotation.ts`).
+ */
 export class SecretRotationService {
   readonly #deps: ApiDeps;
 
@@ -45,7 +48,10 @@ export class SecretRotationService {
     this.#deps = deps;
   }
 
-  /** Returns the state; `isCounted` counts all values now, otherwise the rotation's last count is shown. */
+  /**
+   * Returns the state; `isCounted` counts all values now, otherwise the rotation's last count is
+   * shown.
+   */
   async state(isCounted: boolean): Promise<SecretState> {
     const { db, vault, clock } = this.#deps;
     const rotation = (await findSecretRotation(db, vault.keyIds[0])) ?? null;
@@ -56,7 +62,10 @@ export class SecretRotationService {
     });
   }
 
-  /** Requests a rotation to the first key; one that runs goes on. Throws 409 if a running process could not read the result. */
+  /**
+   * Requests a rotation to the first key; one that runs goes on. Throws 409 if a running process
+   * could not read the result.
+   */
   async request(): Promise<SecretState> {
     const { db, admissionDb, vault } = this.#deps;
     const [first] = vault.keyIds;
@@ -66,7 +75,11 @@ export class SecretRotationService {
     if (unable.length > 0) throw refuse('conflict', unableText(unable));
     await db.transaction(async (tx) => {
       if (!(await requestSecretRotation(tx, first))) return;
-      await recordChange(tx, { action: 'secret.rotate', target: first, after: { keys: vault.keyIds } });
+      await recordChange(tx, {
+        action: 'secret.rotate',
+        target: first,
+        after: { keys: vault.keyIds },
+      });
     });
     return this.state(false);
   }
@@ -86,7 +99,14 @@ export class SecretRotationService {
       values: counts && valuesOf(counts, id),
       mayBeRemoved: i > 0 && isDone,
     }));
-    return { keys, other: counts && valuesOf(counts, otherKey), countedAt, rotation, left, mismatches };
+    return {
+      keys,
+      other: counts && valuesOf(counts, otherKey),
+      countedAt,
+      rotation,
+      left,
+      mismatches,
+    };
   }
 }
 
@@ -99,7 +119,9 @@ const valuesOf = (counts: SealedCounts, key: string): Record<string, number> =>
 const maxNamed = 3;
 
 function unableText(unable: readonly KeyMismatch[]): Detail {
-  const names = unable.slice(0, maxNamed).map(({ kind, host, pid }) => `the ${kind} on ${host} (pid ${pid})`);
+  const names = unable
+    .slice(0, maxNamed)
+    .map(({ kind, host, pid }) => `the ${kind} on ${host} (pid ${pid})`);
   const more = unable.length > maxNamed ? `, and ${unable.length - maxNamed} more` : '';
   return detail('keyMismatch', { names: `${names.join(', ')}${more}` });
 }

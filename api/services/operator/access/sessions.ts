@@ -85,14 +85,22 @@ export class ConsoleSessionService {
     this.#callLimit = callLimit;
   }
 
-  /** Name and attributes of the cookie. A browser takes a name with `__Host-` from this host only, over https. */
+  /**
+   * Name and attributes of the cookie. A browser takes a name with `__Host-` from this host only,
+   * over https.
+   */
   get cookieName(): string {
     return this.#isSecure ? '__Host-carillon' : 'carillon';
   }
 
   /** Returns a `Set-Cookie` header; without a value it deletes the cookie. */
   cookieHeader(value: string): string {
-    const attributes = ['Path=/', 'HttpOnly', 'SameSite=Strict', ...(this.#isSecure ? ['Secure'] : [])];
+    const attributes = [
+      'Path=/',
+      'HttpOnly',
+      'SameSite=Strict',
+      ...(this.#isSecure ? ['Secure'] : []),
+    ];
     const seconds = value === '' ? 0 : sessionLifeMs / 1000;
     return [`${this.cookieName}=${value}`, ...attributes, `Max-Age=${seconds}`].join('; ');
   }
@@ -167,8 +175,8 @@ export class ConsoleSessionService {
   }
 
   /**
-   * Creates a code that logs in once, within 15 minutes, with the permissions of `operator`. Throws 403 for a session, which
-   * could outlive its end with codes of its own; 429 after too many.
+   * Creates a code that logs in once, within 15 minutes, with the permissions of `operator`. Throws
+   * 403 for a session, which could outlive its end with codes of its own; 429 after too many.
    */
   async createCode(operator: Operator): Promise<{ code: string; url: string; expiresAt: Date }> {
     if (operator.session) throw refuse('forbidden', detail('sessionNoLinks'));
@@ -178,7 +186,12 @@ export class ConsoleSessionService {
     const expiresAt = new Date(clock.now() + codeLifeMs);
     const [adminMark = Buffer.alloc(0)] = this.#identities.marks;
     await db.transaction(async (tx) => {
-      await insertLoginCode(tx, { digest: sha256(code), adminMark, tokenId: operator.tokenId, expiresAt });
+      await insertLoginCode(tx, {
+        digest: sha256(code),
+        adminMark,
+        tokenId: operator.tokenId,
+        expiresAt,
+      });
       await recordChange(tx, { action: 'login-link.create', target: operator.name });
     });
     // Browsers do not send the fragment, so no log of a proxy has the code.
@@ -210,5 +223,15 @@ export class ConsoleSessionService {
 function shown(session: ConsoleSession) {
   const { id, address, agent, createdAt, seenAt } = session;
   const { name, role, apps } = ownerOf(session);
-  return { id: String(id), name, role, apps, address, agent, createdAt, seenAt, expiresAt: endOf(session) };
+  return {
+    id: String(id),
+    name,
+    role,
+    apps,
+    address,
+    agent,
+    createdAt,
+    seenAt,
+    expiresAt: endOf(session),
+  };
 }

@@ -46,10 +46,15 @@ const adminOperator = (session: Operator['session'] = null): Operator => ({
   session,
 });
 
-/** Finds the caller of the admin API by its token or its session (protocol/admin-api.md#sessions). */
+/**
+ * Finds the caller of the admin API by its token or its session (protocol/admin-api.md#sessions).
+ */
 export class OperatorIdentities {
   readonly #deps: ApiDeps;
-  /** Marks of CARILLON_ADMIN_TOKEN under each key of CARILLON_SECRET: its digest alone could be guessed offline. */
+  /**
+   * Marks of CARILLON_ADMIN_TOKEN under each key of CARILLON_SECRET: its digest alone could be
+   * guessed offline.
+   */
   readonly marks: readonly Buffer[];
 
   constructor(deps: ApiDeps) {
@@ -70,12 +75,18 @@ export class OperatorIdentities {
     return holderOf(found);
   }
 
-  /** Returns the owner of a session by the value of its cookie; undefined for an unknown or ended one. */
+  /**
+   * Returns the owner of a session by the value of its cookie; undefined for an unknown or ended
+   * one.
+   */
   async ofCookie(cookie: string): Promise<Operator | undefined> {
     if (!secretPattern.test(cookie)) return undefined;
     const { admissionDb } = this.#deps;
     const bounds = this.bounds();
-    const session = await findSession(admissionDb, sha256(cookie), { ...bounds, marks: this.marks });
+    const session = await findSession(admissionDb, sha256(cookie), {
+      ...bounds,
+      marks: this.marks,
+    });
     if (!session) return undefined;
     const isStale = bounds.now.getTime() - session.seenAt.getTime() >= seenEveryMs;
     if (isStale) await touchSession(admissionDb, session.id, bounds.now);
@@ -148,7 +159,10 @@ export class ConsoleTokenService {
     this.#deps = deps;
   }
 
-  /** Creates a token; only this reply holds its secret. Throws 400 for a past end, 409 when there are too many. */
+  /**
+   * Creates a token; only this reply holds its secret. Throws 400 for a past end, 409 when there
+   * are too many.
+   */
   async create(creator: Operator, request: NewToken) {
     const { db, clock } = this.#deps;
     const now = new Date(clock.now());
@@ -180,7 +194,11 @@ export class ConsoleTokenService {
       const token = await deleteToken(tx, id);
       if (!token) throw refuse('notFound', detail('noToken'));
       const { name, role, apps } = token;
-      await recordChange(tx, { action: 'token.delete', target: String(id), before: { name, role, apps } });
+      await recordChange(tx, {
+        action: 'token.delete',
+        target: String(id),
+        before: { name, role, apps },
+      });
     });
     this.onEnded();
   }

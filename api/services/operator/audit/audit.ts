@@ -111,14 +111,19 @@ export class ReadAudit {
 
   constructor(deps: Pick<ApiDeps, 'db' | 'clock'>) {
     this.#deps = deps;
-    this.#recorded = new TtlCache({ clock: deps.clock, maxAgeMs: onceInMs, maxEntries: maxRemembered });
+    this.#recorded = new TtlCache({
+      clock: deps.clock,
+      maxAgeMs: onceInMs,
+      maxEntries: maxRemembered,
+    });
   }
 
   /** Records a read before its reply is sent; with `members`, those that are new. */
   async note({ action, appId, target, members }: Read): Promise<void> {
     const actor = currentActor();
     if (!actor) return;
-    const keyOf = (member: string) => JSON.stringify([actor.tokenId, action, appId, target, member]);
+    const keyOf = (member: string) =>
+      JSON.stringify([actor.tokenId, action, appId, target, member]);
     const isNew = (member: string) => !this.#recorded.get(keyOf(member));
     const found = [...(members ?? [''])].filter(isNew).sort();
     if (found.length === 0) return;

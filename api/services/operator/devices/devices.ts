@@ -7,7 +7,11 @@ import {
   selectInstallations,
 } from '../../../../shared/db/tables/installations.ts';
 import { findDevice, listPushPage } from '../../../../shared/db/tables/push-reports.ts';
-import { countRows, type RowCondition, type Selection } from '../../../../shared/db/tables/selection.ts';
+import {
+  countRows,
+  type RowCondition,
+  type Selection,
+} from '../../../../shared/db/tables/selection.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { shownRoute } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -51,7 +55,12 @@ export function plainPush(
     flowControl: null,
     notificationChannel: null,
   };
-  return { objectId: newPushObjectId(), pushOrder, expiresAt: new Date(nowMs), createdAt: new Date(nowMs) };
+  return {
+    objectId: newPushObjectId(),
+    pushOrder,
+    expiresAt: new Date(nowMs),
+    createdAt: new Date(nowMs),
+  };
 }
 
 /** Waiting messages that are counted. */
@@ -93,10 +102,17 @@ export class DeviceService {
       return async (tx) => ({
         rows: await selectInstallations(tx, selection),
         count:
-          most > 0 ? await countRows(tx, 'installation', cappedRows('installation', all, most)) : undefined,
+          most > 0
+            ? await countRows(tx, 'installation', cappedRows('installation', all, most))
+            : undefined,
       });
     });
-    await this.#reads.note({ action: 'installation.list', appId, target: appId, members: asker.personal });
+    await this.#reads.note({
+      action: 'installation.list',
+      appId,
+      target: appId,
+      members: asker.personal,
+    });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = await mapInTicks(results, (row) =>
       visibleTo(operator, installationDocument(row, { hasAcl: true })),
@@ -140,7 +156,14 @@ function selectionOf(asker: ConditionAsker, request: DeviceListRequest): Selecti
   if (before !== null) conditions.push(`id < ${params.add(before)}`);
   const { values } = params;
   const condition = conditions.join(' AND ');
-  return { condition, orderBy: 'id DESC', values, conditionValues: values.length, limit: limit + 1, skip: 0 };
+  return {
+    condition,
+    orderBy: 'id DESC',
+    values,
+    conditionValues: values.length,
+    limit: limit + 1,
+    skip: 0,
+  };
 }
 
 function idCondition(params: Params, text: string): string {
@@ -168,7 +191,10 @@ export class DevicePushService {
     this.#traces = traces;
   }
 
-  /** Explains the newest `limit` pushes, one after the other: each reads all batches of its push. Throws 404. */
+  /**
+   * Explains the newest `limit` pushes, one after the other: each reads all batches of its push.
+   * Throws 404.
+   */
   async list(appId: string, device: string, limit: number) {
     await requireApp(this.#deps, appId);
     const pushes = await listPushPage(this.#deps.db, appId, {}, { before: null, limit });
@@ -197,7 +223,10 @@ export class DeviceEditService {
     this.#installations = installations;
   }
 
-  /** Writes members, as PUT with the master key does. Throws 404, and the refusals of `InstallationService.update`. */
+  /**
+   * Writes members, as PUT with the master key does. Throws 404, and the refusals of
+   * `InstallationService.update`.
+   */
   async update(appId: string, name: string, body: JsonObject): Promise<JsonObject> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
@@ -216,13 +245,18 @@ export class DeviceEditService {
   async delete(appId: string, name: string): Promise<void> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
-    await this.#installations.delete({ app, isMaster: true, session: undefined }, objectId, undefined);
+    await this.#installations.delete(
+      { app, isMaster: true, session: undefined },
+      objectId,
+      undefined,
+    );
   }
 
   /**
-   * Deletes all installations that meet a condition, if there are `expected` of them: the caller was shown this number.
-   * Deletes in steps; those that no longer meet the condition in their step stay. Returns the number that were deleted.
-   * Throws 404, 409 for another number, 102 and 105 for the condition, 124.
+   * Deletes all installations that meet a condition, if there are `expected` of them: the caller
+   * was shown this number. Deletes in steps; those that no longer meet the condition in their step
+   * stay. Returns the number that were deleted. Throws 404, 409 for another number, 102 and 105 for
+   * the condition, 124.
    */
   async deleteAll(
     operator: Operator,
@@ -233,7 +267,9 @@ export class DeviceEditService {
     const condition = compileRowCondition(where, installationClass, askerOf(operator, appId));
     if (!condition) throw refuse('invalidQuery');
     const asker = { app, isMaster: true };
-    const ids = await this.#deps.queries.readFresh(asker, (tx) => listMatching(tx, condition, expected + 1));
+    const ids = await this.#deps.queries.readFresh(asker, (tx) =>
+      listMatching(tx, condition, expected + 1),
+    );
     if (ids.length !== expected) throw refuse('conflict', countText(ids.length, expected));
     ids.sort((a, b) => a - b);
     let deleted = 0;
@@ -270,4 +306,6 @@ export class DeviceEditService {
 }
 
 const countText = (found: number, expected: number): Detail =>
-  found > expected ? detail('moreMatch', { n: expected }) : detail('othersMatch', { found, expected });
+  found > expected
+    ? detail('moreMatch', { n: expected })
+    : detail('othersMatch', { found, expected });

@@ -69,7 +69,9 @@ export const found = ({ name, status, code, params = {} }: CodedFinding): Findin
 /** Returns a finding as documents show it. */
 export const shownFinding = (finding: Finding) => ({ ...finding, ...shownText(finding) });
 
-/** Returns the message of the innermost error, which has more detail (such as a refused connection). */
+/**
+ * Returns the message of the innermost error, which has more detail (such as a refused connection).
+ */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
   if (!(error instanceof Error)) return String(error);
@@ -77,19 +79,23 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Differences of clocks above which there is a warning: tokens of gateways and scheduled pushes depend on the time. A row
- * that the database writes late makes a clock look behind.
+ * Differences of clocks above which there is a warning: tokens of gateways and scheduled pushes
+ * depend on the time. A row that the database writes late makes a clock look behind.
  */
 const maxAheadMs = 1000;
 const maxBehindMs = 10_000;
-/** Fewest files that a process should be able to open, and the part of the limit that it may use. */
+/**
+ * Fewest files that a process should be able to open, and the part of the limit that it may use.
+ */
 const leastFiles = 4096;
 const fullShare = 0.8;
 /** Time without a success of a duty, in seconds; the scheduler runs at least twice a second. */
 const lateAfter = 1800;
 const schedulerLateAfter = 60;
 
-/** Checks the running processes: versions, clocks, open files, and the duties of the dispatchers. */
+/**
+ * Checks the running processes: versions, clocks, open files, and the duties of the dispatchers.
+ */
 export async function checkProcesses(db: Handle): Promise<Finding[]> {
   const processes = await listProcesses(db, processGoneMs);
   const reports = await listReports(db, processGoneMs);
@@ -113,7 +119,10 @@ function checkNumbers(processes: readonly SeenProcess[]): Finding[] {
       : found({ name, status: 'ok', code: 'processes', params });
   if (versions.length <= 1) return [finding];
   const several = { versions: versions.join(', ') };
-  return [finding, found({ name: 'versions', status: 'warn', code: 'severalVersions', params: several })];
+  return [
+    finding,
+    found({ name: 'versions', status: 'warn', code: 'severalVersions', params: several }),
+  ];
 }
 
 function checkClock({ kind, host, pid, clockAheadMs }: ReportedProcess): Finding[] {
@@ -125,7 +134,8 @@ function checkClock({ kind, host, pid, clockAheadMs }: ReportedProcess): Finding
 function checkFiles(reports: readonly ReportedProcess[]): Finding[] {
   const name = 'open files';
   const scarce = reports.flatMap(({ kind, host, pid, connections, report: { maxFiles } }) => {
-    if (maxFiles === null || (maxFiles >= leastFiles && connections < maxFiles * fullShare)) return [];
+    if (maxFiles === null || (maxFiles >= leastFiles && connections < maxFiles * fullShare))
+      return [];
     const params = { kind, host, pid, max: maxFiles, used: connections };
     return [found({ name, status: 'warn', code: 'filesScarce', params })];
   });
@@ -152,13 +162,18 @@ function checkDuties(reports: readonly ReportedProcess[]): Finding[] {
 
 /** Limits of a database that is kept up; tests lower them. */
 const defaultLimits = {
-  /** Dead rows of a table from which on it is named, if they are more than half of its live ones. */
+  /**
+   * Dead rows of a table from which on it is named, if they are more than half of its live ones.
+   */
   deadRows: 1_000_000,
   /** Age of a transaction. */
   transactionSeconds: 3600,
   /** Log that an unread slot keeps. */
   slotBytes: 1e9,
-  /** Transactions since the oldest frozen one; autovacuum begins at 200 million, the database ends at 2,147. */
+  /**
+   * Transactions since the oldest frozen one; autovacuum begins at 200 million, the database ends
+   * at 2,147.
+   */
   warnTransactions: 1e9,
   failTransactions: 1.6e9,
 };
@@ -170,8 +185,14 @@ const ownSchemas = `(current_schema(), 'pgboss')`;
 /** Tables that a finding names. */
 const maxNamed = 5;
 
-/** Checks what lets a database grow or stop: autovacuum, old transactions, unread slots, transaction ids. */
-export async function checkUpkeep(db: Handle, limits: Partial<UpkeepLimits> = {}): Promise<Finding[]> {
+/**
+ * Checks what lets a database grow or stop: autovacuum, old transactions, unread slots, transaction
+ * ids.
+ */
+export async function checkUpkeep(
+  db: Handle,
+  limits: Partial<UpkeepLimits> = {},
+): Promise<Finding[]> {
   const all = { ...defaultLimits, ...limits };
   return [
     ...(await checkAutovacuum(db, all)),
@@ -206,7 +227,10 @@ async function checkAutovacuum(db: Handle, { deadRows }: UpkeepLimits): Promise<
   return findings.length > 0 ? findings : [found({ name, status: 'ok', code: 'autovacuumFine' })];
 }
 
-async function checkTransactions(db: Handle, { transactionSeconds }: UpkeepLimits): Promise<Finding[]> {
+async function checkTransactions(
+  db: Handle,
+  { transactionSeconds }: UpkeepLimits,
+): Promise<Finding[]> {
   const name = 'transactions';
   const { rows } = await db.query<{ pid: number; application: string; minutes: number }>(
     `SELECT pid, application_name AS application, round(extract(epoch FROM now() - xact_start) / 60)::int AS minutes
@@ -218,7 +242,9 @@ async function checkTransactions(db: Handle, { transactionSeconds }: UpkeepLimit
     [transactionSeconds],
   );
   if (rows.length === 0) return [found({ name, status: 'ok', code: 'snapshotsFine' })];
-  return rows.map((row) => found({ name, status: 'warn', code: 'oldSnapshot', params: { ...row } }));
+  return rows.map((row) =>
+    found({ name, status: 'warn', code: 'oldSnapshot', params: { ...row } }),
+  );
 }
 
 async function checkSlots(db: Handle, { slotBytes }: UpkeepLimits): Promise<Finding[]> {
@@ -242,7 +268,8 @@ async function checkWraparound(db: Handle, limits: UpkeepLimits): Promise<Findin
   const age = rows[0]?.age ?? 0;
   const name = 'wraparound';
   const params = { millions: Math.round(age / 1e6) };
-  if (age <= limits.warnTransactions) return found({ name, status: 'ok', code: 'wraparoundFar', params });
+  if (age <= limits.warnTransactions)
+    return found({ name, status: 'ok', code: 'wraparoundFar', params });
   const status = age > limits.failTransactions ? 'fail' : 'warn';
   return found({ name, status, code: 'wraparoundNear', params });
 }
@@ -265,7 +292,10 @@ export async function checkRestoration(db: Handle): Promise<Finding[]> {
 /** Freezes that are told one by one. */
 const mostFreezes = 20;
 
-/** Tells which apps are frozen, and whether the whole service is: their pushes wait until somebody releases them. */
+/**
+ * Tells which apps are frozen, and whether the whole service is: their pushes wait until somebody
+ * releases them.
+ */
 export async function checkFreezes(db: Handle): Promise<Finding[]> {
   const freezes = await listFreezes(db);
   return freezes.slice(0, mostFreezes).map(({ appId, since, reason, by }) =>
@@ -281,7 +311,10 @@ export async function checkFreezes(db: Handle): Promise<Finding[]> {
 /** Apps that are told one by one. */
 const mostApprovals = 20;
 
-/** Tells which apps have pushes that wait for the approval of a second person; they expire as others do. */
+/**
+ * Tells which apps have pushes that wait for the approval of a second person; they expire as others
+ * do.
+ */
 export async function checkApprovals(db: Handle): Promise<Finding[]> {
   const waiting = await listWaitingApprovals(db, mostApprovals);
   return waiting.map(({ appId, pushes, since }) =>
@@ -294,7 +327,10 @@ export async function checkApprovals(db: Handle): Promise<Finding[]> {
   );
 }
 
-/** Time before the end of a certificate from which on there is a warning: renewing one is manual work. */
+/**
+ * Time before the end of a certificate from which on there is a warning: renewing one is manual
+ * work.
+ */
 const warnBeforeMs = 30 * dayMs;
 
 interface CheckContext {
@@ -333,10 +369,19 @@ export async function checkCredentials(context: CheckContext): Promise<Finding[]
   return [
     ...(secretFindings.length > 0
       ? secretFindings
-      : [found({ name: 'secrets', status: 'ok', code: 'secretsOpen', params: { apps, profiles } })]),
+      : [
+          found({ name: 'secrets', status: 'ok', code: 'secretsOpen', params: { apps, profiles } }),
+        ]),
     ...(credentialFindings.length > 0
       ? credentialFindings
-      : [found({ name: 'credentials', status: 'ok', code: 'credentialsFine', params: { profiles } })]),
+      : [
+          found({
+            name: 'credentials',
+            status: 'ok',
+            code: 'credentialsFine',
+            params: { profiles },
+          }),
+        ]),
   ];
 }
 
@@ -346,7 +391,11 @@ interface ProfileId {
   name: string;
 }
 
-const paramsOf = ({ appId, connector, name }: ProfileId) => ({ app: appId, connector, profile: name });
+const paramsOf = ({ appId, connector, name }: ProfileId) => ({
+  app: appId,
+  connector,
+  profile: name,
+});
 
 /** Decrypts a value. Returns a finding when that fails. */
 async function tryOpen(
@@ -358,7 +407,12 @@ async function tryOpen(
     await open();
     return undefined;
   } catch (error) {
-    return found({ name: 'secrets', status: 'fail', code, params: { ...params, why: reasonOf(error) } });
+    return found({
+      name: 'secrets',
+      status: 'fail',
+      code,
+      params: { ...params, why: reasonOf(error) },
+    });
   }
 }
 
@@ -372,12 +426,21 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
   const profile = await openProfile(db, vault, id);
   if (!profile) return [];
   if (!isConnectorId(id.connector))
-    return [found({ name: 'credentials', status: 'warn', code: 'unknownConnector', params: paramsOf(id) })];
+    return [
+      found({
+        name: 'credentials',
+        status: 'warn',
+        code: 'unknownConnector',
+        params: paramsOf(id),
+      }),
+    ];
   const report = inspectCredentials(id.connector, profile.credentials, nowMs);
   const isEnded = report.expiresAtMs !== null && report.expiresAtMs <= nowMs;
   const isEnding = report.expiresAtMs !== null && report.expiresAtMs - nowMs < warnBeforeMs;
   const problems =
-    report.problems.length === 0 && isEnding ? [endOf(report.expiresAtMs ?? nowMs)] : report.problems;
+    report.problems.length === 0 && isEnding
+      ? [endOf(report.expiresAtMs ?? nowMs)]
+      : report.problems;
   const status = isEnded || report.kind === 'invalid' ? 'fail' : 'warn';
   const params = { ...paramsOf(id), command: putCommand(id) };
   return [
@@ -392,7 +455,10 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
  * Finds URLs that the service does not connect to, because CARILLON_PRIVATE_HOSTS does not list
  * their addresses.
  */
-const privateAddresses = ({ app, at = '' }: { app: string; at?: string }, settings: unknown): Finding[] =>
+const privateAddresses = (
+  { app, at = '' }: { app: string; at?: string },
+  settings: unknown,
+): Finding[] =>
   [...addressesIn(isJsonObject(settings) ? settings : {})]
     .filter(([, url]) => isRefusedUrl(url))
     .map(([member]) =>
@@ -407,12 +473,26 @@ const privateAddresses = ({ app, at = '' }: { app: string; at?: string }, settin
 const putCommand = ({ appId, connector, name }: ProfileId) =>
   `carillon profile put ${appId} ${connector} <file>${name === '_default' ? '' : ` --name ${name}`}`;
 
-/** Counts the values that are not under the first key of CARILLON_SECRET; says nothing while it has a single key. */
-export async function checkSecretKeys({ db, vault }: { db: Database; vault: Vault }): Promise<Finding[]> {
+/**
+ * Counts the values that are not under the first key of CARILLON_SECRET; says nothing while it has
+ * a single key.
+ */
+export async function checkSecretKeys({
+  db,
+  vault,
+}: {
+  db: Database;
+  vault: Vault;
+}): Promise<Finding[]> {
   const [first, ...others] = vault.keyIds;
   if (others.length === 0) return [];
   const mismatches = (await listKeyMismatches(db, first)).map(({ kind, host, pid }) =>
-    found({ name: 'secret keys', status: 'warn', code: 'otherSecretKeys', params: { kind, host, pid } }),
+    found({
+      name: 'secret keys',
+      status: 'warn',
+      code: 'otherSecretKeys',
+      params: { kind, host, pid },
+    }),
   );
   const rotation = await findSecretRotation(db, first);
   const counts = await countSealedSoon(db, vault.keyIds).catch((error: unknown) => {
@@ -420,11 +500,19 @@ export async function checkSecretKeys({ db, vault }: { db: Database; vault: Vaul
     throw error;
   });
   if (!counts)
-    return [...mismatches, found({ name: 'secret keys', status: 'warn', code: 'secretsUncounted' })];
+    return [
+      ...mismatches,
+      found({ name: 'secret keys', status: 'warn', code: 'secretsUncounted' }),
+    ];
   const old = Object.entries(oldValues(counts, first, rotation?.unreadable))
     .filter(([, values]) => values > 0)
     .map(([column, values]) =>
-      found({ name: 'secret keys', status: 'warn', code: 'oldSecretValues', params: { column, values } }),
+      found({
+        name: 'secret keys',
+        status: 'warn',
+        code: 'oldSecretValues',
+        params: { column, values },
+      }),
     );
   const findings = [...mismatches, ...old];
   return findings.length > 0
@@ -437,21 +525,32 @@ const toldMs = 7 * dayMs;
 const maxRotations = 100;
 
 /** Tells about candidates of credentials that their check or their canary refused. */
-export async function checkRotations({ db, nowMs }: { db: Handle; nowMs: number }): Promise<Finding[]> {
+export async function checkRotations({
+  db,
+  nowMs,
+}: {
+  db: Handle;
+  nowMs: number;
+}): Promise<Finding[]> {
   const rotations = await listRotations(db, new Date(nowMs - toldMs), maxRotations);
   return rotations.flatMap(({ appId, connector, name: profile, state, reason, detail }) => {
     const params = { app: appId, connector, profile, detail: detail ?? reason ?? '' };
     if (state === 'staged' && reason !== null)
-      return [found({ name: 'credential rotations', status: 'warn', code: 'candidateUnchecked', params })];
+      return [
+        found({ name: 'credential rotations', status: 'warn', code: 'candidateUnchecked', params }),
+      ];
     if (state !== 'rolled_back' || reason === 'operator' || reason === 'replaced') return [];
-    return [found({ name: 'credential rotations', status: 'warn', code: 'candidateRolledBack', params })];
+    return [
+      found({ name: 'credential rotations', status: 'warn', code: 'candidateRolledBack', params }),
+    ];
   });
 }
 
 /** Lists the gateways whose last exchange with a dispatcher failed, with the reasons. */
 export async function checkGateways(db: Handle): Promise<Finding[]> {
   const failures = await listGatewayFailures(db);
-  if (failures.length === 0) return [found({ name: 'gateways', status: 'ok', code: 'gatewaysFine' })];
+  if (failures.length === 0)
+    return [found({ name: 'gateways', status: 'ok', code: 'gatewaysFine' })];
   return failures.map(({ appId, connector, profile, reason, at }) => {
     const params = {
       gateway: displayName(connector),
@@ -482,22 +581,23 @@ const mostKeptTokens = 20;
 /** Tells which pushes of the last day found so many invalid tokens that their devices were kept. */
 export async function checkInvalidTokens(db: Handle): Promise<Finding[]> {
   const kept = await listKeptTokens(db, mostKeptTokens);
-  return kept.map(({ appId, objectId, connector, profile, answers, invalid, kept: devices, reason }) =>
-    found({
-      name: 'tokens',
-      status: 'warn',
-      code: 'tokensKept',
-      params: {
-        app: appId,
-        push: objectId,
-        gateway: displayName(connector),
-        profile,
-        answers,
-        invalid,
-        devices,
-        reason,
-      },
-    }),
+  return kept.map(
+    ({ appId, objectId, connector, profile, answers, invalid, kept: devices, reason }) =>
+      found({
+        name: 'tokens',
+        status: 'warn',
+        code: 'tokensKept',
+        params: {
+          app: appId,
+          push: objectId,
+          gateway: displayName(connector),
+          profile,
+          answers,
+          invalid,
+          devices,
+          reason,
+        },
+      }),
   );
 }
 
@@ -505,8 +605,9 @@ export async function checkInvalidTokens(db: Handle): Promise<Finding[]> {
 const maxNames = 5;
 
 /**
- * Warns of apps whose users have accounts on third-party platforms that are not checked: any caller that knows the id of
- * such an account can sign in as its user. Does not see platforms without users. Throws when an app cannot be decrypted.
+ * Warns of apps whose users have accounts on third-party platforms that are not checked: any caller
+ * that knows the id of such an account can sign in as its user. Does not see platforms without
+ * users. Throws when an app cannot be decrypted.
  */
 export async function checkPlatforms({
   db,
@@ -525,14 +626,25 @@ export async function checkPlatforms({
       (platform) => isUncheckable(platform) && !Object.hasOwn(options.authPlatforms, platform),
     );
     if (unchecked.length === 0) continue;
-    const names = unchecked.slice(0, maxNames).join(', ') + (unchecked.length > maxNames ? ', …' : '');
+    const names =
+      unchecked.slice(0, maxNames).join(', ') + (unchecked.length > maxNames ? ', …' : '');
     const params = { app: appId, platforms: names };
     findings.push(found({ name: 'platforms', status: 'warn', code: 'uncheckedPlatforms', params }));
   }
   if (findings.length > 0) return findings;
-  return [found({ name: 'platforms', status: 'ok', code: 'platformsFine', params: { apps: apps.length } })];
+  return [
+    found({
+      name: 'platforms',
+      status: 'ok',
+      code: 'platformsFine',
+      params: { apps: apps.length },
+    }),
+  ];
 }
 
-/** Checks that logins by this platform are possible without a check: not for UnionIDs, anonymous and identity token ones. */
+/**
+ * Checks that logins by this platform are possible without a check: not for UnionIDs, anonymous and
+ * identity token ones.
+ */
 const isUncheckable = (platform: string): boolean =>
   !platform.startsWith('_') && platform !== anonymous && !isAlwaysChecked(platform);

@@ -1,4 +1,8 @@
-import { listProcesses, processGoneMs, type SeenProcess } from '../../../../shared/db/tables/processes.ts';
+import {
+  listProcesses,
+  processGoneMs,
+  type SeenProcess,
+} from '../../../../shared/db/tables/processes.ts';
 import type { ShownValues } from '../../../../shared/domain/reasons.ts';
 import { shownText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -30,7 +34,10 @@ export interface ShownFinding {
   params: ShownValues;
 }
 
-/** Runs the checks of `carillon doctor` that need only the database, and lists the running processes. */
+/**
+ * Runs the checks of `carillon doctor` that need only the database, and lists the running
+ * processes.
+ */
 export class DoctorService {
   readonly #deps: ApiDeps;
   #running: Promise<ShownFinding[]> | undefined;
@@ -76,7 +83,12 @@ export class DoctorService {
 }
 
 const interrupted = (error: unknown): Finding[] => [
-  found({ name: 'database', status: 'warn', code: 'interrupted', params: { why: reasonOf(error) } }),
+  found({
+    name: 'database',
+    status: 'warn',
+    code: 'interrupted',
+    params: { why: reasonOf(error) },
+  }),
 ];
 
 const shown = ({ name, status, code, params }: Finding): ShownFinding => ({

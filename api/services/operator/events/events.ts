@@ -26,7 +26,9 @@ interface EventServices {
   identities: OperatorIdentities;
 }
 
-/** Live updates of pushes, the overview, breakers and queues (protocol/admin-api.md#live-updates). */
+/**
+ * Live updates of pushes, the overview, breakers and queues (protocol/admin-api.md#live-updates).
+ */
 export class EventService {
   readonly #deps: ApiDeps;
   readonly #services: EventServices;
@@ -40,14 +42,16 @@ export class EventService {
   }
 
   /**
-   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for an unknown push or
-   * app, 429 when there are too many streams.
+   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for
+   * an unknown push or app, 429 when there are too many streams.
    */
   async open(operator: Operator, names: readonly string[]): Promise<Readable> {
     const topics: Topic[] = [];
     for (const name of new Set(names)) topics.push(await this.#topicOf(operator, name));
     const { identities } = this.#services;
-    const key = operator.session ? `session ${operator.session.id}` : `token ${operator.tokenId ?? ''}`;
+    const key = operator.session
+      ? `session ${operator.session.id}`
+      : `token ${operator.tokenId ?? ''}`;
     const token = String(operator.tokenId);
     return this.hub.open(topics, { key, token, hasAccess: () => identities.isCurrent(operator) });
   }
@@ -88,7 +92,10 @@ export class EventService {
     };
   }
 
-  /** Finds a push by an id, without a query if its topic is polled. Throws 404/101 when there is no such push. */
+  /**
+   * Finds a push by an id, without a query if its topic is polled. Throws 404/101 when there is no
+   * such push.
+   */
   async #objectIdOf(appId: string, id: string): Promise<string> {
     const key = pushKey(appId, id);
     if (this.hub.isPolled(key)) return id;
@@ -125,13 +132,18 @@ export class EventService {
   }
 
   async #queues() {
-    return { event: 'queues', data: { results: await this.#deps.queue.states() }, restMs: stateRestMs };
+    return {
+      event: 'queues',
+      data: { results: await this.#deps.queue.states() },
+      restMs: stateRestMs,
+    };
   }
 }
 
 const pushKey = (appId: string, objectId: string): string => `push:${appId}/${objectId}`;
 
-const keyOf = (apps: readonly string[] | null): string => (apps === null ? '*' : apps.toSorted().join(' '));
+const keyOf = (apps: readonly string[] | null): string =>
+  apps === null ? '*' : apps.toSorted().join(' ');
 
 function requireOwnApp(operator: Operator, appId: string): void {
   if (!mayUseApp(operator, appId)) throw refuse('forbidden', detail('otherApps'));

@@ -8,8 +8,8 @@ import { Poller, type Topic } from './poller.ts';
 const retryMs = 2000;
 
 /**
- * Body of `text/event-stream`. Of events that a slow reader has not taken yet it keeps the newest of each topic, so that
- * a reader costs a bounded amount of memory.
+ * Body of `text/event-stream`. Of events that a slow reader has not taken yet it keeps the newest
+ * of each topic, so that a reader costs a bounded amount of memory.
  */
 class EventStream extends Readable {
   readonly #waiting = new Map<string, string | Buffer>();
@@ -21,7 +21,10 @@ class EventStream extends Readable {
     this.send('retry', `retry: ${retryMs}\n\n`);
   }
 
-  /** Sends an event, or replaces the one of this topic that still waits. All streams may share the bytes. */
+  /**
+   * Sends an event, or replaces the one of this topic that still waits. All streams may share the
+   * bytes.
+   */
   send(topic: string, text: string | Buffer): void {
     if (this.#isEnding || this.destroyed) return;
     this.#waiting.delete(topic);
@@ -102,8 +105,8 @@ interface OpenStream {
 const retryAfterSeconds = 10;
 
 /**
- * Live updates (protocol/admin-api.md#live-updates): one poller for each topic and process, shared by all streams; none while
- * nobody listens.
+ * Live updates (protocol/admin-api.md#live-updates): one poller for each topic and process, shared
+ * by all streams; none while nobody listens.
  */
 export class EventHub {
   readonly #limits: EventLimits;
@@ -127,7 +130,10 @@ export class EventHub {
     return this.#pollers.has(key);
   }
 
-  /** Opens a stream of topics. Throws 400 for too many topics, 429 for too many streams, 503 when the process stops. */
+  /**
+   * Opens a stream of topics. Throws 400 for too many topics, 429 for too many streams, 503 when
+   * the process stops.
+   */
   open(topics: readonly Topic[], watcher: Watcher): EventStream {
     this.#admit(topics, watcher);
     const stream = new EventStream();
@@ -137,7 +143,8 @@ export class EventHub {
     for (const topic of topics) this.#pollerOf(topic).add(deliver);
     stream.once('close', () => {
       this.#streams.delete(open);
-      for (const { key } of topics) if (this.#pollers.get(key)?.remove(deliver)) this.#pollers.delete(key);
+      for (const { key } of topics)
+        if (this.#pollers.get(key)?.remove(deliver)) this.#pollers.delete(key);
       if (this.#streams.size === 0) this.#stopTimers();
     });
     this.#startTimers();
@@ -157,7 +164,10 @@ export class EventHub {
     );
   }
 
-  /** Ends all streams: the process stops, and its server waits for open replies. Breaks off those that nobody reads. */
+  /**
+   * Ends all streams: the process stops, and its server waits for open replies. Breaks off those
+   * that nobody reads.
+   */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stopTimers();
@@ -175,9 +185,12 @@ export class EventHub {
     if (topics.length > topicsPerStream)
       throw refuse('invalidParameter', detail('tooManyTopics', { n: topicsPerStream }));
     const own = [...this.#streams].filter(({ watcher }) => watcher.token === token);
-    const ownTopics = new Set([...own.flatMap((open) => open.topics), ...topics].map(({ key }) => key));
+    const ownTopics = new Set(
+      [...own.flatMap((open) => open.topics), ...topics].map(({ key }) => key),
+    );
     const added = topics.filter((topic) => !this.#pollers.has(topic.key)).length;
-    const isFull = this.#streams.size >= streams || this.#pollers.size + added > this.#limits.topics;
+    const isFull =
+      this.#streams.size >= streams || this.#pollers.size + added > this.#limits.topics;
     if (isFull || own.length >= streamsPerToken || ownTopics.size > topicsPerToken)
       throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }

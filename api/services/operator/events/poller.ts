@@ -23,8 +23,8 @@ export type Deliver = (topic: string, bytes: Buffer) => void;
 export const minRestMs = 250;
 const failedRestMs = 2000;
 /**
- * Part of the time that polls of a topic may take: a push of millions, or a busy machine, then has fewer events, at least
- * one in 750 ms. The push itself must not notice that it is watched.
+ * Part of the time that polls of a topic may take: a push of millions, or a busy machine, then has
+ * fewer events, at least one in 750 ms. The push itself must not notice that it is watched.
  */
 const pollShare = 0.03;
 const maxSlowRestMs = 750;
@@ -69,7 +69,8 @@ export class Poller {
         restMs = Math.max(minRestMs, state.restMs, slowRestMs);
         if (!signal.aborted) this.#tell(state);
       } catch {
-        // The database is away, or the object is gone: listeners keep what they have, and the next poll tells.
+        // The database is away, or the object is gone: listeners keep what they have, and the next
+        // poll tells.
       }
       await sleep(restMs, signal);
     }

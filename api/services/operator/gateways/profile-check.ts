@@ -31,10 +31,15 @@ const maxAtOnce = 8;
 
 type ProfileDetails = Pick<ProfileDetailService, 'open'>;
 
-/** Result of asking a gateway with the credentials of a profile (protocol/admin-api.md#profiles). */
+/**
+ * Result of asking a gateway with the credentials of a profile (protocol/admin-api.md#profiles).
+ */
 export interface ProfileCheck {
   ok: boolean;
-  /** `token`: it accepted the credentials; `connection`: it can be reached, and credentials are tried by a push only. */
+  /**
+   * `token`: it accepted the credentials; `connection`: it can be reached, and credentials are
+   * tried by a push only.
+   */
   gave: 'token' | 'connection' | null;
   tookMs: number;
   /** Short reason of a failure: a connection code, a status or a name of the response tables. */
@@ -51,13 +56,20 @@ export class ProfileCheckService {
   readonly #timeoutMs: number;
   readonly #running = new Map<string, Promise<ProfileCheck>>();
 
-  constructor({ clock }: Pick<ApiDeps, 'clock'>, details: ProfileDetails, checkTimeoutMs = timeoutMs) {
+  constructor(
+    { clock }: Pick<ApiDeps, 'clock'>,
+    details: ProfileDetails,
+    checkTimeoutMs = timeoutMs,
+  ) {
     this.#clock = clock;
     this.#details = details;
     this.#timeoutMs = checkTimeoutMs;
   }
 
-  /** Callers that ask for the same profile at a time share one check. Throws 404, 429 with many checks at a time. */
+  /**
+   * Callers that ask for the same profile at a time share one check. Throws 404, 429 with many
+   * checks at a time.
+   */
   async check(profile: ProfileId): Promise<ProfileCheck> {
     const opened = await this.#details.open(profile);
     const key = JSON.stringify([profile, opened.profile.updatedAt]);
@@ -72,8 +84,11 @@ export class ProfileCheckService {
   }
 
   #start(key: string, connectorId: ConnectorId, credentials: unknown): Promise<ProfileCheck> {
-    if (this.#running.size >= maxAtOnce) throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
-    const work = this.#ask(connectors.get(connectorId), credentials).finally(() => this.#running.delete(key));
+    if (this.#running.size >= maxAtOnce)
+      throw new Refusal('tooManyRequests', { retryAfterSeconds: 2 });
+    const work = this.#ask(connectors.get(connectorId), credentials).finally(() =>
+      this.#running.delete(key),
+    );
     this.#running.set(key, work);
     return work;
   }
@@ -92,7 +107,9 @@ export class ProfileCheckService {
     const done = new AbortController();
     const late = sleep(this.#timeoutMs, done.signal).then((): GatewayCheck => tooLate);
     try {
-      return (await Promise.race([sender.check?.(), late])) ?? { ok: false, attempt: invalidCredentials };
+      return (
+        (await Promise.race([sender.check?.(), late])) ?? { ok: false, attempt: invalidCredentials }
+      );
     } finally {
       done.abort();
       // Waits for requests in flight, which the caller does not have to.
@@ -140,7 +157,9 @@ function describe(connector: string, result: GatewayCheck): Omit<ProfileCheck, '
   const { attempt } = result;
   const { reason, meaning, sentence } = failureOf(connector, attempt);
   const remedy =
-    attempt.kind === 'profile_error' ? remedyOf('failed', reason) : { code: 'unreachable' as const };
+    attempt.kind === 'profile_error'
+      ? remedyOf('failed', reason)
+      : { code: 'unreachable' as const };
   return { ok: false, gave: null, reason: reasonText(reason), meaning, sentence, remedy };
 }
 
@@ -151,11 +170,18 @@ function failureOf(
   if (attempt.kind === 'sent') return unreached(connector, 'unknown');
   const { reason } = attempt;
   if (attempt.kind === 'profile_error')
-    return { reason, meaning: meaningOf(withHint(reason, attempt.hint)), sentence: hintText(attempt.hint) };
+    return {
+      reason,
+      meaning: meaningOf(withHint(reason, attempt.hint)),
+      sentence: hintText(attempt.hint),
+    };
   if ('cause' in attempt && attempt.cause !== undefined)
     return unreached(connector, connectionReason(attempt.cause));
   const hasStatus = 'status' in attempt && attempt.status > 0;
-  return { ...unreached(connector, hasStatus ? withStatus(attempt.status, reason) : reason), reason };
+  return {
+    ...unreached(connector, hasStatus ? withStatus(attempt.status, reason) : reason),
+    reason,
+  };
 }
 
 const unreached = (connector: string, reason: string) => ({

@@ -2,7 +2,11 @@ import { z } from 'zod';
 import { inspectCredentials } from '../../../../connectors/registry.ts';
 import { type Route, Router } from '../../../../connectors/routing.ts';
 import { countAudience } from '../../../../shared/db/tables/audience.ts';
-import { listProfiles, openProfile, type StoredProfile } from '../../../../shared/db/tables/profiles.ts';
+import {
+  listProfiles,
+  openProfile,
+  type StoredProfile,
+} from '../../../../shared/db/tables/profiles.ts';
 import { viewCredentials } from '../../../../shared/domain/admin/credential-view.ts';
 import { meaningOf } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App, AppOptions } from '../../../../shared/domain/apps/app.ts';
@@ -22,8 +26,10 @@ const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
  * Tells whether the credentials of a connector do nothing, since its devices get pushes by the own
  * channel.
  */
-const isHybridOff = (connector: ConnectorId, { hybridPush }: Pick<AppOptions, 'hybridPush'>): boolean =>
-  !hybridPush && !withoutHybrid.has(connector);
+const isHybridOff = (
+  connector: ConnectorId,
+  { hybridPush }: Pick<AppOptions, 'hybridPush'>,
+): boolean => !hybridPush && !withoutHybrid.has(connector);
 
 /**
  * Inspects the credentials of a profile, and whether the options of its app let any device use
@@ -56,7 +62,10 @@ interface RoutedDevices {
   areLeast: boolean;
 }
 
-/** Reads the devices of an app once, and tells by which profiles pushes would reach them. Throws 124. */
+/**
+ * Reads the devices of an app once, and tells by which profiles pushes would reach them. Throws
+ * 124.
+ */
 export async function routeDevices(
   { appCache, clock, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'queries'>,
   app: App,
@@ -119,7 +128,10 @@ export class ProfileDetailService {
     return opened.flatMap((one) => (one ? [this.#describe(app, one, routed)] : []));
   }
 
-  /** Returns a profile with its decrypted credentials. Throws 404 when there is no such connector or profile. */
+  /**
+   * Returns a profile with its decrypted credentials. Throws 404 when there is no such connector or
+   * profile.
+   */
   async open(id: ProfileId): Promise<OpenedProfile> {
     return (await this.#find(id)) ?? noSuchProfile();
   }
@@ -159,7 +171,8 @@ function servedBy(
 ): { devices: number; devicesAreLeast?: true } {
   const prod = environments.safeParse(profile.credentials).success ? 'dev' : 'prod';
   const own = routes(prod).find(
-    ({ connector, profile: name, error }) => connector === id && name === profile.name && error === undefined,
+    ({ connector, profile: name, error }) =>
+      connector === id && name === profile.name && error === undefined,
   );
   const devices = own?.devices ?? 0;
   return areLeast ? { devices, devicesAreLeast: true } : { devices };

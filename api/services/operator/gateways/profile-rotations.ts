@@ -18,14 +18,22 @@ import { requireMaySetAddresses } from '../addresses.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import type { ProfileCheckService } from './profile-check.ts';
-import { checkedCredentials, checkName, connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
+import {
+  checkedCredentials,
+  checkName,
+  connectorOf,
+  noSuchProfile,
+  type ProfileId,
+} from './profiles.ts';
 
 type Checks = Pick<ProfileCheckService, 'checkCandidate'>;
 
 /** A rollback that somebody asked for. */
 const byOperator: RollbackReason = 'operator';
 
-/** Rotates the credentials of a profile by a canary (protocol/admin-api.md#rotation-of-credentials). */
+/**
+ * Rotates the credentials of a profile by a canary (protocol/admin-api.md#rotation-of-credentials).
+ */
 export class ProfileRotationService {
   readonly #deps: ApiDeps;
   readonly #checks: Checks;
@@ -57,7 +65,8 @@ export class ProfileRotationService {
     await requireMaySetAddresses(this.#deps, known, { credentials, role });
     const staged = await db.transaction(async (tx) => {
       const rotation = await stageCandidate(tx, vault, { ...known, credentials });
-      if (rotation) await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(credentials) });
+      if (rotation)
+        await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(credentials) });
       return rotation;
     });
     if (!staged) return noSuchProfile();
@@ -72,7 +81,10 @@ export class ProfileRotationService {
     return checked ?? this.get(id);
   }
 
-  /** Makes the candidate the current version now. Throws 409 unless the gateway accepted it in the check. */
+  /**
+   * Makes the candidate the current version now. Throws 409 unless the gateway accepted it in the
+   * check.
+   */
   promote(id: ProfileId): Promise<ProfileRotation> {
     return this.#change(id, 'profile.promote', async (tx, rotation) => {
       if (rotation.state !== 'checked' && rotation.state !== 'canary')
@@ -81,10 +93,16 @@ export class ProfileRotationService {
     });
   }
 
-  /** Drops the candidate, or brings the version before a promotion back. Throws 409 if there is neither. */
+  /**
+   * Drops the candidate, or brings the version before a promotion back. Throws 409 if there is
+   * neither.
+   */
   rollBack(id: ProfileId): Promise<ProfileRotation> {
     return this.#change(id, 'profile.rollback', async (tx, rotation) => {
-      if (rotation.state === 'rolled_back' || (rotation.state === 'promoted' && !rotation.hasPrevious))
+      if (
+        rotation.state === 'rolled_back' ||
+        (rotation.state === 'promoted' && !rotation.hasPrevious)
+      )
         throw refuse('conflict', detail('nothingBefore'));
       await rollBackCandidate(tx, rotation, { reason: byOperator });
     });

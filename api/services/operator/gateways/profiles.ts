@@ -1,4 +1,8 @@
-import { checkCredentials, credentialsOf, inspectCredentials } from '../../../../connectors/registry.ts';
+import {
+  checkCredentials,
+  credentialsOf,
+  inspectCredentials,
+} from '../../../../connectors/registry.ts';
 import {
   deleteProfile,
   endRotation,
@@ -11,7 +15,11 @@ import type { OperatorRole } from '../../../../shared/domain/admin/operator.ts';
 import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
-import { type ConnectorId, isConnectorId, profileConnectorIds } from '../../../../shared/domain/labels.ts';
+import {
+  type ConnectorId,
+  isConnectorId,
+  profileConnectorIds,
+} from '../../../../shared/domain/labels.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
@@ -26,10 +34,15 @@ export interface ProfileId {
   name: string;
 }
 
-/** Names of profiles (protocol/installations.md#installation-fields); the maximal length is our own. */
+/**
+ * Names of profiles (protocol/installations.md#installation-fields); the maximal length is our own.
+ */
 const namePattern = /^(?:_default|[A-Za-z][A-Za-z0-9_]{0,63})$/;
 
-/** Stores push profiles; no reply holds credentials (protocol/admin-api.md#credentials-of-a-push-profile). */
+/**
+ * Stores push profiles; no reply holds credentials
+ * (protocol/admin-api.md#credentials-of-a-push-profile).
+ */
 export class ProfileService {
   readonly #deps: ApiDeps;
 
@@ -59,7 +72,11 @@ export class ProfileService {
       const after = maskedCredentials(credentials);
       const change = { action: 'profile.put', appId, target: `${known}/${name}` };
       if (put)
-        await recordChange(tx, { ...change, ...(isNewProfile(put) ? {} : { before: maskedMembers }), after });
+        await recordChange(tx, {
+          ...change,
+          ...(isNewProfile(put) ? {} : { before: maskedMembers }),
+          after,
+        });
       return put;
     });
     appCache.forget(appId);
@@ -77,7 +94,12 @@ export class ProfileService {
     checkName(name);
     const isDeleted = await this.#deps.db.transaction(async (tx) => {
       const hasDeleted = await deleteProfile(tx, appId, known, name);
-      const change = { action: 'profile.delete', appId, target: `${known}/${name}`, before: maskedMembers };
+      const change = {
+        action: 'profile.delete',
+        appId,
+        target: `${known}/${name}`,
+        before: maskedMembers,
+      };
       if (hasDeleted) await recordChange(tx, change);
       return hasDeleted;
     });
@@ -94,7 +116,11 @@ export function noSuchProfile(): never {
  * Returns credentials as they are stored. Throws 400 with the wrong member, and for credentials
  * that have expired.
  */
-export function checkedCredentials(connector: ConnectorId, sent: JsonObject, nowMs: number): JsonObject {
+export function checkedCredentials(
+  connector: ConnectorId,
+  sent: JsonObject,
+  nowMs: number,
+): JsonObject {
   const checked = checkCredentials(connector, sent);
   if (!checked.ok) throw refuse('incorrectType', `${toErrorText(checked.error)}.`);
   const { refusal } = inspectCredentials(connector, checked.credentials, nowMs);

@@ -45,7 +45,10 @@ export class QuotaService {
     this.#deps = deps;
   }
 
-  /** `day` is `YYYY-MM-DD` in China, today when absent; only today has a forecast. Throws 404 when there is no such app. */
+  /**
+   * `day` is `YYYY-MM-DD` in China, today when absent; only today has a forecast. Throws 404 when
+   * there is no such app.
+   */
   async read(appId: string, day: string | undefined) {
     const { appCache, clock, db } = this.#deps;
     const app = await requireApp(this.#deps, appId);
@@ -53,7 +56,11 @@ export class QuotaService {
     const wanted = day ?? today;
     const forecast =
       wanted === today
-        ? await forecastScheduled(this.#deps, app, new Date(Date.parse(`${wanted}T00:00:00+08:00`) + dayMs))
+        ? await forecastScheduled(
+            this.#deps,
+            app,
+            new Date(Date.parse(`${wanted}T00:00:00+08:00`) + dayMs),
+          )
         : null;
     const used = await listProfileUse(db, appId, { day: wanted, limit: maxRows });
     const profiles = await appCache.profiles(appId);
@@ -99,7 +106,9 @@ function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow
       limit: null,
       closedReason: row.closedReason && reasonText(row.closedReason),
       closedMeaning: meaningOrNull(row.closedReason),
-      rate: rateOf(profiles.find(({ connector, name }) => profileKey(connector, name) === keyOf(row))),
+      rate: rateOf(
+        profiles.find(({ connector, name }) => profileKey(connector, name) === keyOf(row)),
+      ),
       forecast: forecast && row.class === '' ? (forecast.byProfile.get(keyOf(row)) ?? 0) : null,
     }))
     .toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
@@ -143,11 +152,15 @@ export class UsageService {
     return { day: wanted, ...usage, fees: feesOf(app, usage) };
   }
 
-  /** Reports the days from one to another in UTC, both included, oldest first. Throws 404, 400 for more than 400 days. */
+  /**
+   * Reports the days from one to another in UTC, both included, oldest first. Throws 404, 400 for
+   * more than 400 days.
+   */
   async range(appId: string, { from, to }: { from: string; to: string }): Promise<DayReport[]> {
     const app = await requireApp(this.#deps, appId);
     const days = (Date.parse(to) - Date.parse(from)) / dayMs + 1;
-    if (days < 1 || days > maxDays) throw refuse('invalidParameter', detail('dayRange', { n: maxDays }));
+    if (days < 1 || days > maxDays)
+      throw refuse('invalidParameter', detail('dayRange', { n: maxDays }));
     const rows = await listUsage(this.#deps.db, appId, { from, to });
     const known = new Map(rows.map((row) => [row.day, row]));
     return Array.from({ length: days }, (_, i) => {

@@ -1,4 +1,8 @@
-import { type AppFilter, listAppNames, listAppSummaries } from '../../../../shared/db/tables/apps.ts';
+import {
+  type AppFilter,
+  listAppNames,
+  listAppSummaries,
+} from '../../../../shared/db/tables/apps.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
 
@@ -27,12 +31,18 @@ export class AppListService {
   /** Lists apps with the numbers of their devices and pushes. */
   async summaries(operator: Operator, request: AppListRequest) {
     const page = { ...pageOf(request), most: maxCounted };
-    return toReply(await listAppSummaries(this.#deps.db, filterOf(operator, request), page), request);
+    return toReply(
+      await listAppSummaries(this.#deps.db, filterOf(operator, request), page),
+      request,
+    );
   }
 
   /** Lists ids and names, for menus, and for the names of apps that a page knows by their ids. */
   async names(operator: Operator, request: AppListRequest) {
-    return toReply(await listAppNames(this.#deps.db, filterOf(operator, request), pageOf(request)), request);
+    return toReply(
+      await listAppNames(this.#deps.db, filterOf(operator, request), pageOf(request)),
+      request,
+    );
   }
 }
 

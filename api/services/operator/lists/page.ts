@@ -3,7 +3,10 @@ import type { ClassTable, Selection } from '../../../../shared/db/tables/selecti
 import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { time } from '../../../../shared/domain/times.ts';
 
-/** Limits what `countRows` counts: a subquery in place of the table would need a statement of its own. */
+/**
+ * Limits what `countRows` counts: a subquery in place of the table would need a statement of its
+ * own.
+ */
 export const cappedRows = (table: ClassTable, selection: Selection, most: number): Selection => ({
   ...selection,
   condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition} LIMIT ${most + 1})`,
@@ -15,7 +18,9 @@ export const countOfRows = (count: number, most: number): { count: number; count
 
 /** Page of a list by keyset: a position and a size. */
 export interface PageRequest {
-  /** Position after which the page begins, as the page before returned it; null for the first page. */
+  /**
+   * Position after which the page begins, as the page before returned it; null for the first page.
+   */
   before: number | null;
   limit: number;
 }
@@ -27,7 +32,11 @@ export interface Page<T> {
 }
 
 /** Makes a page of up to `limit + 1` rows: the additional row tells that there is a next page. */
-export function toPage<T>(rows: readonly T[], limit: number, positionOf: (row: T) => number): Page<T> {
+export function toPage<T>(
+  rows: readonly T[],
+  limit: number,
+  positionOf: (row: T) => number,
+): Page<T> {
   const results = rows.slice(0, limit);
   const last = results.at(-1);
   const next = rows.length > limit && last !== undefined ? String(positionOf(last)) : null;
@@ -71,7 +80,13 @@ export const countQuery = flagQuery.describe('`1` counts the matches, up to 10,0
 export const timeQuery = time.optional();
 
 /** Returns the page that a query asks for. */
-export const pageOf = ({ limit, cursor }: { limit: number; cursor?: string | undefined }): PageRequest => ({
+export const pageOf = ({
+  limit,
+  cursor,
+}: {
+  limit: number;
+  cursor?: string | undefined;
+}): PageRequest => ({
   limit,
   before: cursor === undefined ? null : Number(cursor),
 });

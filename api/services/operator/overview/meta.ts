@@ -4,7 +4,11 @@ import type { Connector } from '../../../../connectors/contract/connector.ts';
 import { guideOf } from '../../../../connectors/guides.ts';
 import { connectors, credentialsOf } from '../../../../connectors/registry.ts';
 import { operatorRoles } from '../../../../shared/domain/admin/operator.ts';
-import { appOptionsPatch, effectiveOptions, ownerOptions } from '../../../../shared/domain/apps/app.ts';
+import {
+  appOptionsPatch,
+  effectiveOptions,
+  ownerOptions,
+} from '../../../../shared/domain/apps/app.ts';
 import { dataKeyOwners, wireNamesOf } from '../../../../shared/domain/labels.ts';
 import { outcomes } from '../../../../shared/domain/outcome.ts';
 import { queryBody } from '../../../../shared/domain/pushes/body.ts';
@@ -31,7 +35,10 @@ const constants = () => ({
   states: pushStates,
 });
 
-/** Describes the service to the console, so that its forms follow the schemas (protocol/admin-api.md#meta). */
+/**
+ * Describes the service to the console, so that its forms follow the schemas
+ * (protocol/admin-api.md#meta).
+ */
 export class MetaService {
   readonly #deps: ApiDeps;
   #constants: ReturnType<typeof constants> | undefined;
@@ -47,7 +54,13 @@ export class MetaService {
     this.#constants ??= constants();
     const { config, clock } = this.#deps;
     const now = new Date(clock.now());
-    return { ...this.#constants, build: this.buildDigest(), publicUrl: config.publicUrl, address, now };
+    return {
+      ...this.#constants,
+      build: this.buildDigest(),
+      publicUrl: config.publicUrl,
+      address,
+      now,
+    };
   }
 }
 

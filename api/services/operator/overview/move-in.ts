@@ -74,10 +74,20 @@ export class MoveInService {
   }
 }
 
-type Step = [id: string, state: StepState, code: Code<'moveIn'>, params?: Record<string, string | number>];
+type Step = [
+  id: string,
+  state: StepState,
+  code: Code<'moveIn'>,
+  params?: Record<string, string | number>,
+];
 
 function stepsOf(facts: Facts) {
-  const steps = [...dataSteps(facts), ...gatewaySteps(facts), ...settingSteps(facts), ...deviceSteps(facts)];
+  const steps = [
+    ...dataSteps(facts),
+    ...gatewaySteps(facts),
+    ...settingSteps(facts),
+    ...deviceSteps(facts),
+  ];
   return steps.map(([id, state, code, params = {}]) => ({
     ...{ id, state, code, params },
   }));
@@ -88,9 +98,13 @@ function dataSteps({ arrivals, lastImport }: Facts): Step[] {
   const n = imported + registered;
   const refused = lastImport?.refused ?? 0;
   return [
-    n + users > 0 ? ['import', 'done', 'imported', { n, users }] : ['import', 'todo', 'nothingHere'],
+    n + users > 0
+      ? ['import', 'done', 'imported', { n, users }]
+      : ['import', 'todo', 'nothingHere'],
     ...(refused > 0 ? [['refused', 'todo', 'refused', { n: refused }] satisfies Step] : []),
-    ...(lastImport && !lastImport.isFinished ? [['unfinished', 'todo', 'unfinished'] satisfies Step] : []),
+    ...(lastImport && !lastImport.isFinished
+      ? [['unfinished', 'todo', 'unfinished'] satisfies Step]
+      : []),
     ['keys', 'check', 'keys'],
   ];
 }

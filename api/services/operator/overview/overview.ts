@@ -23,7 +23,11 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { addTotals, type OutcomeTotals } from '../../../../shared/domain/outcome.ts';
-import { allTotals, type ConnectorTotals, type Push } from '../../../../shared/domain/pushes/record.ts';
+import {
+  allTotals,
+  type ConnectorTotals,
+  type Push,
+} from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { queueNames } from '../../../../shared/queue/jobs.ts';
@@ -44,7 +48,9 @@ const maxRunning = 20;
 const maxAddedUp = 10_000;
 /** Open and cancelled pushes among them: each costs a statement. */
 const maxOpenAddedUp = 50;
-/** Apps whose credentials are inspected where several are asked for: their profiles are decrypted. */
+/**
+ * Apps whose credentials are inspected where several are asked for: their profiles are decrypted.
+ */
 const maxInspected = 50;
 const expirySoonMs = 30 * dayMs;
 
@@ -60,7 +66,8 @@ export class OverviewService {
 
   /** Throws 403 for an app that the operator may not see, 404 when there is no such app. */
   async read(operator: Operator, appId: string | undefined) {
-    if (appId !== undefined && !mayUseApp(operator, appId)) throw refuse('forbidden', detail('otherApps'));
+    if (appId !== undefined && !mayUseApp(operator, appId))
+      throw refuse('forbidden', detail('otherApps'));
     const app = appId === undefined ? undefined : await requireApp(this.#deps, appId);
     const apps = appId === undefined ? operator.apps : [appId];
     const { db, clock, queue } = this.#deps;
@@ -70,9 +77,16 @@ export class OverviewService {
     const soonMs = clock.now() + expirySoonMs;
     return {
       running: await this.#describe(operator, await listRunning(db, apps, maxRunning)),
-      waitingApproval: await this.#describe(operator, await listWaitingForApproval(db, apps, maxRunning)),
+      waitingApproval: await this.#describe(
+        operator,
+        await listWaitingForApproval(db, apps, maxRunning),
+      ),
       scheduled: await countScheduledOf(db, apps),
-      today: { day, ...(await readUsageOf(db, apps, day)), cap: app?.options.dailyRecipientCap ?? null },
+      today: {
+        day,
+        ...(await readUsageOf(db, apps, day)),
+        cap: app?.options.dailyRecipientCap ?? null,
+      },
       ...(await this.#outcomes(apps)),
       breakersOpen: breakers
         .filter((one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)))
@@ -154,7 +168,10 @@ export class QueueService {
     return this.#deps.queue.states();
   }
 
-  /** Lists jobs of a queue that are not done, the oldest first. Throws 404 when there is no such queue, 124. */
+  /**
+   * Lists jobs of a queue that are not done, the oldest first. Throws 404 when there is no such
+   * queue, 124.
+   */
   async jobs(queue: string, filter: JobFilter) {
     if (!queueNames.includes(queue)) throw refuse('notFound', detail('noQueue'));
     const results = await listWaitingJobs(this.#deps.db, queue, filter);
@@ -184,7 +201,8 @@ export class SearchService {
    * Throws 403 for another app.
    */
   async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
-    if (app !== undefined && !mayUseApp(operator, app)) throw refuse('forbidden', detail('otherApps'));
+    if (app !== undefined && !mayUseApp(operator, app))
+      throw refuse('forbidden', detail('otherApps'));
     // PostgreSQL refuses NUL, so nothing has such a name.
     if (q.includes('\0')) return [];
     const { db } = this.#deps;

@@ -6,7 +6,11 @@ import {
   readTimeline,
   summarizeFailures,
 } from '../../../../shared/db/tables/push-failures.ts';
-import { countPushPage, listPushPage, type PushFilter } from '../../../../shared/db/tables/push-reports.ts';
+import {
+  countPushPage,
+  listPushPage,
+  type PushFilter,
+} from '../../../../shared/db/tables/push-reports.ts';
 import { listPushGroup } from '../../../../shared/db/tables/pushes.ts';
 import { listGatewayMessages } from '../../../../shared/db/tables/receipts.ts';
 import {
@@ -41,20 +45,33 @@ export class PushListService {
     this.#records = records;
   }
 
-  /** Lists records, the newest first. Throws 404 when there is no such app, 124 when the search takes too long. */
-  async list(operator: Operator, appId: string, request: PushFilter & PageRequest & { isCounted: boolean }) {
+  /**
+   * Lists records, the newest first. Throws 404 when there is no such app, 124 when the search
+   * takes too long.
+   */
+  async list(
+    operator: Operator,
+    appId: string,
+    request: PushFilter & PageRequest & { isCounted: boolean },
+  ) {
     const { queries } = this.#deps;
     const app = await requireApp(this.#deps, appId);
     const { rows, count } = await queries.readFresh({ app, isMaster: true }, async (tx) => ({
       rows: await listPushPage(tx, appId, request, { ...request, limit: request.limit + 1 }),
-      count: request.isCounted ? await countOf((most) => countPushPage(tx, appId, request, most)) : {},
+      count: request.isCounted
+        ? await countOf((most) => countPushPage(tx, appId, request, most))
+        : {},
     }));
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     return { results: await this.describe(operator, appId, results), next, ...count };
   }
 
   /** Returns records with the members of the list. */
-  async describe(operator: Operator, appId: string, pushes: readonly Push[]): Promise<JsonObject[]> {
+  async describe(
+    operator: Operator,
+    appId: string,
+    pushes: readonly Push[],
+  ): Promise<JsonObject[]> {
     const documents = await this.#records.describeForOperator(appId, pushes);
     const paused = pushes.filter(({ state }) => state === 'paused').map(({ id }) => id);
     const waiting = await findWaitingForApproval(this.#deps.db, appId, paused);
@@ -76,14 +93,16 @@ export class PushListService {
   }
 
   /**
-   * Returns the next start: of an open push at local time that of the next time zones, of one that a recurring push made the next
-   * time of that; else null.
+   * Returns the next start: of an open push at local time that of the next time zones, of one that
+   * a recurring push made the next time of that; else null.
    */
   async #nextStartOf({ appId, id, isPlanned, pushOrder, state }: Push): Promise<string | null> {
     const { db } = this.#deps;
     const { local, recurring } = pushOrder;
-    const isOpen = !isPlanned && (state === 'scheduled' || state === 'queued' || state === 'sending');
-    if (local && isOpen) return (await readLocalProgress(db, { appId, id })).at?.toISOString() ?? null;
+    const isOpen =
+      !isPlanned && (state === 'scheduled' || state === 'queued' || state === 'sending');
+    if (local && isOpen)
+      return (await readLocalProgress(db, { appId, id })).at?.toISOString() ?? null;
     if (!recurring) return null;
     return (await findRecurring(db, appId, recurring.id))?.nextAt?.toISOString() ?? null;
   }
@@ -143,7 +162,10 @@ const maxCauses = 200;
 const maxSteps = 600;
 const secondMs = 1000;
 
-/** Recipients that a push did not reach, its course, and the message ids of gateways (protocol/admin-api.md#failures). */
+/**
+ * Recipients that a push did not reach, its course, and the message ids of gateways
+ * (protocol/admin-api.md#failures).
+ */
 export class FailureService {
   readonly #deps: ApiDeps;
   readonly #records: PushRecordService;
@@ -154,7 +176,11 @@ export class FailureService {
   }
 
   /** Lists failures in the order of the installations. Throws 404/101 for an unknown push. */
-  async list(appId: string, publicId: string, { before, limit, ...filter }: FailureFilter & PageRequest) {
+  async list(
+    appId: string,
+    publicId: string,
+    { before, limit, ...filter }: FailureFilter & PageRequest,
+  ) {
     const push = await this.#records.find(appId, publicId);
     const page = { after: before, limit: limit + 1 };
     const rows = await listFailurePage(this.#deps.db, push, filter, page);
@@ -172,12 +198,18 @@ export class FailureService {
   /** Lists the message ids that gateways gave, oldest first. Throws 404/101 for an unknown push. */
   async messages(appId: string, publicId: string, { before, limit }: PageRequest) {
     const push = await this.#records.find(appId, publicId);
-    const rows = await listGatewayMessages(this.#deps.db, push, { after: before, limit: limit + 1 });
+    const rows = await listGatewayMessages(this.#deps.db, push, {
+      after: before,
+      limit: limit + 1,
+    });
     const { results, next } = toPage(rows, limit, ({ id }) => id);
     return { results: results.map(({ id: _, ...row }) => row), next };
   }
 
-  /** Counts failures by cause, each with what can be done about it. Throws 404/101 for an unknown push. */
+  /**
+   * Counts failures by cause, each with what can be done about it. Throws 404/101 for an unknown
+   * push.
+   */
   async summarize(appId: string, publicId: string) {
     const push = await this.#records.find(appId, publicId);
     const groups = await summarizeFailures(this.#deps.db, push, maxCauses);
@@ -198,7 +230,8 @@ export class FailureService {
     const start = push.firstSentAt ?? push.createdAt;
     const from = span && span.first < start ? span.first : start;
     const lengthMs = span ? span.last.getTime() - from.getTime() : 0;
-    const stepMs = Math.max(stepSeconds, Math.ceil((lengthMs + 1) / secondMs / maxSteps)) * secondMs;
+    const stepMs =
+      Math.max(stepSeconds, Math.ceil((lengthMs + 1) / secondMs / maxSteps)) * secondMs;
     const slots = span ? await readTimeline(this.#deps.db, push, { from, stepMs }) : [];
     const count = span ? Math.floor(lengthMs / stepMs) + 1 : 0;
     const zeros = () => Array<number>(count).fill(0);

@@ -1,7 +1,11 @@
 import { Router } from '../../../../connectors/routing.ts';
 import { isStatementTimeout } from '../../../../shared/db/limits/database-errors.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
-import { countAudience, countUnmet, type DeviceGroup } from '../../../../shared/db/tables/audience.ts';
+import {
+  countAudience,
+  countUnmet,
+  type DeviceGroup,
+} from '../../../../shared/db/tables/audience.ts';
 import { selectInstallations } from '../../../../shared/db/tables/installations.ts';
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -11,7 +15,11 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
-import { Params, targetClauses, targetCondition } from '../../../../shared/query/targets/targets.ts';
+import {
+  Params,
+  targetClauses,
+  targetCondition,
+} from '../../../../shared/query/targets/targets.ts';
 import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { planOf, splitByConnector } from '../../push/explain/audience.ts';
@@ -22,8 +30,8 @@ import type { ReadAudit } from '../audit/audit.ts';
 import { plainPush } from '../devices/devices.ts';
 
 /**
- * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices after it, and each of
- * the others.
+ * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices
+ * after it, and each of the others.
  */
 const exactMs = 1300;
 const partMs = 300;
@@ -55,8 +63,8 @@ interface Count {
 }
 
 /**
- * Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All statements are READ
- * ONLY.
+ * Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All
+ * statements are READ ONLY.
  */
 export class AudienceService {
   readonly #deps: ApiDeps;
@@ -85,7 +93,12 @@ export class AudienceService {
     const count = { app, pushOrder, nowMs, gone };
     try {
       const report = await this.#turns.run(appId, () => this.#report(operator, count, request));
-      await this.#reads.note({ action: 'audience.count', appId, target: appId, members: asker.personal });
+      await this.#reads.note({
+        action: 'audience.count',
+        appId,
+        target: appId,
+        members: asker.personal,
+      });
       return { ...report, tookMs: Math.round(clock.monotonicMs() - startedMs) };
     } catch (error) {
       if (gone.aborted) throw refuse('requestTimeout', detail('callerGone'));
@@ -97,10 +110,14 @@ export class AudienceService {
     const { app, pushOrder, nowMs } = count;
     const exact = await this.#read(count, exactMs, (tx) => countAudience(tx, conditionOf(count)));
     const part =
-      exact ?? (await this.#read(count, partMs, (tx) => countAudience(tx, conditionOf(count), maxPart)));
+      exact ??
+      (await this.#read(count, partMs, (tx) => countAudience(tx, conditionOf(count), maxPart)));
     const { groups, devices } = part ?? { groups: [], devices: 0 };
-    const shown = sample === 0 ? [] : await this.#read(count, detailMs, (tx) => sampleOf(tx, count, sample));
-    const plan = await this.#read(count, detailMs, (tx) => planOf(tx, app, { pushOrder, nowMs, devices }));
+    const shown =
+      sample === 0 ? [] : await this.#read(count, detailMs, (tx) => sampleOf(tx, count, sample));
+    const plan = await this.#read(count, detailMs, (tx) =>
+      planOf(tx, app, { pushOrder, nowMs, devices }),
+    );
     return {
       devices,
       isLeast: exact === undefined,
@@ -109,7 +126,10 @@ export class AudienceService {
       ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
       ...(plan?.warning === undefined
         ? {}
-        : { warning: writeText('forecasts', plan.warning, 'en'), warningText: shownText(plan.warning) }),
+        : {
+            warning: writeText('forecasts', plan.warning, 'en'),
+            warningText: shownText(plan.warning),
+          }),
     };
   }
 
@@ -120,7 +140,10 @@ export class AudienceService {
     work: (tx: Handle) => Promise<T>,
   ): Promise<T | undefined> {
     try {
-      return await this.#deps.queries.read({ app, isMaster: true }, work, { timeoutMs, signal: gone });
+      return await this.#deps.queries.read({ app, isMaster: true }, work, {
+        timeoutMs,
+        signal: gone,
+      });
     } catch (error) {
       if (isStatementTimeout(error)) return undefined;
       throw error;
@@ -130,7 +153,10 @@ export class AudienceService {
   async #split(app: App, pushOrder: PushOrder, groups: DeviceGroup[]) {
     const { appCache, clock } = this.#deps;
     const push = { ...plainPush(clock.now()), pushOrder };
-    const shares = splitByConnector(groups, new Router(app, await appCache.profiles(app.appId), push));
+    const shares = splitByConnector(
+      groups,
+      new Router(app, await appCache.profiles(app.appId), push),
+    );
     const problems: Record<string, number> = {};
     for (const share of shares.values())
       for (const [error, n] of share.problems) {
@@ -141,7 +167,10 @@ export class AudienceService {
     return { connectors, problems };
   }
 
-  /** Returns the clauses of the condition, each with the number of devices without it; null where that takes too long. */
+  /**
+   * Returns the clauses of the condition, each with the number of devices without it; null where
+   * that takes too long.
+   */
   async #clauses(count: Count, devices: number | undefined) {
     const { app, pushOrder, nowMs } = count;
     const params = new Params([app.appId]);

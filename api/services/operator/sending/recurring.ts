@@ -93,7 +93,10 @@ interface RecurringId {
 
 type CheckedBody = Pick<RecurringTerms, 'body' | 'pushOrder' | 'notificationId' | 'lifeSeconds'>;
 
-/** Stores the definitions of recurring pushes (protocol/admin-api.md#recurring-pushes); a dispatcher makes their pushes. */
+/**
+ * Stores the definitions of recurring pushes (protocol/admin-api.md#recurring-pushes); a dispatcher
+ * makes their pushes.
+ */
 export class RecurringPushService {
   readonly #deps: ApiDeps;
   readonly #pushes: PushService;
@@ -119,8 +122,9 @@ export class RecurringPushService {
   }
 
   /**
-   * Creates a recurring push. Throws 404 for an unknown app, 1 for a name, an expression, a time zone or times, 154 above 100 of
-   * an app, 137 for a name that is taken, and as POST /1.1/push for the body.
+   * Creates a recurring push. Throws 404 for an unknown app, 1 for a name, an expression, a time
+   * zone or times, 154 above 100 of an app, 137 for a name that is taken, and as POST /1.1/push for
+   * the body.
    */
   async create(operator: Operator, appId: string, request: RecurringRequest): Promise<JsonObject> {
     const asked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
@@ -135,8 +139,14 @@ export class RecurringPushService {
     return shownRecurring(operator, created);
   }
 
-  /** Changes members; other times count from now on. Throws as `create`, 404/101, 403 for a sender. */
-  async change(operator: Operator, name: RecurringId, asked: Partial<RecurringRequest>): Promise<JsonObject> {
+  /**
+   * Changes members; other times count from now on. Throws as `create`, 404/101, 403 for a sender.
+   */
+  async change(
+    operator: Operator,
+    name: RecurringId,
+    asked: Partial<RecurringRequest>,
+  ): Promise<JsonObject> {
     const { appId, id } = await this.#find(name);
     const checked = asked.body && (await this.#checkBody(operator, appId, asked.body));
     const changed = await this.#deps.db.transaction(async (tx) => {
@@ -147,7 +157,8 @@ export class RecurringPushService {
         ...checkRecurrence(merged),
         name: asked.name === undefined ? before.name : displayNameOf(asked.name),
       };
-      if (terms.name !== before.name) await requirePlace(tx, appId, { name: terms.name, exceptId: id });
+      if (terms.name !== before.name)
+        await requirePlace(tx, appId, { name: terms.name, exceptId: id });
       const nextAt = hasSameTimes(before, terms) ? before.nextAt : await nextStart(tx, terms);
       const row = await updateRecurring(tx, before, { ...terms, nextAt, by: operator });
       const change = { ...changeOf(before, 'change'), before: definitionOf(before) };
@@ -167,14 +178,25 @@ export class RecurringPushService {
     });
   }
 
-  /** Makes a push of now from a recurring push, also from a disabled one; its times stay. Throws as POST /1.1/push. */
-  async start(operator: Operator, name: RecurringId, idempotencyKey: string | undefined): Promise<SentPush> {
+  /**
+   * Makes a push of now from a recurring push, also from a disabled one; its times stay. Throws as
+   * POST /1.1/push.
+   */
+  async start(
+    operator: Operator,
+    name: RecurringId,
+    idempotencyKey: string | undefined,
+  ): Promise<SentPush> {
     const recurring = await this.#find(name);
     requireControl(operator, recurring);
     const { appId, id, pushOrder, notificationId, lifeSeconds } = recurring;
     const app = await requireApp(this.#deps, appId);
     const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
-    const timing = { notificationId, reqId: idempotencyKey ?? null, expirationSeconds: lifeSeconds };
+    const timing = {
+      notificationId,
+      reqId: idempotencyKey ?? null,
+      expirationSeconds: lifeSeconds,
+    };
     const sent = await this.#pushes.sendOrder(withNote(sender, recurring), {
       pushOrder: { ...pushOrder, recurring: { id, name: recurring.name } },
       timing: { ...timing, pushTime: null, expirationTime: null },
@@ -201,7 +223,8 @@ export class RecurringPushService {
   async #find({ appId, id }: RecurringId): Promise<RecurringPush> {
     await requireApp(this.#deps, appId);
     const number = idOf(id);
-    const found = number === undefined ? undefined : await findRecurring(this.#deps.db, appId, number);
+    const found =
+      number === undefined ? undefined : await findRecurring(this.#deps.db, appId, number);
     return found ?? noSuchPush();
   }
 
@@ -218,7 +241,9 @@ export class RecurringPushService {
   /** Checks a body as a push of now would be. */
   async #checkBody(operator: Operator, appId: string, body: JsonObject): Promise<CheckedBody> {
     const app = await requireApp(this.#deps, appId);
-    const refused = refusedMembers.find((member) => body[member] !== undefined && body[member] !== null);
+    const refused = refusedMembers.find(
+      (member) => body[member] !== undefined && body[member] !== null,
+    );
     if (refused !== undefined)
       throw refuse('invalidParameter', detail('recurringMember', { member: refused }));
     const bodyBytes = Buffer.byteLength(JSON.stringify(body));
@@ -272,7 +297,8 @@ async function requirePlace(
   place: { name: string; exceptId: number | null },
 ): Promise<void> {
   const others = (await lockRecurringNames(tx, appId, place)) ?? noSuchApp();
-  if (others.count >= maxOfApp) throw refuse('thresholdExceeded', detail('recurringLimit', { n: maxOfApp }));
+  if (others.count >= maxOfApp)
+    throw refuse('thresholdExceeded', detail('recurringLimit', { n: maxOfApp }));
   if (others.isTaken) throw refuse('duplicate', detail('recurringName'));
 }
 

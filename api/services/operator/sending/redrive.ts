@@ -25,7 +25,11 @@ import {
 import { allTotals, operatorStatus, type Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
-import { failureConditions, noDevices, redrivable } from '../../../../shared/query/targets/redrive.ts';
+import {
+  failureConditions,
+  noDevices,
+  redrivable,
+} from '../../../../shared/query/targets/redrive.ts';
 import { Params } from '../../../../shared/query/targets/targets.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type DryRunInputs, measureAudience } from '../../push/explain/dry-run.ts';
@@ -51,7 +55,10 @@ interface PushName {
   publicId: string;
 }
 
-/** Sends a finished push again to the recipients that it did not reach (protocol/admin-api.md#redrive). */
+/**
+ * Sends a finished push again to the recipients that it did not reach
+ * (protocol/admin-api.md#redrive).
+ */
 export class RedriveService {
   readonly #deps: ApiDeps;
   readonly #records: PushRecordService;
@@ -70,8 +77,9 @@ export class RedriveService {
   }
 
   /**
-   * Sends the content of a push to the selected recipients, each at most once: planning claims them. Throws 404/101, and 409
-   * for a push that is open or cancelled, that has no such recipient, or while another redrive of it is not planned yet.
+   * Sends the content of a push to the selected recipients, each at most once: planning claims
+   * them. Throws 404/101, and 409 for a push that is open or cancelled, that has no such recipient,
+   * or while another redrive of it is not planned yet.
    */
   async redrive(operator: Operator, name: PushName, request: RedriveRequest): Promise<SentPush> {
     const { appId } = name;
@@ -91,7 +99,8 @@ export class RedriveService {
   async find({ appId, publicId }: PushName): Promise<Push> {
     const push = await this.#records.find(appId, publicId);
     if (push.state === 'cancelled') throw refuse('conflict', detail('wasCancelled'));
-    if (push.totals === null) throw refuse('conflict', detail('stillOpen', { state: operatorStatus(push) }));
+    if (push.totals === null)
+      throw refuse('conflict', detail('stillOpen', { state: operatorStatus(push) }));
     return push;
   }
 
@@ -126,7 +135,14 @@ function orderOf(push: Push, request: RedriveRequest): PushOrder {
   // A redrive is not a start of a recurring push, and is sent at once, whatever the time zone.
   const { recurring: _, local: __, lastActiveDeviceOnly: ___, ...pushOrder } = push.pushOrder;
   const { outcomes, connector, reason, from, to, includeUnsure, flowControl } = request;
-  const selection = { outcomes, connector, reason, from, to, ...(includeUnsure ? { includeUnsure } : {}) };
+  const selection = {
+    outcomes,
+    connector,
+    reason,
+    from,
+    to,
+    ...(includeUnsure ? { includeUnsure } : {}),
+  };
   const redrive = { pushId, objectId, ...selection, target: shortened(pushOrder) };
   const perSecond = flowControl === undefined ? pushOrder.flowControl : flowControlOf(flowControl);
   return { ...pushOrder, flowControl: perSecond, target: noDevices, redrive };
@@ -140,13 +156,17 @@ function shortened(pushOrder: PushOrder): Redrive['target'] {
   return { ...target, deviceIds: [], listed };
 }
 
-/** Returns the redrive with its times: it is sent now, and lives as long as the push did unless the request says otherwise. */
+/**
+ * Returns the redrive with its times: it is sent now, and lives as long as the push did unless the
+ * request says otherwise.
+ */
 function requestOf(
   { pushTime, expiresAt, pushOrder: { local } }: Push,
   pushOrder: PushOrder,
   { expirationSeconds, expirationTime, idempotencyKey }: RedriveRequest,
 ): PushRequest {
-  const lifeSeconds = local?.lifeSeconds ?? Math.round((expiresAt.getTime() - pushTime.getTime()) / 1000);
+  const lifeSeconds =
+    local?.lifeSeconds ?? Math.round((expiresAt.getTime() - pushTime.getTime()) / 1000);
   const usualSeconds = Math.max(1, lifeSeconds);
   const timing = {
     notificationId: null,
@@ -175,8 +195,8 @@ export class RedriveForecastService {
   }
 
   /**
-   * Counts the recipients of a redrive, and those that it leaves out, with the limits that would refuse, shorten or delay it.
-   * Sends nothing. Throws as `RedriveService.find`.
+   * Counts the recipients of a redrive, and those that it leaves out, with the limits that would
+   * refuse, shorten or delay it. Sends nothing. Throws as `RedriveService.find`.
    */
   async explain(name: PushName, request: RedriveRequest): Promise<JsonObject> {
     const { appId } = name;
@@ -201,7 +221,10 @@ export class RedriveForecastService {
     );
   }
 
-  /** Lists finished pushes with recipients that they did not reach, newest first. Throws 404 for an unknown app. */
+  /**
+   * Lists finished pushes with recipients that they did not reach, newest first. Throws 404 for an
+   * unknown app.
+   */
   async list(appId: string, request: Parameters<typeof listUndelivered>[2] & PageRequest) {
     const app = await requireApp(this.#deps, appId);
     const rows = await this.#deps.queries.readFresh({ app, isMaster: true }, (tx) =>
@@ -245,10 +268,19 @@ async function forecastOf(
   };
 }
 
-/** Returns how many failures of the push are not kept; 0 for a part of them, which the totals do not count. */
-function notKept({ totals }: Push, { outcomes, connector, reason, from, to }: Redrive, kept: number): number {
+/**
+ * Returns how many failures of the push are not kept; 0 for a part of them, which the totals do not
+ * count.
+ */
+function notKept(
+  { totals }: Push,
+  { outcomes, connector, reason, from, to }: Redrive,
+  kept: number,
+): number {
   if (reason !== null || from !== null || to !== null) return 0;
-  const counted = Object.entries(totals ?? {}).filter(([id]) => connector === null || id === connector);
+  const counted = Object.entries(totals ?? {}).filter(
+    ([id]) => connector === null || id === connector,
+  );
   const all = allTotals(Object.fromEntries(counted));
   const ended = outcomes.reduce((sum, outcome) => sum + (all[outcome] ?? 0), 0);
   return Math.max(0, ended - kept);

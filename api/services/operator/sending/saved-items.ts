@@ -24,7 +24,10 @@ import { askerOf, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
-/** Items of each kind that an app may have, the size of one as JSON, and the member that holds its content. */
+/**
+ * Items of each kind that an app may have, the size of one as JSON, and the member that holds its
+ * content.
+ */
 const terms = {
   'push-template': { most: 200, bytes: 16 * 1024, member: 'body' },
   audience: { most: 200, bytes: 16 * 1024, member: 'where' },
@@ -38,7 +41,9 @@ export interface SavedName {
   name: string;
 }
 
-/** Stores push templates, audiences and test devices by name (protocol/admin-api.md#saved-items). */
+/**
+ * Stores push templates, audiences and test devices by name (protocol/admin-api.md#saved-items).
+ */
 export class SavedItemService {
   readonly #deps: ApiDeps;
 
@@ -60,8 +65,9 @@ export class SavedItemService {
   }
 
   /**
-   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154 for the number of
-   * items; the refusals of a condition for an audience, and 404 for a test device that does not exist.
+   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154
+   * for the number of items; the refusals of a condition for an audience, and 404 for a test device
+   * that does not exist.
    */
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;

@@ -10,7 +10,11 @@ import {
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
-import { defaultExpiryMs, maxAheadMs, type PushTiming } from '../../../../shared/domain/pushes/push.ts';
+import {
+  defaultExpiryMs,
+  maxAheadMs,
+  type PushTiming,
+} from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import type { ScheduledPush } from '../../../../shared/domain/pushes/schedule.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
@@ -26,7 +30,10 @@ export interface ScheduleChange extends Pick<PushTiming, 'expirationTime' | 'exp
   pushTime: Date;
 }
 
-/** Lists, moves and cancels scheduled pushes for callers of the admin API (protocol/admin-api.md#scheduled-pushes). */
+/**
+ * Lists, moves and cancels scheduled pushes for callers of the admin API
+ * (protocol/admin-api.md#scheduled-pushes).
+ */
 export class ScheduledPushService {
   readonly #deps: ApiDeps;
   readonly #pushes: PushListService;
@@ -53,11 +60,16 @@ export class ScheduledPushService {
   }
 
   /**
-   * Moves a pending push. Its expiry stays, except for the default of seven days, which moves with it. Throws 1 for an
-   * id or an expiry before the time, 152 for a time that is past or too far ahead, 404/101 where nothing is pending,
-   * 403 for a sender.
+   * Moves a pending push. Its expiry stays, except for the default of seven days, which moves with
+   * it. Throws 1 for an id or an expiry before the time, 152 for a time that is past or too far
+   * ahead, 404/101 where nothing is pending, 403 for a sender.
    */
-  async move(operator: Operator, appId: string, id: string, change: ScheduleChange): Promise<JsonObject> {
+  async move(
+    operator: Operator,
+    appId: string,
+    id: string,
+    change: ScheduleChange,
+  ): Promise<JsonObject> {
     await this.#requireAhead(change.pushTime);
     const moved = await this.#changeEntry(operator, appId, id, async (tx, entry) => {
       const { push } = entry;
@@ -65,7 +77,13 @@ export class ScheduledPushService {
       const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
       await moveScheduled(tx, entry, times);
       const [before, after] = [push, times].map(shownTimes);
-      await recordChange(tx, { action: 'push.reschedule', appId, target: push.objectId, before, after });
+      await recordChange(tx, {
+        action: 'push.reschedule',
+        appId,
+        target: push.objectId,
+        before,
+        after,
+      });
       return { id: entry.id, push: { ...push, ...times } };
     });
     const [described] = await this.#describe(operator, appId, [moved]);
@@ -81,7 +99,9 @@ export class ScheduledPushService {
     });
   }
 
-  /** Changes a pending entry in a transaction; the scheduler waits for it, or has taken the entry. */
+  /**
+   * Changes a pending entry in a transaction; the scheduler waits for it, or has taken the entry.
+   */
   #changeEntry<T>(
     operator: Operator,
     appId: string,
@@ -101,7 +121,8 @@ export class ScheduledPushService {
   async #requireAhead(pushTime: Date): Promise<void> {
     const nowMs = await databaseNow(this.#deps.db);
     if (pushTime.getTime() < nowMs) throw refuse('invalidPushTime', detail('pushTimePast'));
-    if (pushTime.getTime() - nowMs > maxAheadMs) throw refuse('invalidPushTime', detail('pushTimeFar'));
+    if (pushTime.getTime() - nowMs > maxAheadMs)
+      throw refuse('invalidPushTime', detail('pushTimeFar'));
   }
 
   async #describe(
@@ -120,7 +141,9 @@ const shownTimes = ({ pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'
   expiresAt: expiresAt.toISOString(),
 });
 
-/** Returns the expiry of a push that moves. Throws 1 where it would be before the time of sending. */
+/**
+ * Returns the expiry of a push that moves. Throws 1 where it would be before the time of sending.
+ */
 function expiryAt(push: Push, { pushTime, ...expiration }: ScheduleChange): Date {
   const isAsked = expiration.expirationTime !== null || expiration.expirationSeconds !== null;
   const isDefault = push.expiresAt.getTime() - push.pushTime.getTime() === defaultExpiryMs;

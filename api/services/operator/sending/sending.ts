@@ -1,5 +1,10 @@
 import { runInLane } from '../../../../shared/db/limits/timed-pool.ts';
-import { type Freeze, insertFreeze, listFreezes, releaseFreeze } from '../../../../shared/db/tables/apps.ts';
+import {
+  type Freeze,
+  insertFreeze,
+  listFreezes,
+  releaseFreeze,
+} from '../../../../shared/db/tables/apps.ts';
 import { sampleChannels, sampleFields } from '../../../../shared/db/tables/audience.ts';
 import { findRequestId } from '../../../../shared/db/tables/pushes.ts';
 import { isHiddenMember } from '../../../../shared/domain/admin/masking.ts';
@@ -51,10 +56,15 @@ export class SendingService {
   }
 
   /**
-   * Sends a push. Returns the numbers instead where the audience is not that of the dry run, and sends nothing. A repeated
-   * request returns the first push, whatever the audience. Throws 404 for an unknown app, and as POST /1.1/push.
+   * Sends a push. Returns the numbers instead where the audience is not that of the dry run, and
+   * sends nothing. A repeated request returns the first push, whatever the audience. Throws 404 for
+   * an unknown app, and as POST /1.1/push.
    */
-  async send(operator: Operator, appId: string, request: SendRequest): Promise<SentPush | MovedAudience> {
+  async send(
+    operator: Operator,
+    appId: string,
+    request: SendRequest,
+  ): Promise<SentPush | MovedAudience> {
     const app = await requireApp(this.#deps, appId);
     const body = withRequestId(request);
     const isListed = 'device_ids' in body;
@@ -127,7 +137,10 @@ function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body
   return { ...body, req_id: idempotencyKey };
 }
 
-/** Freezes an app, or the whole service: its pushes are accepted and held (protocol/admin-api.md#freezes). */
+/**
+ * Freezes an app, or the whole service: its pushes are accepted and held
+ * (protocol/admin-api.md#freezes).
+ */
 export class FreezeService {
   readonly #deps: ApiDeps;
 
@@ -141,7 +154,10 @@ export class FreezeService {
     return all.filter(({ appId }) => appId === null || mayUseApp(operator, appId));
   }
 
-  /** Freezes an app, or the service (null); a second freeze changes the reason. Throws 404 for an unknown app. */
+  /**
+   * Freezes an app, or the service (null); a second freeze changes the reason. Throws 404 for an
+   * unknown app.
+   */
   async freeze(operator: Operator, appId: string | null, reason: string): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
       const freeze = await insertFreeze(tx, { appId, reason, by: operator.name });
@@ -155,8 +171,12 @@ export class FreezeService {
   async release(appId: string | null): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
       const freeze = await releaseFreeze(tx, appId);
-      if (!freeze) throw refuse('notFound', detail(appId === null ? 'serviceNotFrozen' : 'appNotFrozen'));
-      await recordChange(tx, { ...changeOf('push.release', appId), before: { reason: freeze.reason } });
+      if (!freeze)
+        throw refuse('notFound', detail(appId === null ? 'serviceNotFrozen' : 'appNotFrozen'));
+      await recordChange(tx, {
+        ...changeOf('push.release', appId),
+        before: { reason: freeze.reason },
+      });
       return freeze;
     });
   }
@@ -174,7 +194,10 @@ const timeoutMs = 2000;
 /** Built-in members that an index serves. Custom members share one. */
 const indexed = new Set(['deviceType', 'vendor', 'channels']);
 
-/** Suggests members and values for a condition, from the newest devices of an app (protocol/admin-api.md#suggestions). */
+/**
+ * Suggests members and values for a condition, from the newest devices of an app
+ * (protocol/admin-api.md#suggestions).
+ */
 export class SuggestionService {
   readonly #deps: ApiDeps;
 
@@ -200,8 +223,12 @@ export class SuggestionService {
   /** Throws as `fields`. */
   async channels(appId: string, prefix: string) {
     const app = await requireApp(this.#deps, appId);
-    return this.#deps.queries.read({ app, isMaster: true }, (tx) => sampleChannels(tx, appId, prefix), {
-      timeoutMs,
-    });
+    return this.#deps.queries.read(
+      { app, isMaster: true },
+      (tx) => sampleChannels(tx, appId, prefix),
+      {
+        timeoutMs,
+      },
+    );
   }
 }

@@ -45,14 +45,21 @@ export class UserAdminService {
     this.#accounts = accounts;
   }
 
-  /** Lists users, the newest first. Throws 404, 403 for a condition of a viewer, 102, 105, 116 for too large a reply, 124. */
+  /**
+   * Lists users, the newest first. Throws 404, 403 for a condition of a viewer, 102, 105, 116 for
+   * too large a reply, 124.
+   */
   async list(operator: Operator, appId: string, request: UserListRequest) {
     const app = await requireApp(this.#deps, appId);
     const most = request.mostCounted;
     const asker = askerOf(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
       const selection = selectionOf(operator, asker, request);
-      const all = cappedRows('app_user', selectionOf(operator, asker, { ...request, before: null }), most);
+      const all = cappedRows(
+        'app_user',
+        selectionOf(operator, asker, { ...request, before: null }),
+        most,
+      );
       return async (tx) => ({
         rows: await selectUsers(tx, selection),
         count: most > 0 ? await countRows(tx, 'app_user', all) : undefined,
@@ -84,7 +91,10 @@ export class UserAdminService {
     };
   }
 
-  /** Writes members, as PUT with the master key does, with the app's hooks. Throws 404, and as `UserService.update`. */
+  /**
+   * Writes members, as PUT with the master key does, with the app's hooks. Throws 404, and as
+   * `UserService.update`.
+   */
   async update(
     operator: Operator,
     appId: string,
@@ -95,7 +105,9 @@ export class UserAdminService {
     return this.get(operator, appId, objectId);
   }
 
-  /** Deletes a user with its session, with the app's hooks. Throws 404, and as `UserService.delete`. */
+  /**
+   * Deletes a user with its session, with the app's hooks. Throws 404, and as `UserService.delete`.
+   */
   async delete(appId: string, objectId: string): Promise<void> {
     const caller = await this.#callerFor(appId, objectId);
     await this.#accounts.users.delete(caller, objectId, { body: {}, where: undefined });
@@ -104,13 +116,18 @@ export class UserAdminService {
   async #callerFor(appId: string, objectId: string) {
     const app = await requireApp(this.#deps, appId);
     const isKnown =
-      isObjectId(objectId) && (await findUser(this.#deps.db, appId, { key: { objectId } })) !== undefined;
+      isObjectId(objectId) &&
+      (await findUser(this.#deps.db, appId, { key: { objectId } })) !== undefined;
     if (!isKnown) throw noSuchUser();
     return { app, isMaster: true, session: undefined, remoteAddress: '' };
   }
 }
 
-function selectionOf({ role }: Operator, asker: ConditionAsker, request: UserListRequest): Selection {
+function selectionOf(
+  { role }: Operator,
+  asker: ConditionAsker,
+  request: UserListRequest,
+): Selection {
   const { q, where, before, limit } = request;
   const isOperator = hasRole(role, 'operator');
   if (!isOperator && where !== undefined) throw refuse('forbidden', detail('usersNeedOperator'));
@@ -121,7 +138,14 @@ function selectionOf({ role }: Operator, asker: ConditionAsker, request: UserLis
   if (before !== null) conditions.push(`id < ${params.add(before)}`);
   const { values } = params;
   const condition = conditions.join(' AND ');
-  return { condition, orderBy: 'id DESC', values, conditionValues: values.length, limit: limit + 1, skip: 0 };
+  return {
+    condition,
+    orderBy: 'id DESC',
+    values,
+    conditionValues: values.length,
+    limit: limit + 1,
+    skip: 0,
+  };
 }
 
 function idCondition(q: string, params: Params, isOperator: boolean): string {

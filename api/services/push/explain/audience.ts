@@ -14,7 +14,12 @@ import { type Json, type JsonObject, parseJson } from '../../../../shared/domain
 import { type ConnectorId, canonicalDeviceType } from '../../../../shared/domain/labels.ts';
 import { type Translations, translated } from '../../../../shared/domain/pushes/languages.ts';
 import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
-import { type ForecastText, forecast, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
+import {
+  type ForecastText,
+  forecast,
+  shownText,
+  writeText,
+} from '../../../../shared/domain/texts/texts.ts';
 import { needsTableScan, targetQuery } from '../../../../shared/query/targets/targets.ts';
 
 /** Devices that a push reaches through one connector. */
@@ -29,7 +34,10 @@ export interface ConnectorShare {
 }
 
 /** Routes every group of devices as planning does. */
-export function splitByConnector(groups: DeviceGroup[], router: Router): Map<ConnectorId, ConnectorShare> {
+export function splitByConnector(
+  groups: DeviceGroup[],
+  router: Router,
+): Map<ConnectorId, ConnectorShare> {
   const shares = new Map<ConnectorId, ConnectorShare>();
   for (const group of groups) {
     const route = router.route(group);
@@ -53,10 +61,16 @@ export function hybridTexts(
 ): ForecastText[] {
   if (app.options.hybridPush) return [];
   const router = new Router(app, profiles, push);
-  const other = new Router({ ...app, options: { ...app.options, hybridPush: true } }, profiles, push);
+  const other = new Router(
+    { ...app, options: { ...app.options, hybridPush: true } },
+    profiles,
+    push,
+  );
   const missed = groups.filter((group) => {
     const { connector, error } = other.route(group);
-    return connector !== 'channel' && error === undefined && router.route(group).connector === 'channel';
+    return (
+      connector !== 'channel' && error === undefined && router.route(group).connector === 'channel'
+    );
   });
   const devices = missed.reduce((sum, group) => sum + group.devices, 0);
   return devices === 0 ? [] : [forecast('hybridOff', { devices })];
@@ -74,8 +88,8 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
 }
 
 /**
- * Describes the share of a connector, with the message as rendered for its most frequent device type, and each of its
- * translations.
+ * Describes the share of a connector, with the message as rendered for its most frequent device
+ * type, and each of its translations.
  */
 export function describeShare(
   id: ConnectorId,
@@ -130,8 +144,9 @@ interface PlanReport {
 }
 
 /**
- * Returns the database's plan for the statement that finds the recipients, with a warning when it reads many
- * installations without an index for the condition. `devices` is the number of recipients.
+ * Returns the database's plan for the statement that finds the recipients, with a warning when it
+ * reads many installations without an index for the condition. `devices` is the number of
+ * recipients.
  */
 export async function planOf(
   tx: Handle,
@@ -157,7 +172,9 @@ export async function planOf(
 const isNarrowed = ({ target }: PushOrder): boolean =>
   target.kind === 'devices' ||
   (target.channels !== null && target.channels.length > 0) ||
-  (typeof target.where === 'object' && target.where !== null && Object.keys(target.where).length > 0);
+  (typeof target.where === 'object' &&
+    target.where !== null &&
+    Object.keys(target.where).length > 0);
 
 /** Writes a node and its children as EXPLAIN does, without the conditions. */
 function linesOf(node: PlanNode, depth: number): string[] {
@@ -169,8 +186,8 @@ function linesOf(node: PlanNode, depth: number): string[] {
 }
 
 /**
- * Finds a node that reads a whole table, index or app. PostgreSQL may also use the index of custom members for a
- * condition that it cannot answer, and then reads all of that index.
+ * Finds a node that reads a whole table, index or app. PostgreSQL may also use the index of custom
+ * members for a condition that it cannot answer, and then reads all of that index.
  */
 function findScan(node: PlanNode, isNeeded: boolean): PlanNode | undefined {
   if (node.type === 'Seq Scan' && node.relation === 'installation') return node;

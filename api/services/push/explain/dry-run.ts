@@ -15,7 +15,12 @@ import {
   pushBodyBytesBelow,
 } from '../../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../../shared/domain/pushes/variables.ts';
-import { detail, shownDetail, shownText, writeText } from '../../../../shared/domain/texts/texts.ts';
+import {
+  detail,
+  shownDetail,
+  shownText,
+  writeText,
+} from '../../../../shared/domain/texts/texts.ts';
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
@@ -27,7 +32,13 @@ import { askerOf } from '../../operator/access/conditions.ts';
 import type { ReadAudit } from '../../operator/audit/audit.ts';
 import { expiryOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
-import { type ConnectorShare, describeShare, hybridTexts, planOf, splitByConnector } from './audience.ts';
+import {
+  type ConnectorShare,
+  describeShare,
+  hybridTexts,
+  planOf,
+  splitByConnector,
+} from './audience.ts';
 import { estimateDuration, readForecast } from './forecast.ts';
 import { DryRunSeal, type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 
@@ -75,11 +86,23 @@ export class DryRunService {
     const missing = await this.#missingProfiles.find(app, pushOrder);
     const profiles = await this.#deps.appCache.profiles(appId);
     const inputs = { ...draft, app, push, timing, profiles, missing, nowMs };
-    const measured = await this.#deps.queries.read({ app, isMaster: true }, (tx) => measure(tx, inputs), {
-      timeoutMs: countTimeoutMs,
+    const measured = await this.#deps.queries.read(
+      { app, isMaster: true },
+      (tx) => measure(tx, inputs),
+      {
+        timeoutMs: countTimeoutMs,
+      },
+    );
+    await this.#reads.note({
+      action: 'push.explain',
+      appId,
+      target: appId,
+      members: asker.personal,
     });
-    await this.#reads.note({ action: 'push.explain', appId, target: appId, members: asker.personal });
-    const report = { ...measured, digest: this.#seal.of({ appId, body: draft.body }, measured.devices) };
+    const report = {
+      ...measured,
+      digest: this.#seal.of({ appId, body: draft.body }, measured.devices),
+    };
     if (warnings.length === 0) return report;
     return {
       ...report,
@@ -89,9 +112,10 @@ export class DryRunService {
   }
 
   /**
-   * Compares the audience of a push with that of its dry run, by the `digest` of the reply to it. Returns undefined where it
-   * moved by 5 % at most, else the numbers, with the digest that sends to the audience of now. A digest that is not of this
-   * body counts as no dry run. Throws as `explain`.
+   * Compares the audience of a push with that of its dry run, by the `digest` of the reply to it.
+   * Returns undefined where it moved by 5 % at most, else the numbers, with the digest that sends
+   * to the audience of now. A digest that is not of this body counts as no dry run. Throws as
+   * `explain`.
    */
   async compare(
     app: App,
@@ -109,12 +133,16 @@ export class DryRunService {
       (tx) => countDevices(tx, { text, values: params.values }),
       { timeoutMs: countTimeoutMs },
     );
-    const isSame = explained !== undefined && Math.abs(devices - explained) <= explained * allowedShift;
+    const isSame =
+      explained !== undefined && Math.abs(devices - explained) <= explained * allowedShift;
     return isSame ? undefined : { devices, explained, digest: this.#seal.of(sealed, devices) };
   }
 }
 
-/** Audience that is not that of the dry run; `explained` is undefined without a dry run of this body. */
+/**
+ * Audience that is not that of the dry run; `explained` is undefined without a dry run of this
+ * body.
+ */
 export interface MovedAudience {
   devices: number;
   explained: number | undefined;
@@ -139,12 +167,19 @@ export function parseDraft(
 }
 
 /** Values that a dry run is made of. */
-export type DryRunInputs = Omit<LimitInputs, 'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'>;
+export type DryRunInputs = Omit<
+  LimitInputs,
+  'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'
+>;
 
 async function measure(tx: Handle, inputs: DryRunInputs) {
   const { app, push, profiles, nowMs } = inputs;
   const { pushOrder } = push;
-  const { texts, forecast, ...audience } = await measureAudience(tx, inputs, new Router(app, profiles, push));
+  const { texts, forecast, ...audience } = await measureAudience(
+    tx,
+    inputs,
+    new Router(app, profiles, push),
+  );
   const { plan, warning } = await planOf(tx, app, { pushOrder, nowMs, devices: audience.devices });
   return {
     ...audience,
@@ -179,9 +214,19 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
     ...ruled.limits,
     ...hybridTexts(groups, inputs),
   ];
-  const content = { message: toPushMessage({ ...push, pushOrder }), translations: pushOrder.languages };
+  const content = {
+    message: toPushMessage({ ...push, pushOrder }),
+    translations: pushOrder.languages,
+  };
   const connectors = [...shares].map(([id, share]) => [id, describeShare(id, share, content)]);
-  const forecast = await readForecast(tx, { app, shares, devices, profiles, nowMs, timing: inputs.timing });
+  const forecast = await readForecast(tx, {
+    app,
+    shares,
+    devices,
+    profiles,
+    nowMs,
+    timing: inputs.timing,
+  });
   return {
     devices,
     connectors: Object.fromEntries(connectors),
@@ -195,7 +240,10 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
 }
 
 /** Asks each rule of a push what it would do. */
-async function forecastRules(rules: readonly Rule[], scope: ForecastScope): Promise<Required<RuleForecast>> {
+async function forecastRules(
+  rules: readonly Rule[],
+  scope: ForecastScope,
+): Promise<Required<RuleForecast>> {
   const all: Required<RuleForecast> = { limits: [], members: {} };
   for (const rule of rules) {
     const { limits = [], members } = (await rule.forecast?.(scope)) ?? {};

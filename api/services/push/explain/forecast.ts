@@ -3,7 +3,10 @@ import { dayMs, hourMs } from '../../../../shared/clock.ts';
 import type { Handle } from '../../../../shared/db/pool.ts';
 import { countAudience, readPastRate } from '../../../../shared/db/tables/audience.ts';
 import { listProfileUse, type ProfileUse } from '../../../../shared/db/tables/gateway-limits.ts';
-import { listScheduledBefore, listScheduledPage } from '../../../../shared/db/tables/scheduled-pushes.ts';
+import {
+  listScheduledBefore,
+  listScheduledPage,
+} from '../../../../shared/db/tables/scheduled-pushes.ts';
 import { readUsage } from '../../../../shared/db/tables/usage.ts';
 import { meaningOrNull } from '../../../../shared/domain/admin/reasons/meaning.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
@@ -40,7 +43,10 @@ interface CountedPush {
   shares: Map<ConnectorId, ConnectorShare>;
 }
 
-/** Counts the recipients of a push that is not planned yet, by the connector and profile that would serve them. */
+/**
+ * Counts the recipients of a push that is not planned yet, by the connector and profile that would
+ * serve them.
+ */
 async function countPush(
   tx: Handle,
   { app, push, profiles, nowMs }: { app: App; push: Push; profiles: Profile[]; nowMs: number },
@@ -51,7 +57,10 @@ async function countPush(
   return { push, devices, shares: splitByConnector(groups, new Router(app, profiles, push)) };
 }
 
-/** Counts the devices of pushes that are scheduled before `until`, by the profile that would serve them. */
+/**
+ * Counts the devices of pushes that are scheduled before `until`, by the profile that would serve
+ * them.
+ */
 export async function forecastScheduled(
   { appCache, clock, db, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'db' | 'queries'>,
   app: App,
@@ -59,7 +68,12 @@ export async function forecastScheduled(
 ): Promise<ScheduledForecast> {
   const { pushes, count } = await listScheduledBefore(db, app.appId, { until, limit: maxCounted });
   const profiles = pushes.length > 0 ? await appCache.profiles(app.appId) : [];
-  const forecast: ScheduledForecast = { pushes: count, counted: 0, devices: 0, byProfile: new Map() };
+  const forecast: ScheduledForecast = {
+    pushes: count,
+    counted: 0,
+    devices: 0,
+    byProfile: new Map(),
+  };
   const endMs = clock.monotonicMs() + totalTimeoutMs;
   for (const push of pushes) {
     if (clock.monotonicMs() > endMs) break;
@@ -88,7 +102,10 @@ interface DurationEstimate {
   pace: ForecastText;
 }
 
-/** Estimates how long sending takes if the gateways allow the rate of `flow_control` (protocol/delivery.md#promise-5). */
+/**
+ * Estimates how long sending takes if the gateways allow the rate of `flow_control`
+ * (protocol/delivery.md#promise-5).
+ */
 export async function estimateDuration(
   tx: Handle,
   app: App,
@@ -134,11 +151,13 @@ interface ForecastInputs {
 type Shares = Map<ConnectorId, ConnectorShare>;
 
 /** Returns the day of a time, in a zone that is so far ahead of UTC. */
-const dayOf = (ms: number, offsetMs: number): string => new Date(ms + offsetMs).toISOString().slice(0, 10);
+const dayOf = (ms: number, offsetMs: number): string =>
+  new Date(ms + offsetMs).toISOString().slice(0, 10);
 
 /**
- * Returns the use of the day that a push is sent on: recipients so far, of the pushes that are scheduled for it, and of
- * this push, against the daily cap of the app (day in UTC) and by gateway (day in China).
+ * Returns the use of the day that a push is sent on: recipients so far, of the pushes that are
+ * scheduled for it, and of this push, against the daily cap of the app (day in UTC) and by gateway
+ * (day in China).
  */
 export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   const { app, devices, timing, nowMs, shares } = inputs;
@@ -146,7 +165,9 @@ export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   const [day, chinaDay] = [dayOf(atMs, 0), dayOf(atMs, chinaOffsetMs)];
   const { counted, isLeast } = await countScheduledPushes(tx, inputs, atMs);
   const inDay = counted.filter(({ push }) => dayOf(push.pushTime.getTime(), 0) === day);
-  const inChinaDay = counted.filter(({ push }) => dayOf(push.pushTime.getTime(), chinaOffsetMs) === chinaDay);
+  const inChinaDay = counted.filter(
+    ({ push }) => dayOf(push.pushTime.getTime(), chinaOffsetMs) === chinaDay,
+  );
   const scheduled = inDay.reduce((sum, one) => sum + one.devices, 0);
   const { recipients: used } = await readUsage(tx, app.appId, day);
   const limit = app.options.dailyRecipientCap;
@@ -155,7 +176,15 @@ export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   return {
     scheduledPushes: counted.length,
     scheduledIsLeast: isLeast,
-    cap: { day, zone: 'UTC', used, scheduled, draft: devices, limit, over: Math.max(0, devices - left) },
+    cap: {
+      day,
+      zone: 'UTC',
+      used,
+      scheduled,
+      draft: devices,
+      limit,
+      over: Math.max(0, devices - left),
+    },
     quotas: {
       day: chinaDay,
       zone: 'Asia/Shanghai',

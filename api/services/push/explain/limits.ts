@@ -51,7 +51,9 @@ export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<Forecas
   return [
     ...bodySize(inputs),
     ...(await content(tx, inputs)),
-    ...(inputs.missing === undefined ? [] : [forecast('refused', { why: storedDetail(inputs.missing) })]),
+    ...(inputs.missing === undefined
+      ? []
+      : [forecast('refused', { why: storedDetail(inputs.missing) })]),
     ...(await pending(tx, inputs)),
     ...(await breakers(tx, inputs)),
     ...(await dailyCap(tx, inputs)),
@@ -72,7 +74,9 @@ async function content(tx: Handle, { app, push }: LimitInputs): Promise<Forecast
     return [];
   } catch (error) {
     if (error instanceof Refusal)
-      return [forecast('refused', { why: error.detail ? storedDetail(error.detail) : error.message })];
+      return [
+        forecast('refused', { why: error.detail ? storedDetail(error.detail) : error.message }),
+      ];
     throw error;
   }
 }
@@ -93,10 +97,15 @@ async function breakers(tx: Handle, { app, shares }: LimitInputs): Promise<Forec
   const all = served.length === 0 ? [] : await listBreakers(tx);
   return all
     .filter(({ id, state }) => state !== 'closed' && served.includes(id))
-    .map(({ connector, profile, state }) => forecast('breakerOpen', { id: connector, profile, state }));
+    .map(({ connector, profile, state }) =>
+      forecast('breakerOpen', { id: connector, profile, state }),
+    );
 }
 
-async function dailyCap(tx: Handle, { app, devices, timing, nowMs }: LimitInputs): Promise<ForecastText[]> {
+async function dailyCap(
+  tx: Handle,
+  { app, devices, timing, nowMs }: LimitInputs,
+): Promise<ForecastText[]> {
   const cap = app.options.dailyRecipientCap;
   const day = new Date(timing.pushTime?.getTime() ?? nowMs).toISOString().slice(0, 10);
   const { recipients: used } = await readUsage(tx, app.appId, day);
@@ -128,8 +137,8 @@ interface SealedBody {
 }
 
 /**
- * Binds the number of a dry run to its body: `<devices>.<HMAC>` under CARILLON_SECRET. The server keeps nothing, so every api
- * process reads it, also after a restart.
+ * Binds the number of a dry run to its body: `<devices>.<HMAC>` under CARILLON_SECRET. The server
+ * keeps nothing, so every api process reads it, also after a restart.
  */
 export class DryRunSeal {
   readonly #vault: Vault;

@@ -56,8 +56,9 @@ export class PushTraceService {
   }
 
   /**
-   * `device` is an installation's objectId, installationId or device token. The reply shows a planned device as it was
-   * planned, and any other as it would be planned now. Throws 404 for an unknown app or device, 404/101 for an unknown push.
+   * `device` is an installation's objectId, installationId or device token. The reply shows a
+   * planned device as it was planned, and any other as it would be planned now. Throws 404 for an
+   * unknown app or device, 404/101 for an unknown push.
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
@@ -103,7 +104,8 @@ export class PushTraceService {
       isFresh,
       route: router.route(device),
     };
-    const inbox = batch?.connector === 'channel' ? await this.#inboxState(push, batch, device.id) : null;
+    const inbox =
+      batch?.connector === 'channel' ? await this.#inboxState(push, batch, device.id) : null;
     const trouble = await this.#troubleOf(batch, app.appId);
     return { push, current, batch, failure, inbox, trouble };
   }
@@ -130,16 +132,25 @@ export class PushTraceService {
     return { push, current: undefined, batch, failure, inbox: null, trouble: undefined };
   }
 
-  async #troubleOf(batch: TracedBatch | undefined, appId: string): Promise<GatewayFailure | undefined> {
+  async #troubleOf(
+    batch: TracedBatch | undefined,
+    appId: string,
+  ): Promise<GatewayFailure | undefined> {
     if (batch === undefined || batch.outcome !== null) return undefined;
     return findGatewayFailure(this.#deps.db, { ...batch, appId });
   }
 
-  async #inboxState(push: Push, batch: TracedBatch, installation: number): Promise<InboxState | null> {
+  async #inboxState(
+    push: Push,
+    batch: TracedBatch,
+    installation: number,
+  ): Promise<InboxState | null> {
     const isExpired = push.expiresAt.getTime() <= this.#deps.clock.now();
-    if (await hasPendingMessage(this.#deps.db, push, installation)) return isExpired ? 'expired' : 'waiting';
+    if (await hasPendingMessage(this.#deps.db, push, installation))
+      return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
-    // Expired and displaced messages are deleted like acknowledged ones and cannot be told apart later.
+    // Expired and displaced messages are deleted like acknowledged ones and cannot be told apart
+    // later.
     return isExpired || push.displaced > 0 ? 'gone' : 'acknowledged';
   }
 }

@@ -1,14 +1,23 @@
-import type { TracedBatch, TracedDevice, TracedFailure } from '../../../../shared/db/tables/push-reports.ts';
+import type {
+  TracedBatch,
+  TracedDevice,
+  TracedFailure,
+} from '../../../../shared/db/tables/push-reports.ts';
 import { type GatewayFailure, hasAnswered } from '../../../../shared/domain/breaker.ts';
 import type { Outcome } from '../../../../shared/domain/outcome.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { withStatus } from '../../../../shared/domain/reasons.ts';
-import { type TextParams, type TraceText, trace as textOf } from '../../../../shared/domain/texts/texts.ts';
+import {
+  type TextParams,
+  type TraceText,
+  trace as textOf,
+} from '../../../../shared/domain/texts/texts.ts';
 import type { Clause } from '../../../../shared/query/targets/targets.ts';
 
 /**
- * State of a message for the device channel: in the inbox, acknowledged and deleted, in the inbox after its expiry, or
- * deleted after its expiry, or in a push that lost messages to newer ones, with an acknowledgement or without one.
+ * State of a message for the device channel: in the inbox, acknowledged and deleted, in the inbox
+ * after its expiry, or deleted after its expiry, or in a push that lost messages to newer ones,
+ * with an acknowledgement or without one.
  */
 export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
@@ -56,7 +65,11 @@ function outcomeTexts(trace: PushTrace, outcome: Outcome): TraceText[] {
     return [textOf('inboxGoneOrDisplaced', { until, devices: push.displaced })];
   if (outcome === 'sent' && inbox) return [textOf(inboxCodes[inbox], { until })];
   const deleted = device ? [] : [textOf('deleted')];
-  const params = { ...routeOf(trace), why: failure ? failureText(failure) : null, at: timeOf(trace) };
+  const params = {
+    ...routeOf(trace),
+    why: failure ? failureText(failure) : null,
+    at: timeOf(trace),
+  };
   if (outcome === 'sent') return [textOf('handedOver', params), ...repeatTexts(trace), ...deleted];
   return [textOf(codeOf(outcome, failure), params), ...deleted];
 }
@@ -68,7 +81,10 @@ const inboxCodes = {
   gone: 'inboxGone',
 } as const satisfies Record<InboxState, TraceText['code']>;
 
-function codeOf(outcome: Exclude<Outcome, 'sent'>, failure: TracedFailure | undefined): TraceText['code'] {
+function codeOf(
+  outcome: Exclude<Outcome, 'sent'>,
+  failure: TracedFailure | undefined,
+): TraceText['code'] {
   if (outcome === 'invalid_token') return 'invalidToken';
   if (outcome !== 'failed') return outcome;
   return failure && failure.status > 0 ? 'refused' : 'unsendable';
@@ -96,7 +112,8 @@ function pendingTexts(trace: PushTrace, batch: TracedBatch): TraceText[] {
   const { state } = trace.push;
   const params = { ...routeOf(trace), state, times: batch.attempt };
   const tried = batch.attempt === 1 ? 'pendingTriedOnce' : 'pendingTried';
-  const code = state === 'cancelled' ? 'pendingCancelled' : batch.attempt > 0 ? tried : 'pendingWaiting';
+  const code =
+    state === 'cancelled' ? 'pendingCancelled' : batch.attempt > 0 ? tried : 'pendingWaiting';
   return [textOf(code, params), ...waitTexts(trace, batch)];
 }
 
@@ -114,7 +131,11 @@ function unmatchedTexts(trace: PushTrace): TraceText[] {
   if (push.state === 'cancelled') return [textOf('cancelledBefore')];
   if (push.state === 'failed') return [textOf('failedWhole', { why: push.error })];
   if (clause)
-    return [textOf(isPassed(trace) ? 'notMatched' : 'willNotMatch', { because: clauseText(trace, clause) })];
+    return [
+      textOf(isPassed(trace) ? 'notMatched' : 'willNotMatch', {
+        because: clauseText(trace, clause),
+      }),
+    ];
   if (!isPassed(trace)) {
     const { problem } = trace.route;
     const params = { ...routeOf(trace), state: push.state };
@@ -141,6 +162,9 @@ function clauseText({ device, validityDays }: PushTrace, clause: Clause): TraceT
     case 'valid':
       return textOf('invalidDevice');
     case 'fresh':
-      return textOf('staleDevice', { at: device?.updated_at.toISOString() ?? null, days: validityDays });
+      return textOf('staleDevice', {
+        at: device?.updated_at.toISOString() ?? null,
+        days: validityDays,
+      });
   }
 }

@@ -1,4 +1,7 @@
-/** A loop over the APNs client `@parse/node-apn`: calls of 1,000 tokens, which are in memory; nothing is stored. */
+/**
+ * A loop over the APNs client `@parse/node-apn`: calls of 1,000 tokens, which are in memory;
+ * nothing is stored.
+ */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { providerSettings } from './provider-settings.ts';
@@ -22,14 +25,18 @@ async function push({ url, ca, topic, devices, packages }: RivalOrder): Promise<
   const { hostname, port } = new URL(url);
   if (tokens.length !== devices) tokens = tokensOf(devices);
   const startedAtMs = performance.now();
-  const connection: Provider = provider ?? new apn.Provider(providerSettings({ hostname, port, ca }));
+  const connection: Provider =
+    provider ?? new apn.Provider(providerSettings({ hostname, port, ca }));
   provider = connection;
   let next = 0;
   const lane = async () => {
     while (next < tokens.length) {
       const slice = tokens.slice(next, next + tokensOfCall);
       next += tokensOfCall;
-      const { failed } = await connection.send(new apn.Notification({ alert: 'Benchmark', topic }), slice);
+      const { failed } = await connection.send(
+        new apn.Notification({ alert: 'Benchmark', topic }),
+        slice,
+      );
       if (failed.length > 0) throw new Error(`${failed.length} notifications failed`);
     }
   };

@@ -1,6 +1,7 @@
 /**
- * A bare loop over `node:http2`, as public APNs clients for Node send: one connection, the payload rendered once, and per
- * token a stream with events and a promise. It stores nothing, retries nothing and has its tokens in memory.
+ * A bare loop over `node:http2`, as public APNs clients for Node send: one connection, the payload
+ * rendered once, and per token a stream with events and a promise. It stores nothing, retries
+ * nothing and has its tokens in memory.
  */
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { type RivalOrder, runRival, tokensOf } from './rival-process.ts';
@@ -30,14 +31,20 @@ function sendOne(session: ClientHttp2Session, token: string, topic: string): Pro
     stream.on('data', (chunk: string) => {
       body += chunk;
     });
-    stream.on('end', () => (status === 200 && body === '' ? resolve(status) : reject(new Error(body))));
+    stream.on('end', () =>
+      status === 200 && body === '' ? resolve(status) : reject(new Error(body)),
+    );
     stream.on('error', reject);
     stream.end(payload);
   });
 }
 
 /** Sends to all tokens, as many at a time as there are streams. */
-async function sendAll(session: ClientHttp2Session, tokens: string[], topic: string): Promise<void> {
+async function sendAll(
+  session: ClientHttp2Session,
+  tokens: string[],
+  topic: string,
+): Promise<void> {
   let next = 0;
   const lane = async () => {
     while (next < tokens.length) {

@@ -1,6 +1,6 @@
 /**
- * Parse Server with its push adapter, on a database of its own in the same PostgreSQL. A push counts from the answer of the
- * call until its status ends, as a push of this service does.
+ * Parse Server with its push adapter, on a database of its own in the same PostgreSQL. A push
+ * counts from the answer of the call until its status ends, as a push of this service does.
  */
 import { once } from 'node:events';
 import type { Server } from 'node:http';
@@ -60,7 +60,8 @@ async function start({ url, ca, topic, database, packages }: RivalOrder): Promis
   const api = `http://${host}:${typeof address === 'object' ? address?.port : ''}/parse`;
   const ios = { ...providerSettings({ hostname, port, ca }), topic, production: false };
   const server = new ParseServer({
-    // Its URLs cannot name a directory of sockets; the options can, though it logs that it does not know them.
+    // Its URLs cannot name a directory of sockets; the options can, though it logs that it does not
+    // know them.
     databaseURI: `postgres://localhost/${database.name}`,
     databaseOptions: { host: database.host, user: database.user },
     appId,
@@ -80,11 +81,15 @@ async function start({ url, ca, topic, database, packages }: RivalOrder): Promis
 }
 
 /**
- * Replaces the installations by devices 1 to `devices`, with the tokens of gateway/arrivals.ts. The first installation comes by
- * the API, because Parse Server creates a table with the first object.
+ * Replaces the installations by devices 1 to `devices`, with the tokens of gateway/arrivals.ts. The
+ * first installation comes by the API, because Parse Server creates a table with the first object.
  */
 async function seed(db: Database, { devices, topic }: RivalOrder): Promise<void> {
-  await call('/installations', { deviceType: 'ios', deviceToken: tokenOf(1), appIdentifier: topic });
+  await call('/installations', {
+    deviceType: 'ios',
+    deviceToken: tokenOf(1),
+    appIdentifier: topic,
+  });
   await db.query('TRUNCATE "_Installation"');
   await db.query(
     `INSERT INTO "_Installation" ("objectId", "createdAt", "updatedAt", "deviceType", "deviceToken", "appIdentifier")
@@ -100,7 +105,10 @@ async function push(order: RivalOrder): Promise<number> {
   running ??= await start(order);
   if (seeded !== order.devices) await seed(running.db, order);
   seeded = order.devices;
-  const { pushId } = await call('/push', { where: { deviceType: 'ios' }, data: { alert: 'Benchmark' } });
+  const { pushId } = await call('/push', {
+    where: { deviceType: 'ios' },
+    data: { alert: 'Benchmark' },
+  });
   const startedAtMs = performance.now();
   for (;;) {
     const { answer } = await call(`/classes/_PushStatus/${pushId}`);

@@ -18,7 +18,10 @@ export const rivalOrder = z.object({
 export type RivalOrder = z.infer<typeof rivalOrder>;
 
 /** Answer to an order: the time that the push took, or why it failed. */
-export const rivalAnswer = z.union([z.object({ seconds: z.number() }), z.object({ error: z.string() })]);
+export const rivalAnswer = z.union([
+  z.object({ seconds: z.number() }),
+  z.object({ error: z.string() }),
+]);
 export type RivalAnswer = z.infer<typeof rivalAnswer>;
 
 /** Returns the token of device `number` (gateway/arrivals.ts). */

@@ -48,7 +48,12 @@ const npmVersion = (name: string) =>
   versionIn(npmLock, new RegExp(`"node_modules/${name}": \\{\\s+"version": "([^"]+)"`));
 
 /** Runs a file of this folder in Node. */
-function nodeRun(name: string, file: string, packages: string, log: (line: string) => void): RivalRun {
+function nodeRun(
+  name: string,
+  file: string,
+  packages: string,
+  log: (line: string) => void,
+): RivalRun {
   const child = new AskedProcess({
     name,
     file: `ops/bench/pipeline/rivals/${file}`,
@@ -102,7 +107,9 @@ class ProgramRun implements RivalRun {
     await mkdir(this.#workFolder, { recursive: true });
     const caFile = join(this.#workFolder, 'gateway-ca.pem');
     await writeFile(caFile, ca);
-    const child = spawn(program, [...args, url, caFile, topic], { stdio: ['pipe', 'pipe', 'inherit'] });
+    const child = spawn(program, [...args, url, caFile, topic], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    });
     this.#child = child;
     this.#lines = createInterface(child.stdout)[Symbol.asyncIterator]();
     await this.#nextLine();
@@ -155,10 +162,13 @@ const rivals: readonly Rival[] = [
     isStoring: false,
     programs: ['go'],
     prepare: async () => {
-      const built = await installOnce([goModule, goSum, new URL('go/main.go', folder)], async (out) => {
-        await mkdir(out, { recursive: true });
-        await run('go', ['build', '-o', out, '.'], { cwd: fileURLToPath(new URL('go', folder)) });
-      });
+      const built = await installOnce(
+        [goModule, goSum, new URL('go/main.go', folder)],
+        async (out) => {
+          await mkdir(out, { recursive: true });
+          await run('go', ['build', '-o', out, '.'], { cwd: fileURLToPath(new URL('go', folder)) });
+        },
+      );
       return () => new ProgramRun([join(built, 'rivals')], built);
     },
   },
@@ -179,11 +189,14 @@ const rivals: readonly Rival[] = [
 ];
 
 /** Returns those whose programs are here; names the others. */
-const availableRivals = (): Rival[] => rivals.filter(({ name, programs }) => hasPrograms(programs, name));
+const availableRivals = (): Rival[] =>
+  rivals.filter(({ name, programs }) => hasPrograms(programs, name));
 
 const defaultSizes = [20_000, 100_000];
 const warmPushes = 4;
-/** Requests of a client that ends before the measurement, so that the gateway's code is compiled. */
+/**
+ * Requests of a client that ends before the measurement, so that the gateway's code is compiled.
+ */
 const gatewayRequests = 50_000;
 const database = 'rival';
 
@@ -325,7 +338,9 @@ function rivalOf(
       };
       const { distinct, repeats } = await gateway.observe();
       if (distinct !== devices || repeats > 0)
-        throw new Error(`${rival.name} reached ${distinct} of ${devices} devices, ${repeats} twice`);
+        throw new Error(
+          `${rival.name} reached ${distinct} of ${devices} devices, ${repeats} twice`,
+        );
       return course;
     },
   };

@@ -16,21 +16,25 @@ const columns: Columns<Item<'listFreezes'>> = {
  * `carillon freeze`, `unfreeze` and `freezes`: hold the pushes of an app or of the whole service.
  */
 export const freezeCommands = [
-  command('freeze', 'hold all pushes of the service, or of one app: those being sent stop within a second', {
-    example: `freeze --reason 'wrong text in the last campaign'`,
-    takes: {
-      app: text('--app <id>', 'only this app'),
-      reason: text('--reason <text>', 'why, for the other operators'),
+  command(
+    'freeze',
+    'hold all pushes of the service, or of one app: those being sent stop within a second',
+    {
+      example: `freeze --reason 'wrong text in the last campaign'`,
+      takes: {
+        app: text('--app <id>', 'only this app'),
+        reason: text('--reason <text>', 'why, for the other operators'),
+      },
+      run: async ({ app: appId, reason }) => {
+        const { call } = await connect();
+        const body = { reason };
+        const document = await (appId === undefined
+          ? call('freezeService', { body })
+          : call('freezeApp', { path: { appId }, body }));
+        return { document, text: listed([document], columns) };
+      },
     },
-    run: async ({ app: appId, reason }) => {
-      const { call } = await connect();
-      const body = { reason };
-      const document = await (appId === undefined
-        ? call('freezeService', { body })
-        : call('freezeApp', { path: { appId }, body }));
-      return { document, text: listed([document], columns) };
-    },
-  }),
+  ),
   command('unfreeze', 'end a freeze: the held pushes go on in their order', {
     takes: { app: text('--app <id>', 'of this app') },
     run: async ({ app: appId }) => {

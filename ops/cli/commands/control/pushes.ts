@@ -26,23 +26,27 @@ export const controlCommands = [
     },
     show: ({ objectId }) => say('Push {objectId} goes on.', { objectId }),
   }),
-  row('pace', 'change the recipients per second of an unfinished push, at least 1000; `none` for no limit', {
-    example: 'pace Xk3vD9wq0TgTz1aB 5000',
-    operation: 'pacePush',
-    path: { id: id() },
-    body: {
-      flow_control: parsedArgument('<perSecond>', 'recipients per second, or none', (rate) =>
-        rate === 'none' ? null : wholeNumber('<perSecond>', rate, 1),
-      ),
+  row(
+    'pace',
+    'change the recipients per second of an unfinished push, at least 1000; `none` for no limit',
+    {
+      example: 'pace Xk3vD9wq0TgTz1aB 5000',
+      operation: 'pacePush',
+      path: { id: id() },
+      body: {
+        flow_control: parsedArgument('<perSecond>', 'recipients per second, or none', (rate) =>
+          rate === 'none' ? null : wholeNumber('<perSecond>', rate, 1),
+        ),
+      },
+      show: ({ objectId }, { flow_control }) =>
+        flow_control === 'null'
+          ? say('Push {objectId} has no limit.', { objectId })
+          : say('Push {objectId} goes at {rate} a second.', {
+              objectId,
+              rate: Math.max(1000, Number(flow_control)),
+            }),
     },
-    show: ({ objectId }, { flow_control }) =>
-      flow_control === 'null'
-        ? say('Push {objectId} has no limit.', { objectId })
-        : say('Push {objectId} goes at {rate} a second.', {
-            objectId,
-            rate: Math.max(1000, Number(flow_control)),
-          }),
-  }),
+  ),
   row('cancel', 'cancel a push; the remaining recipients do not get it', {
     example: 'cancel Xk3vD9wq0TgTz1aB',
     operation: 'cancelPush',

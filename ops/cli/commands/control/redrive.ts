@@ -36,7 +36,11 @@ const options = {
     'also those whose gateway did not answer: the push may arrive twice',
   ),
   expire: expiry(),
-  flow_control: whole('--flow-control <per second>', 'limit of recipients per second, at least 1000', 1),
+  flow_control: whole(
+    '--flow-control <per second>',
+    'limit of recipients per second, at least 1000',
+    1,
+  ),
   idempotencyKey: text(
     '--idempotency-key <id>',
     'id of the request; a repetition within 5 minutes sends nothing',
@@ -76,7 +80,10 @@ async function redrive(values: Options): Promise<Report> {
   if (id === undefined) return redriveAll(redriving, values);
   if (dryRun) return describeForecast(await explain(redriving, id), members.includeUnsure === true);
   const document = await send(redriving, id);
-  return { document, text: say('Redrive {objectId} is accepted.', { objectId: document.objectId }) };
+  return {
+    document,
+    text: say('Redrive {objectId} is accepted.', { objectId: document.objectId }),
+  };
 }
 
 const explain = ({ service, appId, body, headers }: Redriving, id: string) =>
@@ -89,7 +96,10 @@ function describeForecast(reply: Reply<'explainRedrive'>, isUnsureIncluded: bool
   const { devices, failures, causes, texts } = reply;
   const left = [
     [failures.redriven, '{devices} a redrive has taken over already'],
-    [isUnsureIncluded ? 0 : failures.unsure, '{devices} may have the message: their gateway did not answer'],
+    [
+      isUnsureIncluded ? 0 : failures.unsure,
+      '{devices} may have the message: their gateway did not answer',
+    ],
     [failures.gone, '{devices} are deleted, invalid or idle by now'],
     [failures.notKept, '{devices} are not kept'],
   ] as const;
@@ -128,7 +138,10 @@ type Result = { push: string; reply: unknown } | { push: string; refused: string
  * Redrives every undelivered push, one after the other; a push that is refused does not stop the
  * others.
  */
-async function redriveAll(redriving: Redriving, { connector: only, reason, from, to, dryRun }: Options) {
+async function redriveAll(
+  redriving: Redriving,
+  { connector: only, reason, from, to, dryRun }: Options,
+) {
   const { service, appId } = redriving;
   const query = { connector: only, reason, from, to, limit: maxPushes };
   const undelivered = await service.call('listUndelivered', { path: { appId }, query });
@@ -145,6 +158,8 @@ async function redriveAll(redriving: Redriving, { connector: only, reason, from,
       rows.push([push, error.message]);
     }
   const text =
-    rows.length > 0 ? table(words('push', dryRun ? 'devices' : 'redrive'), rows) : say('Nothing was found.');
+    rows.length > 0
+      ? table(words('push', dryRun ? 'devices' : 'redrive'), rows)
+      : say('Nothing was found.');
   return { document: { results }, text };
 }

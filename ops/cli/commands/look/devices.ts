@@ -48,7 +48,12 @@ export const deviceReports = [
   }),
 ];
 
-async function showDevices({ id, app: asked, pushes, ...query }: Values<typeof options>): Promise<Report> {
+async function showDevices({
+  id,
+  app: asked,
+  pushes,
+  ...query
+}: Values<typeof options>): Promise<Report> {
   const service = await connect();
   const appId = await chooseAppId(service, asked);
   if (id === undefined) {
@@ -56,6 +61,8 @@ async function showDevices({ id, app: asked, pushes, ...query }: Values<typeof o
     return { document: reply, text: listed(reply.results, columns, { next: reply.next }) };
   }
   const path = { appId, id: await service.deviceId(appId, id) };
-  const reply = await service.call(pushes ? 'listInstallationPushes' : 'getAppInstallation', { path });
+  const reply = await service.call(pushes ? 'listInstallationPushes' : 'getAppInstallation', {
+    path,
+  });
   return { document: reply, text: JSON.stringify(reply, null, 2) };
 }

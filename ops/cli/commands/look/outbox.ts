@@ -11,7 +11,10 @@ const kind = () => choice('--kind <kind>', 'sms or mail', ['sms', 'mail']);
 const redriveOptions = {
   app: app(),
   kind: kind(),
-  state: choice('--state <state>', 'failed, or kept: no provider was configured', ['failed', 'kept']),
+  state: choice('--state <state>', 'failed, or kept: no provider was configured', [
+    'failed',
+    'kept',
+  ]),
   reason: text('--reason <reason>', 'only with this reason, as the list shows it'),
   from: timeBefore('--from <time>', 'only messages of this time or later (ISO 8601)'),
   until: timeBefore('--until <time>', 'only messages before this time (ISO 8601)'),
@@ -28,7 +31,12 @@ export const outboxCommands = [
     query: {
       kind: kind(),
       to: text('--to <address>', 'phone number or mail address'),
-      state: choice('--state <state>', 'state of the message', ['waiting', 'sent', 'kept', 'failed']),
+      state: choice('--state <state>', 'state of the message', [
+        'waiting',
+        'sent',
+        'kept',
+        'failed',
+      ]),
     },
     show: describe,
   }),
@@ -38,11 +46,15 @@ export const outboxCommands = [
     path: { id: argument('<id>') },
     show: (_reply, { id }) => say('Message {id} waits for its provider.', { id }),
   }),
-  command('outbox redrive', 'send all messages again that failed, less the codes that have expired', {
-    example: 'outbox redrive --kind sms --dry-run',
-    takes: redriveOptions,
-    run: redrive,
-  }),
+  command(
+    'outbox redrive',
+    'send all messages again that failed, less the codes that have expired',
+    {
+      example: 'outbox redrive --kind sms --dry-run',
+      takes: redriveOptions,
+      run: redrive,
+    },
+  ),
   row('sms-state', 'balance, budgets and suspended countries of SMS', {
     operation: 'getSmsState',
   }),
@@ -64,7 +76,10 @@ async function redrive(values: Values<typeof redriveOptions>): Promise<Report> {
   const done = dryRun
     ? say('{messages} messages would be sent again. Nothing was sent.', sum)
     : say('{messages} messages wait for their provider.', sum);
-  const left = say('Left out: {expired} codes that have expired, {unreadable} that no key decrypts.', sum);
+  const left = say(
+    'Left out: {expired} codes that have expired, {unreadable} that no key decrypts.',
+    sum,
+  );
   return { document: sum, text: sentences(done, left) };
 }
 

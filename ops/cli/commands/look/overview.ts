@@ -15,11 +15,19 @@ export const overviewCommand = row(
   },
 );
 
-function describe({ running, scheduled, today, outcomes24h, ...attention }: Reply<'getOverview'>): string {
+function describe({
+  running,
+  scheduled,
+  today,
+  outcomes24h,
+  ...attention
+}: Reply<'getOverview'>): string {
   const rows = running.map((one) => [one.objectId, one.appId, one.state, one.devices]);
   const outcomes = Object.entries(outcomes24h).map(([name, count]) => `${name} ${count}`);
   return [
-    rows.length > 0 ? table(words('push', 'app', 'state', 'devices'), rows) : say('Nothing is being sent.'),
+    rows.length > 0
+      ? table(words('push', 'app', 'state', 'devices'), rows)
+      : say('Nothing is being sent.'),
     `${padded(say('scheduled'), 15)}${scheduled}`,
     `${padded(say('today (UTC)'), 15)}${useOf(today)}`,
     `${padded(say('last 24 hours'), 15)}${outcomes.join(', ') || '-'}`,
@@ -36,7 +44,11 @@ type Attention = Pick<Reply<'getOverview'>, 'breakersOpen' | 'profilesExpiring' 
 
 /** Describes what needs the operator, a line each. */
 function attentionOf({ breakersOpen, profilesExpiring, findings }: Attention): string[] {
-  const nameOf = ({ appId, connector, profile }: Record<'appId' | 'connector' | 'profile', string>) =>
+  const nameOf = ({
+    appId,
+    connector,
+    profile,
+  }: Record<'appId' | 'connector' | 'profile', string>) =>
     say('{gateway} {profile} of {appId}', { gateway: gatewayName(connector), profile, appId });
   const lines = [
     ...breakersOpen.map((one) =>
@@ -91,7 +103,10 @@ function describeDay({ day, calls, peakCallsPerMinute, recipients, fees }: Day):
 
 function describeDays(days: Day[]): string {
   const currency = days[0]?.fees.currency ?? '';
-  const headings = [...words('day', 'push calls', 'recipients'), say('fees in {currency}', { currency })];
+  const headings = [
+    ...words('day', 'push calls', 'recipients'),
+    say('fees in {currency}', { currency }),
+  ];
   return table(
     headings,
     days.map(({ day, calls, recipients, fees }) => [day, calls, recipients, fees.total]),
@@ -113,7 +128,10 @@ function describeQuotas({ day, zone, results, app }: Reply<'getQuotas'>): string
     table(headings, rows),
     '',
     [
-      say('Daily cap (UTC): {used} of {limit} recipients', { used: app.used, limit: app.limit ?? '-' }),
+      say('Daily cap (UTC): {used} of {limit} recipients', {
+        used: app.used,
+        limit: app.limit ?? '-',
+      }),
       ...(app.forecast ? [say(', {n} scheduled', { n: app.forecast })] : []),
     ].join(''),
   ].join('\n');

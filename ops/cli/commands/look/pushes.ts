@@ -126,7 +126,9 @@ async function listPushes({ app: asked, ...query }: Values<typeof pushOptions>):
   const reply = await service.call('listAppPushes', { path: { appId }, query });
   // Few apps have quiet hours: the others need no column of zeros.
   const hasWaits = reply.results.some(({ quietWaits = 0 }) => quietWaits > 0);
-  const text = listed(reply.results, hasWaits ? { ...columns, ...waits } : columns, { next: reply.next });
+  const text = listed(reply.results, hasWaits ? { ...columns, ...waits } : columns, {
+    next: reply.next,
+  });
   return { document: reply, text };
 }
 
@@ -150,5 +152,8 @@ async function showFailures(values: Values<typeof failureOptions>): Promise<Repo
     ({ n, connector, outcome, reason, meaning, remedy }) =>
       `${n} × ${gatewayName(connector)}, ${outcome}: ${reasonIn(reason, meaning)}\n    ${textIn(language(), 'remedies', remedy.code)}`,
   );
-  return { document: reply, text: lines.length > 0 ? lines.join('\n') : say('Every device was reached.') };
+  return {
+    document: reply,
+    text: lines.length > 0 ? lines.join('\n') : say('Every device was reached.'),
+  };
 }

@@ -21,7 +21,12 @@ export const recordCommand = command('record', 'show a push with its request, or
   run: show,
 });
 
-async function show({ id, app: asked, progress, timeline: step }: Values<typeof options>): Promise<Report> {
+async function show({
+  id,
+  app: asked,
+  progress,
+  timeline: step,
+}: Values<typeof options>): Promise<Report> {
   const service = await connect();
   const path = { id, appId: await chooseAppId(service, asked) };
   if (step !== undefined)
@@ -51,18 +56,22 @@ const redriveOptions = {
 
 /** `carillon receipts`: calls of gateways that could not be processed. */
 export const receiptCommands = [
-  row('receipts', 'list calls of gateways with receipts that could not be processed, newest first', {
-    example: 'receipts --connector vendor_a',
-    operation: 'listFailedReceipts',
-    query: { connector: connector(), ...page() },
-    columns: {
-      at: 'at',
-      gateway: (one) => gatewayName(one.connector),
-      bytes: 'bytes',
-      status: 'status',
-      reason: 'reason',
+  row(
+    'receipts',
+    'list calls of gateways with receipts that could not be processed, newest first',
+    {
+      example: 'receipts --connector vendor_a',
+      operation: 'listFailedReceipts',
+      query: { connector: connector(), ...page() },
+      columns: {
+        at: 'at',
+        gateway: (one) => gatewayName(one.connector),
+        bytes: 'bytes',
+        status: 'status',
+        reason: 'reason',
+      },
     },
-  }),
+  ),
   command(
     'receipts redrive',
     'process them again with the credentials of now; those that are refused again stay',
@@ -91,7 +100,10 @@ async function redrive({
     isLast = reply.next === null;
   }
   const text = dryRun
-    ? say('{processed} calls could be processed. Nothing was changed. {refused} are refused again.', sum)
+    ? say(
+        '{processed} calls could be processed. Nothing was changed. {refused} are refused again.',
+        sum,
+      )
     : say('{processed} calls were processed. {refused} are refused again.', sum);
   return { document: sum, text };
 }

@@ -91,14 +91,18 @@ const filters = {
 type Filters = Values<typeof filters>;
 
 /** `carillon audit`: what callers of the admin API changed. */
-export const auditCommand = command('audit', 'list what was changed by the admin API, newest first', {
-  example: 'audit --action profile --from 2027-01-31T00:00Z',
-  takes: {
-    ...filters,
-    lines: flag('--lines', 'export all of it instead of one page: a JSON object per line'),
+export const auditCommand = command(
+  'audit',
+  'list what was changed by the admin API, newest first',
+  {
+    example: 'audit --action profile --from 2027-01-31T00:00Z',
+    takes: {
+      ...filters,
+      lines: flag('--lines', 'export all of it instead of one page: a JSON object per line'),
+    },
+    run: ({ lines, ...query }) => (lines ? writeLines(query) : showPage(query)),
   },
-  run: ({ lines, ...query }) => (lines ? writeLines(query) : showPage(query)),
-});
+);
 
 const columns: Columns<Item<'listAudit'>> = {
   at: 'at',

@@ -99,7 +99,11 @@ export const userCommands = [
 ];
 
 const textOf = (value: unknown): string =>
-  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
+  typeof value === 'string'
+    ? value
+    : value === undefined || value === null
+      ? ''
+      : JSON.stringify(value);
 
 function describe({ user, ...account }: Reply<'getAppUser'>): string {
   const rows = Object.entries({ ...user, ...account }).map(([name, value]) => [
@@ -119,13 +123,21 @@ async function listUsers({ app: asked, q, where, limit }: ListOptions): Promise<
   const path = { appId: await chooseAppId(service, asked) };
   const results: User[] = [];
   for (let cursor: string | undefined, isLast = false; !isLast && results.length < limit; ) {
-    const query = { q, where: condition, cursor, limit: Math.min(pageSize, limit - results.length) };
+    const query = {
+      q,
+      where: condition,
+      cursor,
+      limit: Math.min(pageSize, limit - results.length),
+    };
     const page = await service.call('listAppUsers', { path, query });
     results.push(...page.results);
     cursor = page.next ?? undefined;
     isLast = page.next === null;
   }
-  return { document: { results }, text: listed(results, columns, { none: 'There are no such users.' }) };
+  return {
+    document: { results },
+    text: listed(results, columns, { none: 'There are no such users.' }),
+  };
 }
 
 const deletionOptions = {
@@ -141,12 +153,16 @@ const deletionOptions = {
 /** `carillon device …`: changes and deletes devices of an application. */
 export const deviceCommands = [
   group('device', 'change and delete devices; `devices` lists them'),
-  row('device update', 'write members of a device (JSON or a file), such as {"channels":["news"]}', {
-    example: `device update 6735d1a2c3f04b0012ab34cd '{"channels":["news"]}'`,
-    operation: 'updateAppInstallation',
-    path: { id: device('<id>') },
-    document: members('<members>', 'JSON or a file'),
-  }),
+  row(
+    'device update',
+    'write members of a device (JSON or a file), such as {"channels":["news"]}',
+    {
+      example: `device update 6735d1a2c3f04b0012ab34cd '{"channels":["news"]}'`,
+      operation: 'updateAppInstallation',
+      path: { id: device('<id>') },
+      document: members('<members>', 'JSON or a file'),
+    },
+  ),
   row('device delete', 'delete a device', {
     example: 'device delete 6735d1a2c3f04b0012ab34cd --yes',
     operation: 'deleteAppInstallation',
@@ -154,11 +170,15 @@ export const deviceCommands = [
     confirm: ({ id }) => say('Delete device {id} for good?', { id }),
     show: (_reply, { id }) => say('Device {id} is deleted.', { id }),
   }),
-  command('device delete-all', 'delete all devices that meet a condition, at most 100,000 at once', {
-    example: `device delete-all --where '{"deviceType":"web"}'`,
-    takes: deletionOptions,
-    run: removeAll,
-  }),
+  command(
+    'device delete-all',
+    'delete all devices that meet a condition, at most 100,000 at once',
+    {
+      example: `device delete-all --where '{"deviceType":"web"}'`,
+      takes: deletionOptions,
+      run: removeAll,
+    },
+  ),
 ];
 
 async function removeAll(
@@ -183,6 +203,8 @@ async function count(service: ServiceClient, appId: string, where: object): Prom
   const reply = await service.call('listAppInstallations', { path: { appId }, query });
   const { count: found = 0, countIsLeast } = reply;
   if (countIsLeast)
-    throw new CommandFailure(say('More than {n} devices match: say how many with --expected.', { n: found }));
+    throw new CommandFailure(
+      say('More than {n} devices match: say how many with --expected.', { n: found }),
+    );
   return found;
 }

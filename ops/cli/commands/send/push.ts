@@ -20,18 +20,35 @@ import { CommandFailure, futureTime, type Report, UsageError } from '../../repor
 import { row } from '../../row.ts';
 import { chooseAppId, connect, type ServiceClient } from '../../service.ts';
 import { table } from '../../table.ts';
-import { describeExplanation, describeResult, isOpen, recordOf, watchPush, withWarnings } from './result.ts';
+import {
+  describeExplanation,
+  describeResult,
+  isOpen,
+  recordOf,
+  watchPush,
+  withWarnings,
+} from './result.ts';
 
 /** Options of the content and the audience of a push, by the members of its body. */
 export const contentOptions = () => ({
   alert: text('--alert <text>', 'text of the notification'),
   title: text('--title <text>', 'title of the notification'),
   data: json('--data <json or file>', 'the whole data object; --alert and --title are added to it'),
-  where: json('--where <json or file>', 'conditions on installations; without it the push goes to all'),
+  where: json(
+    '--where <json or file>',
+    'conditions on installations; without it the push goes to all',
+  ),
   channels: list('--channels <names...>', 'only subscribers of these channels'),
   prod: text('--prod <dev or prod>', "which of Apple's gateways"),
-  flow_control: whole('--flow-control <per second>', 'limit of recipients per second, at least 1000', 1),
-  notification_id: text('--notification-id <id>', 'name of the push, at most 16 letters and digits'),
+  flow_control: whole(
+    '--flow-control <per second>',
+    'limit of recipients per second, at least 1000',
+    1,
+  ),
+  notification_id: text(
+    '--notification-id <id>',
+    'name of the push, at most 16 letters and digits',
+  ),
 });
 export type Content = Values<ReturnType<typeof contentOptions>>;
 
@@ -45,7 +62,8 @@ export function contentOf({ alert, title, data: given, ...members }: Content) {
     ...(alert === undefined ? {} : { alert }),
     ...(title === undefined ? {} : { title }),
   };
-  if (Object.keys(data).length === 0) throw new UsageError(say('say what to send: --alert or --data'));
+  if (Object.keys(data).length === 0)
+    throw new UsageError(say('say what to send: --alert or --data'));
   return { data, ...members };
 }
 
@@ -104,7 +122,10 @@ const sendingOptions = {
     '--explained <digest>',
     'digest of the dry run: nothing is sent if the audience has moved since',
   ),
-  undo: whole('--undo <seconds>', 'send so many seconds later, at most 60, until when it can be cancelled'),
+  undo: whole(
+    '--undo <seconds>',
+    'send so many seconds later, at most 60, until when it can be cancelled',
+  ),
   wait: flag('--no-wait', 'exit as soon as the push is accepted'),
 };
 
@@ -118,17 +139,24 @@ export const pushCommand = command('push', 'send a push and show its progress un
 type BodyValues = Values<typeof bodyOptions>;
 type SendingValues = Values<typeof sendingOptions>;
 
-async function push(values: BodyValues & SendingValues, { isJson }: { isJson: boolean }): Promise<Report> {
+async function push(
+  values: BodyValues & SendingValues,
+  { isJson }: { isJson: boolean },
+): Promise<Report> {
   const { app: asked, reqId, dryRun, explained, undo, wait, ...bodyValues } = values;
   const body = bodyOf(bodyValues);
   const service = await connect();
   const appId = await chooseAppId(service, asked);
-  if (dryRun) return describeExplanation(await service.call('explainPush', { path: { appId }, body }));
+  if (dryRun)
+    return describeExplanation(await service.call('explainPush', { path: { appId }, body }));
   const sent = await send(service, { appId, body, options: { reqId, explained, undo } });
   const { objectId, createdAt, warnings } = sent;
   const report = wait
     ? await follow(service, { path: { appId, id: objectId }, isJson })
-    : { document: { objectId, createdAt }, text: say('Push {objectId} is accepted.', { objectId }) };
+    : {
+        document: { objectId, createdAt },
+        text: say('Push {objectId} is accepted.', { objectId }),
+      };
   return withWarnings(report, warnings);
 }
 
@@ -150,9 +178,15 @@ async function send(service: ServiceClient, { appId, body, options }: Sending) {
     ...(explained === undefined ? {} : { 'X-Carillon-Explained': explained }),
   };
   try {
-    return await service.call('sendAppPush', { path: { appId }, query: { undoSeconds }, body, headers });
+    return await service.call('sendAppPush', {
+      path: { appId },
+      query: { undoSeconds },
+      body,
+      headers,
+    });
   } catch (error) {
-    if (!(error instanceof CommandFailure) || error.code !== 409 || explained === undefined) throw error;
+    if (!(error instanceof CommandFailure) || error.code !== 409 || explained === undefined)
+      throw error;
     throw new CommandFailure(
       say('{error} Nothing was sent: run it with --dry-run again.', { error: error.message }),
       error.code,
@@ -177,7 +211,9 @@ async function follow(service: ServiceClient, { path, isJson }: Watched): Promis
         time: first['push-time'],
       }),
     };
-  const record = isOpen(first) ? await watchPush(read, { isShown: !isJson, clock: systemClock }) : first;
+  const record = isOpen(first)
+    ? await watchPush(read, { isShown: !isJson, clock: systemClock })
+    : first;
   return { document: record, text: describeResult(record), isBad: record.status !== 'done' };
 }
 
@@ -203,7 +239,9 @@ function variables(): Source<Variables> {
   const add = (value: string, before: Variables = {}): Variables => {
     const [, name = '', field, missing = ''] = /^([^=]+)=([^:]+):(.*)$/s.exec(value) ?? [];
     if (field === undefined)
-      throw new UsageError(say('--variable is name=field:default, such as name=profile.name:friend'));
+      throw new UsageError(
+        say('--variable is name=field:default, such as name=profile.name:friend'),
+      );
     return { ...before, [name]: { field, default: missing } };
   };
   return { declared: option.argParser(add) };
@@ -257,7 +295,9 @@ function describe(found: Reply<'countAudience'>): string {
   const { isLeast, devices, connectors, problems, clauses = [], sample, warning } = found;
   const rows = Object.entries(connectors).map(([id, n]) => [gatewayName(id), n]);
   return [
-    isLeast ? say('At least {devices} devices.', { devices }) : say('{devices} devices.', { devices }),
+    isLeast
+      ? say('At least {devices} devices.', { devices })
+      : say('{devices} devices.', { devices }),
     ...(rows.length > 0 ? ['', table(words('connector', 'devices'), rows)] : []),
     ...Object.entries(problems).map(([problem, n]) => `${problem}: ${n}`),
     ...clauses.map(({ text, without }) =>

@@ -1,6 +1,15 @@
 import { systemClock } from '../../../../shared/clock.ts';
 import { asUnchecked, type Reply } from '../../../client/client.ts';
-import { app, argument, flag, parsed, required, text, type Values, whole } from '../../arguments.ts';
+import {
+  app,
+  argument,
+  flag,
+  parsed,
+  required,
+  text,
+  type Values,
+  whole,
+} from '../../arguments.ts';
 import { command, group } from '../../command.ts';
 import { type English, say, sentences } from '../../language.ts';
 import { futureTime, type Report, UsageError } from '../../report.ts';
@@ -18,8 +27,12 @@ const end = (flags: string, about: English) =>
   );
 
 const cron = () =>
-  text('--cron <expression>', 'minute, hour, day of the month, month, day of the week: "0 9 * * 1-5"');
-const zone = () => text('--zone <time zone>', 'IANA time zone of the expression, such as Asia/Shanghai');
+  text(
+    '--cron <expression>',
+    'minute, hour, day of the month, month, day of the week: "0 9 * * 1-5"',
+  );
+const zone = () =>
+  text('--zone <time zone>', 'IANA time zone of the expression, such as Asia/Shanghai');
 
 const ends = () => ({
   startsAt: end('--starts <time>', 'no push before (ISO 8601, or +10m), or none'),
@@ -122,7 +135,10 @@ const columns: Columns<Item<'listRecurringPushes'>> = {
   'left out': ({ missed, heldBack }) => missed + heldBack,
 };
 
-function describeTimes(times: Reply<'previewRecurringPush'>['times'], timeZone = say('local')): string {
+function describeTimes(
+  times: Reply<'previewRecurringPush'>['times'],
+  timeZone = say('local'),
+): string {
   const rows = times.map(({ local, at }) => [local, at]);
   return rows.length > 0 ? table([timeZone, 'UTC'], rows) : say('No time is left.');
 }
@@ -165,7 +181,9 @@ function describe(
   done: 'Recurring push {id} ({name}) is created.' | 'Recurring push {id} ({name}) is changed.',
 ): string {
   const next =
-    nextAt === null ? say('It makes no push by itself.') : say('Its next push is at {nextAt}.', { nextAt });
+    nextAt === null
+      ? say('It makes no push by itself.')
+      : say('Its next push is at {nextAt}.', { nextAt });
   return sentences(say(done, { id, name }), next);
 }
 

@@ -41,7 +41,8 @@ export function withWarnings(report: Report, warnings: string[] = []): Report {
  * Checks whether recipients without an outcome remain. Any other status than `done` is then an
  * error text.
  */
-export const isOpen = ({ status }: PushRecord): boolean => status === 'in-queue' || status === 'scheduled';
+export const isOpen = ({ status }: PushRecord): boolean =>
+  status === 'in-queue' || status === 'scheduled';
 
 /** Returns the number of recipients with an outcome. */
 const settledOf = ({ outcomes }: PushRecord): number =>
@@ -96,11 +97,21 @@ export function describeResult(record: PushRecord): string {
 }
 
 /** The reply without the members that are not shown. */
-type Explanation = Omit<Reply<'explainPush'>, 'forecast' | 'limits' | 'pace' | 'warning' | 'warnings'>;
+type Explanation = Omit<
+  Reply<'explainPush'>,
+  'forecast' | 'limits' | 'pace' | 'warning' | 'warnings'
+>;
 
 /** Describes what a push would do. The document is the unchanged reply. */
 export function describeExplanation(reply: Explanation): Report {
-  const { starts = [], languages = [], variables = [], quietHours, texts, estimatedSeconds: seconds } = reply;
+  const {
+    starts = [],
+    languages = [],
+    variables = [],
+    quietHours,
+    texts,
+    estimatedSeconds: seconds,
+  } = reply;
   const shares = Object.entries(reply.connectors);
   const rows = shares.map(([connector, { devices, profiles, payloadBytes }]) => [
     gatewayName(connector),
@@ -116,7 +127,9 @@ export function describeExplanation(reply: Explanation): Report {
   const pace = sentenceIn(texts.pace);
   const text = [
     say('This push would go to {devices} devices. Nothing was sent.', { devices: reply.devices }),
-    ...(rows.length > 0 ? ['', table(words('connector', 'devices', 'bytes', 'profiles'), rows)] : []),
+    ...(rows.length > 0
+      ? ['', table(words('connector', 'devices', 'bytes', 'profiles'), rows)]
+      : []),
     ...section('Starts:', starts.map(describeStart)),
     ...section(
       'Quiet hours end:',
@@ -131,7 +144,9 @@ export function describeExplanation(reply: Explanation): Report {
     seconds === null ? pace : say('It takes about {seconds} s: {pace}', { seconds, pace }),
     ...section('Database:', [
       ...reply.plan,
-      ...(texts.warning === null ? [] : [say('Warning: {warning}', { warning: sentenceIn(texts.warning) })]),
+      ...(texts.warning === null
+        ? []
+        : [say('Warning: {warning}', { warning: sentenceIn(texts.warning) })]),
     ]),
     '',
     say('To send to this audience only: --explained {digest}', { digest: reply.digest }),
@@ -217,7 +232,9 @@ function hintOf(record: PushRecord): string {
   if (errors !== '') return errors;
   const open = devices - settledOf(record);
   return quietWaits > 0 && open > 0 && open <= quietWaits
-    ? say('{n} wait for the end of quiet hours, which the push does without this command too', { n: open })
+    ? say('{n} wait for the end of quiet hours, which the push does without this command too', {
+        n: open,
+      })
     : '';
 }
 
@@ -243,7 +260,11 @@ class PushBar {
     const elapsedMs = Math.max(this.#clock.monotonicMs() - this.#startedAtMs, 1);
     const perSecond = Math.round((settled * 1000) / elapsedMs);
     const hint = hintOf(record);
-    const progress = say('{settled} of {devices} | {perSecond} per second', { settled, devices, perSecond });
+    const progress = say('{settled} of {devices} | {perSecond} per second', {
+      settled,
+      devices,
+      perSecond,
+    });
     this.#text = [progress, ...(hint === '' ? [] : [hint])].join(' | ');
     this.#bar ??= new ProgressBar({
       stream: process.stderr,

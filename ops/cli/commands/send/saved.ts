@@ -101,7 +101,8 @@ export const scheduledCommands = [
     operation: 'moveScheduledAppPush',
     path: { id: number() },
     body: { push_time: required(timeAhead('--at <time>', 'time of sending (ISO 8601, or +10m)')) },
-    show: (_reply, { id, push_time: time }) => say('Scheduled push {id} is sent at {time}.', { id, time }),
+    show: (_reply, { id, push_time: time }) =>
+      say('Scheduled push {id} is sent at {time}.', { id, time }),
   }),
   row('scheduled cancel', 'cancel the push with this number', {
     example: 'scheduled cancel 7',

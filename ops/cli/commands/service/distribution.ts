@@ -20,10 +20,14 @@ const warnings: readonly English[] = [
 ];
 
 /**
- * Spreads the tables of a database by `app_id`; what is spread already stays. With `isPlan` it changes nothing, and returns the
- * statements. Throws `CommandFailure` without Citus, without servers for the shards, and before the migrations have run.
+ * Spreads the tables of a database by `app_id`; what is spread already stays. With `isPlan` it
+ * changes nothing, and returns the statements. Throws `CommandFailure` without Citus, without
+ * servers for the shards, and before the migrations have run.
  */
-export async function distribute(databaseUrl: string, { isPlan }: { isPlan: boolean }): Promise<Report> {
+export async function distribute(
+  databaseUrl: string,
+  { isPlan }: { isPlan: boolean },
+): Promise<Report> {
   const db = new Database({
     url: databaseUrl,
     applicationName: 'carillon migrate',
@@ -33,7 +37,9 @@ export async function distribute(databaseUrl: string, { isPlan }: { isPlan: bool
   try {
     const pending = await pendingChanges(databaseUrl);
     if (pending.length > 0)
-      throw new CommandFailure(say('Run `carillon migrate` first: the database is not up to date.'));
+      throw new CommandFailure(
+        say('Run `carillon migrate` first: the database is not up to date.'),
+      );
     await requireCitus(db);
     const { tables, keys } = await readDistribution(db);
     const planned = placingStatements({ tables, keys });
@@ -45,7 +51,10 @@ export async function distribute(databaseUrl: string, { isPlan }: { isPlan: bool
         await insertCommand(tx, distributed(placed.length));
         return placed;
       });
-      return { document: { statements }, text: `${statements.join('\n')}\n${say('All tables are spread.')}` };
+      return {
+        document: { statements },
+        text: `${statements.join('\n')}\n${say('All tables are spread.')}`,
+      };
     }
     const document = { statements: planned, warnings, tables };
     return {
@@ -66,7 +75,9 @@ const distributed = (statements: number) => ({
 async function requireCitus(db: Database): Promise<void> {
   if ((await citusVersion(db)) === undefined)
     throw new CommandFailure(
-      say('The database has no extension citus: install it on all servers, then run CREATE EXTENSION citus.'),
+      say(
+        'The database has no extension citus: install it on all servers, then run CREATE EXTENSION citus.',
+      ),
     );
   if ((await countShardServers(db)) === 0)
     throw new CommandFailure(say('No server takes shards: add the workers with citus_add_node.'));

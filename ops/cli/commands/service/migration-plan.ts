@@ -28,7 +28,8 @@ function describe({ name, isConcurrent, statements }: PlannedMigration): string[
   ];
 }
 
-const shorten = (text: string) => (text.length > shownLetters ? `${text.slice(0, shownLetters)}…` : text);
+const shorten = (text: string) =>
+  text.length > shownLetters ? `${text.slice(0, shownLetters)}…` : text;
 
 const works = {
   catalogue: 'changes the catalogue only, in milliseconds',

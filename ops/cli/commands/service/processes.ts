@@ -60,8 +60,8 @@ export const processCommands = [
 ];
 
 /**
- * `bench`. The package and the image contain no benchmarks: there the help does not list the command,
- * and its answer says where they are.
+ * `bench`. The package and the image contain no benchmarks: there the help does not list the
+ * command, and its answer says where they are.
  */
 function bench(): AddCommand {
   const isInstalled = !existsSync(moduleUrl(benchPath, import.meta.url));
@@ -70,7 +70,8 @@ function bench(): AddCommand {
     isHidden: isInstalled,
     takes: { name: optional('[name]'), args: rest('[args...]') },
     setUp: (added) => void added.allowUnknownOption().helpOption(!isInstalled),
-    run: ({ name, args }, { isJson }) => (isInstalled ? refuseBench() : runBench(name, args, isJson)),
+    run: ({ name, args }, { isJson }) =>
+      isInstalled ? refuseBench() : runBench(name, args, isJson),
   });
 }
 
@@ -80,7 +81,9 @@ async function load<T extends z.ZodType>(path: string, shape: T): Promise<z.infe
 }
 
 const isFunction = (value: unknown) => typeof value === 'function';
-const upModule = z.object({ up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction) });
+const upModule = z.object({
+  up: z.custom<(options: { isJson: boolean }) => Promise<void>>(isFunction),
+});
 const benchModule = z.object({
   bench: z.custom<(name: string | undefined, args: string[]) => Promise<void>>(isFunction),
 });
@@ -97,10 +100,16 @@ async function startUp(isJson: boolean): Promise<undefined> {
 }
 
 async function refuseBench(): Promise<undefined> {
-  throw new CommandFailure(say('Benchmarks are in the repository: run `npm run bench` in a clone of it.'));
+  throw new CommandFailure(
+    say('Benchmarks are in the repository: run `npm run bench` in a clone of it.'),
+  );
 }
 
-async function runBench(name: string | undefined, args: string[], isJson: boolean): Promise<undefined> {
+async function runBench(
+  name: string | undefined,
+  args: string[],
+  isJson: boolean,
+): Promise<undefined> {
   const { bench } = await load(benchPath, benchModule);
   await bench(name, isJson ? [...args, '--json'] : args);
 }
@@ -119,20 +128,30 @@ async function runMigrations(options: { plan?: boolean; distribute?: boolean }):
       ),
     );
   if (options.distribute === true)
-    return (await import('./distribution.ts')).distribute(databaseUrl, { isPlan: options.plan === true });
+    return (await import('./distribution.ts')).distribute(databaseUrl, {
+      isPlan: options.plan === true,
+    });
   if (options.plan === true) return (await import('./migration-plan.ts')).reportPlan(databaseUrl);
   const { migrate } = await import('../../../../shared/queue/migrate.ts');
   const onWait = (reason: string) =>
-    void process.stderr.write(`carillon: ${say('waiting: {reason}', { reason: recognised(reason) })}\n`);
+    void process.stderr.write(
+      `carillon: ${say('waiting: {reason}', { reason: recognised(reason) })}\n`,
+    );
   const ran = await migrate(databaseUrl, { onWait });
-  return { document: { ran }, text: ran.length > 0 ? ran.join('\n') : say('The database is up to date.') };
+  return {
+    document: { ran },
+    text: ran.length > 0 ? ran.join('\n') : say('The database is up to date.'),
+  };
 }
 
 /** Starts an api or a dispatcher in this process, so that the command line shows its name. */
 async function startProcess(name: 'api' | 'dispatcher', isJson: boolean): Promise<undefined> {
   if (name === 'api') await startConsoleBuild();
   if (isJson) await (await import('../../json-process.ts')).startJsonProcess(name);
-  else await (name === 'api' ? import('../../../../api/main.ts') : import('../../../../dispatcher/main.ts'));
+  else
+    await (name === 'api'
+      ? import('../../../../api/main.ts')
+      : import('../../../../dispatcher/main.ts'));
 }
 
 /** Starts a build of the console beside the api: its page answers 503 until the files are there. */
@@ -144,9 +163,11 @@ async function startConsoleBuild(): Promise<void> {
 
 async function runConsoleBuild(): Promise<Report> {
   const { buildConsoleSomewhere } = await load('../../../console/build.ts', consoleModule);
-  const built = await buildConsoleSomewhere(resolve(readLocalConfig().dataDir)).catch((error: unknown) => {
-    throw new CommandFailure(error instanceof Error ? error.message : String(error));
-  });
+  const built = await buildConsoleSomewhere(resolve(readLocalConfig().dataDir)).catch(
+    (error: unknown) => {
+      throw new CommandFailure(error instanceof Error ? error.message : String(error));
+    },
+  );
   const text = built.isNew
     ? say('The console is built: {folder}', { folder: built.folder })
     : say('The console is up to date.');

@@ -3,7 +3,10 @@ import { readLocalConfig } from '../../../../shared/config/config.ts';
 import type { HeldWork } from '../../../../shared/db/tables/restorations.ts';
 import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import type { backUp as BackUp } from '../../../local/recovery/backup.ts';
-import type { holdRestored as HoldRestored, restore as Restore } from '../../../local/recovery/restore.ts';
+import type {
+  holdRestored as HoldRestored,
+  restore as Restore,
+} from '../../../local/recovery/restore.ts';
 import { readRunInfo } from '../../../local/run-info.ts';
 import { argument, flag, optional, timeBefore } from '../../arguments.ts';
 import { command } from '../../command.ts';
@@ -39,7 +42,8 @@ export const recoveryCommands = [
           'time of the restored state, such as 2027-01-31T12:00Z (default: the newest backup)',
         ),
       },
-      run: ({ folder, asOf }) => runRestore(folder, asOf === undefined ? undefined : new Date(asOf)),
+      run: ({ folder, asOf }) =>
+        runRestore(folder, asOf === undefined ? undefined : new Date(asOf)),
     },
   ),
 ];
@@ -67,7 +71,9 @@ async function runBackup(folder: string, options: { withoutSecrets?: boolean }):
     );
   const { backUp } = await load('../../../local/recovery/backup.ts', backupModule);
   const isWithoutSecrets = options.withoutSecrets === true;
-  const backup = await asCommandFailure(() => backUp({ databaseUrl, dataDir, folder, isWithoutSecrets }));
+  const backup = await asCommandFailure(() =>
+    backUp({ databaseUrl, dataDir, folder, isWithoutSecrets }),
+  );
   const megabytes = Math.ceil(backup.bytes / 1_000_000);
   const secrets = isWithoutSecrets
     ? say(
@@ -92,7 +98,10 @@ async function runRestore(folder: string | undefined, asOf: Date | undefined): P
       restored.previous === null
         ? []
         : [say('The database before is in {folder}.', { folder: restored.previous })];
-    return { document: restored, text: [...describe(restored.asOf, restored.held), ...previous].join('\n') };
+    return {
+      document: restored,
+      text: [...describe(restored.asOf, restored.held), ...previous].join('\n'),
+    };
   }
   if (asOf === undefined)
     throw new UsageError(say('Without a folder, --as-of tells the time of the restored state'));
@@ -104,7 +113,10 @@ async function runRestore(folder: string | undefined, asOf: Date | undefined): P
   return { document: { asOf, held, previous: null }, text: describe(asOf, held).join('\n') };
 }
 
-function describe(asOf: Date, { pushes, scheduled, messages, channelMessages }: HeldWork): string[] {
+function describe(
+  asOf: Date,
+  { pushes, scheduled, messages, channelMessages }: HeldWork,
+): string[] {
   return [
     say('The database has the state of {time}. What may have been sent since then is held:', {
       time: asOf.toISOString(),
@@ -113,9 +125,12 @@ function describe(asOf: Date, { pushes, scheduled, messages, channelMessages }: 
       say('{n} pushes that were waiting or being sent are paused', { n: pushes }),
       say('{n} scheduled pushes whose time has passed are paused', { n: scheduled }),
       say('{n} mails and SMS older than ten minutes are not sent', { n: messages }),
-      say('{n} messages for devices of the device channel, older than ten minutes, are not delivered', {
-        n: channelMessages,
-      }),
+      say(
+        '{n} messages for devices of the device channel, older than ten minutes, are not delivered',
+        {
+          n: channelMessages,
+        },
+      ),
     ].map((line) => `  ${line}`),
     ...(pushes + scheduled === 0
       ? []

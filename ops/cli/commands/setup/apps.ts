@@ -25,8 +25,10 @@ const createOptions = {
   name: argument('<name>'),
   pairs: rest('[option=value...]'),
   edition: choice('--edition <edition>', 'home or international', ['home', 'international']),
-  appId: parsed('--app-id <id>', 'id of an app that moves here; without it one is generated', (_name, id) =>
-    parseAppId(id),
+  appId: parsed(
+    '--app-id <id>',
+    'id of an app that moves here; without it one is generated',
+    (_name, id) => parseAppId(id),
   ),
   keysFile: text(
     '--keys-file <file>',
@@ -69,14 +71,23 @@ export const appCommands = [
     takes: setOptions,
     run: set,
   }),
-  row('app rotate-key', 'replace appKey, masterKey or hookKey; the old one stays valid for a time', {
-    example: 'app rotate-key wHx47FrDSrY1GzAzkZtSHtOx masterKey --grace 86400',
-    operation: 'rotateKey',
-    path: { appId: argument('<appId>'), key: oneOf('<key>', keyNames) },
-    body: { graceSeconds: withDefault(whole('--grace <seconds>', 'how long the old key stays valid'), 3600) },
-    show: ({ value, oldValidUntil }, { key }) =>
-      `${key}: ${value}\n${oldValidUntil === null ? say('The old one is refused.') : say('The old one is valid until {time}.', { time: oldValidUntil })}`,
-  }),
+  row(
+    'app rotate-key',
+    'replace appKey, masterKey or hookKey; the old one stays valid for a time',
+    {
+      example: 'app rotate-key wHx47FrDSrY1GzAzkZtSHtOx masterKey --grace 86400',
+      operation: 'rotateKey',
+      path: { appId: argument('<appId>'), key: oneOf('<key>', keyNames) },
+      body: {
+        graceSeconds: withDefault(
+          whole('--grace <seconds>', 'how long the old key stays valid'),
+          3600,
+        ),
+      },
+      show: ({ value, oldValidUntil }, { key }) =>
+        `${key}: ${value}\n${oldValidUntil === null ? say('The old one is refused.') : say('The old one is valid until {time}.', { time: oldValidUntil })}`,
+    },
+  ),
   command('app delete', 'delete an application with all its data', {
     example: 'app delete wHx47FrDSrY1GzAzkZtSHtOx --yes',
     takes: { appId: argument('<appId>'), yes: flag('--yes', 'do not ask') },
@@ -99,7 +110,12 @@ interface Listed extends Partial<Omit<AppSummary, 'appId' | 'name'>> {
   name: string;
 }
 
-const columns: Columns<Listed> = { 'app id': 'appId', name: 'name', edition: 'edition', plan: 'plan' };
+const columns: Columns<Listed> = {
+  'app id': 'appId',
+  name: 'name',
+  edition: 'edition',
+  plan: 'plan',
+};
 const sizes: Columns<Listed> = {
   'app id': 'appId',
   name: 'name',
@@ -129,7 +145,9 @@ async function set({ appId, pairs }: Values<typeof setOptions>): Promise<Report>
 /** Deletes an app. With `--json` there is no question. */
 async function remove(appId: string, isConfirmed: boolean): Promise<Report> {
   if (!isConfirmed)
-    await confirm(say('Delete app {appId} with its users, installations and pushes for good?', { appId }));
+    await confirm(
+      say('Delete app {appId} with its users, installations and pushes for good?', { appId }),
+    );
   const document = await (await connect()).call('deleteApp', { path: { appId }, body: { appId } });
   return { document, text: say('App {appId} is deleted.', { appId }) };
 }

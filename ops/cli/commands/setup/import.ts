@@ -6,7 +6,8 @@ import { language, say, words } from '../../language.ts';
 import { row } from '../../row.ts';
 import { table } from '../../table.ts';
 
-const dryRun = () => flag('--dry-run', 'write nothing: check everything, and report what would be imported');
+const dryRun = () =>
+  flag('--dry-run', 'write nothing: check everything, and report what would be imported');
 
 /**
  * `carillon import`, `move-in` and `move-in-state`: the export of the public service, and a whole

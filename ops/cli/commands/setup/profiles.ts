@@ -31,7 +31,11 @@ const gateway = () => parsedArgument('<connector>', 'id or name of the gateway',
 const profileName = () => withDefault(text('--name <name>', 'name of the profile'), '_default');
 
 /** The arguments that name a profile. */
-const profilePath = () => ({ appId: argument('<appId>'), connector: gateway(), name: profileName() });
+const profilePath = () => ({
+  appId: argument('<appId>'),
+  connector: gateway(),
+  name: profileName(),
+});
 
 /** Options of a command that takes files with credentials. */
 const credentialOptions = () => ({
@@ -39,8 +43,14 @@ const credentialOptions = () => ({
   team: text('--team <id>', 'Apple: Team ID of a .p8 key'),
   key: text('--key <id>', 'Apple: Key ID, if the name of the .p8 file does not contain it'),
   topic: list('--topic <bundleIds...>', 'Apple: bundle ids that the key or certificate serves'),
-  environment: text('--environment <name>', 'Apple: prod or dev, if the profile serves only one of them'),
-  passwordFile: text('--password-file <file>', 'password of a .p12 file; without it there is a prompt'),
+  environment: text(
+    '--environment <name>',
+    'Apple: prod or dev, if the profile serves only one of them',
+  ),
+  passwordFile: text(
+    '--password-file <file>',
+    'password of a .p12 file; without it there is a prompt',
+  ),
   secretFile: text(
     '--secret-file <file>',
     'Huawei: app secret for agconnect-services.json; without it there is a prompt',
@@ -92,12 +102,16 @@ const rotationCommands = [
     path: profilePath(),
     show: describeRotation,
   }),
-  row('profile rollback', 'drop the candidate, or bring the version before the last promotion back', {
-    example: 'profile rollback wHx47FrDSrY1GzAzkZtSHtOx fcm',
-    operation: 'rollBackProfile',
-    path: profilePath(),
-    show: describeRotation,
-  }),
+  row(
+    'profile rollback',
+    'drop the candidate, or bring the version before the last promotion back',
+    {
+      example: 'profile rollback wHx47FrDSrY1GzAzkZtSHtOx fcm',
+      operation: 'rollBackProfile',
+      path: profilePath(),
+      show: describeRotation,
+    },
+  ),
   row('profile status', 'the last rotation of the credentials', {
     example: 'profile status wHx47FrDSrY1GzAzkZtSHtOx fcm',
     operation: 'getProfileRotation',
@@ -159,11 +173,15 @@ export const profileCommands = [
     },
   ),
   ...rotationCommands,
-  command('profile help', 'describe the credentials of a gateway and where to find them in its console', {
-    example: 'profile help fcm',
-    takes: { connector: optional('[connector]', 'id or name of the gateway') },
-    run: ({ connector }) => help(connector),
-  }),
+  command(
+    'profile help',
+    'describe the credentials of a gateway and where to find them in its console',
+    {
+      example: 'profile help fcm',
+      takes: { connector: optional('[connector]', 'id or name of the gateway') },
+      run: ({ connector }) => help(connector),
+    },
+  ),
   row('profile list', 'profiles of an application', {
     example: 'profile list wHx47FrDSrY1GzAzkZtSHtOx',
     operation: 'listProfiles',

@@ -4,7 +4,8 @@ import { say } from '../../language.ts';
 import { row } from '../../row.ts';
 
 const name = () => ({ name: argument('<name>') });
-const confirm = (given: Readonly<Record<string, string>>) => say('Delete {name}?', { name: given.name });
+const confirm = (given: Readonly<Record<string, string>>) =>
+  say('Delete {name}?', { name: given.name });
 const show = () => say('It is deleted.');
 
 /** `carillon sms-template …` and `sms-signature …`: texts of SMS messages and their approval. */

@@ -47,7 +47,10 @@ export function useRemove(noun: 'tokens' | 'sessions') {
   });
 }
 
-/** Creates a link that logs in once as the holder of a token. A session cannot create one, so the token itself calls. */
+/**
+ * Creates a link that logs in once as the holder of a token. A session cannot create one, so the
+ * token itself calls.
+ */
 export function useLoginLink() {
   return useMutation({
     mutationFn: (token: string) => callWithToken(token)('createLoginLink'),

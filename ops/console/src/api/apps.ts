@@ -1,4 +1,10 @@
-import { keepPreviousData, useMutation, useQueries, useQuery, useQueryClient } from '@tanstack/react-query';
+import {
+  keepPreviousData,
+  useMutation,
+  useQueries,
+  useQuery,
+  useQueryClient,
+} from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 import type { CallInput, Input } from '../../../client/client.ts';
 import type { AppFilters } from '../search.ts';
@@ -22,7 +28,8 @@ export function asPage<R extends { results: unknown[] }>(reply: R): Extract<R, P
   throw new Error('the reply is no page');
 }
 
-const isPage = <R extends { results: unknown[] }>(reply: R): reply is Extract<R, Page> => 'next' in reply;
+const isPage = <R extends { results: unknown[] }>(reply: R): reply is Extract<R, Page> =>
+  'next' in reply;
 
 /** Reads the pages of a list one after the other, up to 10,000 rows. */
 export async function readPages<T>(
@@ -45,7 +52,9 @@ const menuSize = 50;
 const staleMs = 30_000;
 /** Interval of calls for what the server does not push. */
 const refreshMs = 10_000;
-/** How often the page of a move asks, while it is shown: devices come in the hours after the switch. */
+/**
+ * How often the page of a move asks, while it is shown: devices come in the hours after the switch.
+ */
 const moveInRefreshMs = 30_000;
 
 /** Page of the apps that the person may see, by name. */
@@ -85,7 +94,9 @@ export function useAppMenu(q = '') {
  * Returns a function that gives the name of one of these apps; the id of an app that is not known,
  * or not yet.
  */
-export function useAppNames(appIds: readonly (string | null | undefined)[]): (appId: string) => string {
+export function useAppNames(
+  appIds: readonly (string | null | undefined)[],
+): (appId: string) => string {
   const ids = [...new Set(appIds)].filter((id) => typeof id === 'string' && id !== '').toSorted();
   const groups = Array.from({ length: Math.ceil(ids.length / maxIds) }, (_, at) =>
     ids.slice(at * maxIds, (at + 1) * maxIds).join(),
@@ -99,7 +110,8 @@ export function useAppNames(appIds: readonly (string | null | undefined)[]): (ap
     })),
   });
   const names = new Map<string, string>();
-  for (const { data } of queries) for (const { appId, name } of data?.results ?? []) names.set(appId, name);
+  for (const { data } of queries)
+    for (const { appId, name } of data?.results ?? []) names.set(appId, name);
   return (appId) => names.get(appId) ?? appId;
 }
 
@@ -120,7 +132,10 @@ export function useAppCreation() {
   });
 }
 
-/** State of an app, live while the page is visible; it asks from time to time where the stream is lost. */
+/**
+ * State of an app, live while the page is visible; it asks from time to time where the stream is
+ * lost.
+ */
 export function useOverview(appId: string) {
   const client = useQueryClient();
   const handlers = useMemo(
@@ -151,7 +166,8 @@ export function useOverview(appId: string) {
 export function useApp(appId: string) {
   return useQuery({
     queryKey: ['app', appId],
-    queryFn: ({ signal }) => call('getApp', { path: { appId }, query: { view: 'options' }, signal }),
+    queryFn: ({ signal }) =>
+      call('getApp', { path: { appId }, query: { view: 'options' }, signal }),
   });
 }
 
@@ -161,7 +177,8 @@ type AppPatch = NonNullable<CallInput<'updateApp'>['body']>;
 export function useAppChange(appId: string) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: AppPatch) => call('updateApp', { path: { appId }, query: { view: 'options' }, body }),
+    mutationFn: (body: AppPatch) =>
+      call('updateApp', { path: { appId }, query: { view: 'options' }, body }),
     onSuccess: (app) => {
       client.setQueryData(['app', appId], app);
       void client.invalidateQueries({ queryKey: ['apps'] });
@@ -182,7 +199,10 @@ export function useAppKey(appId: string, key: KeyName, isNeeded: boolean) {
   });
 }
 
-/** Replaces a key of an app; the old one stays valid for some seconds. Takes about a second: every process has to know it. */
+/**
+ * Replaces a key of an app; the old one stays valid for some seconds. Takes about a second: every
+ * process has to know it.
+ */
 export function useKeyRotation(appId: string) {
   const client = useQueryClient();
   return useMutation({

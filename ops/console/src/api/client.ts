@@ -45,7 +45,10 @@ interface RefusalDetails {
 type Listener = () => void;
 const listeners = new Set<Listener>();
 
-/** Calls `listener` when a call is refused because the session has ended. Returns a function that removes it. */
+/**
+ * Calls `listener` when a call is refused because the session has ended. Returns a function that
+ * removes it.
+ */
 export function onSessionEnd(listener: Listener): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -57,7 +60,12 @@ export const call: Call = async (operation, ...input) => {
     return await callInSession(operation, ...input);
   } catch (error) {
     if (!(error instanceof WrongPathPart)) throw error;
-    throw new ApiError('Not a name.', { status: 400, code: 1, requestId: null, kind: 'invalidParameter' });
+    throw new ApiError('Not a name.', {
+      status: 400,
+      code: 1,
+      requestId: null,
+      kind: 'invalidParameter',
+    });
   }
 };
 
@@ -80,8 +88,14 @@ interface Identity {
   Authorization?: string;
 }
 
-/** Sends a request. Every changing one is JSON, also without a body: the server refuses others from a cookie. */
-async function send(request: AdminRequest, { credentials, ...identity }: Identity): Promise<unknown> {
+/**
+ * Sends a request. Every changing one is JSON, also without a body: the server refuses others from
+ * a cookie.
+ */
+async function send(
+  request: AdminRequest,
+  { credentials, ...identity }: Identity,
+): Promise<unknown> {
   const { method, path, body, headers, signal } = request;
   const isChange = method !== 'GET';
   let response: Response;

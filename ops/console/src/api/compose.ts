@@ -1,7 +1,12 @@
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { JsonText, type Reply } from '../../../client/client.ts';
-import type { PushForecast, PushTemplate, SavedAudience, TestDevice } from '../../../client/operations.ts';
+import type {
+  PushForecast,
+  PushTemplate,
+  SavedAudience,
+  TestDevice,
+} from '../../../client/operations.ts';
 import { call } from './client.ts';
 
 /** Dry run of one body. */
@@ -10,7 +15,10 @@ export interface DryRun {
   text: string;
   forecast: PushForecast;
   tookMs: number;
-  /** This one and the one before took long: one alone may be the first of a service that has just started. */
+  /**
+   * This one and the one before took long: one alone may be the first of a service that has just
+   * started.
+   */
   isExpensive: boolean;
 }
 
@@ -18,8 +26,8 @@ export interface DryRun {
 const expensiveMs = 1000;
 
 /**
- * Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run stays until the next
- * one.
+ * Explains what a body would do; sends nothing. Without a text nothing is asked. The last dry run
+ * stays until the next one.
  */
 export function useDryRun(appId: string, text: string | undefined) {
   const last = useRef<DryRun>(undefined);
@@ -44,8 +52,8 @@ export function useDryRun(appId: string, text: string | undefined) {
 }
 
 /**
- * Counts the devices of a target (members of a push's body as text), in all and without each clause. A newer text aborts
- * the count of the last one, whose figures stay until then.
+ * Counts the devices of a target (members of a push's body as text), in all and without each
+ * clause. A newer text aborts the count of the last one, whose figures stay until then.
  */
 export function useAudience(appId: string, text: string | undefined) {
   return useQuery({
@@ -62,8 +70,8 @@ export function useAudience(appId: string, text: string | undefined) {
 export interface SendOptions {
   text: string;
   /**
-   * Digest of the dry run of this text: the server refuses when the audience has moved since. Without it there is no
-   * such check.
+   * Digest of the dry run of this text: the server refuses when the audience has moved since.
+   * Without it there is no such check.
    */
   digest?: string;
   /** The same for every attempt of one send: it sends once. */

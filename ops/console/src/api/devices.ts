@@ -6,7 +6,10 @@ import { call } from './client.ts';
 const suggestionsStaleMs = 60_000;
 
 /** Page of the devices of an app, newest first. */
-export const devicesPage = (appId: string, filters: DeviceFilters): CallInput<'listAppInstallations'> => ({
+export const devicesPage = (
+  appId: string,
+  filters: DeviceFilters,
+): CallInput<'listAppInstallations'> => ({
   path: { appId },
   query: { limit: 50, ...filters },
 });
@@ -14,7 +17,8 @@ export const devicesPage = (appId: string, filters: DeviceFilters): CallInput<'l
 export function useDevices(appId: string, filters: DeviceFilters) {
   return useQuery({
     queryKey: ['devices', appId, filters],
-    queryFn: ({ signal }) => call('listAppInstallations', { ...devicesPage(appId, filters), signal }),
+    queryFn: ({ signal }) =>
+      call('listAppInstallations', { ...devicesPage(appId, filters), signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -58,7 +62,11 @@ export function useDeviceCount(appId: string, where: string | undefined, isEnabl
   return useQuery({
     queryKey: ['device-count', appId, where],
     queryFn: ({ signal }) =>
-      call('listAppInstallations', { path: { appId }, query: { limit: 1, count: 'all', where }, signal }),
+      call('listAppInstallations', {
+        path: { appId },
+        query: { limit: 1, count: 'all', where },
+        signal,
+      }),
     enabled: isEnabled,
   });
 }
@@ -68,7 +76,9 @@ function useForgetDevices() {
   const client = useQueryClient();
   const keys = ['devices', 'device', 'device-pushes', 'device-count'];
   return () =>
-    void client.invalidateQueries({ predicate: ({ queryKey }) => keys.includes(String(queryKey[0])) });
+    void client.invalidateQueries({
+      predicate: ({ queryKey }) => keys.includes(String(queryKey[0])),
+    });
 }
 
 /** Deletes the devices that meet a condition, if there are as many as expected. */
@@ -90,10 +100,14 @@ export function useDeviceChange(appId: string, id: string) {
   const onSuccess = useForgetDevices();
   const path = { appId, id };
   const update = useMutation({
-    mutationFn: (members: object) => call('updateAppInstallation', { path, body: asUnchecked(members) }),
+    mutationFn: (members: object) =>
+      call('updateAppInstallation', { path, body: asUnchecked(members) }),
     onSuccess,
   });
-  const remove = useMutation({ mutationFn: () => call('deleteAppInstallation', { path }), onSuccess });
+  const remove = useMutation({
+    mutationFn: () => call('deleteAppInstallation', { path }),
+    onSuccess,
+  });
   return { update, remove };
 }
 

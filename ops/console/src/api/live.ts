@@ -12,8 +12,8 @@ export interface Live {
 }
 
 /**
- * Time until the page opens a stream again that the server has refused or ended; the browser itself only repeats lost
- * ones.
+ * Time until the page opens a stream again that the server has refused or ended; the browser itself
+ * only repeats lost ones.
  */
 const reopenMs = 5000;
 
@@ -37,7 +37,11 @@ export function useLive(topics: string, handlers: LiveHandlers): Live {
   return { isOpen, isHeld, setHeld };
 }
 
-function openStream(topics: string, handlers: LiveHandlers, setOpen: (isOpen: boolean) => void): () => void {
+function openStream(
+  topics: string,
+  handlers: LiveHandlers,
+  setOpen: (isOpen: boolean) => void,
+): () => void {
   let source: EventSource;
   let timer: ReturnType<typeof setTimeout> | undefined;
   const reopen = () => {

@@ -97,7 +97,9 @@ export function useSmsTextChange(appId: string, kind: SmsTextKind) {
   });
   const approve = useMutation({
     mutationFn: async (name: string) => {
-      await call(isTemplate ? 'approveSmsTemplate' : 'approveSmsSignature', { path: { appId, name } });
+      await call(isTemplate ? 'approveSmsTemplate' : 'approveSmsSignature', {
+        path: { appId, name },
+      });
     },
     onSuccess,
   });

@@ -15,7 +15,11 @@ export function useBreakers() {
   });
 }
 
-const breakerOperations = { open: 'openBreaker', close: 'closeBreaker', release: 'releaseBreaker' } as const;
+const breakerOperations = {
+  open: 'openBreaker',
+  close: 'closeBreaker',
+  release: 'releaseBreaker',
+} as const;
 
 export type BreakerAct = keyof typeof breakerOperations;
 
@@ -89,7 +93,8 @@ export function useFreeze(appId: string | null) {
 export function useRelease(appId: string | null) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: () => (appId === null ? call('releaseService') : call('releaseApp', { path: { appId } })),
+    mutationFn: () =>
+      appId === null ? call('releaseService') : call('releaseApp', { path: { appId } }),
     onSettled: () => client.invalidateQueries({ queryKey: ['freezes'] }),
   });
 }
@@ -99,11 +104,14 @@ export function useSecret() {
   return useQuery({
     queryKey: ['secret'],
     queryFn: ({ signal }) => call('getSecretRotation', { signal }),
-    refetchInterval: ({ state }) => (state.data?.rotation?.state === 'running' ? runningMs : refreshMs),
+    refetchInterval: ({ state }) =>
+      state.data?.rotation?.state === 'running' ? runningMs : refreshMs,
   });
 }
 
-/** Counts all values by key now. The replies of `useSecret` have the counts of the last rotation. */
+/**
+ * Counts all values by key now. The replies of `useSecret` have the counts of the last rotation.
+ */
 export function useSecretCount() {
   return useMutation({ mutationFn: () => call('getSecretRotation', { query: { count: '1' } }) });
 }

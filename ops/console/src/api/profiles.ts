@@ -3,7 +3,10 @@ import { asUnchecked } from '../../../client/client.ts';
 import type { Meta } from '../../../client/operations.ts';
 import { call } from './client.ts';
 
-/** Description of the service, which does not change while it runs: connectors, options, keys of a message. */
+/**
+ * Description of the service, which does not change while it runs: connectors, options, keys of a
+ * message.
+ */
 export function useMeta() {
   return useQuery({
     queryKey: ['meta'],
@@ -84,7 +87,9 @@ export function useProfileChange(id: ProfileId) {
 function useForget(nouns: readonly string[]) {
   const client = useQueryClient();
   return () =>
-    void client.invalidateQueries({ predicate: ({ queryKey }) => nouns.includes(String(queryKey[0])) });
+    void client.invalidateQueries({
+      predicate: ({ queryKey }) => nouns.includes(String(queryKey[0])),
+    });
 }
 
 const rotationRefreshMs = 5000;
@@ -118,7 +123,8 @@ export function useRotationChange(id: ProfileId) {
 export function useFailedReceipts(appId: string) {
   return useQuery({
     queryKey: ['failed-receipts', appId],
-    queryFn: ({ signal }) => call('listFailedReceipts', { path: { appId }, query: { limit: 20 }, signal }),
+    queryFn: ({ signal }) =>
+      call('listFailedReceipts', { path: { appId }, query: { limit: 20 }, signal }),
   });
 }
 

@@ -8,13 +8,16 @@ import { call } from './client.ts';
 import { useLive } from './live.ts';
 
 const pollMs = 5000;
-/** After a cancellation the recipients that have not left are counted as dropped, in some seconds. */
+/**
+ * After a cancellation the recipients that have not left are counted as dropped, in some seconds.
+ */
 const settlingPollMs = 1000;
 const maxSettlingMs = 3_600_000;
 const openStates: readonly PushDetail['state'][] = ['scheduled', 'queued', 'sending', 'paused'];
 
 /** Tells whether a push can still change. */
-export const isOpenPush = ({ state }: Pick<PushDetail, 'state'>): boolean => openStates.includes(state);
+export const isOpenPush = ({ state }: Pick<PushDetail, 'state'>): boolean =>
+  openStates.includes(state);
 
 const openStatuses: readonly unknown[] = ['scheduled', 'in-queue', 'paused'];
 
@@ -25,7 +28,10 @@ const isOpenStatus = (progress: unknown): boolean =>
   openStatuses.includes(progress.status);
 
 /** Tells whether a cancelled push still counts its recipients. */
-function isSettling({ state, finishedAt, updatedAt }: PushDetail, progress?: PushProgress): boolean {
+function isSettling(
+  { state, finishedAt, updatedAt }: PushDetail,
+  progress?: PushProgress,
+): boolean {
   if (state !== 'cancelled' || !progress) return false;
   const ended = Object.values(progress.outcomes).reduce((sum, count) => sum + count, 0);
   const sinceMs = Date.now() - Date.parse(finishedAt ?? updatedAt);
@@ -33,7 +39,10 @@ function isSettling({ state, finishedAt, updatedAt }: PushDetail, progress?: Pus
 }
 
 /** Messages of the device channel that are sent and that no device has acknowledged yet. */
-export const waitingOf = ({ connectors, acked }: Pick<PushProgress, 'connectors' | 'acked'>): number =>
+export const waitingOf = ({
+  connectors,
+  acked,
+}: Pick<PushProgress, 'connectors' | 'acked'>): number =>
   Math.max(0, (connectors.channel?.sent ?? 0) - acked);
 
 /** Tells whether devices of the device channel may still acknowledge a push that ended lately. */
@@ -55,7 +64,8 @@ export function usePush(appId: string, pushId: string) {
       progress: (data: unknown) => {
         client.setQueryData(['progress', appId, pushId], data);
         // A push that ends before the stream begins has no event of another state.
-        if (!isOpenStatus(data)) void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
+        if (!isOpenStatus(data))
+          void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       },
       state: (data: unknown) => {
         client.setQueryData(['progress', appId, pushId], data);
@@ -77,7 +87,8 @@ export function usePush(appId: string, pushId: string) {
     },
   });
   useReload(progress.data?.status, () => void record.refetch());
-  // Who waits for quiet hours, and the next start, are known with the recipients: a record that was read before lacks them.
+  // Who waits for quiet hours, and the next start, are known with the recipients: a record that was
+  // read before lacks them.
   useRefetch(progress.data?.planned === true && record.data?.isPlanned === false, record.refetch);
   // The push ended between the two replies: neither an event nor a poll follows.
   useRefetch(record.data !== undefined && !isOpen && isOpenStatus(progress.data), progress.refetch);
@@ -106,7 +117,8 @@ const timelineRefreshMs = 2000;
 export function useTimeline(appId: string, push: PushDetail) {
   return useQuery({
     queryKey: ['timeline', appId, push.objectId],
-    queryFn: ({ signal }) => call('getPushTimeline', { path: { appId, id: push.objectId }, signal }),
+    queryFn: ({ signal }) =>
+      call('getPushTimeline', { path: { appId, id: push.objectId }, signal }),
     refetchInterval: isOpenPush(push) ? timelineRefreshMs : false,
   });
 }
@@ -196,7 +208,9 @@ const failuresPage = (
 
 /** Reads the failures that the filters match, up to 10,000. */
 export const readFailures = (push: PushId, filters: FailureFilters): Promise<PushFailure[]> =>
-  readPages((cursor) => call('listPushFailures', failuresPage(push, { ...filters, cursor }, exportPage)));
+  readPages((cursor) =>
+    call('listPushFailures', failuresPage(push, { ...filters, cursor }, exportPage)),
+  );
 
 /** Devices that a push did not reach, of one cause. */
 export function useFailures(push: OfPush, filters: FailureFilters) {
@@ -214,12 +228,19 @@ export function useGatewayMessages({ appId, pushId }: PushId, cursor: string | u
   return useQuery({
     queryKey: ['gateway-messages', appId, pushId, cursor],
     queryFn: ({ signal }) =>
-      call('listGatewayMessages', { path: { appId, id: pushId }, query: { limit: 50, cursor }, signal }),
+      call('listGatewayMessages', {
+        path: { appId, id: pushId },
+        query: { limit: 50, cursor },
+        signal,
+      }),
     placeholderData: keepPreviousData,
   });
 }
 
-/** Members of the body of a redrive that the page sets; none selects all recipients that can be sent to again. */
+/**
+ * Members of the body of a redrive that the page sets; none selects all recipients that can be sent
+ * to again.
+ */
 export type RedriveSelection = Pick<
   NonNullable<Input<'explainRedrive'>['body']>,
   'connector' | 'reason' | 'outcomes' | 'includeUnsure'
@@ -230,7 +251,8 @@ export function useRedriveForecast(push: PushId, selection: RedriveSelection, is
   const { appId, pushId } = push;
   return useQuery({
     queryKey: ['redrive', appId, pushId, selection],
-    queryFn: ({ signal }) => call('explainRedrive', { path: { appId, id: pushId }, body: selection, signal }),
+    queryFn: ({ signal }) =>
+      call('explainRedrive', { path: { appId, id: pushId }, body: selection, signal }),
     enabled: isAsked,
     placeholderData: keepPreviousData,
     staleTime: 0,
@@ -241,7 +263,8 @@ export function useRedriveForecast(push: PushId, selection: RedriveSelection, is
 export function useRedrive({ appId, pushId }: PushId, onSent: (objectId: string) => void) {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (body: RedriveSelection) => call('redriveAppPush', { path: { appId, id: pushId }, body }),
+    mutationFn: (body: RedriveSelection) =>
+      call('redriveAppPush', { path: { appId, id: pushId }, body }),
     onSuccess: ({ objectId }) => {
       void client.invalidateQueries({ queryKey: ['push', appId, pushId] });
       onSent(objectId);

@@ -30,7 +30,10 @@ export function usePushes(appId: string, filters: PushFilters) {
 }
 
 /** Page of the pushes that did not reach everybody. */
-export const undeliveredPage = (appId: string, filters: UndeliveredSearch): CallInput<'listUndelivered'> => ({
+export const undeliveredPage = (
+  appId: string,
+  filters: UndeliveredSearch,
+): CallInput<'listUndelivered'> => ({
   path: { appId },
   query: { limit: 50, ...filters },
 });
@@ -39,7 +42,8 @@ export const undeliveredPage = (appId: string, filters: UndeliveredSearch): Call
 export function useUndelivered(appId: string, filters: UndeliveredSearch) {
   return useQuery({
     queryKey: ['undelivered', appId, filters],
-    queryFn: ({ signal }) => call('listUndelivered', { ...undeliveredPage(appId, filters), signal }),
+    queryFn: ({ signal }) =>
+      call('listUndelivered', { ...undeliveredPage(appId, filters), signal }),
     placeholderData: keepPreviousData,
   });
 }
@@ -53,7 +57,8 @@ export const scheduledPage = (
 export function useScheduled(appId: string, cursor: string | undefined) {
   return useQuery({
     queryKey: ['scheduled', appId, cursor],
-    queryFn: ({ signal }) => call('listScheduledAppPushes', { ...scheduledPage(appId, cursor), signal }),
+    queryFn: ({ signal }) =>
+      call('listScheduledAppPushes', { ...scheduledPage(appId, cursor), signal }),
     refetchInterval: refreshMs,
     placeholderData: keepPreviousData,
   });

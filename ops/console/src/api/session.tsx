@@ -29,7 +29,13 @@ export function useSessionState() {
   });
 }
 
-export function SessionProvider({ value, children }: { value: CurrentOperator; children: ReactNode }) {
+export function SessionProvider({
+  value,
+  children,
+}: {
+  value: CurrentOperator;
+  children: ReactNode;
+}) {
   return <SessionContext value={value}>{children}</SessionContext>;
 }
 

@@ -9,18 +9,23 @@ import {
 } from './json-text.ts';
 
 /**
- * Fields of the form over the body of a push. A field reads and writes one member; no other member changes, known to the
- * form or not.
+ * Fields of the form over the body of a push. A field reads and writes one member; no other member
+ * changes, known to the form or not.
  */
 export interface Field {
   path: readonly string[];
   kind: FieldKind;
 }
 
-/** How a member is written as a text: `kept` a text that may be empty, `count` whole numbers, `list` names with commas, `moment` a local time. */
+/**
+ * How a member is written as a text: `kept` a text that may be empty, `count` whole numbers, `list`
+ * names with commas, `moment` a local time.
+ */
 type FieldKind = 'text' | 'kept' | 'count' | 'flag' | 'list' | 'moment' | 'badge';
 
-/** Returns the text of a member: empty without one, undefined where the form cannot show the value. */
+/**
+ * Returns the text of a member: empty without one, undefined where the form cannot show the value.
+ */
 export function readField(body: JsonRecord, { path, kind }: Field): string | undefined {
   const value = valueAt(body, path);
   if (value === undefined || value === null) return isReachable(body, path) ? '' : undefined;
@@ -32,7 +37,10 @@ export function writeField(body: JsonRecord, { path, kind }: Field, text: string
   return withValueAt(body, path, text === '' && kind !== 'kept' ? undefined : writers[kind](text));
 }
 
-/** Tells whether a path leads through objects only: through a text, such as an `alert`, no member can be set. */
+/**
+ * Tells whether a path leads through objects only: through a text, such as an `alert`, no member
+ * can be set.
+ */
 function isReachable(body: JsonRecord, path: readonly string[]): boolean {
   return path.slice(0, -1).every((_, at) => {
     const found = valueAt(body, path.slice(0, at + 1));
@@ -60,17 +68,23 @@ const readers: Readonly<Record<FieldKind, Reader>> = {
   list: (value) => {
     const names = typeof value === 'string' ? [value] : value;
     if (!Array.isArray(names) || names.length === 0) return undefined;
-    const isPlain = names.every((name) => typeof name === 'string' && /^[^\s,]([^,\n]*[^\s,])?$/.test(name));
+    const isPlain = names.every(
+      (name) => typeof name === 'string' && /^[^\s,]([^,\n]*[^\s,])?$/.test(name),
+    );
     return isPlain ? names.join(', ') : undefined;
   },
   moment: (value) => {
     const iso = isRecord(value) && value.__type === 'Date' ? value.iso : value;
-    return typeof iso === 'string' && !Number.isNaN(Date.parse(iso)) ? localMoment(new Date(iso)) : undefined;
+    return typeof iso === 'string' && !Number.isNaN(Date.parse(iso))
+      ? localMoment(new Date(iso))
+      : undefined;
   },
 };
 
 const numberOf = (digits: string): JsonValue =>
-  String(Number(digits)) === digits ? Number(digits) : new ExactNumber(digits.replace(/^0+(?=\d)/, ''));
+  String(Number(digits)) === digits
+    ? Number(digits)
+    : new ExactNumber(digits.replace(/^0+(?=\d)/, ''));
 
 const writers: Readonly<Record<FieldKind, (text: string) => JsonValue | undefined>> = {
   text: (text) => text,
@@ -155,7 +169,9 @@ export const languagesOf = ({ languages }: JsonRecord): string[] =>
 /** Returns the body with a translation, which has no texts yet, or without it. */
 export function withLanguage(body: JsonRecord, language: string, isKept: boolean): JsonRecord {
   const changed = withValueAt(body, ['languages', language], isKept ? {} : undefined);
-  return languagesOf(changed).length === 0 ? withValueAt(changed, ['languages'], undefined) : changed;
+  return languagesOf(changed).length === 0
+    ? withValueAt(changed, ['languages'], undefined)
+    : changed;
 }
 
 /** Returns the field and the default of a variable. */
@@ -172,7 +188,9 @@ export const variablesOf = ({ variables }: JsonRecord): string[] =>
 export function withVariable(body: JsonRecord, name: string, isKept: boolean): JsonRecord {
   const added = { field: name, default: '' };
   const changed = withValueAt(body, ['variables', name], isKept ? added : undefined);
-  return variablesOf(changed).length === 0 ? withValueAt(changed, ['variables'], undefined) : changed;
+  return variablesOf(changed).length === 0
+    ? withValueAt(changed, ['variables'], undefined)
+    : changed;
 }
 
 /** Ways to name the devices of a push. */
@@ -184,13 +202,19 @@ const membersOfTarget: Readonly<Record<TargetKind, readonly string[]>> = {
   cql: ['cql'],
 };
 
-/** Members that a push to listed devices does not have. Kept, they would be ignored: a push for tomorrow would go at once. */
+/**
+ * Members that a push to listed devices does not have. Kept, they would be ignored: a push for
+ * tomorrow would go at once.
+ */
 const membersOfQuery = ['push_time', 'push_time_local', 'default_time_zone', 'flow_control'];
 
 /** Tells whether each device gets the push at `push_time` of its own zone. */
 export const isLocalTime = (body: JsonRecord): boolean => body.push_time_local === true;
 
-/** Returns the body with a time of sending, null for none: at the device's own time, or at one moment everywhere. */
+/**
+ * Returns the body with a time of sending, null for none: at the device's own time, or at one
+ * moment everywhere.
+ */
 export function withPushTime(body: JsonRecord, time: Date | null, isLocal: boolean): JsonRecord {
   const { push_time: _, push_time_local: __, default_time_zone: zone, ...rest } = body;
   if (time === null) return rest;
@@ -207,7 +231,9 @@ export function targetKindOf(body: JsonRecord): TargetKind {
 /** Returns the body with another kind of target, without what the others name. */
 export function withTargetKind(body: JsonRecord, kind: TargetKind): JsonRecord {
   if (targetKindOf(body) === kind) return body;
-  const others = Object.entries(membersOfTarget).flatMap(([name, members]) => (name === kind ? [] : members));
+  const others = Object.entries(membersOfTarget).flatMap(([name, members]) =>
+    name === kind ? [] : members,
+  );
   const gone = new Set([...others, ...(kind === 'devices' ? membersOfQuery : [])]);
   const kept = Object.fromEntries(Object.entries(body).filter(([name]) => !gone.has(name)));
   const begun: Record<TargetKind, JsonRecord> = {
@@ -228,10 +254,22 @@ interface CopiedBody {
 /** Returns a reply of the API as JSON of a draft. */
 export const toJson = (value: unknown): JsonValue => parseJsonText(JSON.stringify(value ?? null));
 
-/** Returns the body that sends what the record of a push (its `request`) says. Times and ids are not copied. */
+/**
+ * Returns the body that sends what the record of a push (its `request`) says. Times and ids are not
+ * copied.
+ */
 export function bodyOfRequest(request: JsonRecord): CopiedBody {
-  const { data, languages, variables, target, prod, topic, teamId, flowControl, notificationChannel } =
-    request;
+  const {
+    data,
+    languages,
+    variables,
+    target,
+    prod,
+    topic,
+    teamId,
+    flowControl,
+    notificationChannel,
+  } = request;
   const inData = isRecord(data) ? data._notificationChannel : undefined;
   const members: [string, JsonValue | undefined][] = [
     ['data', data],
@@ -270,5 +308,7 @@ function targetOf(target: JsonValue | undefined): { members: JsonRecord; isWhole
 
 const present = (members: [string, JsonValue | undefined][]): JsonRecord =>
   Object.fromEntries(
-    members.filter((member): member is [string, JsonValue] => member[1] !== undefined && member[1] !== null),
+    members.filter(
+      (member): member is [string, JsonValue] => member[1] !== undefined && member[1] !== null,
+    ),
   );

@@ -1,6 +1,6 @@
 /**
- * JSON whose numbers keep every digit: ids above 2^53 and `1.50` come out as they went in. A number that JavaScript would
- * write in another way stays a text.
+ * JSON whose numbers keep every digit: ids above 2^53 and `1.50` come out as they went in. A number
+ * that JavaScript would write in another way stays a text.
  */
 export class ExactNumber {
   readonly text: string;
@@ -15,7 +15,10 @@ export type JsonRecord = { readonly [name: string]: JsonValue };
 
 /** Tells whether a value is a JSON object: not null, not an array, not a number. */
 export const isRecord = (value: JsonValue | undefined): value is JsonRecord =>
-  typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof ExactNumber);
+  typeof value === 'object' &&
+  value !== null &&
+  !Array.isArray(value) &&
+  !(value instanceof ExactNumber);
 
 /** Place at which a text is no JSON. Line and column begin at 1, `at` at 0. */
 export class JsonTextError extends Error {
@@ -45,7 +48,10 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const string = /"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"/y;
 const word = /true|false|null/y;
 
-/** Parses JSON text. Throws `JsonTextError`, also for a member that occurs twice: one of the two would be lost. */
+/**
+ * Parses JSON text. Throws `JsonTextError`, also for a member that occurs twice: one of the two
+ * would be lost.
+ */
 export function parseJsonText(text: string): JsonValue {
   const reader = new Reader(text);
   const value = reader.value(0);
@@ -186,15 +192,20 @@ function sorted(value: JsonValue): JsonValue {
 }
 
 /** Returns the value at a path; undefined if the path does not exist. */
-export function valueAt(value: JsonValue | undefined, path: readonly string[]): JsonValue | undefined {
+export function valueAt(
+  value: JsonValue | undefined,
+  path: readonly string[],
+): JsonValue | undefined {
   let found = value;
-  for (const name of path) found = isRecord(found) && Object.hasOwn(found, name) ? found[name] : undefined;
+  for (const name of path)
+    found = isRecord(found) && Object.hasOwn(found, name) ? found[name] : undefined;
   return found;
 }
 
 /**
- * Returns the record with another value at a path, and all others as they were. Undefined removes the member, and then the
- * objects on the path that have no member left; at a path through something that is no object, nothing is changed.
+ * Returns the record with another value at a path, and all others as they were. Undefined removes
+ * the member, and then the objects on the path that have no member left; at a path through
+ * something that is no object, nothing is changed.
  */
 export function withValueAt(
   record: JsonRecord,
@@ -202,12 +213,17 @@ export function withValueAt(
   value: JsonValue | undefined,
 ): JsonRecord {
   const [name, ...rest] = path;
-  if (name === undefined || (value === undefined && valueAt(record, path) === undefined)) return record;
+  if (name === undefined || (value === undefined && valueAt(record, path) === undefined))
+    return record;
   const current = valueAt(record, [name]);
   if (rest.length === 0) return withMember(record, name, value);
   if (current !== undefined && !isRecord(current)) return record;
   const inner = withValueAt(current ?? {}, rest, value);
-  return withMember(record, name, value === undefined && Object.keys(inner).length === 0 ? undefined : inner);
+  return withMember(
+    record,
+    name,
+    value === undefined && Object.keys(inner).length === 0 ? undefined : inner,
+  );
 }
 
 function withMember(record: JsonRecord, name: string, value: JsonValue | undefined): JsonRecord {

@@ -42,11 +42,23 @@ const places: Readonly<Record<string, Places>> = {
     title: ['message.android.notification.title', 'message.notification.title', 'msg.body.title'],
     text: ['message.android.notification.body', 'message.notification.body', 'msg.body.content'],
     image: ['message.android.notification.image', 'message.notification.image'],
-    badge: ['message.android.notification.badge.set_num', 'message.android.notification.badge.add_num'],
+    badge: [
+      'message.android.notification.badge.set_num',
+      'message.android.notification.badge.add_num',
+    ],
   },
-  vendor_b: { title: ['title'], text: ['description'], image: ['extra.notification_large_icon_uri'] },
+  vendor_b: {
+    title: ['title'],
+    text: ['description'],
+    image: ['extra.notification_large_icon_uri'],
+  },
   vendor_c: { title: ['noticeBarInfo.title'], text: ['noticeBarInfo.content'] },
-  vendor_d: { title: ['title'], text: ['content'], subtitle: ['sub_title'], image: ['big_picture_id'] },
+  vendor_d: {
+    title: ['title'],
+    text: ['content'],
+    subtitle: ['sub_title'],
+    image: ['big_picture_id'],
+  },
   vendor_e: { title: ['title'], text: ['content'] },
   vendor_f: {
     title: ['android.notification.title'],
@@ -57,7 +69,9 @@ const places: Readonly<Record<string, Places>> = {
   channel: { title: ['title'], text: ['alert'] },
 };
 
-/** Returns what a device shows of a payload; undefined for a connector that this page does not know. */
+/**
+ * Returns what a device shows of a payload; undefined for a connector that this page does not know.
+ */
 export function shownMessage(connector: string, payload: JsonValue): ShownMessage | undefined {
   const place = places[connector];
   if (place === undefined || !isRecord(payload)) return undefined;

@@ -1,6 +1,13 @@
 import { localMoment } from './fields.ts';
 import { ExactNumber, type JsonRecord, type JsonValue, printJson } from './json-text.ts';
-import { type Clause, type Comparison, type Condition, isDate, takesList, writeCondition } from './where.ts';
+import {
+  type Clause,
+  type Comparison,
+  type Condition,
+  isDate,
+  takesList,
+  writeCondition,
+} from './where.ts';
 
 /** Kinds of values that a row compares with. */
 export const valueKinds = ['text', 'number', 'flag', 'date'] as const;
@@ -72,9 +79,13 @@ export function partOf(row: Row): JsonRecord | undefined {
   return all.length === 0 ? undefined : writeCondition({ all, any: [] });
 }
 
-/** Tells whether a row misses something: without it the push would go to more devices than the rows show. */
+/**
+ * Tells whether a row misses something: without it the push would go to more devices than the rows
+ * show.
+ */
 export const hasIncomplete = ({ all, any }: Rows): boolean =>
-  [...all, ...any.flat()].some((row) => clausesOf(row).length === 0) || any.some((rows) => rows.length === 0);
+  [...all, ...any.flat()].some((row) => clausesOf(row).length === 0) ||
+  any.some((rows) => rows.length === 0);
 
 function clausesOf(row: Row): Clause[] {
   const value = row.fixed ?? typedValue(row);

@@ -36,7 +36,13 @@ export function withSamples(
   const byShown = new Map(templates.map((text) => [filled(text, defaults), filled(text, samples)]));
   const show = (text: string) => byShown.get(text) ?? text;
   const [title, text] = [show(message.title), show(message.text)];
-  return { ...message, title, text, subtitle: show(message.subtitle), isSilent: title === '' && text === '' };
+  return {
+    ...message,
+    title,
+    text,
+    subtitle: show(message.subtitle),
+    isSilent: title === '' && text === '',
+  };
 }
 
 function variablesIn({ variables }: JsonRecord): Variable[] {

@@ -25,7 +25,9 @@ const operators = {
 } as const;
 
 export type Comparison = keyof typeof operators;
-export const comparisons = Object.keys(operators).filter((name): name is Comparison => name in operators);
+export const comparisons = Object.keys(operators).filter(
+  (name): name is Comparison => name in operators,
+);
 
 /** One row: a member of an installation, how it is compared, and with what. */
 export interface Clause {
@@ -41,7 +43,10 @@ export interface Condition {
   any: Clause[][];
 }
 
-/** Returns the rows of a condition; undefined where rows cannot say the same: such a condition stays JSON. */
+/**
+ * Returns the rows of a condition; undefined where rows cannot say the same: such a condition stays
+ * JSON.
+ */
 export function readCondition(where: JsonValue | undefined): Condition | undefined {
   if (where === undefined || where === null) return { all: [], any: [] };
   if (!isRecord(where)) return undefined;
@@ -69,7 +74,9 @@ function clausesOf(where: JsonValue | undefined): Clause[] | undefined {
   const clauses: Clause[] = [];
   for (const [member, wanted] of Object.entries(where)) {
     if (member.startsWith('$')) return undefined;
-    const found = isOperators(wanted) ? operatorClauses(member, wanted) : plainClause(member, wanted);
+    const found = isOperators(wanted)
+      ? operatorClauses(member, wanted)
+      : plainClause(member, wanted);
     if (!found) return undefined;
     clauses.push(...found);
   }
@@ -116,8 +123,8 @@ export const isDate = (value: JsonValue): value is JsonRecord =>
   Object.keys(value).length === 2;
 
 /**
- * Returns the condition of rows. Rows of one member share its object; a row for which that has no place (twice the same
- * comparison) goes to `$and`.
+ * Returns the condition of rows. Rows of one member share its object; a row for which that has no
+ * place (twice the same comparison) goes to `$and`.
  */
 export function writeCondition({ all, any }: Condition): JsonRecord {
   const { where, rest } = merged(all);
@@ -125,7 +132,9 @@ export function writeCondition({ all, any }: Condition): JsonRecord {
   return {
     ...where,
     ...(more.length === 0 ? {} : { $and: more }),
-    ...(any.length === 0 ? {} : { $or: any.map((clauses) => writeCondition({ all: clauses, any: [] })) }),
+    ...(any.length === 0
+      ? {}
+      : { $or: any.map((clauses) => writeCondition({ all: clauses, any: [] })) }),
   };
 }
 
@@ -136,7 +145,8 @@ function merged(clauses: readonly Clause[]): { where: JsonRecord; rest: Clause[]
     const { member, comparison, value } = clause;
     const operator = operators[comparison];
     const before = members.get(member);
-    if (before === undefined) members.set(member, operator === undefined ? value : { [operator]: value });
+    if (before === undefined)
+      members.set(member, operator === undefined ? value : { [operator]: value });
     else if (operator !== undefined && isOperators(before) && !Object.hasOwn(before, operator))
       members.set(member, { ...before, [operator]: value });
     else rest.push(clause);
@@ -145,7 +155,15 @@ function merged(clauses: readonly Clause[]): { where: JsonRecord; rest: Clause[]
 }
 
 /** Members of a body that name the devices of a push. */
-const targetMembers = ['where', 'cql', 'channels', 'device_ids', 'device_type', 'vendor', 'device_profile'];
+const targetMembers = [
+  'where',
+  'cql',
+  'channels',
+  'device_ids',
+  'device_type',
+  'vendor',
+  'device_profile',
+];
 
 /** Returns the part of a body whose devices `POST …/audience` counts, also without each clause. */
 export function targetOf(body: JsonRecord): JsonRecord {
@@ -163,6 +181,7 @@ interface CountedClause {
 export function withoutClauses(clauses: readonly CountedClause[]): Map<string, number> {
   const counts = new Map<string, number>();
   for (const { kind, text, without } of clauses)
-    if (kind === 'where' && without !== null) counts.set(canonicalText(parseJsonText(text)), without);
+    if (kind === 'where' && without !== null)
+      counts.set(canonicalText(parseJsonText(text)), without);
   return counts;
 }

@@ -20,7 +20,15 @@ export function useTitle(page: string): void {
 }
 
 /** Box with a heading and, at its right, actions or a note. */
-export function Panel({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
+export function Panel({
+  title,
+  side,
+  children,
+}: {
+  title: string;
+  side?: ReactNode;
+  children: ReactNode;
+}) {
   return (
     <section className={panelStyles.panel}>
       <header className={panelStyles.header}>
@@ -72,7 +80,15 @@ export function Facts({ rows }: { rows: readonly (readonly [name: string, value:
 }
 
 /** Box with a value as JSON, which a button copies. */
-export function JsonPanel({ title, value, side }: { title: string; value: unknown; side?: ReactNode }) {
+export function JsonPanel({
+  title,
+  value,
+  side,
+}: {
+  title: string;
+  value: unknown;
+  side?: ReactNode;
+}) {
   const text = JSON.stringify(value, null, 2);
   return (
     <Panel

@@ -9,7 +9,10 @@ import styles from './states.module.css';
 
 const showAfterMs = 150;
 
-/** Placeholder of rows that are on their way. Shows after a moment, so that fast replies do not flash. */
+/**
+ * Placeholder of rows that are on their way. Shows after a moment, so that fast replies do not
+ * flash.
+ */
 export function Loading({ rows = 4 }: { rows?: number }) {
   const { t } = useTranslation();
   const [isLate, setLate] = useState(false);
@@ -27,7 +30,10 @@ export function Loading({ rows = 4 }: { rows?: number }) {
   );
 }
 
-/** Failure of a call: the sentence of the API, its code and the id of the request, and a way to try again. */
+/**
+ * Failure of a call: the sentence of the API, its code and the id of the request, and a way to try
+ * again.
+ */
 export function Failure({ error, retry }: { error: unknown; retry?: () => void }) {
   const { t } = useTranslation();
   const refusal = error instanceof ApiError ? error : undefined;
@@ -45,14 +51,19 @@ export function Failure({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-/** What the server refused, in the language of the page; on a Chinese page with the server's own text. */
+/**
+ * What the server refused, in the language of the page; on a Chinese page with the server's own
+ * text.
+ */
 function RefusalText({ refusal }: { refusal: ApiError | undefined }) {
   const { t } = useTranslation();
   const { text, original } = useRefusalText(refusal);
   return (
     <>
       <p>
-        <Marked text={withBrands(refusal?.status === 403 ? `${t('state.forbidden')} ${text}` : text)} />
+        <Marked
+          text={withBrands(refusal?.status === 403 ? `${t('state.forbidden')} ${text}` : text)}
+        />
       </p>
       {original && (
         <p className={styles.original} lang="en">

@@ -27,7 +27,9 @@ export function Login({ failure }: { failure: unknown }) {
   const { login } = useSessionActions();
   useTitle(t('login.submit'));
   const [token, setToken] = useState('');
-  const [error, setError] = useState(failure === undefined ? undefined : messageOf(failure, true, t));
+  const [error, setError] = useState(
+    failure === undefined ? undefined : messageOf(failure, true, t),
+  );
   const [isBusy, setBusy] = useState(false);
   const onSubmit = async (event: FormEvent) => {
     event.preventDefault();

@@ -1,8 +1,8 @@
 import type chinese from '../../../../shared/domain/texts/zh.json';
 
 /**
- * The Chinese half of the shared catalogue. It is empty until a page is in Chinese: the bundle has it in
- * place of `zh.json` (`bundle.ts`), so that an English page does not load it.
+ * The Chinese half of the shared catalogue. It is empty until a page is in Chinese: the bundle has
+ * it in place of `zh.json` (`bundle.ts`), so that an English page does not load it.
  */
 const catalogue: Partial<typeof chinese> = {};
 

@@ -13,7 +13,10 @@ export const useLanguage = (): Language => (useTranslation().i18n.language === '
  * Returns what became of a device, as sentences in the language of the page, with times in the zone
  * of the reader.
  */
-export function useSentence({ sentence, texts }: Pick<DeviceExplanation, 'sentence' | 'texts'>): string {
+export function useSentence({
+  sentence,
+  texts,
+}: Pick<DeviceExplanation, 'sentence' | 'texts'>): string {
   const language = useLanguage();
   if (texts.length === 0) return sentence;
   return texts

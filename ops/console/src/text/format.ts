@@ -1,12 +1,16 @@
 import { currentLocale } from './texts.ts';
 
 /** Returns a number with separators of thousands. */
-export const formatCount = (value: number): string => new Intl.NumberFormat(currentLocale()).format(value);
+export const formatCount = (value: number): string =>
+  new Intl.NumberFormat(currentLocale()).format(value);
 
 /** Returns a share as a percentage; `–` of nothing. */
 export function formatShare(part: number, whole: number): string {
   if (whole === 0) return '–';
-  const percent = new Intl.NumberFormat(currentLocale(), { style: 'percent', maximumFractionDigits: 1 });
+  const percent = new Intl.NumberFormat(currentLocale(), {
+    style: 'percent',
+    maximumFractionDigits: 1,
+  });
   return percent.format(part / whole);
 }
 
@@ -14,9 +18,15 @@ export function formatShare(part: number, whole: number): string {
 export function formatTime(iso: string): string {
   const time = new Date(iso);
   const isToday = time.toDateString() === new Date().toDateString();
-  const clock: Intl.DateTimeFormatOptions = { hour: '2-digit', minute: '2-digit', second: '2-digit' };
+  const clock: Intl.DateTimeFormatOptions = {
+    hour: '2-digit',
+    minute: '2-digit',
+    second: '2-digit',
+  };
   const day: Intl.DateTimeFormatOptions = { year: 'numeric', month: 'short', day: 'numeric' };
-  return new Intl.DateTimeFormat(currentLocale(), isToday ? clock : { ...day, ...clock }).format(time);
+  return new Intl.DateTimeFormat(currentLocale(), isToday ? clock : { ...day, ...clock }).format(
+    time,
+  );
 }
 
 /**
@@ -24,7 +34,11 @@ export function formatTime(iso: string): string {
  * it.
  */
 export function formatWall(time: string): string {
-  const options: Intl.DateTimeFormatOptions = { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' };
+  const options: Intl.DateTimeFormatOptions = {
+    dateStyle: 'medium',
+    timeStyle: 'short',
+    timeZone: 'UTC',
+  };
   return new Intl.DateTimeFormat(currentLocale(), options).format(new Date(`${time}Z`));
 }
 

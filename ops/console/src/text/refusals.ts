@@ -9,7 +9,10 @@ interface RefusalText {
   original?: string;
 }
 
-/** Returns what a refusal says in the language of the page; undefined is a failure of the page itself. */
+/**
+ * Returns what a refusal says in the language of the page; undefined is a failure of the page
+ * itself.
+ */
 export function useRefusalText(refusal: ApiError | undefined): RefusalText {
   const { t, i18n } = useTranslation();
   if (!refusal) return { text: t('state.broken') };

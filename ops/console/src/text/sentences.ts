@@ -3,7 +3,11 @@ type Params = Record<string, unknown>;
 const isoTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/;
 
 /** Returns a sentence of the server with the times among its values as `format` writes them. */
-export function withTimes(sentence: string, params: Params, format: (time: string) => string): string {
+export function withTimes(
+  sentence: string,
+  params: Params,
+  format: (time: string) => string,
+): string {
   return timesIn(params).reduce((text, time) => text.replaceAll(time, format(time)), sentence);
 }
 

@@ -31,7 +31,8 @@ const api: IDeployment = {
           ports: [{ name: 'http', containerPort: ports.api }],
           env: [{ name: 'PORT', value: String(ports.api) }],
           resources: { requests: { cpu: '500m', memory: '256Mi' }, limits: { memory: '768Mi' } },
-          // The proxy learns of the end of a pod later than the pod: calls still arrive for some seconds.
+          // The proxy learns of the end of a pod later than the pod: calls still arrive for some
+          // seconds.
           lifecycle: { preStop: { sleep: { seconds: 5 } } },
           ...probesOf('http'),
         }),
@@ -66,8 +67,8 @@ const dispatcher: IDeployment = {
 };
 
 /**
- * Both kinds of process wait for it, so its order does not matter. Delete it before each upgrade: a job cannot be
- * changed.
+ * Both kinds of process wait for it, so its order does not matter. Delete it before each upgrade: a
+ * job cannot be changed.
  */
 const migrate: IJob = {
   apiVersion: 'batch/v1',

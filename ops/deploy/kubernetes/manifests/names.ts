@@ -17,7 +17,9 @@ export const labelsOf = (part: Part): Record<string, string> => ({
   'app.kubernetes.io/component': part,
 });
 
-/** Returns the settings of a container of any part: no rights, a root file system that is read only. */
+/**
+ * Returns the settings of a container of any part: no rights, a root file system that is read only.
+ */
 export function containerOf(part: Part, more: Partial<IContainer>): IContainer {
   return {
     name: part,
@@ -52,8 +54,8 @@ export function podOf(container: IContainer, more: Partial<IPodSpec> = {}): IPod
 }
 
 /**
- * Returns the probes of a process that serves its health at a port (docs/reference/protocol/operation.md, section
- * Health).
+ * Returns the probes of a process that serves its health at a port
+ * (docs/reference/protocol/operation.md, section Health).
  */
 export function probesOf(port: string): {
   startupProbe: IProbe;
@@ -64,7 +66,12 @@ export function probesOf(port: string): {
   return {
     // A process that waits for a migration is alive and not ready.
     startupProbe: { ...get('/healthz'), periodSeconds: 1, failureThreshold: 60 },
-    livenessProbe: { ...get('/healthz'), periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
+    livenessProbe: {
+      ...get('/healthz'),
+      periodSeconds: 10,
+      timeoutSeconds: 5,
+      failureThreshold: 3,
+    },
     readinessProbe: { ...get('/readyz'), periodSeconds: 2, timeoutSeconds: 2, failureThreshold: 2 },
   };
 }

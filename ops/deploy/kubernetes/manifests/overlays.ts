@@ -19,7 +19,9 @@ type DeploymentPatch = Patch<IDeployment> & Pick<IDeployment, 'apiVersion' | 'ki
 function containerPatch(
   part: Part,
   container: Patch<
-    NonNullable<NonNullable<NonNullable<IDeployment['spec']>['template']['spec']>['containers'][number]>
+    NonNullable<
+      NonNullable<NonNullable<IDeployment['spec']>['template']['spec']>['containers'][number]
+    >
   >,
 ): DeploymentPatch {
   return {
@@ -41,7 +43,12 @@ const cluster: ICluster = {
     bootstrap: { initdb: { database: 'carillon', owner: 'carillon' } },
     postgresql: {
       // The overlay `large` with all dispatchers of `keda` opens up to 644.
-      parameters: { max_connections: '700', wal_compression: 'on', jit: 'off', random_page_cost: '1.1' },
+      parameters: {
+        max_connections: '700',
+        wal_compression: 'on',
+        jit: 'off',
+        random_page_cost: '1.1',
+      },
     },
     monitoring: { enablePodMonitor: true },
   },
@@ -147,6 +154,8 @@ export const overlays: Record<string, Overlay> = {
   },
   keda: { resources: { 'scaled-dispatcher.yaml': [scaledDispatcher] } },
   'prometheus-operator': {
-    resources: { 'pod-monitors.yaml': [monitorOf('api', 'http'), monitorOf('dispatcher', 'metrics')] },
+    resources: {
+      'pod-monitors.yaml': [monitorOf('api', 'http'), monitorOf('dispatcher', 'metrics')],
+    },
   },
 };

@@ -55,7 +55,8 @@ function notificationFault(notification: JsonObject): string | null {
     return 'importance must be LOW or NORMAL';
   if (style === 1 && (bigTitle !== title || bigBody !== body)) return 'large text must be the text';
   if (tag !== undefined && typeof tag !== 'string') return 'tag must be a string';
-  if (notifyId !== undefined && !isWithin(notifyId, 0, 0x7fffffff)) return 'notifyId must be a number';
+  if (notifyId !== undefined && !isWithin(notifyId, 0, 0x7fffffff))
+    return 'notifyId must be a number';
   return badge === undefined ? null : badgeFault(badge);
 }
 
@@ -91,7 +92,10 @@ export interface HonorApp {
 export interface HonorMemory {
   app: HonorApp;
   tokenIssuer: TokenIssuer;
-  /** Devices with a temporary failure (`failTokens`); `deadTokens` of the gateway are `expireTokens`. */
+  /**
+   * Devices with a temporary failure (`failTokens`); `deadTokens` of the gateway are
+   * `expireTokens`.
+   */
   failTokens: Set<string>;
   /** Devices for which the whole request is refused, without naming them. */
   ambiguousTokens: Set<string>;
@@ -116,12 +120,16 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
     const tokens = tokensOf(body);
     const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? bodyFault(body);
     // Honor's codes are not public: the violation is what matters.
-    if (fault !== null) return { status: 400, body: { code: 400, message: fault }, violation: fault };
+    if (fault !== null)
+      return { status: 400, body: { code: 400, message: fault }, violation: fault };
     const second = Math.floor(state.nowMs() / 1000);
     if (second !== counters.second) Object.assign(counters, { second, devices: 0 });
     counters.devices += tokens.length;
     counters.tests += isTest(body) ? 1 : 0;
-    if (counters.devices > memory.devicesPerSecond || (isTest(body) && counters.tests > memory.testsPerDay))
+    if (
+      counters.devices > memory.devicesPerSecond ||
+      (isTest(body) && counters.tests > memory.testsPerDay)
+    )
       return { status: 429, body: { code: 429, message: 'too many requests' } };
     if (tokens.some((token) => memory.ambiguousTokens.has(token)))
       return { status: 200, body: { code: 400, message: 'invalid push token' } };
@@ -130,7 +138,9 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
   };
   return {
     targetsOf: (call) =>
-      call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(bodyOf(call)) },
+      call.path === tokenPath
+        ? { tokens: [], isTokenCall: true }
+        : { tokens: tokensOf(bodyOf(call)) },
     handle,
     successes: [
       {
@@ -149,7 +159,10 @@ export function honorRules(memory: HonorMemory, state: GatewayState): GatewayRul
 /** Answers the token call (protocol/honor.md#access-token). */
 function grantToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): SandboxReply {
   const { headers, method } = call;
-  if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
+  if (
+    method !== 'POST' ||
+    !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? '')
+  )
     return {
       status: 400,
       body: { error: 'invalid_request' },
@@ -161,7 +174,10 @@ function grantToken(call: SandboxCall, { app, tokenIssuer }: HonorMemory): Sandb
   if (form.get('client_id') !== app.clientId || form.get('client_secret') !== app.clientSecret)
     return { status: 401, body: { error: 'invalid_client' } };
   const { value, expiresIn } = tokenIssuer.issue();
-  return { status: 200, body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' } };
+  return {
+    status: 200,
+    body: { access_token: value, expires_in: expiresIn, token_type: 'Bearer' },
+  };
 }
 
 /** Checks path, access token and headers (protocol/honor.md#access-token). */
@@ -188,7 +204,9 @@ function delivered(
   { memory, state, requestId }: { memory: HonorMemory; state: GatewayState; requestId: string },
 ): SandboxReply {
   const expireTokens = tokens.filter((token) => state.deadTokens.has(token));
-  const failTokens = tokens.filter((token) => memory.failTokens.has(token) && !state.deadTokens.has(token));
+  const failTokens = tokens.filter(
+    (token) => memory.failTokens.has(token) && !state.deadTokens.has(token),
+  );
   const refused = new Set([...expireTokens, ...failTokens]);
   const accepted = tokens.filter((token) => !refused.has(token));
   const data = { sendResult: accepted.length > 0, requestId, failTokens, expireTokens };
@@ -210,7 +228,8 @@ function sizeFault({ body }: SandboxCall, tokens: string[]): string | null {
   return bytes > maxBytes ? `a body of ${bytes} bytes` : null;
 }
 
-const isTest = ({ android }: JsonObject): boolean => isJsonObject(android) && android.targetUserType === 1;
+const isTest = ({ android }: JsonObject): boolean =>
+  isJsonObject(android) && android.targetUserType === 1;
 
 const tokensOf = ({ token }: JsonObject): string[] =>
   Array.isArray(token) ? token.filter((one) => typeof one === 'string') : [];
@@ -238,7 +257,10 @@ export interface HonorGateway extends SandboxGateway {
   /** State of the gateway; changes take effect at once. */
   memory: HonorMemory;
   /** Sends receipts as Honor does; returns the HTTP status and the body of the reply. */
-  sendReceipt(url: string, receipts: readonly HonorReceipt[]): Promise<{ status: number; body: string }>;
+  sendReceipt(
+    url: string,
+    receipts: readonly HonorReceipt[],
+  ): Promise<{ status: number; body: string }>;
 }
 
 /** Creates an app. Its secret has characters that a form must escape. */
@@ -250,7 +272,11 @@ export const createHonorApp = (): HonorApp => ({
 
 /** Starts the gateway of one app; resolves when it listens. */
 export async function startHonorGateway(options: HonorOptions = {}): Promise<HonorGateway> {
-  const { app = createHonorApp(), devicesPerSecond = Number.POSITIVE_INFINITY, testsPerDay = 1000 } = options;
+  const {
+    app = createHonorApp(),
+    devicesPerSecond = Number.POSITIVE_INFINITY,
+    testsPerDay = 1000,
+  } = options;
   const clock = options.clock ?? systemClock;
   const tokenIssuer = new TokenIssuer(() => clock.now());
   const lists = { failTokens: new Set<string>(), ambiguousTokens: new Set<string>() };

@@ -11,7 +11,8 @@ export function v3Fault(
   { payload, pushOptions = {}, target, ...more }: JsonObject,
   pushType: string | undefined,
 ): Fault | null {
-  if (pushType === undefined || !pushTypes.has(pushType)) return fault('80100001', 'Illegal push-type');
+  if (pushType === undefined || !pushTypes.has(pushType))
+    return fault('80100001', 'Illegal push-type');
   if (!isJsonObject(payload) || !isJsonObject(pushOptions) || !isJsonObject(target))
     return fault('80100003', 'Illegal payload');
   if (Object.keys(more).length > 0) return fault('80100003', 'Illegal payload, unknown member');
@@ -25,8 +26,12 @@ function optionsFault(options: JsonObject, pushType: string): Fault | null {
   if (ttl !== undefined && !isWithin(ttl, 0, 1_296_000)) return fault('80100001', 'Illegal ttl');
   if (ttl === 0) return fault('80100004', 'Illegal expire time');
   if (biTag !== undefined && !isBytes(biTag, 64)) return fault('80100001', 'Illegal biTag');
-  if (receiptId !== undefined && typeof receiptId !== 'string') return fault('80100001', 'Illegal receiptId');
-  if (collapseKey !== undefined && (!isWithin(collapseKey, -1, 100) || !['0', '2'].includes(pushType)))
+  if (receiptId !== undefined && typeof receiptId !== 'string')
+    return fault('80100001', 'Illegal receiptId');
+  if (
+    collapseKey !== undefined &&
+    (!isWithin(collapseKey, -1, 100) || !['0', '2'].includes(pushType))
+  )
     return fault('80100013', 'Illegal collapseKey');
   if (backgroundMode !== undefined && (!isWithin(backgroundMode, 0, 1) || pushType !== '6'))
     return fault('80100001', 'Illegal backgroundMode');
@@ -54,7 +59,8 @@ function payloadFault(payload: JsonObject, pushType: string): Fault | null {
   const { badge, extraData, notification } = payload;
   const missing = needed.get(pushType)?.find((name) => payload[name] === undefined);
   if (missing !== undefined) return fault('80100003', `Illegal payload: ${missing}`);
-  if (extraData !== undefined && !isText(extraData)) return fault('80100003', 'Illegal payload: extraData');
+  if (extraData !== undefined && !isText(extraData))
+    return fault('80100003', 'Illegal payload: extraData');
   if (pushType !== '0' && pushType !== '2')
     return notification === undefined ? null : fault('80100003', 'Illegal payload: notification');
   // A payload with a badge alone.

@@ -5,7 +5,10 @@ import { anyToken, bearerOf, formIn, objectIn, type TokenIssuer } from '../../ht
 import { type Fault, v1Fault } from './message-v1.ts';
 import { v3Fault } from './message-v3.ts';
 
-/** Credentials of app and project, as AppGallery Connect issues them, and the public key for the gateway. */
+/**
+ * Credentials of app and project, as AppGallery Connect issues them, and the public key for the
+ * gateway.
+ */
 export interface HuaweiApp {
   appId: string;
   appSecret: string;
@@ -14,7 +17,10 @@ export interface HuaweiApp {
   publicKey: string;
 }
 
-/** Creates an app (protocol/huawei.md#access-tokens). Its secret has characters that a form must escape. */
+/**
+ * Creates an app (protocol/huawei.md#access-tokens). Its secret has characters that a form must
+ * escape.
+ */
 export function createHuaweiApp(): HuaweiApp {
   const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return {
@@ -40,12 +46,19 @@ function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer)
     status: 400,
     body: { error, sub_error, error_description },
   });
-  if (method !== 'POST' || !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? ''))
-    return { ...refuse(1102, 20041, 'bad request'), violation: 'a token call whose body is not a form' };
+  if (
+    method !== 'POST' ||
+    !/^application\/x-www-form-urlencoded\b/.test(headers['content-type'] ?? '')
+  )
+    return {
+      ...refuse(1102, 20041, 'bad request'),
+      violation: 'a token call whose body is not a form',
+    };
   const form = formIn(call);
   if (form.get('grant_type') !== 'client_credentials') return refuse(1102, 20041, 'grant_type');
   if (form.get('client_id') !== app.appId) return refuse(1101, 20001, 'invalid client_id');
-  if (form.get('client_secret') !== app.appSecret) return refuse(1101, 20044, 'invalid client_secret');
+  if (form.get('client_secret') !== app.appSecret)
+    return refuse(1101, 20044, 'invalid client_secret');
   const { value, expiresIn } = tokenIssuer.issue();
   // Huawei escapes slashes: a client without a JSON parser reads a wrong token.
   const text = JSON.stringify({
@@ -58,14 +71,19 @@ function grantToken(call: SandboxCall, app: HuaweiApp, tokenIssuer: TokenIssuer)
 
 /** Returns the error of an access token, as a code of the send call, or null. */
 function accessProblem(bearer: string | undefined, tokenIssuer: TokenIssuer): string | null {
-  const state = tokenIssuer.check(bearer?.startsWith('DQEBA/') ? bearer.slice('DQEBA/'.length) : undefined);
+  const state = tokenIssuer.check(
+    bearer?.startsWith('DQEBA/') ? bearer.slice('DQEBA/'.length) : undefined,
+  );
   if (state === 'valid') return null;
   return state === 'expired' ? '80200003' : '80200001';
 }
 
 const dayS = 86_400;
 
-/** Returns the error of a service account's JWT (protocol/huawei.md#service-account), or null; `nowS` in epoch seconds. */
+/**
+ * Returns the error of a service account's JWT (protocol/huawei.md#service-account), or null;
+ * `nowS` in epoch seconds.
+ */
 function jwtProblem(
   bearer: string | undefined,
   { publicKey, serviceAccount }: HuaweiApp,
@@ -113,7 +131,10 @@ export interface HuaweiMemory {
   harmonyTokens: Set<string>;
   /** Tokens of Android that begin with `MAMz`. */
   androidTokens: Set<string>;
-  /** Devices per second over v1 and v3 together; more get the response for flow control (protocol/huawei.md#limits). */
+  /**
+   * Devices per second over v1 and v3 together; more get the response for flow control
+   * (protocol/huawei.md#limits).
+   */
   devicesPerSecond: number;
   /** Test messages per day: v1 for the app, v3 for the project. */
   testsPerDay: number;
@@ -135,7 +156,9 @@ export function huaweiRules(memory: HuaweiMemory, state: GatewayState): GatewayR
   const counters: Counters = { second: 0, devices: 0, tests: 0, requests: 0 };
   return {
     targetsOf: (call) =>
-      call.path === tokenPath ? { tokens: [], isTokenCall: true } : { tokens: tokensOf(objectIn(call)) },
+      call.path === tokenPath
+        ? { tokens: [], isTokenCall: true }
+        : { tokens: tokensOf(objectIn(call)) },
     handle: (call) =>
       call.path === tokenPath
         ? grantToken(call, memory.app, memory.tokenIssuer)
@@ -175,7 +198,8 @@ class CallHandler {
     const body = objectIn(call);
     if (body === undefined) return this.#respond(400, '80100003', 'no JSON');
     const tokens = tokensOf(body);
-    const fault = countFault(tokens) ?? sizeFault(call, tokens) ?? this.#messageFault(body, api, call);
+    const fault =
+      countFault(tokens) ?? sizeFault(call, tokens) ?? this.#messageFault(body, api, call);
     if (fault !== null) return this.#respond(200, fault.code, fault.msg);
     const limit = this.#limit(body, tokens, api);
     return limit ?? this.#deliver(tokens, api);
@@ -188,7 +212,9 @@ class CallHandler {
     return path === `/v3/${serviceAccount.project_id}/messages:send` ? 'v3' : null;
   }
 
-  /** Checks the access token: v1 accepts either kind, v3 only a JWT (protocol/huawei.md#two-apis). */
+  /**
+   * Checks the access token: v1 accepts either kind, v3 only a JWT (protocol/huawei.md#two-apis).
+   */
   #accessRefusal({ headers }: SandboxCall, api: Api): string | null {
     const { app, tokenIssuer } = this.#memory;
     const bearer = bearerOf(headers.authorization);
@@ -202,7 +228,10 @@ class CallHandler {
     return api === 'v1' ? v1Fault(body) : v3Fault(body, Array.isArray(type) ? type[0] : type);
   }
 
-  /** Applies flow control and the limits on tests (protocol/huawei.md#answers, protocol/huawei.md#limits). */
+  /**
+   * Applies flow control and the limits on tests (protocol/huawei.md#answers,
+   * protocol/huawei.md#limits).
+   */
   #limit(body: JsonObject, tokens: string[], api: Api): SandboxReply | null {
     const second = Math.floor(this.#state.nowMs() / 1000);
     if (second !== this.#counters.second) Object.assign(this.#counters, { second, devices: 0 });
@@ -213,14 +242,20 @@ class CallHandler {
     if (tokens.length > 10)
       return api === 'v3'
         ? this.#respond(200, '80300030', 'When send test message, token count exceed limit.')
-        : { ...this.#respond(200, '80100001', 'test'), violation: `${tokens.length} devices in a test` };
+        : {
+            ...this.#respond(200, '80100001', 'test'),
+            violation: `${tokens.length} devices in a test`,
+          };
     this.#counters.tests += 1;
     return this.#counters.tests > this.#memory.testsPerDay
       ? this.#respond(200, '80300029', 'When send test message, the api request exceed limit.')
       : null;
   }
 
-  /** Reports a token that is named twice, since it gets the message twice (protocol/huawei.md#messages). */
+  /**
+   * Reports a token that is named twice, since it gets the message twice
+   * (protocol/huawei.md#messages).
+   */
   #deliver(tokens: string[], api: Api): SandboxReply {
     const refused = new Map<string, string>();
     for (const token of tokens) {
@@ -228,11 +263,16 @@ class CallHandler {
       if (reason !== null) refused.set(token, reason);
     }
     const accepted = tokens.filter((token) => !refused.has(token));
-    const twice = new Set(tokens).size < tokens.length ? { violation: 'a token twice in a request' } : {};
-    if (refused.size === 0) return { ...this.#respond(200, '80000000', 'Success'), accepted, ...twice };
+    const twice =
+      new Set(tokens).size < tokens.length ? { violation: 'a token twice in a request' } : {};
+    if (refused.size === 0)
+      return { ...this.#respond(200, '80000000', 'Success'), accepted, ...twice };
     const msg = api === 'v1' ? partialV1(accepted, refused) : partialV3(accepted, refused);
     if (accepted.length > 0) return { ...this.#respond(200, '80100000', msg), accepted, ...twice };
-    return { ...this.#respond(200, '80300007', api === 'v1' ? 'All the tokens are invalid' : msg), ...twice };
+    return {
+      ...this.#respond(200, '80300007', api === 'v1' ? 'All the tokens are invalid' : msg),
+      ...twice,
+    };
   }
 
   #refusal(token: string, api: Api): string | null {
@@ -259,7 +299,11 @@ class CallHandler {
 }
 
 const partialV1 = (accepted: string[], refused: Map<string, string>): string =>
-  JSON.stringify({ success: accepted.length, failure: refused.size, illegal_tokens: [...refused.keys()] });
+  JSON.stringify({
+    success: accepted.length,
+    failure: refused.size,
+    illegal_tokens: [...refused.keys()],
+  });
 
 function partialV3(accepted: string[], refused: Map<string, string>): string {
   const illegalTokens = Object.groupBy([...refused.keys()], (token) => refused.get(token) ?? '');
@@ -271,7 +315,10 @@ const countFault = ({ length }: string[]): Fault | null =>
     ? { code: '80300010', msg: `token count should within 1 and ${maxTokens}.` }
     : null;
 
-/** Checks the size of the body without its tokens (protocol/huawei.md#messages): their texts, quotes and commas. */
+/**
+ * Checks the size of the body without its tokens (protocol/huawei.md#messages): their texts, quotes
+ * and commas.
+ */
 function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
   const ofTokens = Buffer.byteLength(JSON.stringify(tokens)) - 2;
   return body.length - ofTokens > maxBytes
@@ -281,7 +328,10 @@ function sizeFault({ body }: SandboxCall, tokens: string[]): Fault | null {
 
 function isTest({ message, pushOptions }: JsonObject): boolean {
   const android = isJsonObject(message) && isJsonObject(message.android) ? message.android : {};
-  return android.target_user_type === 1 || (isJsonObject(pushOptions) && pushOptions.testMessage === true);
+  return (
+    android.target_user_type === 1 ||
+    (isJsonObject(pushOptions) && pushOptions.testMessage === true)
+  );
 }
 
 function tokensOf(body: JsonObject | undefined): string[] {

@@ -2,7 +2,12 @@
 
 import { createHmac, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { type SandboxGateway, type SandboxOptions, startGateway, TokenIssuer } from '../../http/server.ts';
+import {
+  type SandboxGateway,
+  type SandboxOptions,
+  startGateway,
+  TokenIssuer,
+} from '../../http/server.ts';
 import { createHuaweiApp, type HuaweiApp, type HuaweiMemory, huaweiRules } from './rules.ts';
 
 /** One status of a receipt; with `pushType` in the form of the v3 API. */

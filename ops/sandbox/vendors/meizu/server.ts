@@ -1,6 +1,6 @@
 /**
- * Meizu's push gateway on loopback: as strict as the original (protocol/meizu.md), with configurable misbehaviour, and
- * receipts.
+ * Meizu's push gateway on loopback: as strict as the original (protocol/meizu.md), with
+ * configurable misbehaviour, and receipts.
  */
 
 import { createHash, randomBytes, randomInt } from 'node:crypto';
@@ -16,7 +16,8 @@ import {
   startGateway,
 } from '../../http/server.ts';
 
-//  Meizu's rules for a call (protocol/meizu.md#signature, protocol/meizu.md#message), independent of the connector's code.
+// Meizu's rules for a call (protocol/meizu.md#signature, protocol/meizu.md#message), independent of
+// the connector's code.
 
 const knownFields = ['appId', 'pushIds', 'messageJson', 'sign', 'restrictedPackageNames'];
 const maxTargets = 100;
@@ -52,11 +53,15 @@ export function violationOf(form: URLSearchParams, message: JsonObject | null): 
   if (unknownField !== undefined) return `an unknown field ${unknownField.slice(0, 40)}`;
   if (new Set(names).size < names.length) return 'a field twice';
   const targets = pushIdsOf(form);
-  if (targets.length === 0 || targets.length > maxTargets) return `${targets.length} devices in a request`;
+  if (targets.length === 0 || targets.length > maxTargets)
+    return `${targets.length} devices in a request`;
   if (new Set(targets).size < targets.length) return 'a device twice in a request';
   if (message === null) return 'a message that is not a JSON object';
-  if (Buffer.byteLength(form.get('messageJson') ?? '') > 5000) return 'a message of more than 5000 bytes';
-  return barProblem(message) ?? clickProblem(message) ?? timeProblem(message) ?? extraProblem(message);
+  if (Buffer.byteLength(form.get('messageJson') ?? '') > 5000)
+    return 'a message of more than 5000 bytes';
+  return (
+    barProblem(message) ?? clickProblem(message) ?? timeProblem(message) ?? extraProblem(message)
+  );
 }
 
 const partOf = (message: JsonObject, name: string): JsonObject => {
@@ -70,23 +75,34 @@ const isOneOf = (value: Json | undefined, ...values: Json[]): boolean =>
 
 function barProblem(message: JsonObject): string | null {
   const { content, noticeBarType, noticeMsgType, title } = partOf(message, 'noticeBarInfo');
-  if (lengthOf(title) < 1 || lengthOf(title) > 32) return `a title of ${lengthOf(title)} characters`;
-  if (lengthOf(content) < 1 || lengthOf(content) > 100) return `a content of ${lengthOf(content)} characters`;
-  if (!isOneOf(noticeMsgType, 0, 1) || !isOneOf(noticeBarType, 0, 2)) return 'an unknown type of notice';
-  const { noticeExpandContent, noticeExpandImgUrl, noticeExpandType } = partOf(message, 'noticeExpandInfo');
+  if (lengthOf(title) < 1 || lengthOf(title) > 32)
+    return `a title of ${lengthOf(title)} characters`;
+  if (lengthOf(content) < 1 || lengthOf(content) > 100)
+    return `a content of ${lengthOf(content)} characters`;
+  if (!isOneOf(noticeMsgType, 0, 1) || !isOneOf(noticeBarType, 0, 2))
+    return 'an unknown type of notice';
+  const { noticeExpandContent, noticeExpandImgUrl, noticeExpandType } = partOf(
+    message,
+    'noticeExpandInfo',
+  );
   if (!isOneOf(noticeExpandType, 0, 1, 2)) return 'an unknown type of expansion';
-  if (noticeExpandType === 1 && lengthOf(noticeExpandContent) === 0) return 'an expansion without its text';
+  if (noticeExpandType === 1 && lengthOf(noticeExpandContent) === 0)
+    return 'an expansion without its text';
   return noticeExpandType === 2 && lengthOf(noticeExpandImgUrl) === 0
     ? 'an expansion without its image'
     : null;
 }
 
 function clickProblem(message: JsonObject): string | null {
-  const { activity, clickType, customAttribute, parameters, url } = partOf(message, 'clickTypeInfo');
+  const { activity, clickType, customAttribute, parameters, url } = partOf(
+    message,
+    'clickTypeInfo',
+  );
   if (!isOneOf(clickType, 0, 1, 2)) return `clickType ${JSON.stringify(clickType)}`;
   if (clickType === 1 && lengthOf(activity) === 0) return 'an activity without its name';
   if (clickType === 2 && lengthOf(url) === 0) return 'a URI that is missing';
-  if (parameters !== undefined && !isJsonObject(parameters)) return 'parameters that are not an object';
+  if (parameters !== undefined && !isJsonObject(parameters))
+    return 'parameters that are not an object';
   return typeof customAttribute === 'string' && Buffer.byteLength(customAttribute) > 1000
     ? 'a customAttribute of more than 1000 bytes'
     : null;
@@ -95,10 +111,16 @@ function clickProblem(message: JsonObject): string | null {
 function timeProblem(message: JsonObject): string | null {
   const { offLine, validTime = 24 } = partOf(message, 'pushTimeInfo');
   if (!isOneOf(offLine, 0, 1)) return 'offLine is neither 0 nor 1';
-  if (typeof validTime !== 'number' || !Number.isInteger(validTime) || validTime < 1 || validTime > 72)
+  if (
+    typeof validTime !== 'number' ||
+    !Number.isInteger(validTime) ||
+    validTime < 1 ||
+    validTime > 72
+  )
     return `a validTime of ${JSON.stringify(validTime)} hours`;
   const { notifyKey } = partOf(message, 'advanceInfo');
-  return notifyKey === undefined || (typeof notifyKey === 'string' && /^[0-9A-Za-z_-]{1,8}$/.test(notifyKey))
+  return notifyKey === undefined ||
+    (typeof notifyKey === 'string' && /^[0-9A-Za-z_-]{1,8}$/.test(notifyKey))
     ? null
     : 'a bad notifyKey';
 }
@@ -113,7 +135,10 @@ function extraProblem(message: JsonObject): string | null {
   return isOneOf(type, '1', '2', '3') ? null : 'an unknown callback.type';
 }
 
-/** Credentials of an app, as Meizu's console issues them, and the token for receipts that is entered there. */
+/**
+ * Credentials of an app, as Meizu's console issues them, and the token for receipts that is entered
+ * there.
+ */
 export interface MeizuApp {
   appId: string;
   appSecret: string;
@@ -147,8 +172,8 @@ export interface MeizuGateway extends SandboxGateway {
   /** Codes of single devices within a successful response. `deadTokens` have 110002. */
   readonly targetCodes: Map<string, number>;
   /**
-   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that requested that type with a
-   * message; returns the HTTP statuses, one per message.
+   * Sends receipts of one type (1 arrived, 2 clicked) for these devices to the callers that
+   * requested that type with a message; returns the HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], accessToken?: string): Promise<number[]>;
 }
@@ -165,14 +190,21 @@ export async function startMeizuGateway(options: MeizuGatewayOptions): Promise<M
   );
   return Object.assign(gateway, {
     targetCodes,
-    sendReceipt: (type: number, tokens: readonly string[], accessToken = options.receiptToken ?? '') =>
+    sendReceipt: (
+      type: number,
+      tokens: readonly string[],
+      accessToken = options.receiptToken ?? '',
+    ) =>
       receipts.send(tokens, (message, targets) =>
         (message.type & type) === 0 ? null : receiptOf(message, { type, targets, accessToken }),
       ),
   });
 }
 
-/** Builds a form with the receipts, JSON by message and type, and the console's token (protocol/meizu.md#receipts). */
+/**
+ * Builds a form with the receipts, JSON by message and type, and the console's token
+ * (protocol/meizu.md#receipts).
+ */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { type, targets, accessToken }: { type: number; targets: string[]; accessToken: string },
@@ -213,8 +245,15 @@ class MeizuRules implements GatewayRules {
     const { appId, appSecret } = this.#options;
     if (call.path !== path || call.method !== 'POST')
       return { status: 404, violation: `${call.method} ${call.path}` };
-    if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
-      return { ...refusal('1005', 'content type'), violation: 'a body that is not a form in UTF-8' };
+    if (
+      !/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(
+        call.headers['content-type'] ?? '',
+      )
+    )
+      return {
+        ...refusal('1005', 'content type'),
+        violation: 'a body that is not a form in UTF-8',
+      };
     const form = formIn(call);
     if (form.get('appId') !== appId) return refusal('110000', 'appId不合法');
     if (form.get('sign') !== expectedSign(form, appSecret)) return refusal('1006', '签名认证失败');
@@ -232,7 +271,10 @@ class MeizuRules implements GatewayRules {
   #send(targets: string[], message: JsonObject): SandboxReply {
     const { devicesPerDay = Number.POSITIVE_INFINITY } = this.#options;
     if (this.#isTooFast(targets.length))
-      return { ...refusal('110010', '应用请求频率超过限制'), violation: 'too many devices in a second' };
+      return {
+        ...refusal('110010', '应用请求频率超过限制'),
+        violation: 'too many devices in a second',
+      };
     const bar = message.noticeBarInfo;
     const messageClass = isJsonObject(bar) && bar.noticeMsgType === 1 ? 'private' : 'public';
     const sent = this.#sentToday.get(messageClass) ?? 0;

@@ -1,6 +1,6 @@
 /**
- * OPPO's rules for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification), independent of the
- * connector's code.
+ * OPPO's rules for a notification (protocol/oppo.md#single-device, protocol/oppo.md#notification),
+ * independent of the connector's code.
  */
 
 import { createHash } from 'node:crypto';
@@ -11,7 +11,15 @@ import { formIn, type TokenIssuer } from '../../http/server.ts';
 import type { Success } from '../../kit/unchecked.ts';
 
 const fields = new Set([
-  ...['app_message_id', 'style', 'title', 'sub_title', 'content', 'click_action_type', 'notify_level'],
+  ...[
+    'app_message_id',
+    'style',
+    'title',
+    'sub_title',
+    'content',
+    'click_action_type',
+    'notify_level',
+  ],
   ...['click_action_activity', 'click_action_url', 'action_parameters', 'off_line', 'off_line_ttl'],
   ...[
     'show_ttl',
@@ -22,7 +30,12 @@ const fields = new Set([
     'channel_id',
     'category',
   ],
-  ...['private_msg_template_id', 'private_title_parameters', 'private_content_parameters', 'call_back_url'],
+  ...[
+    'private_msg_template_id',
+    'private_title_parameters',
+    'private_content_parameters',
+    'call_back_url',
+  ],
   ...['call_back_parameter', 'fix_speed', 'fix_speed_rate', 'network_type', 'badge_operation_type'],
   ...['badge_message_count', 'big_picture_id', 'small_picture_id'],
 ]);
@@ -33,7 +46,8 @@ const categories = new Set([
 ]);
 
 const broadcastOnly = new Set(['fix_speed', 'fix_speed_rate', 'big_picture_id']);
-const lengthOf = (value: Json | undefined): number => (typeof value === 'string' ? [...value].length : 0);
+const lengthOf = (value: Json | undefined): number =>
+  typeof value === 'string' ? [...value].length : 0;
 const isWithin = (value: Json | undefined, from: number, to: number): boolean =>
   value === undefined || (typeof value === 'number' && value >= from && value <= to);
 
@@ -55,10 +69,13 @@ export function notificationFault(notification: JsonObject, isBroadcast: boolean
   );
   if (unknownField !== undefined) return `an unknown field ${unknownField.slice(0, 40)}`;
   for (const name of ['title', 'content'])
-    if (typeof notification[name] !== 'string' || notification[name].trim() === '') return `no ${name}`;
+    if (typeof notification[name] !== 'string' || notification[name].trim() === '')
+      return `no ${name}`;
   const long = maxLengths.find(([name, chars]) => lengthOf(notification[name]) > chars);
   if (long) return `a ${long[0]} of ${lengthOf(notification[long[0]])} characters`;
-  return styleFault(notification, isBroadcast) ?? clickFault(notification) ?? restFault(notification);
+  return (
+    styleFault(notification, isBroadcast) ?? clickFault(notification) ?? restFault(notification)
+  );
 }
 
 function styleFault({ content, style = 1 }: JsonObject, isBroadcast: boolean): string | null {
@@ -69,7 +86,8 @@ function styleFault({ content, style = 1 }: JsonObject, isBroadcast: boolean): s
 
 function clickFault(notification: JsonObject): string | null {
   const { action_parameters: parameters, click_action_type: type = 0 } = notification;
-  if (![0, 1, 2, 4, 5].some((known) => known === type)) return `click_action_type is ${String(type)}`;
+  if (![0, 1, 2, 4, 5].some((known) => known === type))
+    return `click_action_type is ${String(type)}`;
   if ((type === 1 || type === 4) && !notification.click_action_activity) return 'no activity';
   if ((type === 2 || type === 5) && !notification.click_action_url) return 'no URL';
   if (parameters === undefined) return null;
@@ -80,7 +98,8 @@ function clickFault(notification: JsonObject): string | null {
 
 function restFault(notification: JsonObject): string | null {
   const { category, notify_level: level, off_line: isKept, off_line_ttl: ttl } = notification;
-  if (isKept !== undefined && typeof isKept !== 'boolean') return 'off_line is neither true nor false';
+  if (isKept !== undefined && typeof isKept !== 'boolean')
+    return 'off_line is neither true nor false';
   if (!isWithin(ttl, 0, 864_000)) return 'off_line_ttl is more than ten days';
   if (!isWithin(notification.notify_id, 0, 2_147_483_647)) return 'a bad notify_id';
   if (level !== undefined && category === undefined) return 'notify_level without a category';
@@ -94,7 +113,8 @@ function restFault(notification: JsonObject): string | null {
       return `${name} that are no texts`;
   }
   const url = notification.call_back_url;
-  if (url !== undefined && !(typeof url === 'string' && URL.canParse(url))) return 'a bad call_back_url';
+  if (url !== undefined && !(typeof url === 'string' && URL.canParse(url)))
+    return 'a bad call_back_url';
   return url === undefined && notification.call_back_parameter !== undefined
     ? 'a callback parameter without a URL'
     : null;
@@ -110,7 +130,8 @@ function parsed(text: string): Json | undefined {
   }
 }
 
-//  Parsers and checks of the forms of OPPO's calls (protocol/oppo.md#single-device to protocol/oppo.md#broadcast).
+// Parsers and checks of the forms of OPPO's calls (protocol/oppo.md#single-device to
+// protocol/oppo.md#broadcast).
 
 const root = '/server/v1/message/notification';
 const authPath = '/server/v1/auth';
@@ -126,7 +147,8 @@ interface OppoMessage {
 /** Returns the devices that a call names, unchecked. */
 function targetsOf(call: SandboxCall): string[] {
   const form = formIn(call);
-  if (call.path === `${root}/broadcast`) return (form.get('target_value') ?? '').split(';').filter(Boolean);
+  if (call.path === `${root}/broadcast`)
+    return (form.get('target_value') ?? '').split(';').filter(Boolean);
   return messagesIn(call).map(({ target }) => target);
 }
 
@@ -134,7 +156,13 @@ function targetsOf(call: SandboxCall): string[] {
 function messagesIn(call: SandboxCall): OppoMessage[] {
   const isBatch = call.path === `${root}/unicast_batch`;
   const value = parsed(formIn(call).get(isBatch ? 'messages' : 'message') ?? '');
-  const all: Json[] = isBatch ? (Array.isArray(value) ? value : []) : value === undefined ? [] : [value];
+  const all: Json[] = isBatch
+    ? Array.isArray(value)
+      ? value
+      : []
+    : value === undefined
+      ? []
+      : [value];
   return all.flatMap((one) =>
     isJsonObject(one) && typeof one.target_value === 'string' && isJsonObject(one.notification)
       ? [{ target: one.target_value, notification: one.notification }]
@@ -174,7 +202,8 @@ function messageFault(message: Json): string | null {
   if (Object.keys(more).length > 0) return 'an unknown member of a message';
   if (type !== 2) return 'target_type is not 2';
   if (typeof target !== 'string' || target === '') return 'no target_value';
-  if (isChecked !== undefined && typeof isChecked !== 'boolean') return 'a bad verify_registration_id';
+  if (isChecked !== undefined && typeof isChecked !== 'boolean')
+    return 'a bad verify_registration_id';
   return isJsonObject(notification) ? notificationFault(notification, false) : 'no notification';
 }
 
@@ -260,13 +289,18 @@ export class OppoRules implements GatewayRules {
 
   handle(call: SandboxCall): SandboxReply {
     if (call.method !== 'POST') return { ...refusal(12), violation: `${call.method} ${call.path}` };
-    if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
+    if (
+      !/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(
+        call.headers['content-type'] ?? '',
+      )
+    )
       return violationReply('a body that is not a form in UTF-8');
     if (call.path === authPath) return this.#grantToken(formIn(call));
     const token = formIn(call).get('auth_token');
     if (token === null) return { ...refusal(29), violation: 'a call without auth_token' };
     if (this.#memory.tokenIssuer.check(token) !== 'valid') return refusal(11);
-    if (call.path === `${root}/unicast` || call.path === `${root}/unicast_batch`) return this.#unicast(call);
+    if (call.path === `${root}/unicast` || call.path === `${root}/unicast_batch`)
+      return this.#unicast(call);
     if (call.path === `${root}/save_message_content`) return this.#save(formIn(call));
     if (call.path === `${root}/broadcast`) return this.#broadcast(formIn(call));
     return { ...refusal(21), violation: `an unknown call ${call.path}` };
@@ -289,7 +323,11 @@ export class OppoRules implements GatewayRules {
     if (!/^\d{13}$/.test(timestamp)) return { ...refusal(18), violation: 'a bad timestamp' };
     const nowMs = this.#state.nowMs();
     if (Math.abs(Number(timestamp) - nowMs) > maxClockSkewMs) return refusal(19);
-    const sign = createHash('sha256').update(key).update(timestamp).update(app.masterSecret).digest('hex');
+    const sign = createHash('sha256')
+      .update(key)
+      .update(timestamp)
+      .update(app.masterSecret)
+      .digest('hex');
     if (form.get('sign') !== sign) return refusal(16);
     return ok({ auth_token: tokenIssuer.issue().value, create_time: nowMs });
   }
@@ -301,7 +339,9 @@ export class OppoRules implements GatewayRules {
     const limit = this.#limit(messages);
     if (limit !== null) return limit;
     const results = messages.map((message) => ({ message, code: this.#codeOf(message) }));
-    const accepted = results.filter(({ code }) => code === 0).map(({ message }) => this.#accept(message));
+    const accepted = results
+      .filter(({ code }) => code === 0)
+      .map(({ message }) => this.#accept(message));
     const ids = new Map(accepted.map(({ id, token }) => [token, id]));
     const tokens = accepted.map(({ token }) => token);
     if (call.path.endsWith('/unicast')) {
@@ -330,7 +370,13 @@ export class OppoRules implements GatewayRules {
   }
 
   #broadcast(form: URLSearchParams): SandboxReply {
-    const names = ['auth_token', 'message_id', 'target_type', 'target_value', 'verify_registration_id'];
+    const names = [
+      'auth_token',
+      'message_id',
+      'target_type',
+      'target_value',
+      'verify_registration_id',
+    ];
     const targets = (form.get('target_value') ?? '').split(';').filter(Boolean);
     const fault = namesFault(form, names) ?? listFault(targets);
     if (fault !== null || form.get('target_type') !== '2')
@@ -356,7 +402,10 @@ export class OppoRules implements GatewayRules {
     return { ...ok({ message_id, task_id, ...groups }), accepted };
   }
 
-  /** Returns the refusal of a whole request, or null: rate, day quota, category, or an unnamed device. */
+  /**
+   * Returns the refusal of a whole request, or null: rate, day quota, category, or an unnamed
+   * device.
+   */
   #limit(messages: readonly OppoMessage[]): SandboxReply | null {
     const { categories, devicesPerDay, devicesPerSecond, ambiguousTokens } = this.#memory;
     const startMs = Math.floor(this.#state.nowMs() / 1000);
@@ -365,7 +414,8 @@ export class OppoRules implements GatewayRules {
     if (this.#second.devices > devicesPerSecond) return refusal(55);
     const notification: JsonObject = messages[0]?.notification ?? {};
     const category = String(notification.category ?? 'default');
-    if (notification.category !== undefined && categories?.includes(category) === false) return refusal(67);
+    if (notification.category !== undefined && categories?.includes(category) === false)
+      return refusal(67);
     const used = this.#today.get(category) ?? 0;
     if (used + messages.length > devicesPerDay) return refusal(33);
     this.#today.set(category, used + messages.length);
@@ -378,8 +428,15 @@ export class OppoRules implements GatewayRules {
     return this.#memory.sent.has(`${String(notification.app_message_id)} ${target}`) ? 32 : 0;
   }
 
-  #accept({ notification, target }: OppoMessage, id = this.#nextId()): { id: string; token: string } {
-    const { app_message_id: own, call_back_parameter: param, call_back_url: callback } = notification;
+  #accept(
+    { notification, target }: OppoMessage,
+    id = this.#nextId(),
+  ): { id: string; token: string } {
+    const {
+      app_message_id: own,
+      call_back_parameter: param,
+      call_back_url: callback,
+    } = notification;
     const { receipts, sent } = this.#memory;
     if (own !== undefined) sent.add(`${String(own)} ${target}`);
     if (sent.size > kept) sent.clear();
@@ -400,7 +457,10 @@ const ok = (data: unknown): SandboxReply => ({ status: 200, body: okBody(data) }
 const beforeDevice = encodeURIComponent('"target_value":"');
 const afterDevice = encodeURIComponent('"');
 
-/** Returns an item for each message of a batch, with its device and one message id for all. Finds devices without a parser. */
+/**
+ * Returns an item for each message of a batch, with its device and one message id for all. Finds
+ * devices without a parser.
+ */
 function anyItems(request: string): string {
   const items: string[] = [];
   for (let at = request.indexOf(beforeDevice); at >= 0; at = request.indexOf(beforeDevice, at)) {
@@ -411,7 +471,10 @@ function anyItems(request: string): string {
   return `{"code":0,"message":"Success","data":[${items.join(',')}]}`;
 }
 
-const refusal = (code: number): SandboxReply => ({ status: 200, body: { code, message: `refused ${code}` } });
+const refusal = (code: number): SandboxReply => ({
+  status: 200,
+  body: { code, message: `refused ${code}` },
+});
 
 /** Returns the response to a request that a client must never send. */
 const violationReply = (violation: string): SandboxReply => ({ ...refusal(41), violation });

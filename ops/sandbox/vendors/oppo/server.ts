@@ -1,11 +1,16 @@
 /**
- * OPPO's push gateway on loopback: as strict as the original (protocol/oppo.md), with configurable misbehaviour, and
- * receipts.
+ * OPPO's push gateway on loopback: as strict as the original (protocol/oppo.md), with configurable
+ * misbehaviour, and receipts.
  */
 import { randomBytes } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
-import { type SandboxGateway, type SandboxOptions, startGateway, TokenIssuer } from '../../http/server.ts';
+import {
+  type SandboxGateway,
+  type SandboxOptions,
+  startGateway,
+  TokenIssuer,
+} from '../../http/server.ts';
 import { type OppoMemory, OppoRules } from './rules.ts';
 
 export interface OppoGatewayOptions extends SandboxOptions {
@@ -22,8 +27,8 @@ export interface OppoGateway extends SandboxGateway {
   /** State of the gateway; changes take effect at once. */
   readonly memory: OppoMemory;
   /**
-   * Sends receipts of an event for these devices to the URLs of their messages, one call per message. Returns the HTTP
-   * statuses.
+   * Sends receipts of an event for these devices to the URLs of their messages, one call per
+   * message. Returns the HTTP statuses.
    */
   sendReceipt(tokens: readonly string[], eventType?: string): Promise<number[]>;
 }
@@ -40,7 +45,12 @@ const dayMs = 86_400_000;
 export async function startOppoGateway(options: OppoGatewayOptions = {}): Promise<OppoGateway> {
   const clock = options.clock ?? systemClock;
   const any = Number.POSITIVE_INFINITY;
-  const { app = createOppoApp(), devicesPerDay = any, devicesPerSecond = any, savesPerDay = any } = options;
+  const {
+    app = createOppoApp(),
+    devicesPerDay = any,
+    devicesPerSecond = any,
+    savesPerDay = any,
+  } = options;
   const memory: OppoMemory = {
     app,
     tokenIssuer: new TokenIssuer(() => clock.now(), dayMs),
@@ -69,7 +79,14 @@ function receiptOf(
   { id, param }: ReceiptRequest,
   { eventType, nowMs, target }: { eventType: string; nowMs: number; target: string },
 ): ReceiptPost {
-  const receipt = { messageId: id, appId: '1', taskId: id, registrationIds: target, eventType, param };
+  const receipt = {
+    messageId: id,
+    appId: '1',
+    taskId: id,
+    registrationIds: target,
+    eventType,
+    param,
+  };
   return {
     headers: { 'content-type': 'application/json; charset=UTF-8' },
     body: JSON.stringify([{ ...receipt, eventTime: String(nowMs) }]),

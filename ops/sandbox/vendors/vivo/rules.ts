@@ -25,13 +25,23 @@ const fields = new Set([
     'skipContent',
     'category',
   ],
-  ...['networkType', 'classification', 'clientCustomMap', 'requestId', 'pushMode', 'notifyId', 'profileId'],
+  ...[
+    'networkType',
+    'classification',
+    'clientCustomMap',
+    'requestId',
+    'pushMode',
+    'notifyId',
+    'profileId',
+  ],
   ...['sendOnline', 'foregroundShow', 'addBadge', 'auditReview', 'liveMessage', 'extra'],
 ]);
 
 /** Category → its class. */
 const categories = new Map([
-  ...['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION'].map((name) => [name, 1] as const),
+  ...['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION'].map(
+    (name) => [name, 1] as const,
+  ),
   ...['NEWS', 'CONTENT', 'MARKETING', 'SOCIAL'].map((name) => [name, 0] as const),
 ]);
 
@@ -39,14 +49,21 @@ const fault = (code: number, violation: string): Fault => ({ code, violation });
 const isInt = (value: Json | undefined, from: number, to: number): boolean =>
   typeof value === 'number' && Number.isInteger(value) && value >= from && value <= to;
 const lengthOf = (value: Json | undefined): number =>
-  typeof value === 'string' ? [...value].length : value === undefined ? 0 : JSON.stringify(value).length;
+  typeof value === 'string'
+    ? [...value].length
+    : value === undefined
+      ? 0
+      : JSON.stringify(value).length;
 
-/** Returns the first broken rule of a message, or null. `isList`: the message is saved for lists. */
+/**
+ * Returns the first broken rule of a message, or null. `isList`: the message is saved for lists.
+ */
 export function messageFault(message: JsonObject, isList: boolean): Fault | null {
   const unknownField = Object.keys(message).find(
     (name) => !fields.has(name) || (isList && (name === 'regId' || name === 'profileId')),
   );
-  if (unknownField !== undefined) return fault(10304, `an unknown field ${unknownField.slice(0, 40)}`);
+  if (unknownField !== undefined)
+    return fault(10304, `an unknown field ${unknownField.slice(0, 40)}`);
   return requestFault(message) ?? textFault(message) ?? numberFault(message) ?? extraFault(message);
 }
 
@@ -64,35 +81,44 @@ function textFault({ content, skipContent, skipType, title }: JsonObject): Fault
   if (!isInt(skipType, 1, 4)) return fault(10059, `skipType is ${String(skipType)}`);
   const isBare = typeof skipContent !== 'string' || skipContent === '';
   if ((skipType === 2 || skipType === 4) && isBare) return fault(10060, 'no skipContent');
-  return lengthOf(skipContent) > 1024 ? fault(10060, 'a skipContent of more than 1024 characters') : null;
+  return lengthOf(skipContent) > 1024
+    ? fault(10060, 'a skipContent of more than 1024 characters')
+    : null;
 }
 
 function numberFault(message: JsonObject): Fault | null {
   const { category, classification, clientCustomMap: map, timeToLive } = message;
   if (!isInt(message.notifyType, 1, 4)) return fault(10054, 'a bad notifyType');
-  if (timeToLive !== undefined && !isInt(timeToLive, 60, 86_400)) return fault(10065, 'a bad timeToLive');
+  if (timeToLive !== undefined && !isInt(timeToLive, 60, 86_400))
+    return fault(10065, 'a bad timeToLive');
   for (const [name, from, to] of [
     ['networkType', -1, 1],
     ['classification', 0, 1],
     ['pushMode', 0, 1],
     ['notifyId', 1, 2_147_483_647],
   ] as const)
-    if (message[name] !== undefined && !isInt(message[name], from, to)) return fault(10067, `a bad ${name}`);
+    if (message[name] !== undefined && !isInt(message[name], from, to))
+      return fault(10067, `a bad ${name}`);
   const ownClass = categories.get(String(category));
   if (category !== undefined && ownClass === undefined) return fault(10096, 'a bad category');
   if (category !== undefined && classification !== undefined && classification !== ownClass)
     return fault(10097, 'a classification that contradicts the category');
   if (map === undefined) return null;
-  const isTexts = isJsonObject(map) && Object.values(map).every((value) => typeof value === 'string');
+  const isTexts =
+    isJsonObject(map) && Object.values(map).every((value) => typeof value === 'string');
   return isTexts && Object.entries(map).flat().join('').length <= 1024
     ? null
-    : fault(10095, 'a clientCustomMap with other values than texts, or of more than 1024 characters');
+    : fault(
+        10095,
+        'a clientCustomMap with other values than texts, or of more than 1024 characters',
+      );
 }
 
 function extraFault({ extra, pushMode }: JsonObject): Fault | null {
   if (extra === undefined) return null;
   if (!isJsonObject(extra)) return fault(10305, 'extra is not an object');
-  if (lengthOf(extra.callback) > 128) return fault(10305, 'a callback URL of more than 128 characters');
+  if (lengthOf(extra.callback) > 128)
+    return fault(10305, 'a callback URL of more than 128 characters');
   if (lengthOf(extra['callback.param']) > 64)
     return fault(10306, 'a callback parameter of more than 64 characters');
   if (extra.callback !== undefined && !URL.canParse(String(extra.callback)))
@@ -118,7 +144,10 @@ export interface VivoApp {
 export interface VivoMemory {
   app: VivoApp;
   tokenIssuer: TokenIssuer;
-  /** Statuses of devices that cannot be reached (protocol/vivo.md#lists), such as 3 or 5. `deadTokens` are 2. */
+  /**
+   * Statuses of devices that cannot be reached (protocol/vivo.md#lists), such as 3 or 5.
+   * `deadTokens` are 2.
+   */
   statuses: Map<string, number>;
   /** Test devices of the console; test messages go only to them. */
   testDevices: Set<string>;
@@ -141,7 +170,14 @@ export interface VivoMemory {
 const authPath = '/message/auth';
 const maxClockSkewMs = 600_000;
 const chinaMs = 8 * 3_600_000;
-const systemCategories = new Set(['IM', 'ACCOUNT', 'TODO', 'DEVICE_REMINDER', 'ORDER', 'SUBSCRIPTION']);
+const systemCategories = new Set([
+  'IM',
+  'ACCOUNT',
+  'TODO',
+  'DEVICE_REMINDER',
+  'ORDER',
+  'SUBSCRIPTION',
+]);
 
 /** The rules of one app's gateway (protocol/vivo.md). */
 export class VivoRules implements GatewayRules {
@@ -156,7 +192,15 @@ export class VivoRules implements GatewayRules {
   ];
   readonly #memory: VivoMemory;
   readonly #state: GatewayState;
-  readonly #counts = { second: 0, devices: 0, tokens: 0, operation: 0, system: 0, saves: 0, tasks: 0 };
+  readonly #counts = {
+    second: 0,
+    devices: 0,
+    tokens: 0,
+    operation: 0,
+    system: 0,
+    saves: 0,
+    tasks: 0,
+  };
 
   constructor(memory: VivoMemory, state: GatewayState) {
     this.#memory = memory;
@@ -177,7 +221,8 @@ export class VivoRules implements GatewayRules {
     const body = bodyOf(call);
     if (call.path === authPath) return this.#grantToken(body);
     const token = call.headers.authtoken;
-    if (typeof token !== 'string') return { ...refusal(10000), violation: 'a call without authToken' };
+    if (typeof token !== 'string')
+      return { ...refusal(10000), violation: 'a call without authToken' };
     if (this.#memory.tokenIssuer.check(token) !== 'valid') return refusal(10000);
     if (body.appId !== Number(this.#memory.app.appId))
       return { ...refusal(10094), violation: 'another appId' };
@@ -189,7 +234,8 @@ export class VivoRules implements GatewayRules {
 
   #count(): void {
     const second = Math.floor(this.#state.nowMs() / 1000);
-    if (this.#counts.second !== second) Object.assign(this.#counts, { second, devices: 0, tokens: 0 });
+    if (this.#counts.second !== second)
+      Object.assign(this.#counts, { second, devices: 0, tokens: 0 });
   }
 
   /** Answers the token call (protocol/vivo.md#access-token). */
@@ -198,7 +244,8 @@ export class VivoRules implements GatewayRules {
     this.#counts.tokens += 1;
     if (this.#counts.tokens > tokensPerSecond) return refusal(10072);
     const { appId, appKey, sign, timestamp } = body;
-    if (typeof appId !== 'number') return violationReply({ code: 10200, violation: 'appId is not a number' });
+    if (typeof appId !== 'number')
+      return violationReply({ code: 10200, violation: 'appId is not a number' });
     if (String(appId) !== app.appId) return refusal(10201);
     if (appKey !== app.appKey) return refusal(10203);
     const isTime = typeof timestamp === 'number' && /^\d{13}$/.test(String(timestamp));
@@ -221,7 +268,10 @@ export class VivoRules implements GatewayRules {
     if (limit !== null) return refusal(limit);
     const status = this.#statusOf(regId, body);
     if (status !== 0)
-      return { ...refusal(10302), body: { ...resultBody(10302), invalidUser: { userid: regId, status } } };
+      return {
+        ...refusal(10302),
+        body: { ...resultBody(10302), invalidUser: { userid: regId, status } },
+      };
     const taskId = this.#accept(body, [regId]);
     return { ...ok({ taskId }), accepted: [regId] };
   }
@@ -257,7 +307,10 @@ export class VivoRules implements GatewayRules {
     this.#memory.receipts.clear();
   }
 
-  /** Returns the code of a call beyond the rate, the sending hours or the day quota, or null; a save has 0 devices. */
+  /**
+   * Returns the code of a call beyond the rate, the sending hours or the day quota, or null; a save
+   * has 0 devices.
+   */
   #limit(message: JsonObject, devices: number): number | null {
     const { devicesPerSecond, hasSendingHours, operationsPerDay, refusesTestTexts, systemPerDay } =
       this.#memory;
@@ -305,10 +358,12 @@ function listFault(body: JsonObject): Fault | null {
     return { code: 10304, violation: `an unknown field ${unknownField.slice(0, 40)}` };
   const regIds = strings(body.regIds);
   if (regIds.length === 0) return { code: 10150, violation: 'no regIds' };
-  if (typeof body.taskId !== 'string' || body.taskId === '') return { code: 10151, violation: 'no taskId' };
+  if (typeof body.taskId !== 'string' || body.taskId === '')
+    return { code: 10151, violation: 'no taskId' };
   if (regIds.length < 2 || regIds.length > 1000)
     return { code: 10153, violation: `${regIds.length} devices in a list` };
-  if (new Set(regIds).size < regIds.length) return { code: 10153, violation: 'a device twice in a list' };
+  if (new Set(regIds).size < regIds.length)
+    return { code: 10153, violation: 'a device twice in a list' };
   return requestFault(body);
 }
 
@@ -322,4 +377,7 @@ const resultBody = (result: number) => ({ result, desc: `refused ${result}` });
 const okBody = (more: object) => ({ result: 0, desc: '请求成功', ...more });
 const ok = (more: object): SandboxReply => ({ status: 200, body: okBody(more) });
 const refusal = (result: number): SandboxReply => ({ status: 200, body: resultBody(result) });
-const violationReply = ({ code, violation }: Fault): SandboxReply => ({ ...refusal(code), violation });
+const violationReply = ({ code, violation }: Fault): SandboxReply => ({
+  ...refusal(code),
+  violation,
+});

@@ -1,11 +1,16 @@
 /**
- * vivo's push gateway on loopback: as strict as the original (protocol/vivo.md), with configurable misbehaviour, and
- * receipts.
+ * vivo's push gateway on loopback: as strict as the original (protocol/vivo.md), with configurable
+ * misbehaviour, and receipts.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
-import { type SandboxGateway, type SandboxOptions, startGateway, TokenIssuer } from '../../http/server.ts';
+import {
+  type SandboxGateway,
+  type SandboxOptions,
+  startGateway,
+  TokenIssuer,
+} from '../../http/server.ts';
 import { type VivoApp, type VivoMemory, VivoRules } from './rules.ts';
 
 export type { VivoApp } from './rules.ts';
@@ -19,8 +24,8 @@ export interface VivoGateway extends SandboxGateway {
   /** State of the gateway; changes take effect at once. */
   readonly memory: VivoMemory;
   /**
-   * Sends receipts of one code for these devices to the URLs of their messages, one call per message; without a code in
-   * the older form. Returns the HTTP statuses.
+   * Sends receipts of one code for these devices to the URLs of their messages, one call per
+   * message; without a code in the older form. Returns the HTTP statuses.
    */
   sendReceipt(tokens: readonly string[], ackType?: string): Promise<number[]>;
 }
@@ -35,7 +40,10 @@ export const createVivoApp = (): VivoApp => ({
 const dayMs = 86_400_000;
 const any = Number.POSITIVE_INFINITY;
 
-/** Starts the gateway of one app; resolves when it listens. By default it has no limits and no sending hours. */
+/**
+ * Starts the gateway of one app; resolves when it listens. By default it has no limits and no
+ * sending hours.
+ */
 export async function startVivoGateway(options: VivoGatewayOptions = {}): Promise<VivoGateway> {
   const clock = options.clock ?? systemClock;
   const memory: VivoMemory = {
@@ -63,7 +71,10 @@ export async function startVivoGateway(options: VivoGatewayOptions = {}): Promis
   });
 }
 
-/** Builds a JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor time. */
+/**
+ * Builds a JSON object by task (protocol/vivo.md#receipts); the older form has neither code nor
+ * time.
+ */
 function receiptOf(
   { id, param }: ReceiptRequest,
   { ackType, nowMs, targets }: { targets: string[]; ackType: string | undefined; nowMs: number },

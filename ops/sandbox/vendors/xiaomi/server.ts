@@ -1,6 +1,6 @@
 /**
- * Xiaomi's push gateway on loopback: as strict as the original (protocol/xiaomi.md), with configurable misbehaviour, and
- * receipts.
+ * Xiaomi's push gateway on loopback: as strict as the original (protocol/xiaomi.md), with
+ * configurable misbehaviour, and receipts.
  */
 
 import { randomBytes, randomInt } from 'node:crypto';
@@ -25,12 +25,27 @@ export interface Fault {
 }
 
 const plainFields = new Set([
-  ...['registration_id', 'restricted_package_name', 'title', 'description', 'payload', 'pass_through'],
+  ...[
+    'registration_id',
+    'restricted_package_name',
+    'title',
+    'description',
+    'payload',
+    'pass_through',
+  ],
   ...['notify_type', 'notify_id', 'time_to_live', 'time_to_send'],
 ]);
 
 const knownExtras = new Set([
-  ...['channel_id', 'notify_effect', 'intent_uri', 'web_uri', 'notify_foreground', 'sound_uri', 'badge'],
+  ...[
+    'channel_id',
+    'notify_effect',
+    'intent_uri',
+    'web_uri',
+    'notify_foreground',
+    'sound_uri',
+    'badge',
+  ],
   ...['only_send_once', 'jobkey', 'flow_control', 'callback', 'callback.param', 'callback.type'],
   ...['template_id', 'template_param'],
 ]);
@@ -66,7 +81,9 @@ function namesFault(form: URLSearchParams): Fault | null {
   const names = [...form.keys()];
   if (new Set(names).size < names.length) return fault(10008, 'a field twice');
   const unknownField = names.find((name) => !plainFields.has(name) && !name.startsWith('extra.'));
-  return unknownField === undefined ? null : fault(10008, `an unknown field ${unknownField.slice(0, 40)}`);
+  return unknownField === undefined
+    ? null
+    : fault(10008, `an unknown field ${unknownField.slice(0, 40)}`);
 }
 
 function targetsFault(form: URLSearchParams): Fault | null {
@@ -84,7 +101,8 @@ function targetsFault(form: URLSearchParams): Fault | null {
 }
 
 function textsFault(form: URLSearchParams): Fault | null {
-  if (!/^[01]$/.test(form.get('pass_through') ?? '')) return fault(10017, 'pass_through is neither 0 nor 1');
+  if (!/^[01]$/.test(form.get('pass_through') ?? ''))
+    return fault(10017, 'pass_through is neither 0 nor 1');
   if (Buffer.byteLength(form.get('payload') ?? '') > 4096)
     return fault(65009, 'a payload of more than 4096 bytes');
   if (form.get('pass_through') === '1')
@@ -108,7 +126,8 @@ function numbersFault(form: URLSearchParams): Fault | null {
     ['time_to_send', 0, 9_999_999_999_999],
   ] as const) {
     const value = form.get(name);
-    if (value !== null && !isInt(value, from, to)) return fault(10017, `${name} is ${value.slice(0, 20)}`);
+    if (value !== null && !isInt(value, from, to))
+      return fault(10017, `${name} is ${value.slice(0, 20)}`);
   }
   return null;
 }
@@ -130,7 +149,8 @@ function templateFault(form: URLSearchParams): Fault | null {
   const id = form.get('extra.template_id');
   const param = form.get('extra.template_param');
   if (id === null && param === null) return null;
-  if (!id || param === null || !form.get('extra.channel_id')) return fault(27001, 'half a template');
+  if (!id || param === null || !form.get('extra.channel_id'))
+    return fault(27001, 'half a template');
   try {
     const values: unknown[] = Object.values(JSON.parse(param));
     const isRight = (value: unknown) =>
@@ -138,7 +158,9 @@ function templateFault(form: URLSearchParams): Fault | null {
       value.trim() !== '' &&
       lengthOf(value) <= 128 &&
       !/[\p{So}\p{Cn}]/u.test(value);
-    return values.length <= 9 && values.every(isRight) ? null : fault(10017, 'a wrong value of a template');
+    return values.length <= 9 && values.every(isRight)
+      ? null
+      : fault(10017, 'a wrong value of a template');
   } catch {
     return fault(10017, 'a template_param that is not JSON');
   }
@@ -163,9 +185,11 @@ function callbackFault(form: URLSearchParams): Fault | null {
   const param = form.get('extra.callback.param') ?? '';
   const type = Number(form.get('extra.callback.type') ?? 3);
   if (url === null) return param === '' ? null : fault(10008, 'a callback parameter without a URL');
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) return fault(65038, 'an invalid callback URL');
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    return fault(65038, 'an invalid callback URL');
   if (url.length > 1024) return fault(65037, 'a callback URL of more than 1024 characters');
-  if (Buffer.byteLength(param) > 64) return fault(65036, 'a callback parameter of more than 64 bytes');
+  if (Buffer.byteLength(param) > 64)
+    return fault(65036, 'a callback parameter of more than 64 bytes');
   return Number.isInteger(type) && type > 0 && (type & ~receiptBits) === 0
     ? null
     : fault(10017, `callback.type is ${type}`);
@@ -202,13 +226,16 @@ interface XiaomiMessage extends ReceiptRequest {
 }
 
 export interface XiaomiGateway extends SandboxGateway {
-  /** Ids for which the whole request is refused with 66007. `deadTokens` are listed in `bad_regids`. */
+  /**
+   * Ids for which the whole request is refused with 66007. `deadTokens` are listed in `bad_regids`.
+   */
   readonly illegalTokens: Set<string>;
   /** Ids for which the whole request is refused with 65003. */
   readonly offlineTokens: Set<string>;
   /**
-   * Sends receipts of one type (1 delivered, 2 clicked, 16 target invalid, 32 disabled, 64 filtered, 128 day total) for
-   * these devices to the callers that requested that type with a message; returns the HTTP statuses, one per message.
+   * Sends receipts of one type (1 delivered, 2 clicked, 16 target invalid, 32 disabled, 64
+   * filtered, 128 day total) for these devices to the callers that requested that type with a
+   * message; returns the HTTP statuses, one per message.
    */
   sendReceipt(type: number, tokens: readonly string[], barStatus?: string): Promise<number[]>;
 }
@@ -281,8 +308,13 @@ class XiaomiRules implements GatewayRules {
   handle(call: SandboxCall): SandboxReply {
     if (call.path !== path || call.method !== 'POST')
       return { status: 404, violation: `${call.method} ${call.path}` };
-    if (call.headers.authorization !== `key=${this.#options.appSecret}`) return refusal(21301, 'auth failed');
-    if (!/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(call.headers['content-type'] ?? ''))
+    if (call.headers.authorization !== `key=${this.#options.appSecret}`)
+      return refusal(21301, 'auth failed');
+    if (
+      !/^application\/x-www-form-urlencoded; ?charset=utf-8$/i.test(
+        call.headers['content-type'] ?? '',
+      )
+    )
       return { ...refusal(10008, 'content type'), violation: 'a body that is not a form in UTF-8' };
     const form = formIn(call);
     const fault = faultOf(form);
@@ -317,7 +349,8 @@ class XiaomiRules implements GatewayRules {
     const { deadTokens, illegalTokens, offlineTokens } = this.#state;
     const targets = regIdsOf(form);
     if (targets.some((token) => illegalTokens.has(token))) return refusal(66007, 'illegal regid');
-    if (targets.some((token) => offlineTokens.has(token))) return refusal(65003, 'device not found');
+    if (targets.some((token) => offlineTokens.has(token)))
+      return refusal(65003, 'device not found');
     const bad = targets.filter((token) => deadTokens.has(token));
     const accepted = targets.filter((token) => !deadTokens.has(token));
     if (accepted.length === 0) return refusal(20301, 'No valid targets!');
@@ -359,5 +392,11 @@ const okBody = (data: Record<string, string>, devices: number) => ({
 
 const refusal = (code: number, reason: string): SandboxReply => ({
   status: 200,
-  body: { result: 'error', reason, trace_id: 'Xcm00000000000000', code, description: '发送消息失败' },
+  body: {
+    result: 'error',
+    reason,
+    trace_id: 'Xcm00000000000000',
+    code,
+    description: '发送消息失败',
+  },
 });

@@ -68,4 +68,6 @@ export function reasonInChinese(reason: string): string {
 }
 
 const brandIn = (connector: string, language: Language): string =>
-  language === 'zh' && isConnectorId(connector) ? chineseBrandOf(connector) : displayName(connector);
+  language === 'zh' && isConnectorId(connector)
+    ? chineseBrandOf(connector)
+    : displayName(connector);

@@ -6,7 +6,14 @@ import type { App } from '../../../../shared/domain/apps/app.ts';
 import { testConfig } from '../../../support/api.ts';
 import { changeUser } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
-import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
+import {
+  newName,
+  newPhone,
+  refusalOf,
+  refused,
+  signUp,
+  type TestUser,
+} from '../../../support/users.ts';
 
 /** Login with the members in the query (protocol/users.md#login-by-get). */
 const api = useTestApi();
@@ -43,7 +50,9 @@ describe('GET /1.1/login', () => {
     const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(mobilePhoneNumber)}`;
     const [{ code }] = (await api.request('GET', path, { admin: true })).body.results;
     expect((await get(queryOf({ mobilePhoneNumber, smsCode: code }))).body.objectId).toBe(user.id);
-    expect(refusalOf(await get(queryOf({ mobilePhoneNumber, smsCode: code })))).toEqual(refused(603));
+    expect(refusalOf(await get(queryOf({ mobilePhoneNumber, smsCode: code })))).toEqual(
+      refused(603),
+    );
   });
 
   test.each([
@@ -106,7 +115,13 @@ describe('the log of the service', () => {
       queryOf({ session_token: secret }),
     ];
     for (const query of queries)
-      for (const path of ['/1.1/login', '/1.1/users/me', '/1.1/users', '/1.1/nothing', '/1.1/login/x'])
+      for (const path of [
+        '/1.1/login',
+        '/1.1/users/me',
+        '/1.1/users',
+        '/1.1/nothing',
+        '/1.1/login/x',
+      ])
         await fetch(`${url}${path}?${query}`, { headers });
     await fetch(`${url}/1.1/login?${queryOf({ username, password })}`, { headers });
     expect(lines).toContain('"route":"/1.1/login"');

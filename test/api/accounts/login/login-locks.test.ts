@@ -71,7 +71,8 @@ describe('the lock', () => {
     const phone = newPhone();
     await signUp(api, app, { mobilePhoneNumber: phone });
     const spellings = [phone, phone.slice(3), `+86 ${phone.slice(3)}`];
-    const attempt = (i: number) => login({ mobilePhoneNumber: spellings[i % 3], password: 'wrong' });
+    const attempt = (i: number) =>
+      login({ mobilePhoneNumber: spellings[i % 3], password: 'wrong' });
     for (let i = 0; i < 7; i += 1) await attempt(i);
     expect((await login({ mobilePhoneNumber: phone, password: 'a password' })).body.code).toBe(219);
     const other = await api.createApp();
@@ -96,7 +97,9 @@ describe('the lock', () => {
     const asMaster = (method: string, path: string, body: object) =>
       api.request(method, `/1.1/${path}`, { app, master: true, body });
     const enter = { username, password: 'another one' };
-    expect((await asMaster('PUT', `users/${user.id}`, { password: enter.password })).status).toBe(200);
+    expect((await asMaster('PUT', `users/${user.id}`, { password: enter.password })).status).toBe(
+      200,
+    );
     expect((await asMaster('PUT', `users/${user.id}/refreshSessionToken`, {})).status).toBe(200);
     expect(refusalOf(await asMaster('POST', 'login', enter))).toEqual(refused(219));
     ahead += 15.1;
@@ -115,7 +118,8 @@ describe('the lock', () => {
     const claims = [{ username: user.body.username }, { email }, { mobilePhoneNumber: phone }];
     const guess = (claim: object) => login({ ...claim, password: 'wrong' });
     const found: (number | undefined)[] = [];
-    for (const claim of [...claims, ...claims, ...claims]) found.push((await guess(claim)).body.code);
+    for (const claim of [...claims, ...claims, ...claims])
+      found.push((await guess(claim)).body.code);
     expect(found).toEqual([...six, 219, 219, 219]);
     for (const claim of claims)
       expect((await login({ ...claim, password: 'a password' })).body.code).toBe(219);
@@ -131,7 +135,12 @@ describe('the lock', () => {
   test('counts seven of twenty concurrent guesses by all identifiers of a user', async () => {
     const [email, phone] = [`${newName()}@example.com`, newPhone()];
     const { username } = (await signUp(api, app, { email, mobilePhoneNumber: phone })).body;
-    const claims = [{ username }, { email }, { mobilePhoneNumber: phone }, { mobilePhoneNumber: phone }];
+    const claims = [
+      { username },
+      { email },
+      { mobilePhoneNumber: phone },
+      { mobilePhoneNumber: phone },
+    ];
     const replies = await Promise.all(
       Array.from({ length: 20 }, (_, i) => login({ ...claims[i % 4], password: 'wrong' })),
     );
@@ -142,14 +151,19 @@ describe('the lock', () => {
   test('protects the old password as well', async () => {
     const user = await signUp(api, app);
     const guess = (old_password: string) =>
-      user.request('PUT', `/1.1/users/${user.id}/updatePassword`, { old_password, new_password: 'b' });
+      user.request('PUT', `/1.1/users/${user.id}/updatePassword`, {
+        old_password,
+        new_password: 'b',
+      });
     expect(await codes(7, () => guess('wrong'))).toEqual([...six, 219]);
     expect((await guess('a password')).body.code).toBe(219);
   });
 
   test('stores no name, address or number', async () => {
     await wrong('SESAME-of-the-lock');
-    const { rows } = await api.db.query<{ text: string }>('SELECT login_lock::text AS text FROM login_lock');
+    const { rows } = await api.db.query<{ text: string }>(
+      'SELECT login_lock::text AS text FROM login_lock',
+    );
     expect(rows.map(({ text }) => text).join()).not.toMatch(/SESAME/);
   });
 });

@@ -16,7 +16,10 @@ test('refuses excess calls of one app with 429 and Retry-After; other apps are u
   const refusal = passwords.verify('a', 'right', known);
   await expect(refusal).rejects.toMatchObject({ code: 429, status: 429, retryAfterSeconds: 5 });
   await expect(passwords.hash('a', 'more')).rejects.toMatchObject({ code: 429 });
-  expect(await passwords.verify('b', 'right', null)).toEqual({ isMatch: false, needsRehash: false });
+  expect(await passwords.verify('b', 'right', null)).toEqual({
+    isMatch: false,
+    needsRehash: false,
+  });
   expect((await Promise.all(calls)).map(({ isMatch }) => isMatch)).toEqual([true, false]);
   await passwords.close();
 });

@@ -10,7 +10,14 @@ import { startTestApi, testConfig } from '../../../support/api.ts';
 import { countWaitingForLocks } from '../../../support/database.ts';
 import { changeUser, readUser } from '../../../support/tables.ts';
 import { useTestApi } from '../../../support/test-api.ts';
-import { newName, newPhone, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
+import {
+  newName,
+  newPhone,
+  refusalOf,
+  refused,
+  signUp,
+  type TestUser,
+} from '../../../support/users.ts';
 
 let app: App;
 
@@ -65,14 +72,16 @@ describe('POST /1.1/login refuses', () => {
       expect([...wrong.headers.keys()].sort()).toEqual([...unknown.headers.keys()].sort());
     }
     expect(unknown.body).toEqual({ code: 210, error: 'The username and password mismatch.' });
-    expect((await enter({ username: username.toUpperCase(), password: 'a password' })).status).toBe(400);
+    expect((await enter({ username: username.toUpperCase(), password: 'a password' })).status).toBe(
+      400,
+    );
   });
 
   test("another app's user", async () => {
     const user = await signUp(api, await api.createApp());
-    expect(refusalOf(await login({ username: user.body.username, password: 'a password' }))).toEqual(
-      refused(211),
-    );
+    expect(
+      refusalOf(await login({ username: user.body.username, password: 'a password' })),
+    ).toEqual(refused(211));
   });
 
   test('an unverified address where the app forbids it, immediately and only with the right password', async () => {
@@ -92,7 +101,11 @@ describe('POST /1.1/login refuses', () => {
 describe('POST /1.1/login', () => {
   test('by name, address and number returns the whole user and always the same token', async () => {
     const phone = newPhone();
-    const user = await signUp(api, app, { email: `${newName()}@b.cn`, mobilePhoneNumber: phone, level: 3 });
+    const user = await signUp(api, app, {
+      email: `${newName()}@b.cn`,
+      mobilePhoneNumber: phone,
+      level: 3,
+    });
     const claims = [
       { username: user.body.username },
       { email: user.body.email },
@@ -124,7 +137,10 @@ describe('POST /1.1/login', () => {
     const old = testConfig(api.databaseUrl).secrets[0]?.toString('base64') ?? '';
     const fresh = randomBytes(32).toString('base64');
     const asks = async (CARILLON_SECRET: string) => {
-      const rotated = await startTestApi({ databaseUrl: api.databaseUrl, env: { CARILLON_SECRET } });
+      const rotated = await startTestApi({
+        databaseUrl: api.databaseUrl,
+        env: { CARILLON_SECRET },
+      });
       const me = await rotated.request('GET', '/1.1/users/me', {
         app,
         headers: { 'X-LC-Session': user.token },
@@ -161,12 +177,14 @@ describe('a session', () => {
       await vi.waitUntil(async () => (await countWaitingForLocks(api.db)) === begun.length, {
         timeout: 20_000,
       });
-      await tx.query('UPDATE app_user SET session_hash = sha256(session_hash) WHERE object_id = $1', [
-        user.id,
-      ]);
+      await tx.query(
+        'UPDATE app_user SET session_hash = sha256(session_hash) WHERE object_id = $1',
+        [user.id],
+      );
       return { calls: begun };
     });
-    for (const reply of await Promise.all(calls)) expect(refusalOf(reply)).toEqual(refused(206, 403));
+    for (const reply of await Promise.all(calls))
+      expect(refusalOf(reply)).toEqual(refused(206, 403));
     const { body } = await api.request('GET', `/1.1/users/${user.id}`, { app });
     expect(body).not.toHaveProperty('a');
   });
@@ -188,9 +206,12 @@ describe('a session', () => {
     // Both processes have used the token.
     for (const one of [api, second])
       expect(
-        (await one.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': stale } })).status,
+        (await one.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': stale } }))
+          .status,
       ).toBe(200);
-    expect((await user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`)).status).toBe(200);
+    expect((await user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`)).status).toBe(
+      200,
+    );
     const tokens = [
       undefined,
       stale,
@@ -203,13 +224,19 @@ describe('a session', () => {
     for (const one of [api, second])
       for (const token of tokens)
         for (const [method, path, body] of restricted(user.id)) {
-          const headers: Record<string, string> = token === undefined ? {} : { 'X-LC-Session': token };
+          const headers: Record<string, string> =
+            token === undefined ? {} : { 'X-LC-Session': token };
           const reply = await one.request(method, path, {
             app,
             headers,
             ...(method === 'PUT' ? { body } : {}),
           });
-          expect([method, path, token, refusalOf(reply)]).toEqual([method, path, token, refused(206, 403)]);
+          expect([method, path, token, refusalOf(reply)]).toEqual([
+            method,
+            path,
+            token,
+            refused(206, 403),
+          ]);
         }
     await second.close();
   });
@@ -217,28 +244,48 @@ describe('a session', () => {
   test('is accepted under every name that clients use, and from the body of old browsers', async () => {
     const user = await signUp(api, app);
     for (const name of ['X-LC-Session', 'X-AVOSCloud-Session-Token', 'X-Uluru-Session-Token']) {
-      const { body } = await api.request('GET', '/1.1/users/me', { app, headers: { [name]: user.token } });
+      const { body } = await api.request('GET', '/1.1/users/me', {
+        app,
+        headers: { [name]: user.token },
+      });
       expect(body.objectId).toBe(user.id);
     }
     const query = await api.request('GET', `/1.1/users/me?session_token=${user.token}`, { app });
     expect(query.body).toEqual(await user.me());
-    const keys = { _ApplicationId: app.appId, _ApplicationKey: app.appKey, _SessionToken: user.token };
+    const keys = {
+      _ApplicationId: app.appId,
+      _ApplicationKey: app.appKey,
+      _SessionToken: user.token,
+    };
     const text = (body: object) => ({
       headers: { 'Content-Type': 'text/plain' },
       body: JSON.stringify({ ...keys, ...body }),
     });
-    const put = await api.request('POST', `/1.1/users/${user.id}`, text({ _method: 'PUT', form: 'text' }));
+    const put = await api.request(
+      'POST',
+      `/1.1/users/${user.id}`,
+      text({ _method: 'PUT', form: 'text' }),
+    );
     expect(put.status).toBe(200);
     expect((await user.me()).form).toBe('text');
   });
 
   test('that is invalid is 400 with code 211 at GET /users/me', async () => {
-    const paths = ['', '?session_token=', '?session_token[$ne]=1', '?session_token=a&session_token=b'];
+    const paths = [
+      '',
+      '?session_token=',
+      '?session_token[$ne]=1',
+      '?session_token=a&session_token=b',
+    ];
     for (const path of paths)
-      expect(refusalOf(await api.request('GET', `/1.1/users/me${path}`, { app }))).toEqual(refused(211));
+      expect(refusalOf(await api.request('GET', `/1.1/users/me${path}`, { app }))).toEqual(
+        refused(211),
+      );
     for (const token of ['0', 'x'.repeat(25)])
       expect(
-        refusalOf(await api.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': token } })),
+        refusalOf(
+          await api.request('GET', '/1.1/users/me', { app, headers: { 'X-LC-Session': token } }),
+        ),
       ).toEqual(refused(211));
   });
 
@@ -246,7 +293,9 @@ describe('a session', () => {
     const user = await signUp(api, app);
     const other = await api.createApp();
     const headers = { 'X-LC-Session': user.token };
-    expect((await api.request('GET', '/1.1/users/me', { app: other, headers })).body.code).toBe(211);
+    expect((await api.request('GET', '/1.1/users/me', { app: other, headers })).body.code).toBe(
+      211,
+    );
     const reply = await api.request('PUT', `/1.1/users/${user.id}`, {
       app: other,
       master: true,
@@ -263,9 +312,17 @@ describe('a session', () => {
 
   test('is replaced by refreshSessionToken, also by the master key', async () => {
     const user = await signUp(api, app);
-    const { status, body } = await user.request('PUT', `/1.1/users/${user.id}/refreshSessionToken`, 'null');
+    const { status, body } = await user.request(
+      'PUT',
+      `/1.1/users/${user.id}/refreshSessionToken`,
+      'null',
+    );
     expect(status).toBe(200);
-    expect(body).toEqual({ ...user.body, sessionToken: expect.any(String), updatedAt: expect.any(String) });
+    expect(body).toEqual({
+      ...user.body,
+      sessionToken: expect.any(String),
+      updatedAt: expect.any(String),
+    });
     expect(body.sessionToken).not.toBe(user.token);
     user.token = body.sessionToken;
     expect((await user.me()).objectId).toBe(user.id);
@@ -276,7 +333,9 @@ describe('a session', () => {
     const entered = await login({ username: user.body.username, password: 'a password' });
     expect(entered.body.sessionToken).toBe(byMaster.body.sessionToken);
     expect(
-      refusalOf(await api.request('PUT', '/1.1/users/unknown/refreshSessionToken', { app, master: true })),
+      refusalOf(
+        await api.request('PUT', '/1.1/users/unknown/refreshSessionToken', { app, master: true }),
+      ),
     ).toEqual(refused(211));
   });
 });
@@ -296,15 +355,20 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
       [{ old_password: 'a password', new_password: { $ne: 1 } }, 218],
       [{ old_password: 'a password', new_password: '   ' }, 218],
     ];
-    for (const [body, code] of cases) expect(refusalOf(await change(user, body))).toEqual(refused(code));
-    expect((await login({ username: user.body.username, password: 'a password' })).status).toBe(200);
+    for (const [body, code] of cases)
+      expect(refusalOf(await change(user, body))).toEqual(refused(code));
+    expect((await login({ username: user.body.username, password: 'a password' })).status).toBe(
+      200,
+    );
   });
 
   test('requires the session of the user, even with the master key', async () => {
     const user = await signUp(api, app);
     const body = { old_password: 'a password', new_password: 'b' };
     const path = `/1.1/users/${user.id}/updatePassword`;
-    expect(refusalOf(await api.request('PUT', path, { app, master: true, body }))).toEqual(refused(206, 403));
+    expect(refusalOf(await api.request('PUT', path, { app, master: true, body }))).toEqual(
+      refused(206, 403),
+    );
   });
 
   test('changes password and token; without the option the token stays, at once', async () => {
@@ -324,14 +388,19 @@ describe('PUT /1.1/users/:id/updatePassword', () => {
     const second = await change(user, { old_password: 'second', new_password: 'third' });
     expect(second.body.sessionToken).toBe(user.token);
     const enter = (password: string) =>
-      api.request('POST', '/1.1/login', { app: own, body: { username: user.body.username, password } });
+      api.request('POST', '/1.1/login', {
+        app: own,
+        body: { username: user.body.username, password },
+      });
     expect([(await enter('second')).status, (await enter('third')).status]).toEqual([400, 200]);
   });
 
   test('of two concurrent calls one succeeds', async () => {
     const user = await signUp(api, app);
     const replies = await Promise.all(
-      ['b', 'c'].map((password) => change(user, { old_password: 'a password', new_password: password })),
+      ['b', 'c'].map((password) =>
+        change(user, { old_password: 'a password', new_password: password }),
+      ),
     );
     expect(replies.map(({ status }) => status).sort()).not.toEqual([200, 200]);
   });
@@ -357,14 +426,19 @@ describe('an imported hash', () => {
   const hashes: [string, string][] = [
     ['bcrypt', hashSync('pässword', 4)],
     ['bcrypt of PHP', hashSync('pässword', 4).replace('$2b$', '$2y$')],
-    ['the public service', ofPublicService('pässword', 'h60d8x797d3oa0naxybxxv9bn7xpt2yiowz68mpiwou7gwr2')],
+    [
+      'the public service',
+      ofPublicService('pässword', 'h60d8x797d3oa0naxybxxv9bn7xpt2yiowz68mpiwou7gwr2'),
+    ],
   ];
   test.each(hashes)('of %s works once and is replaced', async (_kind, hash) => {
     const user = await bring(hash);
     const { username } = user.body;
     expect(refusalOf(await login({ username, password: 'password' }))).toEqual(refused(210));
     expect(await stored(user.id)).toBe(hash);
-    const replies = await Promise.all([1, 2, 3].map(() => login({ username, password: 'pässword' })));
+    const replies = await Promise.all(
+      [1, 2, 3].map(() => login({ username, password: 'pässword' })),
+    );
     expect(replies.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect(await stored(user.id)).toMatch(/^\$argon2id\$/);
     expect((await login({ username, password: 'pässword' })).status).toBe(200);

@@ -24,7 +24,11 @@ import {
 const api = useTestApi();
 
 const post = (app: App, path: string, body: object, token?: string) =>
-  api.request('POST', `/1.1/${path}`, { app, body, headers: token ? { 'X-LC-Session': token } : {} });
+  api.request('POST', `/1.1/${path}`, {
+    app,
+    body,
+    headers: token ? { 'X-LC-Session': token } : {},
+  });
 const messages = async (app: App, to: string) => {
   const path = `/console/api/apps/${app.appId}/outbox?to=${encodeURIComponent(to)}`;
   return (await api.request('GET', path, { admin: true })).body.results;
@@ -32,7 +36,8 @@ const messages = async (app: App, to: string) => {
 const codeTo = async (app: App, to: string) => (await messages(app, to))[0].code;
 
 describe('phoneVerification', () => {
-  const appWith = (more: AppOptionsPatch = {}) => api.createApp({ phoneVerification: true, ...more });
+  const appWith = (more: AppOptionsPatch = {}) =>
+    api.createApp({ phoneVerification: true, ...more });
 
   test('sends a code at a sign-up with a number, which verifies it', async () => {
     const app = await appWith();
@@ -40,7 +45,12 @@ describe('phoneVerification', () => {
     const user = await signUp(api, app, { mobilePhoneNumber });
     const [message, ...others] = await messages(app, mobilePhoneNumber);
     expect([message.type, others]).toEqual(['verifyPhone', []]);
-    const verified = await post(app, `verifyMobilePhone/${message.code}`, { mobilePhoneNumber }, user.token);
+    const verified = await post(
+      app,
+      `verifyMobilePhone/${message.code}`,
+      { mobilePhoneNumber },
+      user.token,
+    );
     expect(verified.status).toBe(200);
     expect(await user.me()).toMatchObject({ mobilePhoneVerified: true });
   });
@@ -67,12 +77,18 @@ describe('phoneVerification', () => {
     await signUp(api, app);
     await post(app, 'requestSmsCode', { mobilePhoneNumber: phone });
     const smsCode = await codeTo(app, phone);
-    expect((await post(app, 'usersByMobilePhone', { mobilePhoneNumber: phone, smsCode })).status).toBe(201);
+    expect(
+      (await post(app, 'usersByMobilePhone', { mobilePhoneNumber: phone, smsCode })).status,
+    ).toBe(201);
     expect(await messages(app, phone)).toHaveLength(1);
   });
 
   test('never refuses a sign-up: beyond a limit, or where a captcha is needed, no code is sent', async () => {
-    for (const more of [{ smsPerAddressPerHour: 0 }, { captchaForSms: true }, { smsCountries: ['US'] }]) {
+    for (const more of [
+      { smsPerAddressPerHour: 0 },
+      { captchaForSms: true },
+      { smsCountries: ['US'] },
+    ]) {
       const app = await appWith(more);
       const mobilePhoneNumber = newPhone();
       await signUp(api, app, { mobilePhoneNumber });
@@ -105,20 +121,29 @@ describe('forbidUnverifiedPhoneLogin', () => {
   test('lets users without a number in, and a login by code proves the number', async () => {
     const app = await api.createApp({ forbidUnverifiedPhoneLogin: true });
     const { body } = await signUp(api, app, { password: 'secret' });
-    expect((await post(app, 'login', { username: body.username, password: 'secret' })).status).toBe(200);
+    expect((await post(app, 'login', { username: body.username, password: 'secret' })).status).toBe(
+      200,
+    );
     await enterWith(api, app, { github: { uid: newUid(), access_token: 'token' } });
     const mobilePhoneNumber = newPhone();
     await signUp(api, app, { mobilePhoneNumber });
     await post(app, 'requestSmsCode', { mobilePhoneNumber });
     const smsCode = await codeTo(app, mobilePhoneNumber);
-    expect((await post(app, 'usersByMobilePhone', { mobilePhoneNumber, smsCode })).status).toBe(200);
+    expect((await post(app, 'usersByMobilePhone', { mobilePhoneNumber, smsCode })).status).toBe(
+      200,
+    );
   });
 });
 
 describe('smsCountries', () => {
   test('allows messages to these countries only, for every kind of message', async () => {
     const app = await api.createApp({ smsCountries: ['CN', 'CA'] });
-    const [home, canada, america, hongKong] = [newPhone(), '+14165550123', '+12015550123', '+85261234567'];
+    const [home, canada, america, hongKong] = [
+      newPhone(),
+      '+14165550123',
+      '+12015550123',
+      '+85261234567',
+    ];
     for (const mobilePhoneNumber of [home, canada])
       expect((await post(app, 'requestSmsCode', { mobilePhoneNumber })).status).toBe(200);
     for (const mobilePhoneNumber of [america, hongKong]) {
@@ -187,7 +212,9 @@ describe('the hook onVerified', () => {
     const mobilePhoneNumber = newPhone();
     await post(app, 'requestChangePhoneNumber', { mobilePhoneNumber }, user.token);
     const code = await codeTo(app, mobilePhoneNumber);
-    expect((await post(app, 'changePhoneNumber', { mobilePhoneNumber, code }, user.token)).status).toBe(200);
+    expect(
+      (await post(app, 'changePhoneNumber', { mobilePhoneNumber, code }, user.token)).status,
+    ).toBe(200);
     expect(await onlyRun(user)).toMatchObject({
       kind: 'sms',
       object: { mobilePhoneNumber, mobilePhoneVerified: true },
@@ -203,7 +230,9 @@ describe('the hook onVerified', () => {
       await api.db.query('DELETE FROM sms_send WHERE app_id = $1', [app.appId]);
       await post(app, 'requestSmsCode', { mobilePhoneNumber });
       const smsCode = await codeTo(app, mobilePhoneNumber);
-      expect((await post(app, 'usersByMobilePhone', { mobilePhoneNumber, smsCode })).status).toBe(200);
+      expect((await post(app, 'usersByMobilePhone', { mobilePhoneNumber, smsCode })).status).toBe(
+        200,
+      );
     };
     await enter();
     expect(await onlyRun(user)).toMatchObject({

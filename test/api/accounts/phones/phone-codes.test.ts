@@ -16,16 +16,24 @@ describe('verification of a number', () => {
     const { user, mobilePhoneNumber } = await unverified();
     expect(user.body.mobilePhoneVerified).toBe(false);
     const code = await ask('requestMobilePhoneVerify', { mobilePhoneNumber });
-    expect((await post(`verifyMobilePhone/${another(code)}`, { mobilePhoneNumber })).body.code).toBe(603);
+    expect(
+      (await post(`verifyMobilePhone/${another(code)}`, { mobilePhoneNumber })).body.code,
+    ).toBe(603);
     expect((await post(`verifyMobilePhone/${another(code)}`, {})).body.code).toBe(603);
-    const reply = await user.request('POST', `/1.1/verifyMobilePhone/${code}`, { mobilePhoneNumber });
+    const reply = await user.request('POST', `/1.1/verifyMobilePhone/${code}`, {
+      mobilePhoneNumber,
+    });
     expect(reply.body).toEqual({ objectId: user.id, updatedAt: expect.any(String) });
     expect((await user.me()).mobilePhoneVerified).toBe(true);
     expect((await post(`verifyMobilePhone/${code}`, { mobilePhoneNumber })).body.code).toBe(603);
 
     const other = await unverified();
-    const own = await ask('requestMobilePhoneVerify', { mobilePhoneNumber: other.mobilePhoneNumber });
-    expect((await other.user.request('POST', `/1.1/verifyMobilePhone/${own}`, {})).status).toBe(200);
+    const own = await ask('requestMobilePhoneVerify', {
+      mobilePhoneNumber: other.mobilePhoneNumber,
+    });
+    expect((await other.user.request('POST', `/1.1/verifyMobilePhone/${own}`, {})).status).toBe(
+      200,
+    );
     expect((await other.user.me()).mobilePhoneVerified).toBe(true);
   });
 
@@ -46,7 +54,9 @@ describe('verification of a number', () => {
     const general = await ask('requestSmsCode', { mobilePhoneNumber });
     expect((await post(`verifyMobilePhone/${general}`, { mobilePhoneNumber })).body.code).toBe(603);
     const other = await unverified();
-    const foreign = await ask('requestMobilePhoneVerify', { mobilePhoneNumber: other.mobilePhoneNumber });
+    const foreign = await ask('requestMobilePhoneVerify', {
+      mobilePhoneNumber: other.mobilePhoneNumber,
+    });
     expect((await post(`verifyMobilePhone/${foreign}`, { mobilePhoneNumber })).body.code).toBe(603);
     expect((await user.me()).mobilePhoneVerified).toBe(false);
   });
@@ -76,7 +86,8 @@ describe('change of number', () => {
   test('sets the number that got the code, as verified, within six minutes', async () => {
     const user = await newUser();
     const mobilePhoneNumber = newPhone();
-    const request = () => user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
+    const request = () =>
+      user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
     expect((await request()).body).toEqual({});
     const late = await codeTo(mobilePhoneNumber);
     clock.moveMs(6 * minute);
@@ -97,7 +108,10 @@ describe('change of number', () => {
     const mobilePhoneNumber = newPhone();
     await user.request('POST', '/1.1/requestChangePhoneNumber', { mobilePhoneNumber });
     const code = await codeTo(mobilePhoneNumber);
-    const stolen = await thief.request('POST', '/1.1/changePhoneNumber', { mobilePhoneNumber, code });
+    const stolen = await thief.request('POST', '/1.1/changePhoneNumber', {
+      mobilePhoneNumber,
+      code,
+    });
     expect(stolen.body.code).toBe(603);
     // Without a session, the account is the one that requested the code.
     expect((await post('changePhoneNumber', { mobilePhoneNumber, code })).body).toEqual({});
@@ -106,7 +120,9 @@ describe('change of number', () => {
 
   test('takes the number from users who claimed it and did not prove it', async () => {
     for (const trustUnverifiedNumbers of [false, true]) {
-      await phones.api.services.apps.change(phones.app.appId, { options: { trustUnverifiedNumbers } });
+      await phones.api.services.apps.change(phones.app.appId, {
+        options: { trustUnverifiedNumbers },
+      });
       const mobilePhoneNumber = newPhone();
       const [user, claimer] = [
         await newUser(),
@@ -124,7 +140,9 @@ describe('change of number', () => {
       const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
       expect((await post('login', { mobilePhoneNumber, smsCode })).body.objectId).toBe(user.id);
     }
-    await phones.api.services.apps.change(phones.app.appId, { options: { trustUnverifiedNumbers: false } });
+    await phones.api.services.apps.change(phones.app.appId, {
+      options: { trustUnverifiedNumbers: false },
+    });
   });
 
   test('refuses a number that another user proved with 214', async () => {
@@ -160,7 +178,10 @@ describe('reset of the password by code', () => {
     const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
     const body = { mobilePhoneNumber, password: 'by post' };
     expect((await post(`resetPasswordBySmsCode/${another(code)}`, body)).body.code).toBe(603);
-    expect(await post(`resetPasswordBySmsCode/${code}`, body)).toMatchObject({ status: 200, body: {} });
+    expect(await post(`resetPasswordBySmsCode/${code}`, body)).toMatchObject({
+      status: 200,
+      body: {},
+    });
     expect((await post('login', body)).status).toBe(200);
   });
 
@@ -168,7 +189,9 @@ describe('reset of the password by code', () => {
     const user = await newUser(newPhone(), { password: 'old password' });
     const mobilePhoneNumber = numberOf(user);
     const code = await ask('requestPasswordResetBySmsCode', { mobilePhoneNumber });
-    expect((await reset(another(code), { mobilePhoneNumber, password: 'new' })).body.code).toBe(603);
+    expect((await reset(another(code), { mobilePhoneNumber, password: 'new' })).body.code).toBe(
+      603,
+    );
     expect((await reset(code, { mobilePhoneNumber, password: 'new' })).body).toEqual({});
     expect((await reset(code, { mobilePhoneNumber, password: 'newer' })).body.code).toBe(603);
     for (const one of [phones.api, phones.secondApi]) {
@@ -180,7 +203,9 @@ describe('reset of the password by code', () => {
       });
       expect(stale.status).toBe(403);
     }
-    expect((await post('login', { mobilePhoneNumber, password: 'old password' })).body.code).toBe(210);
+    expect((await post('login', { mobilePhoneNumber, password: 'old password' })).body.code).toBe(
+      210,
+    );
     const fresh = await post('login', { mobilePhoneNumber, password: 'new' });
     expect(fresh.status).toBe(200);
     expect(fresh.body.sessionToken).not.toBe(user.token);
@@ -216,7 +241,11 @@ describe('a code without its number, as the JavaScript SDK sends it', () => {
   let proxied: TestApi;
 
   beforeAll(async () => {
-    proxied = await startTestApi({ databaseUrl: phones.databaseUrl, clock, env: { TRUSTED_PROXIES: '1' } });
+    proxied = await startTestApi({
+      databaseUrl: phones.databaseUrl,
+      clock,
+      env: { TRUSTED_PROXIES: '1' },
+    });
   });
   afterAll(() => proxied.close());
 

@@ -12,9 +12,12 @@ export const another = (code: string) => String((Number(code) + 1) % 1_000_000).
 
 export const numberOf = (user: TestUser) => String(user.body.mobilePhoneNumber);
 
-export const successes = (replies: TestResponse[]) => replies.filter(({ status }) => status < 300).length;
+export const successes = (replies: TestResponse[]) =>
+  replies.filter(({ status }) => status < 300).length;
 
-/** Starts two processes of the api on one database, with a movable clock, for the tests of a file. */
+/**
+ * Starts two processes of the api on one database, with a movable clock, for the tests of a file.
+ */
 export function usePhones() {
   let database: TestDatabase;
   let api: TestApi;

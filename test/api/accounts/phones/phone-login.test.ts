@@ -41,9 +41,13 @@ describe('POST /1.1/usersByMobilePhone', () => {
       createdAt: expect.any(String),
       updatedAt: expect.any(String),
     });
-    expect(reply.headers.get('location')).toBe(`http://carillon.test/1.1/users/${reply.body.objectId}`);
+    expect(reply.headers.get('location')).toBe(
+      `http://carillon.test/1.1/users/${reply.body.objectId}`,
+    );
     // An account without a password cannot log in with one.
-    expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(210);
+    expect((await post('login', { mobilePhoneNumber, password: 'a password' })).body.code).toBe(
+      210,
+    );
   });
 
   test('accepts name and password, and refuses a taken name without spending the code', async () => {
@@ -62,7 +66,11 @@ describe('POST /1.1/usersByMobilePhone', () => {
     const user = await newUser();
     const mobilePhoneNumber = numberOf(user);
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
-    const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode, password: 'other' });
+    const reply = await post('usersByMobilePhone', {
+      mobilePhoneNumber,
+      smsCode,
+      password: 'other',
+    });
     expect(reply.status).toBe(200);
     expect(reply.body).toMatchObject({ objectId: user.id, sessionToken: user.token });
     expect((await post('login', { mobilePhoneNumber, password: 'other' })).body.code).toBe(210);
@@ -71,14 +79,21 @@ describe('POST /1.1/usersByMobilePhone', () => {
   test('refuses an unknown number with failOnNotExist', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
-    const reply = await post('usersByMobilePhone?failOnNotExist=true', { mobilePhoneNumber, smsCode });
+    const reply = await post('usersByMobilePhone?failOnNotExist=true', {
+      mobilePhoneNumber,
+      smsCode,
+    });
     expect(reply.body.code).toBe(211);
   });
 
   test('refuses protected members', async () => {
     const mobilePhoneNumber = newPhone();
     const smsCode = await ask('requestSmsCode', { mobilePhoneNumber });
-    const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode, sessionToken: 'x' });
+    const reply = await post('usersByMobilePhone', {
+      mobilePhoneNumber,
+      smsCode,
+      sessionToken: 'x',
+    });
     expect(reply.body.code).toBe(117);
   });
 
@@ -101,7 +116,8 @@ test('wrong codes lock usersByMobilePhone together with the login', async () => 
   const codes: number[] = [];
   for (let i = 0; i < 7; i += 1)
     codes.push(
-      (await post('usersByMobilePhone', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code,
+      (await post('usersByMobilePhone', { mobilePhoneNumber, smsCode: another(smsCode) })).body
+        .code,
     );
   expect(codes).toEqual([603, 603, 603, 603, 603, 603, 219]);
   expect((await post('usersByMobilePhone', { mobilePhoneNumber, smsCode })).body.code).toBe(219);
@@ -124,7 +140,9 @@ describe('login with a code', () => {
     const smsCode = await ask('requestLoginSmsCode', { mobilePhoneNumber });
     expect((await messages(mobilePhoneNumber))[0]).toMatchObject({ type: 'login' });
     expect((await post(`verifySmsCode/${smsCode}`, { mobilePhoneNumber })).body.code).toBe(603);
-    expect((await post('login', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code).toBe(603);
+    expect((await post('login', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code).toBe(
+      603,
+    );
     const reply = await post('login', { mobilePhoneNumber, smsCode });
     expect(reply.status).toBe(200);
     expect(reply.body).toMatchObject({
@@ -152,7 +170,9 @@ describe('login with a code', () => {
     for (const mobilePhoneNumber of [known, unknown]) {
       const codes = [];
       for (let i = 0; i < 8; i += 1)
-        codes.push((await post('login', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code);
+        codes.push(
+          (await post('login', { mobilePhoneNumber, smsCode: another(smsCode) })).body.code,
+        );
       expect(codes.slice(0, 6)).toEqual(Array(6).fill(603));
       expect(codes[7]).toBe(219);
     }
@@ -161,7 +181,11 @@ describe('login with a code', () => {
 });
 
 describe('request for a code of an account', () => {
-  const paths = ['requestLoginSmsCode', 'requestMobilePhoneVerify', 'requestPasswordResetBySmsCode'];
+  const paths = [
+    'requestLoginSmsCode',
+    'requestMobilePhoneVerify',
+    'requestPasswordResetBySmsCode',
+  ];
 
   test.each(
     paths.flatMap((path) => [
@@ -172,13 +196,16 @@ describe('request for a code of an account', () => {
     expect(refusalOf(await post(path, body))).toEqual(refused(code));
   });
 
-  test.each(paths)('%s refuses an unknown number, and counts nothing against its limits', async (path) => {
-    const mobilePhoneNumber = newPhone();
-    for (let i = 0; i < 2; i += 1)
-      expect(refusalOf(await post(path, { mobilePhoneNumber }))).toEqual(refused(213));
-    expect(await messages(mobilePhoneNumber)).toEqual([]);
-    expect((await post('requestSmsCode', { mobilePhoneNumber })).status).toBe(200);
-  });
+  test.each(paths)(
+    '%s refuses an unknown number, and counts nothing against its limits',
+    async (path) => {
+      const mobilePhoneNumber = newPhone();
+      for (let i = 0; i < 2; i += 1)
+        expect(refusalOf(await post(path, { mobilePhoneNumber }))).toEqual(refused(213));
+      expect(await messages(mobilePhoneNumber)).toEqual([]);
+      expect((await post('requestSmsCode', { mobilePhoneNumber })).status).toBe(200);
+    },
+  );
 
   test.each(paths)(
     '%s returns the same replies and limits for an unknown number, and sends nothing, where users are concealed',
@@ -239,10 +266,16 @@ describe('request for a code of an account', () => {
     const known = '+14155552671';
     await signUp(phones.api, poor, { mobilePhoneNumber: known });
     for (const mobilePhoneNumber of [known, '+14155552672'])
-      expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber }, poor)).body.code).toBe(160);
+      expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber }, poor)).body.code).toBe(
+        160,
+      );
     const rich = await phones.api.createApp({ smsBalance: 10, concealUsers: true });
-    expect((await post('requestMobilePhoneVerify', { mobilePhoneNumber: known }, rich)).body).toEqual({});
-    const { body } = await phones.api.request('GET', `/console/api/apps/${rich.appId}`, { admin: true });
+    expect(
+      (await post('requestMobilePhoneVerify', { mobilePhoneNumber: known }, rich)).body,
+    ).toEqual({});
+    const { body } = await phones.api.request('GET', `/console/api/apps/${rich.appId}`, {
+      admin: true,
+    });
     expect(body.options.smsBalance).toBe(10);
   });
 

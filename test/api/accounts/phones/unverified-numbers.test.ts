@@ -8,7 +8,9 @@ const { clock, post, messages, codeTo } = phones;
 describe('a number that was never verified', () => {
   const github = () => ({ github: { uid: newUid(), access_token: 't' } });
 
-  /** Creates an account with another person's number, and every access that its creator may have. */
+  /**
+   * Creates an account with another person's number, and every access that its creator may have.
+   */
   async function hijacked(of = phones.app) {
     const [mobilePhoneNumber, email, authData] = [newPhone(), `${newName()}@example.com`, github()];
     const creator = await signUp(phones.api, of, { mobilePhoneNumber, email });
@@ -16,7 +18,11 @@ describe('a number that was never verified', () => {
     return { creator, mobilePhoneNumber, email, authData };
   }
 
-  async function codeFor(path: string, mobilePhoneNumber: string, of = phones.app): Promise<string> {
+  async function codeFor(
+    path: string,
+    mobilePhoneNumber: string,
+    of = phones.app,
+  ): Promise<string> {
     clock.moveMs(minute);
     expect((await post(path, { mobilePhoneNumber }, of)).status).toBe(200);
     const found = await messages(mobilePhoneNumber, of);
@@ -31,7 +37,9 @@ describe('a number that was never verified', () => {
   }: Awaited<ReturnType<typeof hijacked>>) {
     expect((await creator.put({ a: 1 })).status).toBe(403);
     for (const claim of [{ username: creator.body.username }, { mobilePhoneNumber }, { email }])
-      expect([210, 211]).toContain((await post('login', { ...claim, password: 'a password' })).body.code);
+      expect([210, 211]).toContain(
+        (await post('login', { ...claim, password: 'a password' })).body.code,
+      );
     const entered = await post('users', { authData });
     expect([entered.status, entered.body.objectId === creator.id]).toEqual([201, false]);
     // A reset link must not go to the address of the creator.
@@ -51,7 +59,11 @@ describe('a number that was never verified', () => {
     const smsCode = await codeFor('requestSmsCode', mobilePhoneNumber);
     const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode });
     expect(reply.status).toBe(200);
-    expect(reply.body).toMatchObject({ objectId: creator.id, mobilePhoneNumber, mobilePhoneVerified: true });
+    expect(reply.body).toMatchObject({
+      objectId: creator.id,
+      mobilePhoneNumber,
+      mobilePhoneVerified: true,
+    });
     expect(reply.body.sessionToken).not.toBe(creator.token);
     expect(reply.body.authData).toEqual({});
     expect(reply.body).not.toHaveProperty('email');
@@ -64,7 +76,9 @@ describe('a number that was never verified', () => {
     const again = await codeFor('requestSmsCode', mobilePhoneNumber);
     const next = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode: again });
     expect(next.body.sessionToken).toBe(holder.token);
-    expect((await post('login', { mobilePhoneNumber, password: 'of the holder' })).status).toBe(200);
+    expect((await post('login', { mobilePhoneNumber, password: 'of the holder' })).status).toBe(
+      200,
+    );
   });
 
   test.each([
@@ -105,7 +119,11 @@ describe('a number that was never verified', () => {
     const { creator, mobilePhoneNumber, email } = await hijacked(trusting);
     const smsCode = await codeFor('requestSmsCode', mobilePhoneNumber, trusting);
     const reply = await post('usersByMobilePhone', { mobilePhoneNumber, smsCode }, trusting);
-    expect(reply.body).toMatchObject({ sessionToken: creator.token, email, mobilePhoneVerified: true });
+    expect(reply.body).toMatchObject({
+      sessionToken: creator.token,
+      email,
+      mobilePhoneVerified: true,
+    });
     const login = await post('login', { mobilePhoneNumber, password: 'a password' }, trusting);
     expect(login.status).toBe(200);
   });
@@ -130,7 +148,8 @@ describe('a number that was never verified', () => {
     for (const token of tokens) {
       const headers = { 'X-LC-Session': token };
       expect(
-        (await phones.api.request('PUT', path, { app: phones.app, headers, body: { a: 1 } })).status,
+        (await phones.api.request('PUT', path, { app: phones.app, headers, body: { a: 1 } }))
+          .status,
       ).toBe(403);
     }
   });

@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { RoleCache } from '../../../../api/services/roles/roles.ts';
 import { systemClock } from '../../../../shared/clock.ts';
-import { findRolesOfUser, maxRoleDepth, maxRolesOfUser } from '../../../../shared/db/tables/roles.ts';
+import {
+  findRolesOfUser,
+  maxRoleDepth,
+  maxRolesOfUser,
+} from '../../../../shared/db/tables/roles.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import { startTestApi, type TestApi } from '../../../support/api.ts';
 import {
@@ -66,7 +70,11 @@ describe('an entry for a role counts', () => {
     const where = { objectId: hidden.id };
     const device = await api.request('POST', '/1.1/installations', {
       app,
-      body: { deviceType: 'ios', deviceToken: `t${hidden.id}`, owner: pointerTo('_User', hidden.id) },
+      body: {
+        deviceType: 'ios',
+        deviceToken: `t${hidden.id}`,
+        owner: pointerTo('_User', hidden.id),
+      },
     });
     const owner = { $inQuery: { className: '_User', where: { username: hidden.body.username } } };
     for (const [caller, ids] of [
@@ -92,20 +100,26 @@ describe('an entry for a role counts', () => {
     const boss = pointerTo('_User', hidden.id);
     const user = await signUp(api, app, { boss });
     const path = `/1.1/users/${user.id}?include=boss`;
-    expect((await insider.request('GET', path)).body.boss).toMatchObject({ username: hidden.body.username });
+    expect((await insider.request('GET', path)).body.boss).toMatchObject({
+      username: hidden.body.username,
+    });
     expect((await outsider.request('GET', path)).body.boss).toEqual(boss);
   });
 
   test('inside batches', async () => {
     const body = { requests: [{ method: 'GET', path: `/1.1/users/${hidden.id}` }] };
-    expect((await insider.request('POST', '/1.1/batch', body)).body[0].success.objectId).toBe(hidden.id);
+    expect((await insider.request('POST', '/1.1/batch', body)).body[0].success.objectId).toBe(
+      hidden.id,
+    );
     expect((await outsider.request('POST', '/1.1/batch', body)).body[0].error.code).toBe(403);
   });
 
   test('when a user changes or deletes itself', async () => {
     const writer = await hiddenBy(role, 'read', 'write');
     expect(refusalOf(await writer.put({ a: 1 }))).toEqual(refused(403, 403));
-    expect(refusalOf(await writer.request('DELETE', `/1.1/users/${writer.id}`))).toEqual(refused(403, 403));
+    expect(refusalOf(await writer.request('DELETE', `/1.1/users/${writer.id}`))).toEqual(
+      refused(403, 403),
+    );
     await changeRole(api, app, role, { users: adding('_User', writer.id) });
     expect((await writer.put({ a: 1 })).status).toBe(200);
     const condition = encodeURIComponent(JSON.stringify({ a: 1 }));
@@ -122,8 +136,12 @@ describe('an entry for a role counts', () => {
     expect(refusalOf(await outsider.request('DELETE', path))).toEqual(refused(403, 403));
     expect(refusalOf(await api.request('PUT', path, { app, body }))).toEqual(refused(403, 403));
     const where = { name: guarded.name };
-    expect(idsIn(await outsider.request('GET', withWhere('/1.1/classes/_Role', where)))).toEqual([]);
-    expect(idsIn(await insider.request('GET', withWhere('/1.1/classes/_Role', where)))).toEqual([guarded.id]);
+    expect(idsIn(await outsider.request('GET', withWhere('/1.1/classes/_Role', where)))).toEqual(
+      [],
+    );
+    expect(idsIn(await insider.request('GET', withWhere('/1.1/classes/_Role', where)))).toEqual([
+      guarded.id,
+    ]);
     expect((await insider.request('PUT', path, body)).status).toBe(200);
     expect((await insider.request('DELETE', path)).status).toBe(200);
   });
@@ -137,7 +155,9 @@ describe('an entry for a role counts', () => {
 
   test('not for names that no role can have', async () => {
     for (const name of ['role:', 'role:a/b', `role:${'x'.repeat(129)}`, 'role:*', 'roles:a', 'a b'])
-      expect(refusalOf(await insider.put({ ACL: { [name]: { read: true } } }))).toEqual(refused(123));
+      expect(refusalOf(await insider.put({ ACL: { [name]: { read: true } } }))).toEqual(
+        refused(123),
+      );
   });
 
   test('not for roles of another app, nor for a user named like a role', async () => {

@@ -13,7 +13,8 @@ beforeAll(async () => {
 const readOnly = { '*': { read: true } };
 const post = (body: unknown, more: TestRequest = {}) =>
   api.request('POST', '/1.1/roles', { app, body, ...more });
-const users = (count: number) => adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
+const users = (count: number) =>
+  adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
 
 describe('a new role is refused', () => {
   const cases: [string, object, number][] = [
@@ -31,18 +32,38 @@ describe('a new role is refused', () => {
     ['with a relation deleted', { users: { __op: 'Delete' } }, 111],
     ['with users that are roles', { users: adding('_Role', 'x') }, 111],
     ['with roles that are users', { roles: adding('_User', 'x') }, 111],
-    ['with a relation of another class', { roles: { __type: 'Relation', className: '_User' } }, 111],
+    [
+      'with a relation of another class',
+      { roles: { __type: 'Relation', className: '_User' } },
+      111,
+    ],
     ['with ids for pointers', { users: { __op: 'AddRelation', objects: ['x'] } }, 111],
     ['with no list of pointers', { users: { __op: 'AddRelation' } }, 111],
-    ['with a malformed pointer', { users: { __op: 'AddRelation', objects: [pointerTo('_User', '$')] } }, 106],
+    [
+      'with a malformed pointer',
+      { users: { __op: 'AddRelation', objects: [pointerTo('_User', '$')] } },
+      106,
+    ],
     ['with another operation on a relation', { users: { __op: 'Add', objects: [] } }, 111],
     ['with a Batch of no list', { users: { __op: 'Batch' } }, 111],
-    ['with a Batch in a Batch', { users: { __op: 'Batch', ops: [{ __op: 'Batch', ops: [] }] } }, 111],
-    ['with 11 operations in a Batch', { users: { __op: 'Batch', ops: Array(11).fill(users(1)) } }, 128],
+    [
+      'with a Batch in a Batch',
+      { users: { __op: 'Batch', ops: [{ __op: 'Batch', ops: [] }] } },
+      111,
+    ],
+    [
+      'with 11 operations in a Batch',
+      { users: { __op: 'Batch', ops: Array(11).fill(users(1)) } },
+      128,
+    ],
     ['with 1001 users in one operation', { users: users(1001) }, 128],
     ['with an id', { objectId: 'mine' }, 117],
     ['with a bad member name', { $a: 1 }, 105],
-    ['with 321 members', Object.fromEntries(Array.from({ length: 321 }, (_, i) => [`m${i}`, 1])), 116],
+    [
+      'with 321 members',
+      Object.fromEntries(Array.from({ length: 321 }, (_, i) => [`m${i}`, 1])),
+      116,
+    ],
     ['beyond 256 KB', { text: 'x'.repeat(256 * 1024) }, 116],
     ['with a relation of its own', { friends: adding('_User', 'x') }, 111],
   ];
@@ -61,7 +82,10 @@ describe('a new role is refused', () => {
   });
 
   test('with the text of the public service, when it has no ACL', async () => {
-    expect((await post({ name: newRoleName() })).body).toEqual({ code: 1, error: 'Role ACL is required.' });
+    expect((await post({ name: newRoleName() })).body).toEqual({
+      code: 1,
+      error: 'Role ACL is required.',
+    });
   });
 
   test('when its name is taken, also by a concurrent call', async () => {

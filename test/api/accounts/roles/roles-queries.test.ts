@@ -52,7 +52,9 @@ describe('roles by their members', () => {
     expect(await find({ users: { $exists: true } })).toEqual(all);
     expect(await find({ users: { $exists: false } })).toEqual([]);
     expect(await find({ users: { $inQuery: { where: { city: 'Rome' } } } })).toEqual(sorted(both));
-    expect(await find({ users: { $notInQuery: { where: { city: 'Rome' } } } })).toEqual(sorted(parent));
+    expect(await find({ users: { $notInQuery: { where: { city: 'Rome' } } } })).toEqual(
+      sorted(parent),
+    );
     expect(await find({ $or: [{ users: user(tom) }, { level: 2 }] })).toEqual(all);
     expect(await find({ users: user(ann), level: { $gt: 1 } })).toEqual(sorted(parent));
     const inner = { className: '_Role', where: { users: user(tom) } };
@@ -60,7 +62,15 @@ describe('roles by their members', () => {
   });
 
   test('are not found by values that cannot be members', async () => {
-    for (const value of [null, 'x', 5, true, pointerTo('_Role', tom.id), pointerTo('_User', 'unknown'), []])
+    for (const value of [
+      null,
+      'x',
+      5,
+      true,
+      pointerTo('_Role', tom.id),
+      pointerTo('_User', 'unknown'),
+      [],
+    ])
       expect(await find({ users: value })).toEqual([]);
     expect(await find({ users: { $gt: 5 } })).toEqual([]);
     expect(await find({ users: { $size: 2 } })).toEqual([]);
@@ -71,7 +81,9 @@ describe('roles by their members', () => {
     for (const query of ['order=users', 'order=-roles'])
       expect(refusalOf(await get(`/1.1/roles?${query}`))).toEqual(refused(102));
     expect(refusalOf(await get(withWhere('/1.1/roles', { 'users.x': 1 })))).toEqual(refused(105));
-    expect(refusalOf(await get(withWhere('/1.1/roles', { ACL: { $exists: true } })))).toEqual(refused(105));
+    expect(refusalOf(await get(withWhere('/1.1/roles', { ACL: { $exists: true } })))).toEqual(
+      refused(105),
+    );
   });
 });
 
@@ -92,7 +104,9 @@ describe('members of a role', () => {
     expect(await find(related(parent, 'roles'))).toEqual(sorted(both));
     const strict = await get(withWhere('/1.1/users/strictlyQuery', related(both, 'users')));
     expect(idsIn(strict)).toEqual(sorted(tom, ann));
-    const counted = await get(withWhere('/1.1/users', related(both, 'users'), { count: '1', limit: '0' }));
+    const counted = await get(
+      withWhere('/1.1/users', related(both, 'users'), { count: '1', limit: '0' }),
+    );
     expect(counted.body).toEqual({ results: [], count: 2 });
   });
 
@@ -109,7 +123,9 @@ describe('members of a role', () => {
     const own = await createRole(api, closed);
     const path = withWhere('/1.1/users', related(own, 'users'));
     expect(refusalOf(await get(path, { app: closed }))).toEqual(refused(403, 403));
-    const redirected = withWhere('/1.1/roles', related(own, 'users'), { redirectClassNameForKey: 'users' });
+    const redirected = withWhere('/1.1/roles', related(own, 'users'), {
+      redirectClassNameForKey: 'users',
+    });
     expect(refusalOf(await get(redirected, { app: closed }))).toEqual(refused(403, 403));
     expect((await get(path, { app: closed, master: true })).body).toEqual({ results: [] });
   });
@@ -134,9 +150,13 @@ describe('members of a role', () => {
     const plain = await get(withWhere('/1.1/roles', related(parent, 'roles')));
     expect(plain.body).not.toHaveProperty('className');
     for (const key of ['name', 'x', '__proto__'])
-      expect(refusalOf(await get(withWhere('/1.1/roles', related(both, key))))).toEqual(refused(102));
+      expect(refusalOf(await get(withWhere('/1.1/roles', related(both, key))))).toEqual(
+        refused(102),
+      );
     for (const key of ['name', 'x', '__proto__'])
-      expect(refusalOf(await get(`/1.1/roles?redirectClassNameForKey=${key}`))).toEqual(refused(102));
+      expect(refusalOf(await get(`/1.1/roles?redirectClassNameForKey=${key}`))).toEqual(
+        refused(102),
+      );
   });
 
   test('are found within other conditions, by $select too, and by those of a push', async () => {
@@ -172,7 +192,9 @@ describe('roles in other calls', () => {
       ],
       count: 2,
     });
-    const withAcl = await get(withWhere('/1.1/roles', { objectId: both.id }, { returnACL: 'true' }));
+    const withAcl = await get(
+      withWhere('/1.1/roles', { objectId: both.id }, { returnACL: 'true' }),
+    );
     expect(withAcl.body.results[0].ACL).toEqual({ '*': { read: true } });
   });
 

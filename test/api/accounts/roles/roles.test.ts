@@ -1,7 +1,14 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { TestRequest } from '../../../support/api.ts';
-import { adding, changeRole, createRole, newRoleName, pointerTo, removing } from '../../../support/roles.ts';
+import {
+  adding,
+  changeRole,
+  createRole,
+  newRoleName,
+  pointerTo,
+  removing,
+} from '../../../support/roles.ts';
 import { useTestApi } from '../../../support/test-api.ts';
 import { newName, refusalOf, refused, signUp, type TestUser } from '../../../support/users.ts';
 
@@ -18,8 +25,10 @@ const post = (body: unknown, more: TestRequest = {}) =>
   api.request('POST', '/1.1/roles', { app, body, ...more });
 const put = (id: string, body: unknown, query = '', more: TestRequest = {}) =>
   api.request('PUT', `/1.1/roles/${id}${query}`, { app, body, ...more });
-const get = (id: string, query = '') => api.request('GET', `/1.1/roles/${id}${query}`, { app, master: true });
-const users = (count: number) => adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
+const get = (id: string, query = '') =>
+  api.request('GET', `/1.1/roles/${id}${query}`, { app, master: true });
+const users = (count: number) =>
+  adding('_User', ...Array.from({ length: count }, (_, i) => `u${i}`));
 
 describe('a role', () => {
   test('is created, and read in full, under both paths', async () => {
@@ -81,7 +90,9 @@ describe('a role', () => {
     expect(created.status).toBe(201);
     const { objectId } = created.body;
     expect((await get(objectId, '?returnACL=1')).body.ACL).toEqual(readOnly);
-    expect(refusalOf(await put(objectId, { users: adding('_User', user.id) }))).toEqual(refused(403, 403));
+    expect(refusalOf(await put(objectId, { users: adding('_User', user.id) }))).toEqual(
+      refused(403, 403),
+    );
   });
 
   test('that is unknown reads as an empty dictionary; changing it is code 1, deleting it does nothing', async () => {
@@ -96,11 +107,17 @@ describe('a role', () => {
   test('of another app is unknown', async () => {
     const { id } = await createRole(api, app);
     const other = await api.createApp();
-    expect((await api.request('GET', `/1.1/roles/${id}`, { app: other, master: true })).body).toEqual({});
-    expect(refusalOf(await put(id, { a: 1 }, '', { app: other, master: true }))).toEqual(refused(1));
+    expect(
+      (await api.request('GET', `/1.1/roles/${id}`, { app: other, master: true })).body,
+    ).toEqual({});
+    expect(refusalOf(await put(id, { a: 1 }, '', { app: other, master: true }))).toEqual(
+      refused(1),
+    );
     const outsider = await signUp(api, other);
     expect(
-      refusalOf(await changeRole(api, app, { id, name: '' }, { users: adding('_User', outsider.id) })),
+      refusalOf(
+        await changeRole(api, app, { id, name: '' }, { users: adding('_User', outsider.id) }),
+      ),
     ).toMatchObject({ status: 200 });
     const members = (found: App) =>
       api.db.query(
@@ -126,9 +143,20 @@ describe('a change of a role', () => {
       [{ text: 'x'.repeat(256 * 1024) }, 116],
     ];
     for (const [body, code] of cases)
-      expect([body, refusalOf(await put(id, body, '', { master: true }))]).toEqual([body, refused(code)]);
+      expect([body, refusalOf(await put(id, body, '', { master: true }))]).toEqual([
+        body,
+        refused(code),
+      ]);
     const { objectId, createdAt, updatedAt, users: shownUsers, roles } = (await get(id)).body;
-    const repeated = { name, objectId, createdAt, updatedAt, users: shownUsers, roles, className: '_Role' };
+    const repeated = {
+      name,
+      objectId,
+      createdAt,
+      updatedAt,
+      users: shownUsers,
+      roles,
+      className: '_Role',
+    };
     expect((await put(id, repeated, '', { master: true })).status).toBe(200);
   });
 
@@ -169,9 +197,9 @@ describe('a change of a role', () => {
     const where = (condition: object) => `?where=${encodeURIComponent(JSON.stringify(condition))}`;
     expect(refusalOf(await put(id, { a: 1 }, where({ level: 2 })))).toEqual(refused(305));
     expect(refusalOf(await put(id, { a: 1 }, where({ ACL: 1 })))).toEqual(refused(105));
-    expect((await put(id, { a: 1 }, where({ level: 1, users: pointerTo('_User', user.id) }))).status).toBe(
-      200,
-    );
+    expect(
+      (await put(id, { a: 1 }, where({ level: 1, users: pointerTo('_User', user.id) }))).status,
+    ).toBe(200);
     const remove = (condition: object) =>
       api.request('DELETE', `/1.1/roles/${id}${where(condition)}`, { app });
     expect(refusalOf(await remove({ level: 2 }))).toEqual(refused(305));
@@ -188,7 +216,9 @@ describe('a change of a role', () => {
     };
     expect([await has(a), await has(b)]).toEqual([true, false]);
     const ops = [adding('_User', b.id), removing('_User', a.id, 'unknown')];
-    expect((await put(id, { users: { __op: 'Batch', ops } }, '', { master: true })).status).toBe(200);
+    expect((await put(id, { users: { __op: 'Batch', ops } }, '', { master: true })).status).toBe(
+      200,
+    );
     expect([await has(a), await has(b)]).toEqual([false, true]);
     const again = [removing('_User', b.id), adding('_User', b.id, b.id, a.id)];
     await put(id, { users: { __op: 'Batch', ops: again } }, '', { master: true });
@@ -210,14 +240,19 @@ describe('a deletion', () => {
     const parent = await createRole(api, app, { roles: [child.id], users: [member.id] });
     const rolesWith = async (where: object) =>
       (
-        await api.request('GET', `/1.1/roles?where=${encodeURIComponent(JSON.stringify(where))}`, { app })
+        await api.request('GET', `/1.1/roles?where=${encodeURIComponent(JSON.stringify(where))}`, {
+          app,
+        })
       ).body.results.map(({ objectId }: { objectId: string }) => objectId);
     const ofMember = { users: pointerTo('_User', member.id) };
     expect((await rolesWith(ofMember)).sort()).toEqual([child.id, parent.id].sort());
     expect((await member.request('DELETE', `/1.1/users/${member.id}`)).status).toBe(200);
     expect(await rolesWith(ofMember)).toEqual([]);
     expect(await rolesWith({ roles: pointerTo('_Role', child.id) })).toEqual([parent.id]);
-    const gone = await api.request('DELETE', `/1.1/classes/_Role/${child.id}`, { app, master: true });
+    const gone = await api.request('DELETE', `/1.1/classes/_Role/${child.id}`, {
+      app,
+      master: true,
+    });
     expect(gone.status).toBe(200);
     expect(await rolesWith({ roles: pointerTo('_Role', child.id) })).toEqual([]);
     expect(await rolesWith({ users: pointerTo('_User', user.id), objectId: child.id })).toEqual([]);
@@ -246,12 +281,16 @@ describe('a deletion', () => {
       const replies = await Promise.all([
         ...roles.slice(0, 2).map((role) => changeRole(api, app, role, { users: swapping(left) })),
         ...roles.slice(0, 2).map((role) => changeRole(api, app, role, { users: swapping(right) })),
-        ...roles.slice(2).map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+        ...roles
+          .slice(2)
+          .map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
         ...members.map((member) => member.put({ round })),
       ]);
       expect(replies.map(({ status }) => status)).toEqual(replies.map(() => 200));
       await Promise.all(
-        roles.slice(0, 2).map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
+        roles
+          .slice(0, 2)
+          .map(({ id }) => api.request('DELETE', `/1.1/roles/${id}`, { app, master: true })),
       );
     }
     const roles = await Promise.all([1, 2, 3].map(() => createRole(api, app, { users: ids })));

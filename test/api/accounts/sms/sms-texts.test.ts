@@ -111,7 +111,10 @@ describe('templates of messages', () => {
     await approve(app, 'a');
     expect((await send(app, { template: 'a' })).message.text).toMatch(/new/);
     const path = pathOf(app, 'templates', '/a');
-    expect((await admin('GET', path)).body).toMatchObject({ status: 'approved', text: 'new {{code}}' });
+    expect((await admin('GET', path)).body).toMatchObject({
+      status: 'approved',
+      text: 'new {{code}}',
+    });
     expect((await admin('DELETE', path)).body).toEqual({});
     expect((await send(app, { template: 'a' })).code).toBe(604);
   });
@@ -132,7 +135,9 @@ describe('templates of messages', () => {
       paid: true,
       code: '000000',
     });
-    expect(message.text).toBe(`【Test app】Test app|a & b|3|Test app|order|${message.code}|17|true`);
+    expect(message.text).toBe(
+      `【Test app】Test app|a & b|3|Test app|order|${message.code}|17|true`,
+    );
   });
 
   test.each([
@@ -148,7 +153,10 @@ describe('templates of messages', () => {
     const app = await api.createApp();
     await template(app, 'a', '{{code}} {{order}}');
     await approve(app, 'a');
-    expect(await send(app, { template: 'a', ...values })).toMatchObject({ code, message: undefined });
+    expect(await send(app, { template: 'a', ...values })).toMatchObject({
+      code,
+      message: undefined,
+    });
   });
 
   test('show submitted values only, for any variable names', async () => {
@@ -221,7 +229,9 @@ describe('signatures of messages', () => {
     const app = await api.createApp();
     await template(app, 'a', '{{code}}');
     await send(app, {});
-    expect((await admin('DELETE', `/console/api/apps/${app.appId}`, { appId: app.appId })).status).toBe(200);
+    expect(
+      (await admin('DELETE', `/console/api/apps/${app.appId}`, { appId: app.appId })).status,
+    ).toBe(200);
     expect((await admin('GET', pathOf(app, 'signatures'))).status).toBe(404);
   });
 });

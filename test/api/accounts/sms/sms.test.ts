@@ -25,7 +25,11 @@ const phone = '+8613800138000';
 const numberOf = (n: number) => `+86138${String(n * 10_007).padStart(8, '0')}`;
 
 const request = (app: App, body: object = {}, more: object = {}) =>
-  api.request('POST', '/1.1/requestSmsCode', { app, body: { mobilePhoneNumber: phone, ...body }, ...more });
+  api.request('POST', '/1.1/requestSmsCode', {
+    app,
+    body: { mobilePhoneNumber: phone, ...body },
+    ...more,
+  });
 
 const verify = (app: App, code: string, body: object = { mobilePhoneNumber: phone }) =>
   api.request('POST', `/1.1/verifySmsCode/${code}`, { app, body });
@@ -143,11 +147,15 @@ describe('POST /1.1/requestSmsCode', () => {
   test('shows name, operation and validity, abroad in English', async () => {
     const app = await api.createApp();
     await accepted(app, { name: 'Shop', op: '付款', ttl: 5 });
-    expect((await outbox(app))[0].text).toMatch(/^【Test app】您正在Shop进行付款，验证码是 \d{6}，5 分钟/);
+    expect((await outbox(app))[0].text).toMatch(
+      /^【Test app】您正在Shop进行付款，验证码是 \d{6}，5 分钟/,
+    );
     const abroad = '+14155552671';
     await accepted(app, { mobilePhoneNumber: abroad, op: 'paying' });
     const text = (await outbox(app, abroad))[0].text;
-    expect(text).toMatch(/^\[Test app\] Your Test app code for paying is \d{6}\. It is valid for 10 minutes/);
+    expect(text).toMatch(
+      /^\[Test app\] Your Test app code for paying is \d{6}\. It is valid for 10 minutes/,
+    );
   });
 
   test('writes name and operation in plain characters, and accepts numbers and full stops', async () => {
@@ -432,7 +440,9 @@ describe('the spending limits', () => {
     expect(refused.body.code).toBe(154);
     expect(Number(refused.headers.get('retry-after'))).toBe(3600);
     const scrape = async () => String((await secondApi.request('GET', '/metrics')).body);
-    expect(await scrape()).toContain(`carillon_sms_breaker_open{app="${app.appId}",prefix="+86"} 1`);
+    expect(await scrape()).toContain(
+      `carillon_sms_breaker_open{app="${app.appId}",prefix="+86"} 1`,
+    );
     const trips = String((await api.request('GET', '/metrics')).body);
     expect(trips).toContain(`carillon_sms_breaker_trips_total{app="${app.appId}",prefix="+86"} 1`);
     // Another country, another app.
@@ -448,7 +458,9 @@ describe('the spending limits', () => {
     expect(codes(await many(app, 0, 100))).toEqual({ 200: 100 });
     for (let i = 0; i < 10; i += 1) {
       const to = numberOf(i);
-      expect((await verify(app, await codeFor(app, to), { mobilePhoneNumber: to })).status).toBe(200);
+      expect((await verify(app, await codeFor(app, to), { mobilePhoneNumber: to })).status).toBe(
+        200,
+      );
     }
     clock.moveMs(11 * minute);
     expect((await request(app, { mobilePhoneNumber: numberOf(200) })).status).toBe(200);

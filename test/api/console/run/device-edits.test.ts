@@ -20,16 +20,27 @@ const deleteAll = (where: object, expected: unknown) =>
 describe('an operator', () => {
   test('changes and deletes an installation by any of its ids', async () => {
     const [token = ''] = await service.addIosInstallations(app, 1, { city: 'Wien' });
-    const changed = await operator('PUT', `${base()}/${token}`, { body: { city: 'Graz', channels: ['a'] } });
+    const changed = await operator('PUT', `${base()}/${token}`, {
+      body: { city: 'Graz', channels: ['a'] },
+    });
     expect(changed.body).toMatchObject({ deviceToken: token, city: 'Graz', channels: ['a'] });
-    const [entry] = (await service.api.request('GET', '/console/api/audit?limit=1', { admin: true })).body
-      .results;
-    expect(entry).toMatchObject({ before: { city: 'Wien' }, after: { city: 'Graz', channels: ['a'] } });
-    expect((await operator('PUT', `${base()}/${token}`, { body: { channels: 'a b!' } })).status).toBe(400);
+    const [entry] = (
+      await service.api.request('GET', '/console/api/audit?limit=1', { admin: true })
+    ).body.results;
+    expect(entry).toMatchObject({
+      before: { city: 'Wien' },
+      after: { city: 'Graz', channels: ['a'] },
+    });
+    expect(
+      (await operator('PUT', `${base()}/${token}`, { body: { channels: 'a b!' } })).status,
+    ).toBe(400);
     expect((await operator('DELETE', `${base()}/${token}`)).body).toEqual({});
     for (const method of ['PUT', 'DELETE'])
       for (const id of [token, 'nothing', '%00'])
-        expect((await operator(method, `${base()}/${id}`, { body: {} })).status, `${method} ${id}`).toBe(404);
+        expect(
+          (await operator(method, `${base()}/${id}`, { body: {} })).status,
+          `${method} ${id}`,
+        ).toBe(404);
   });
 
   test('deletes all that match, in steps, and only the expected number', async () => {
@@ -61,7 +72,9 @@ describe('an operator', () => {
       [{}, 1.5],
       [{}, '1'],
     ] as const)
-      expect((await deleteAll(where, expected)).status, JSON.stringify([where, expected])).toBe(400);
+      expect((await deleteAll(where, expected)).status, JSON.stringify([where, expected])).toBe(
+        400,
+      );
     const sender = await callerOf(service.api, 'sender');
     expect((await sender('DELETE', `${base()}/x`)).status).toBe(403);
   });

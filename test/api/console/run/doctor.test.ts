@@ -22,7 +22,9 @@ const processProblems = async () =>
     status === 'ok' ? [] : [{ status, code, ...params }],
   );
 const upkeepProblems = async (limits: Parameters<typeof checkUpkeep>[1] = {}) =>
-  (await checkUpkeep(service.db, limits)).flatMap(({ status, code }) => (status === 'ok' ? [] : code));
+  (await checkUpkeep(service.db, limits)).flatMap(({ status, code }) =>
+    status === 'ok' ? [] : code,
+  );
 
 test('a clock that differs and a low limit of open files are named with their process', async () => {
   await register({ nowMs: Date.now() + 90_000, maxFiles: 1024 });
@@ -52,11 +54,15 @@ test('a duty stands when no dispatcher succeeds in it', async () => {
 test('a table without autovacuum and one full of dead rows are named', async () => {
   expect(await upkeepProblems()).toEqual([]);
   await service.db.query('ALTER TABLE login_lock SET (autovacuum_enabled = false)');
-  await service.db.query('CREATE TABLE full_of_dead AS SELECT i FROM generate_series(1, 2000) AS i');
+  await service.db.query(
+    'CREATE TABLE full_of_dead AS SELECT i FROM generate_series(1, 2000) AS i',
+  );
   await service.db.query('ALTER TABLE full_of_dead SET (autovacuum_enabled = false)');
   await service.db.query('UPDATE full_of_dead SET i = i + 1');
   // The connections of the pool tell their statistics when they are idle.
-  await expect.poll(() => upkeepProblems({ deadRows: 1000 })).toEqual(['deadRows', 'autovacuumOffFor']);
+  await expect
+    .poll(() => upkeepProblems({ deadRows: 1000 }))
+    .toEqual(['deadRows', 'autovacuumOffFor']);
   const operator = await callerOf(service.api, 'operator');
   const { body } = await operator('GET', '/doctor');
   const shown = body.results.find(({ code }: { code: string }) => code === 'autovacuumOffFor');

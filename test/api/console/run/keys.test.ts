@@ -54,7 +54,8 @@ describe('a key of an app', () => {
       oldValidUntil: new Date(clock.now() + 60_000).toISOString(),
     });
     for (const at of [api, other])
-      for (const key of [body.value, app.masterKey]) expect((await listWith(at, key)).status).toBe(200);
+      for (const key of [body.value, app.masterKey])
+        expect((await listWith(at, key)).status).toBe(200);
     // A change of the options keeps the old key.
     const change = { admin: true, body: { options: { generalSms: false } } } as const;
     await api.request('PATCH', `/console/api/apps/${app.appId}`, change);
@@ -87,6 +88,8 @@ describe('a key of an app', () => {
     for (const graceSeconds of [-1, 365 * 24 * 3600 + 1, '60'])
       expect((await rotate(app.appId, 'appKey', { graceSeconds })).status).toBe(400);
     const operator = await callerOf(api, 'operator');
-    expect((await operator('POST', `/apps/${app.appId}/keys/appKey/rotate`, { body: {} })).status).toBe(403);
+    expect(
+      (await operator('POST', `/apps/${app.appId}/keys/appKey/rotate`, { body: {} })).status,
+    ).toBe(403);
   });
 });

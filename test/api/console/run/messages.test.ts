@@ -13,7 +13,10 @@ beforeAll(async () => {
   app = await api.createApp();
   owner = await callerOf(api, 'owner');
   operator = await callerOf(api, 'operator');
-  await api.request('POST', '/1.1/users', { app, body: { username: 'anna', password: 'p', email } });
+  await api.request('POST', '/1.1/users', {
+    app,
+    body: { username: 'anna', password: 'p', email },
+  });
   for (let i = 0; i < 3; i++)
     await api.request('POST', '/1.1/requestPasswordReset', { app, body: { email } });
   await api.request('POST', '/1.1/requestSmsCode', {
@@ -24,7 +27,8 @@ beforeAll(async () => {
 });
 
 const base = () => `/apps/${app.appId}`;
-const list = async (call: ConsoleCall, query = '') => (await call('GET', `${base()}/outbox${query}`)).body;
+const list = async (call: ConsoleCall, query = '') =>
+  (await call('GET', `${base()}/outbox${query}`)).body;
 const set = (id: string, state: string, more = '') =>
   api.db.query(
     `UPDATE outbox SET state = $3, reason = 'refused', attempts = 4 ${more} WHERE app_id = $1 AND id = $2`,
@@ -82,11 +86,18 @@ describe('the outbox', () => {
 test('failed messages are sent again together; codes that have expired stay', async () => {
   const other = await api.createApp();
   const to = `/apps/${other.appId}/outbox`;
-  await api.request('POST', '/1.1/users', { app: other, body: { username: 'b', password: 'p', email } });
+  await api.request('POST', '/1.1/users', {
+    app: other,
+    body: { username: 'b', password: 'p', email },
+  });
   for (let i = 0; i < 2; i++)
     await api.request('POST', '/1.1/requestPasswordReset', { app: other, body: { email } });
   const mobilePhoneNumber = '+8613800138001';
-  await api.request('POST', '/1.1/requestSmsCode', { app: other, master: true, body: { mobilePhoneNumber } });
+  await api.request('POST', '/1.1/requestSmsCode', {
+    app: other,
+    master: true,
+    body: { mobilePhoneNumber },
+  });
   await api.db.query(
     `UPDATE outbox SET state = 'failed', reason = CASE WHEN kind = 'sms' THEN 'expired' ELSE 'refused' END,
             expires_at = now() - interval '1 hour' WHERE app_id = $1`,
@@ -100,7 +111,9 @@ test('failed messages are sent again together; codes that have expired stay', as
     causes: [{ kind: 'mail', reason: 'refused', n: 2 }],
     next: null,
   });
-  const none = await operator('POST', `${to}/redrive`, { body: { reason: 'refused', kind: 'sms' } });
+  const none = await operator('POST', `${to}/redrive`, {
+    body: { reason: 'refused', kind: 'sms' },
+  });
   expect(none.body.messages).toBe(0);
   const done = { messages: 2, expired: 0, unreadable: 0, next: null };
   expect((await operator('POST', `${to}/redrive`, { body: { kind: 'mail' } })).body).toEqual(done);

@@ -63,7 +63,9 @@ describe('the register of processes', () => {
 test('the doctor looks at credentials, gateways and platforms', async () => {
   const { body } = await operator('GET', '/doctor');
   const subjects = body.results.map(({ subject }: { subject: string }) => subject);
-  expect(subjects).toEqual(expect.arrayContaining(['secrets', 'credentials', 'gateways', 'platforms']));
+  expect(subjects).toEqual(
+    expect.arrayContaining(['secrets', 'credentials', 'gateways', 'platforms']),
+  );
   const sender = await callerOf(service.api, 'sender');
   for (const path of ['/doctor', '/processes', '/queues/plan/jobs'])
     expect((await sender('GET', path)).status).toBe(403);
@@ -72,10 +74,17 @@ test('the doctor looks at credentials, gateways and platforms', async () => {
 test('the jobs of a queue are listed, the oldest first', async () => {
   const app = await service.api.createApp();
   const body = { data: { alert: 'x' } };
-  for (let i = 0; i < 3; i++) await service.api.request('POST', '/1.1/push', { app, master: true, body });
+  for (let i = 0; i < 3; i++)
+    await service.api.request('POST', '/1.1/push', { app, master: true, body });
   const { body: page } = await operator('GET', '/queues/plan/jobs?limit=2');
   expect(page.results).toMatchObject([
-    { state: 'created', tries: 0, appId: app.appId, pushId: expect.stringMatching(/^\d+$/), batchId: null },
+    {
+      state: 'created',
+      tries: 0,
+      appId: app.appId,
+      pushId: expect.stringMatching(/^\d+$/),
+      batchId: null,
+    },
     { state: 'created' },
   ]);
   expect(page.results).toHaveLength(2);

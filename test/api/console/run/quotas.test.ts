@@ -19,7 +19,8 @@ beforeAll(async () => {
   await service.addIosInstallations(app, 2, { city: 'Graz' });
 });
 
-const quotas = async (query = '') => (await viewer('GET', `/apps/${app.appId}/quotas${query}`)).body;
+const quotas = async (query = '') =>
+  (await viewer('GET', `/apps/${app.appId}/quotas${query}`)).body;
 
 async function schedule(city: string, inHours: number): Promise<void> {
   const push_time = new Date(noonMs + inHours * hourMs).toISOString();

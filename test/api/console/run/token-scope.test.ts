@@ -44,7 +44,11 @@ test('every route refuses a token for other apps, before it looks anything up', 
     for (const appId of [other.appId, 'nowhere']) {
       const to = path.slice(base.length).replace(':appId', appId).replace(/:\w+/g, 'x');
       const { status, body } = await call(method, to);
-      expect([operation, status, body.error]).toEqual([operation, 403, 'This token is for other apps.']);
+      expect([operation, status, body.error]).toEqual([
+        operation,
+        403,
+        'This token is for other apps.',
+      ]);
     }
   }
 });
@@ -58,7 +62,9 @@ test('lists that a token for some apps may read have nothing of another app', as
   const body = { reason: 'the other' };
   await api.request('PUT', `${base}/apps/${other.appId}/freeze`, { admin: true, body });
   const asked: string[] = [];
-  for (const { operation, paths } of routes.filter(({ operation }) => operation !== 'streamEvents')) {
+  for (const { operation, paths } of routes.filter(
+    ({ operation }) => operation !== 'streamEvents',
+  )) {
     const path = (paths[0] ?? '').slice(base.length);
     const reply = await call('GET', operation === 'search' ? `${path}?q=${other.appId}` : path);
     expect([operation, reply.status]).toEqual([operation, 200]);
@@ -66,13 +72,17 @@ test('lists that a token for some apps may read have nothing of another app', as
     expect([operation, text]).toEqual([operation, expect.not.stringContaining(other.appId)]);
     asked.push(operation);
   }
-  expect(asked).toEqual(expect.arrayContaining(['listApps', 'listFreezes', 'listBreakers', 'getOverview']));
+  expect(asked).toEqual(
+    expect.arrayContaining(['listApps', 'listFreezes', 'listBreakers', 'getOverview']),
+  );
 });
 
 test('a deleted token is refused by every process from its deletion on', async () => {
   const { id, token } = await createToken(api, 'viewer');
   expect(await statesOf(token)).toEqual([200, 200, 200]);
-  expect((await others[0]?.request('DELETE', `${base}/tokens/${id}`, { admin: true }))?.status).toBe(200);
+  expect(
+    (await others[0]?.request('DELETE', `${base}/tokens/${id}`, { admin: true }))?.status,
+  ).toBe(200);
   expect(await statesOf(token)).toEqual([401, 401, 401]);
 });
 

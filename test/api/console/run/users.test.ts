@@ -16,7 +16,9 @@ const members = {
   email: 'anna@example.com',
   mobilePhoneNumber: '+8613800138000',
   nick: 'Annie',
-  authData: { weixin: { openid: 'open-id-of-anna', access_token: 'platform-secret', expires_in: 7200 } },
+  authData: {
+    weixin: { openid: 'open-id-of-anna', access_token: 'platform-secret', expires_in: 7200 },
+  },
 };
 
 beforeAll(async () => {
@@ -45,7 +47,9 @@ describe('the users of an app', () => {
     expect(ids(await operator('GET', query({ cursor: first.body.next })))).toEqual([user.objectId]);
     for (const q of [user.objectId, members.username, members.email, '138 0013 8000'])
       expect(ids(await operator('GET', query({ q }))), q).toEqual([user.objectId]);
-    expect(ids(await operator('GET', query({ where: '{"nick":"Annie"}' })))).toEqual([user.objectId]);
+    expect(ids(await operator('GET', query({ where: '{"nick":"Annie"}' })))).toEqual([
+      user.objectId,
+    ]);
     expect((await operator('GET', query({ where: '{"$x":1}' }))).status).toBe(400);
     expect((await operator('GET', query({ q: '\0' }))).status).toBe(400);
     expect((await operator('GET', '/apps/nowhere/users')).status).toBe(404);
@@ -75,11 +79,14 @@ describe('the users of an app', () => {
     expect(JSON.stringify([seen.body, (await viewer('GET', base())).body])).not.toMatch(
       /Annie|anna@example|open-id/,
     );
-    for (const id of ['nothing', '%00']) expect((await viewer('GET', `${base()}/${id}`)).status).toBe(404);
+    for (const id of ['nothing', '%00'])
+      expect((await viewer('GET', `${base()}/${id}`)).status).toBe(404);
   });
 
   test('are not revealed to viewers by a condition or a guess', async () => {
-    expect((await viewer('GET', query({ where: '{"email":"anna@example.com"}' }))).status).toBe(403);
+    expect((await viewer('GET', query({ where: '{"email":"anna@example.com"}' }))).status).toBe(
+      403,
+    );
     for (const q of [members.username, members.email, members.mobilePhoneNumber])
       expect(ids(await viewer('GET', query({ q })))).toEqual([]);
     expect(ids(await viewer('GET', query({ q: user.objectId })))).toEqual([user.objectId]);
@@ -111,10 +118,16 @@ describe('an operator', () => {
     await act('verify', { contact: 'mobilePhoneNumber' });
     await act('verify');
     const { body } = await operator('GET', `${base()}/${user.objectId}`);
-    expect(body.user).toMatchObject({ emailVerified: true, mobilePhoneVerified: true, nick: 'Annie' });
+    expect(body.user).toMatchObject({
+      emailVerified: true,
+      mobilePhoneVerified: true,
+      nick: 'Annie',
+    });
     expect((await login()).status).toBe(200);
     await act('send-reset');
-    const outbox = await api.request('GET', `/console/api/apps/${app.appId}/outbox`, { admin: true });
+    const outbox = await api.request('GET', `/console/api/apps/${app.appId}/outbox`, {
+      admin: true,
+    });
     expect(outbox.body.results[0]).toMatchObject({ to: members.email, type: 'resetPassword' });
     const replies = [];
     for (let i = 0; i < 10; i++) replies.push((await act('send-reset')).status);
@@ -126,12 +139,16 @@ describe('an operator', () => {
 
   test('changes and deletes a user', async () => {
     const path = `${base()}/${user.objectId}`;
-    expect((await operator('PUT', path, { body: { nick: 'A', password: 'new-1' } })).body.user.nick).toBe(
-      'A',
-    );
+    expect(
+      (await operator('PUT', path, { body: { nick: 'A', password: 'new-1' } })).body.user.nick,
+    ).toBe('A');
     expect((await login('new-1')).status).toBe(200);
-    const [entry] = (await api.request('GET', '/console/api/audit?limit=1', { admin: true })).body.results;
-    expect(entry).toMatchObject({ before: { nick: 'Annie' }, after: { nick: 'A', password: '•••' } });
+    const [entry] = (await api.request('GET', '/console/api/audit?limit=1', { admin: true })).body
+      .results;
+    expect(entry).toMatchObject({
+      before: { nick: 'Annie' },
+      after: { nick: 'A', password: '•••' },
+    });
     expect((await operator('PUT', path, { body: { username: 'li' } })).body.code).toBe(202);
     expect((await viewer('DELETE', path)).status).toBe(403);
     expect((await operator('DELETE', path)).body).toEqual({});

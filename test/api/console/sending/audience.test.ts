@@ -23,7 +23,12 @@ beforeAll(async () => {
   await service.addApnsProfile(app);
   tokens = await service.addIosInstallations(app, 4, { city: 'Rome' });
   await service.addIosInstallations(app, 3, { city: 'Oslo', level: 5 });
-  await changeDevicesWith(service.db, app, { fields: { city: 'Oslo', level: 5 } }, { topic: 'other' });
+  await changeDevicesWith(
+    service.db,
+    app,
+    { fields: { city: 'Oslo', level: 5 } },
+    { topic: 'other' },
+  );
   viewer = await callerOf(service.api, 'viewer');
   operator = await callerOf(service.api, 'operator');
 });
@@ -39,7 +44,9 @@ describe('the audience', () => {
       tookMs: expect.any(Number),
     });
     expect((await count({ where: { city: 'Rome' } })).devices).toBe(4);
-    expect((await count({ cql: "select * from _Installation where city = 'Oslo'" })).devices).toBe(3);
+    expect((await count({ cql: "select * from _Installation where city = 'Oslo'" })).devices).toBe(
+      3,
+    );
     expect((await count({ channels: ['news'] })).devices).toBe(0);
     expect((await count({ device_type: 'ios', device_ids: tokens.slice(1) })).devices).toBe(3);
   });
@@ -63,7 +70,9 @@ describe('the audience', () => {
     ]);
     const $and = Array.from({ length: 19 }, () => ({ city: 'Rome' }));
     const many = (await count({ where: { $and }, clauses: true })).clauses;
-    expect(many.map(({ without }: { without: number | null }) => without)).toEqual(Array(21).fill(null));
+    expect(many.map(({ without }: { without: number | null }) => without)).toEqual(
+      Array(21).fill(null),
+    );
   });
 
   test.each([
@@ -92,7 +101,12 @@ describe('a count that takes too long', () => {
       // One runs and five wait; some of these run out of their time to wait.
       expect(statuses.filter((status) => status === 429).length).toBeGreaterThanOrEqual(2);
       const [counted] = replies.filter(({ status }) => status === 200);
-      expect(counted?.body).toMatchObject({ devices: 0, isLeast: true, connectors: {}, sample: [] });
+      expect(counted?.body).toMatchObject({
+        devices: 0,
+        isLeast: true,
+        connectors: {},
+        sample: [],
+      });
     });
     await blocker.close();
   });
@@ -106,7 +120,9 @@ describe('a count that takes too long', () => {
           `SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'abandoned' AND state = 'active'`,
         )
       ).rows[0]?.n;
-    const running = db.transaction((tx) => tx.query('SELECT pg_sleep(3600)'), { signal: gone.signal });
+    const running = db.transaction((tx) => tx.query('SELECT pg_sleep(3600)'), {
+      signal: gone.signal,
+    });
     const failed = expect(running).rejects.toThrow('aborted');
     while ((await backends()) !== 1);
     gone.abort();

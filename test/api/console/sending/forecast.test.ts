@@ -63,7 +63,13 @@ test('the forecast adds the use of the day, scheduled pushes and the draft', asy
     quotas: {
       zone: 'Asia/Shanghai',
       results: [
-        { connector: 'apns', profile: '_default', used: 7, draft: 4, closedReason: 'quota_exceeded' },
+        {
+          connector: 'apns',
+          profile: '_default',
+          used: 7,
+          draft: 4,
+          closedReason: 'quota_exceeded',
+        },
       ],
     },
   });

@@ -37,7 +37,13 @@ describe('a recurring push', () => {
   test('is created with its next time, read, and listed in pages', async () => {
     const made = await create();
     expect(made).toMatchObject({
-      ...{ expression: '0 9 * * *', isEnabled: true, startsAt: null, endsAt: null, createdBy: 'Li' },
+      ...{
+        expression: '0 9 * * *',
+        isEnabled: true,
+        startsAt: null,
+        endsAt: null,
+        createdBy: 'Li',
+      },
       ...{ starts: 0, missed: 0, heldBack: 0, lastPush: null, lastAt: null },
     });
     expect(made.nextAt).toMatch(/T01:00:00.000Z$/);
@@ -57,12 +63,24 @@ describe('a recurring push', () => {
     ['every minute', { expression: '* * * * *' }, 1],
     ['with an expression that is too long', { expression: `${'0,'.repeat(60)}0 9 * * *` }, 1],
     ['with no time left', { endsAt: '2020-01-01T00:00:00Z' }, 1],
-    ['with an end before its start', { startsAt: '2098-01-01T00:00:00Z', endsAt: '2097-01-01T00:00:00Z' }, 1],
+    [
+      'with an end before its start',
+      { startsAt: '2098-01-01T00:00:00Z', endsAt: '2097-01-01T00:00:00Z' },
+      1,
+    ],
     ['with an unknown member', { cron: '0 9 * * *' }, 111],
     ['with nothing to show', { body: { data: {} } }, 1],
     ['with a push_time', { body: { data: { alert: 'x' }, push_time: '2090-01-01T00:00:00Z' } }, 1],
-    ['with a list of devices', { body: { data: { alert: 'x' }, device_type: 'ios', device_ids: ['a'] } }, 1],
-    ['with a condition that is none', { body: { data: { alert: 'x' }, where: { a: { $no: 1 } } } }, 102],
+    [
+      'with a list of devices',
+      { body: { data: { alert: 'x' }, device_type: 'ios', device_ids: ['a'] } },
+      1,
+    ],
+    [
+      'with a condition that is none',
+      { body: { data: { alert: 'x' }, where: { a: { $no: 1 } } } },
+      102,
+    ],
     ['with a body of 4 KB', { body: { data: { alert: 'x'.repeat(4096) } } }, 116],
   ])('%s is refused', async (_name, more, code) => {
     expect((await sender('POST', path(), { body: definition(more) })).body.code).toBe(code);
@@ -122,8 +140,9 @@ describe('a recurring push', () => {
     expect(again.body.objectId).toBe(first.body.objectId);
     const after = (await viewer('GET', path(`/${id}`))).body;
     expect(after).toMatchObject({ starts: 1, lastPush: first.body.objectId, nextAt: null });
-    const { results } = (await viewer('GET', `/apps/${app.appId}/notifications?recurring=${id}&count=1`))
-      .body;
+    const { results } = (
+      await viewer('GET', `/apps/${app.appId}/notifications?recurring=${id}&count=1`)
+    ).body;
     expect(results).toMatchObject([
       {
         objectId: first.body.objectId,
@@ -168,7 +187,9 @@ test('a preview of rare times is short, and other calls run while it is made', a
   isDone = true;
   expect(full.body.times).toHaveLength(50);
   expect(ticks).toBeGreaterThanOrEqual(50);
-  const rare = await viewer('POST', path('/preview'), { body: { ...body, expression: '0 0 29 2 *' } });
+  const rare = await viewer('POST', path('/preview'), {
+    body: { ...body, expression: '0 0 29 2 *' },
+  });
   expect(rare.body.times.length).toBeGreaterThan(8);
   expect(rare.body.times.length).toBeLessThan(14);
   const never = { expression: '0 0 * 2 1#5', timeZone: 'UTC', count: 50 };
@@ -177,7 +198,10 @@ test('a preview of rare times is short, and other calls run while it is made', a
   const created = await sender('POST', path(''), {
     body: { ...times, name: 'never', body: { data: { alert: 'x' } } },
   });
-  expect([created.status, created.body.error]).toEqual([400, expect.stringContaining('within ten years')]);
+  expect([created.status, created.body.error]).toEqual([
+    400,
+    expect.stringContaining('within ten years'),
+  ]);
 });
 
 test('a preview counts as twenty calls of its token, so that searches cannot keep a process busy', async () => {

@@ -22,7 +22,9 @@ const resend = (id: string, outcomes: string[]) =>
 async function closedPush(failures: [string, string, number, string][]): Promise<string> {
   const body = { data: { alert: 'Again' }, expiration_interval: 600 };
   const reply = await service.api.request('POST', '/1.1/push', { app, master: true, body });
-  const devices = new Map((await readDevices(service.db, app)).map((one) => [one.deviceToken, one]));
+  const devices = new Map(
+    (await readDevices(service.db, app)).map((one) => [one.deviceToken, one]),
+  );
   await endWithFailures(
     service.db,
     app,
@@ -63,8 +65,14 @@ test('a push is sent again, once, to those who certainly did not get it', async 
   });
   const sent = await resend(id, ['failed', 'expired']);
   expect(sent).toMatchObject({ status: 201, body: { status: 'in-queue' } });
-  const record = (await sender('GET', `/apps/${app.appId}/notifications/${sent.body.objectId}`)).body;
-  expect(record).toMatchObject({ createdBy: 'Li', msg: { alert: 'Again' }, where: {}, redriveOf: id });
+  const record = (await sender('GET', `/apps/${app.appId}/notifications/${sent.body.objectId}`))
+    .body;
+  expect(record).toMatchObject({
+    createdBy: 'Li',
+    msg: { alert: 'Again' },
+    where: {},
+    redriveOf: id,
+  });
   expect(Date.parse(record.expiresAt) - Date.parse(record['push-time'])).toBe(600_000);
   expect((await resend(id, ['failed'])).body).toMatchObject({ code: 409 });
 });
@@ -82,7 +90,10 @@ test('rows of this version and of the one before have one cause, which its text 
   const cause = {
     reason: text,
     n: 2,
-    meaning: { code: 'retriesExhausted', params: { why: { text: '503 http_503', code: 'httpFailure' } } },
+    meaning: {
+      code: 'retriesExhausted',
+      params: { why: { text: '503 http_503', code: 'httpFailure' } },
+    },
   };
   const summary = await sender('GET', `${push}/failures/summary`);
   expect(summary.body.results).toMatchObject([cause, { reason: 'InternalServerError', n: 1 }]);

@@ -26,7 +26,12 @@ describe.each([
 ])('%s', (kind, content) => {
   test('are put, replaced, listed by name and deleted', async () => {
     const name = encodeURIComponent('Sale 50% 促销 ');
-    const item = { name: 'Sale 50% 促销', ...content, updatedBy: 'Li', updatedAt: expect.any(String) };
+    const item = {
+      name: 'Sale 50% 促销',
+      ...content,
+      updatedBy: 'Li',
+      updatedAt: expect.any(String),
+    };
     expect(await put(`${kind}/${name}`, content)).toMatchObject({ status: 200, body: item });
     expect((await put(`${kind}/${name}`, content)).status).toBe(200);
     expect((await put(`${kind}/Alpha`, content)).status).toBe(200);
@@ -44,8 +49,13 @@ describe.each([
 
 test('a test device is stored by its objectId', async () => {
   const reply = await put('test-devices/mine', { installation: token });
-  expect(reply.body).toMatchObject({ name: 'mine', installation: expect.stringMatching(/^\w{24}$/) });
-  expect((await put('test-devices/mine', { installation: reply.body.installation })).body).toMatchObject({
+  expect(reply.body).toMatchObject({
+    name: 'mine',
+    installation: expect.stringMatching(/^\w{24}$/),
+  });
+  expect(
+    (await put('test-devices/mine', { installation: reply.body.installation })).body,
+  ).toMatchObject({
     installation: reply.body.installation,
   });
   expect((await put('test-devices/other', { installation: 'nothing' })).status).toBe(404);
@@ -61,7 +71,9 @@ test('roles below operator see tokens in a condition shortened', async () => {
   expect((await sender('GET', path('audiences/one'))).body.where.deviceToken).toMatch(/…$/);
   const { where } = (await sender('GET', path('audiences/one'))).body;
   expect(await put('audiences/one', { where })).toMatchObject({ status: 400, body: { code: 1 } });
-  const whole = await service.api.request('GET', `/console/api${path('audiences/one')}`, { admin: true });
+  const whole = await service.api.request('GET', `/console/api${path('audiences/one')}`, {
+    admin: true,
+  });
   expect(whole.body.where.deviceToken).toBe(token);
 });
 
@@ -107,6 +119,8 @@ test('an app has at most so many of a kind, and its own ones only', async () => 
   const more = `/apps/${other.appId}/test-devices/more`;
   expect((await sender('PUT', more, { body: { installation: device } })).body.code).toBe(154);
   expect((await put('audiences/more', { where: {} })).status).toBe(200);
-  expect((await sender('PUT', '/apps/nowhere/audiences/a', { body: { where: {} } })).status).toBe(404);
+  expect((await sender('PUT', '/apps/nowhere/audiences/a', { body: { where: {} } })).status).toBe(
+    404,
+  );
   expect((await viewer('GET', '/apps/nowhere/audiences')).status).toBe(404);
 });

@@ -43,7 +43,10 @@ describe('scheduled pushes', () => {
     const { id, objectId } = await entryOf(await schedule(5));
     expect((await sender('DELETE', path(`/${id}`))).body).toEqual({});
     expect(await entryOf(objectId)).toBeUndefined();
-    expect(await sender('DELETE', path(`/${id}`))).toMatchObject({ status: 404, body: { code: 101 } });
+    expect(await sender('DELETE', path(`/${id}`))).toMatchObject({
+      status: 404,
+      body: { code: 101 },
+    });
     expect((await sender('DELETE', path('/x'))).status).toBe(400);
   });
 
@@ -67,7 +70,11 @@ describe('scheduled pushes', () => {
     ['a past time', { push_time: inHours(-1) }, 152],
     ['a time in eleven years', { push_time: inHours(100_000) }, 152],
     ['a text', { push_time: 'later' }, 111],
-    ['two expiries', { push_time: inHours(1), expiration_time: inHours(2), expiration_interval: 5 }, 1],
+    [
+      'two expiries',
+      { push_time: inHours(1), expiration_time: inHours(2), expiration_interval: 5 },
+      1,
+    ],
   ])('%s moves nothing', async (_name, body, code) => {
     const { id } = await entryOf(await schedule(5));
     expect((await sender('PATCH', path(`/${id}`), { body })).body.code).toBe(code);

@@ -10,10 +10,12 @@ let operator: ConsoleCall;
 const data = { alert: 'Hello' };
 
 const base = () => `/apps/${app.appId}`;
-const explain = async (body: object) => (await sender('POST', `${base()}/push/explain`, { body })).body;
+const explain = async (body: object) =>
+  (await sender('POST', `${base()}/push/explain`, { body })).body;
 const send = (body: object, headers: Record<string, string> = {}, query = '') =>
   sender('POST', `${base()}/push${query}`, { body, headers });
-const recordOf = async (id: string) => (await operator('GET', `${base()}/notifications/${id}`)).body;
+const recordOf = async (id: string) =>
+  (await operator('GET', `${base()}/notifications/${id}`)).body;
 
 beforeAll(async () => {
   app = await service.api.createApp();
@@ -33,9 +35,19 @@ describe('a push by a sender', () => {
     const listed = await send({ data, device_type: 'ios', device_ids: tokens });
     expect(listed.status).toBe(201);
     for (const { body } of [first, listed])
-      expect(await recordOf(body.objectId)).toMatchObject({ createdBy: 'Li', 'from-service': 'console' });
-    const own = await service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
-    expect(await recordOf(own.body.objectId)).toMatchObject({ createdBy: null, 'from-service': 'push' });
+      expect(await recordOf(body.objectId)).toMatchObject({
+        createdBy: 'Li',
+        'from-service': 'console',
+      });
+    const own = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data },
+    });
+    expect(await recordOf(own.body.objectId)).toMatchObject({
+      createdBy: null,
+      'from-service': 'push',
+    });
     const sources = (await operator('GET', `${base()}/notifications?source=console`)).body.results;
     expect(sources.map(({ createdBy }: { createdBy: string }) => createdBy)).toEqual(['Li', 'Li']);
   });
@@ -114,7 +126,10 @@ describe('a push that can be undone', () => {
     expect(waitMs).toBeGreaterThanOrEqual(10_000 - 100);
     expect(Date.parse(record.expiresAt) - Date.parse(record['push-time'])).toBe(7 * 86_400_000);
     const path = `${base()}/notifications/${body.objectId}/cancel`;
-    expect(await sender('POST', path)).toMatchObject({ status: 200, body: { status: 'cancelled' } });
+    expect(await sender('POST', path)).toMatchObject({
+      status: 200,
+      body: { status: 'cancelled' },
+    });
     const seen = await service.api.request('GET', `/1.1/tables/Notifications/${body.objectId}`, {
       app,
       master: true,
@@ -130,7 +145,10 @@ describe('a push that can be undone', () => {
     await service.dispatch();
     const reply = await sender('POST', `/apps/${own.appId}/push?undoSeconds=1`, { body: { data } });
     expect(reply.body.status).toBe('scheduled');
-    expect(await service.untilDone(own, reply.body.objectId)).toMatchObject({ status: 'done', successes: 1 });
+    expect(await service.untilDone(own, reply.body.objectId)).toMatchObject({
+      status: 'done',
+      successes: 1,
+    });
   });
 });
 
@@ -138,10 +156,15 @@ describe('control by a sender', () => {
   test('is for the pushes of its own token', async () => {
     const own = (await send({ data }, {}, '?undoSeconds=60')).body.objectId;
     const other = await callerOf(service.api, 'sender', { name: 'Li' });
-    const cancel = (call: ConsoleCall, id: string) => call('POST', `${base()}/notifications/${id}/cancel`);
+    const cancel = (call: ConsoleCall, id: string) =>
+      call('POST', `${base()}/notifications/${id}/cancel`);
     expect((await cancel(other, own)).body.error).toContain('own token');
     expect((await cancel(sender, own)).status).toBe(200);
-    const ofApp = await service.api.request('POST', '/1.1/push', { app, master: true, body: { data } });
+    const ofApp = await service.api.request('POST', '/1.1/push', {
+      app,
+      master: true,
+      body: { data },
+    });
     expect((await cancel(sender, ofApp.body.objectId)).status).toBe(403);
   });
 });

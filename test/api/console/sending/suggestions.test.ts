@@ -41,7 +41,10 @@ test('members are suggested with their types and most frequent values, without t
     isIndexed: true,
   });
   expect(find('level')).toMatchObject({ types: ['number'], values: [{ value: 1, share: 1 }] });
-  expect(find('tags')).toMatchObject({ types: ['array'], values: [{ value: 'a' }, { value: 'b' }] });
+  expect(find('tags')).toMatchObject({
+    types: ['array'],
+    values: [{ value: 'a' }, { value: 'b' }],
+  });
   expect(find('at')).toMatchObject({ types: ['Date'], values: [] });
   expect(find('long').values).toEqual([]);
   expect(find('apnsTopic').isIndexed).toBe(false);
@@ -70,7 +73,8 @@ test('a sample has the newest 2000 devices, 200 members and 20 values of each', 
       fields: { [`f${(i + 1) % 300}`]: i + 1, same: i + 1 },
     })),
   );
-  const get = async (path: string) => (await viewer('GET', `/apps/${big.appId}/${path}`)).body.results;
+  const get = async (path: string) =>
+    (await viewer('GET', `/apps/${big.appId}/${path}`)).body.results;
   const fields = await get('fields');
   expect(fields).toHaveLength(200);
   expect(fields.find(({ name }: { name: string }) => name === 'same').values).toHaveLength(20);

@@ -27,7 +27,10 @@ export async function recordUsers(calls: ExampleRecorder): Promise<void> {
   await calls.send('updateUser', { ...own, body: { city: 'Shanghai' } });
   await calls.send('getUser', { ...own, query: { keys: 'username,city' } });
   const where = JSON.stringify({ city: 'Shanghai' });
-  await calls.send('listUsers', { session: own.session, query: { where, limit: '10', order: '-createdAt' } });
+  await calls.send('listUsers', {
+    session: own.session,
+    query: { where, limit: '10', order: '-createdAt' },
+  });
   await calls.send('listUsersStrictly', { session: own.session, query: { where, limit: '10' } });
   await calls.send('requestEmailVerify', { body: { email: anna.email } });
   await calls.send('requestPasswordReset', { body: { email: anna.email } });
@@ -75,7 +78,9 @@ export async function recordCodes(calls: ExampleRecorder): Promise<void> {
     body: { mobilePhoneNumber: own, ttl: 10, name: 'News', op: 'login' },
   });
   const smsCode = await codeTo(own);
-  const { sessionToken } = await calls.send('signInByPhone', { body: { mobilePhoneNumber: own, smsCode } });
+  const { sessionToken } = await calls.send('signInByPhone', {
+    body: { mobilePhoneNumber: own, smsCode },
+  });
   await calls.send('requestSmsCode', { body: { mobilePhoneNumber: other } });
   await calls.send('verifySmsCode', {
     path: { code: await codeTo(other) },
@@ -165,11 +170,18 @@ export async function recordInstallations(calls: ExampleRecorder): Promise<void>
   });
   await calls.send('listAppInstallations', { query: { limit: 20, where, count: 'all' } });
   await calls.send('getAppInstallation', { path: { id: objectId } });
-  await calls.send('updateAppInstallation', { path: { id: objectId }, body: { channels: ['news', 'test'] } });
+  await calls.send('updateAppInstallation', {
+    path: { id: objectId },
+    body: { channels: ['news', 'test'] },
+  });
   await calls.send('suggestFields', { query: { prefix: 'device' } });
   await calls.send('suggestChannels', { query: { prefix: 'ne' } });
   await calls.send('deleteInstallation', { path });
-  const old = { deviceType: 'android', installationId: '2c4e6a80-1b3d-4f5a-8c7e-9d0b1a2c3e4f', beta: true };
+  const old = {
+    deviceType: 'android',
+    installationId: '2c4e6a80-1b3d-4f5a-8c7e-9d0b1a2c3e4f',
+    beta: true,
+  };
   const { objectId: id } = await calls.send('registerInstallation', { body: old });
   await calls.send('deleteAppInstallation', { path: { id } });
   await calls.send('registerInstallation', { body: old });

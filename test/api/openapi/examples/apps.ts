@@ -92,7 +92,10 @@ export async function recordSavedItems(calls: ExampleRecorder): Promise<void> {
   await recordItem(calls, 'Audience', { name: 'readers', body: { where } });
   const phone = { deviceType: 'android', installationId: '7b0c2d9e-4a51-4f0e-9c55-1f2a6d3b8e70' };
   await calls.send('registerInstallation', { body: phone });
-  await recordItem(calls, 'TestDevice', { name: 'anna', body: { installation: phone.installationId } });
+  await recordItem(calls, 'TestDevice', {
+    name: 'anna',
+    body: { installation: phone.installationId },
+  });
 }
 
 async function recordItem(
@@ -124,8 +127,10 @@ export async function recordProcesses(calls: ExampleRecorder): Promise<void> {
 /** State of the service and of an app. */
 export async function recordService(calls: ExampleRecorder): Promise<void> {
   const { appId } = calls.app;
-  for (const operation of ['getSocketRoute', 'getHosts']) await calls.send(operation, { query: { appId } });
-  for (const operation of ['listQueues', 'getUsage', 'getQuotas', 'getMoveIn']) await calls.send(operation);
+  for (const operation of ['getSocketRoute', 'getHosts'])
+    await calls.send(operation, { query: { appId } });
+  for (const operation of ['listQueues', 'getUsage', 'getQuotas', 'getMoveIn'])
+    await calls.send(operation);
   await calls.send('getOverview', { query: { app: appId } });
   await calls.send('search', { query: { q: 'bo', app: appId } });
   await calls.send('getSecretRotation', { query: { count: 'true' } });

@@ -3,19 +3,28 @@ import type { ExampleRecorder } from './recorder.ts';
 
 /** Examples of pushes, from the dry run to what became of them. */
 
-const news = { alert: { title: 'Breaking news', body: 'The bridge is open again.' }, badge: 'Increment' };
+const news = {
+  alert: { title: 'Breaking news', body: 'The bridge is open again.' },
+  badge: 'Increment',
+};
 const ofNews = { data: news, channels: ['news'], expiration_interval: 86_400 };
 const inDays = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString();
 /** Tokens of iPhones. */
 export const tokens = ['a1', 'b2', 'c3'].map((pair) => pair.repeat(32));
 
 /** Pushes that a dispatcher sends; of three devices one gets them. */
-export async function recordSentPushes(calls: ExampleRecorder, service: TestService): Promise<void> {
+export async function recordSentPushes(
+  calls: ExampleRecorder,
+  service: TestService,
+): Promise<void> {
   const [, dead = '', other = ''] = tokens;
   service.apns.deadTokens.set(dead, Date.now());
   service.apns.tokenTopics.set(other, 'com.example.other');
   const send = async () => {
-    const { objectId } = await calls.send('sendAppPush', { query: { undoSeconds: 0 }, body: ofNews });
+    const { objectId } = await calls.send('sendAppPush', {
+      query: { undoSeconds: 0 },
+      body: ofNews,
+    });
     await service.untilDone(calls.app, objectId);
     return objectId;
   };
@@ -37,7 +46,8 @@ export async function recordSentPushes(calls: ExampleRecorder, service: TestServ
   await calls.send('listInstallationPushes', { path: { id: installation }, query: { limit: 20 } });
   const breaker = { id: `apns:${calls.app.appId}:_default` };
   await calls.send('checkProfile', { path: { connector: 'apns', name: '_default' } });
-  for (const verb of ['open', 'close', 'release']) await calls.send(`${verb}Breaker`, { path: breaker });
+  for (const verb of ['open', 'close', 'release'])
+    await calls.send(`${verb}Breaker`, { path: breaker });
   await calls.send('listBreakers');
 }
 
@@ -48,15 +58,22 @@ export async function recordRepeatedPushes(calls: ExampleRecorder): Promise<void
   const body = { outcomes: ['failed'], connector: 'apns', includeUnsure: true };
   await calls.send('explainRedrive', { path, body });
   await calls.send('redriveAppPush', { path, body });
-  await calls.send('resendAppPush', { path: { id: results[1].objectId }, body: { outcomes: ['failed'] } });
+  await calls.send('resendAppPush', {
+    path: { id: results[1].objectId },
+    body: { outcomes: ['failed'] },
+  });
   await calls.send('deleteInvalidDevices', { path });
 }
 
 /** Pushes that no dispatcher has sent yet. */
 export async function recordWaitingPushes(calls: ExampleRecorder): Promise<void> {
-  await calls.send('countAudience', { body: { where: { deviceType: 'ios', channels: 'vip' }, sample: 2 } });
+  await calls.send('countAudience', {
+    body: { where: { deviceType: 'ios', channels: 'vip' }, sample: 2 },
+  });
   await calls.send('explainPush', { body: ofNews });
-  const { objectId } = await calls.send('sendPush', { body: { ...ofNews, notification_id: 'bridge1' } });
+  const { objectId } = await calls.send('sendPush', {
+    body: { ...ofNews, notification_id: 'bridge1' },
+  });
   const path = { id: objectId };
   await calls.send('getPush', { path });
   await calls.send('listJobs', { path: { queue: 'plan' }, query: { limit: 20 } });
@@ -67,14 +84,19 @@ export async function recordWaitingPushes(calls: ExampleRecorder): Promise<void>
   await calls.send('approvePush', { path });
   await calls.send('cancelPush', { path });
   const [token] = tokens;
-  const order = { data: { alert: 'Your order is on its way.' }, device_type: 'ios', device_ids: [token] };
+  const order = {
+    data: { alert: 'Your order is on its way.' },
+    device_type: 'ios',
+    device_ids: [token],
+  };
   const single = await calls.send('sendPushToDevices', { body: order });
   await calls.send('deletePush', { path: { id: single.objectId } });
 }
 
 /** Pushes for a time. */
 export async function recordScheduledPushes(calls: ExampleRecorder): Promise<void> {
-  for (const days of [1, 2]) await calls.send('sendPush', { body: { ...ofNews, push_time: inDays(days) } });
+  for (const days of [1, 2])
+    await calls.send('sendPush', { body: { ...ofNews, push_time: inDays(days) } });
   const { results } = await calls.send('listScheduledPushes');
   const list = await calls.send('listScheduledAppPushes', { query: { limit: 20 } });
   await calls.send('moveScheduledAppPush', {

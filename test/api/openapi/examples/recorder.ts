@@ -47,7 +47,10 @@ export class ExampleRecorder {
     const path = (route.paths[0] ?? '').replace(/:(\w+)/g, (_, name) =>
       encodeURIComponent(own[String(name)] ?? ''),
     );
-    const texts = Object.entries(query ?? {}).map(([name, value]): [string, string] => [name, String(value)]);
+    const texts = Object.entries(query ?? {}).map(([name, value]): [string, string] => [
+      name,
+      String(value),
+    ]);
     const search = query ? `?${new URLSearchParams(texts)}` : '';
     const reply = await this.#api.request(route.method, path + search, {
       ...(headers ? {} : this.#credentials(route, request.master)),
@@ -55,7 +58,9 @@ export class ExampleRecorder {
       headers: { ...headers, ...(session === undefined ? {} : { 'X-LC-Session': session }) },
     });
     if (reply.status >= 300)
-      throw new Error(`${operation} ${path}${search}: ${reply.status} ${JSON.stringify(reply.body)}`);
+      throw new Error(
+        `${operation} ${path}${search}: ${reply.status} ${JSON.stringify(reply.body)}`,
+      );
     this.examples[operation] ??= structuredClone({
       status: reply.status,
       ...(Object.keys(own).length > 0 ? { path: own } : {}),
@@ -66,7 +71,10 @@ export class ExampleRecorder {
     return reply.body;
   }
 
-  #credentials({ auth }: Route, master = auth !== 'app'): { admin?: boolean; app?: App; master?: boolean } {
+  #credentials(
+    { auth }: Route,
+    master = auth !== 'app',
+  ): { admin?: boolean; app?: App; master?: boolean } {
     if (auth === 'admin') return { admin: true };
     return auth === 'none' || auth === 'login' ? {} : { app: this.app, master };
   }

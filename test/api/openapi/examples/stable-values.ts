@@ -93,7 +93,11 @@ function shorten(value: Json): Json {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shorten(member)]));
 }
 
-function walk(value: unknown, path: string[], visit: (name: string, value: unknown, path: string[]) => void) {
+function walk(
+  value: unknown,
+  path: string[],
+  visit: (name: string, value: unknown, path: string[]) => void,
+) {
   visit(path.findLast((part) => !/^\d+$/.test(part)) ?? '', value, path);
   if (typeof value !== 'object' || value === null) return;
   for (const [name, member] of Object.entries(value)) walk(member, [...path, name], visit);
@@ -118,14 +122,17 @@ function replaceIn(
 /** Returns a text of the same form, which depends on the place where the value appears first. */
 function randomText(value: string, place: string, alphabet: string): string {
   const [prefix = ''] = /^(carillon_|\d+\.)/.exec(value) ?? [];
-  const bytes = Buffer.concat([0, 1].map((n) => createHash('sha256').update(`${n} ${place}`).digest()));
+  const bytes = Buffer.concat(
+    [0, 1].map((n) => createHash('sha256').update(`${n} ${place}`).digest()),
+  );
   const rest = [...value.slice(prefix.length)].map((unit, i) =>
     unit === '-' && uuid.test(value) ? unit : alphabet[(bytes[i] ?? 0) % alphabet.length],
   );
   return prefix + rest.join('');
 }
 
-const isNear = (atMs: number, { startedAtMs }: Run): boolean => Math.abs(atMs - startedAtMs) < mostMs;
+const isNear = (atMs: number, { startedAtMs }: Run): boolean =>
+  Math.abs(atMs - startedAtMs) < mostMs;
 
 /**
  * Moves a time of the run to the base, and rounds it: the steps of a run take less than a minute.

@@ -10,7 +10,11 @@ export const fixture: ContractFixture = {
   connector: honor,
   shortTimeout: honorConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
-  credentials: { ...createHonorApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
+  credentials: {
+    ...createHonorApp(),
+    endpoint: 'https://127.0.0.1:9',
+    authEndpoint: 'https://127.0.0.1:9',
+  },
   secrets: ['clientSecret'],
   deviceToken: honorToken,
   async start() {

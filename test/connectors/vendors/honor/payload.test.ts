@@ -14,7 +14,8 @@ function bodyFor(data: JsonObject, more: Partial<PushMessage> = {}, badgeClass?:
   expect(bodyFault(body)).toBeNull();
   return { ...body, isRepeatHidden: rendering.payload.isRepeatHidden };
 }
-const shown = (data: JsonObject, more: Partial<PushMessage> = {}) => bodyFor(data, more).android.notification;
+const shown = (data: JsonObject, more: Partial<PushMessage> = {}) =>
+  bodyFor(data, more).android.notification;
 
 describe('a notification for Honor', () => {
   test('has the texts, an intent with the app’s members, and a tag that hides a repeat', () => {
@@ -35,7 +36,8 @@ describe('a notification for Honor', () => {
   });
 
   test('lives as long as the push, at most fifteen days, and names the push for receipts', () => {
-    const at = (leftMs: number) => bodyFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
+    const at = (leftMs: number) =>
+      bodyFor({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: leftMs }).android;
     expect(at(90_500)).toMatchObject({ ttl: '91s', biTag: 'PushRecord000001' });
     expect(at(1e12).ttl).toBe('1296000s');
   });
@@ -72,7 +74,9 @@ describe('the badge', () => {
       badgeClass: 'com.e.Main',
     });
     const own = { ...data, honor: { badgeClass: 'com.e.Other' } };
-    expect(bodyFor(own, {}, 'com.e.Main').android.notification.badge.badgeClass).toBe('com.e.Other');
+    expect(bodyFor(own, {}, 'com.e.Main').android.notification.badge.badgeClass).toBe(
+      'com.e.Other',
+    );
   });
 
   test('of the vendor’s object overrides that of the push; Honor’s own form is used unchanged', () => {
@@ -123,7 +127,10 @@ describe('members of the vendor’s object', () => {
       notification: { title: 'T', body: 'B' },
       android: { notification: { title: 'T', body: 'B', clickAction: { type: 3 } } },
     };
-    const body = bodyFor({ alert: 'for others', honor: own }, { createdAtMs: 0, expiresAtMs: 5000 });
+    const body = bodyFor(
+      { alert: 'for others', honor: own },
+      { createdAtMs: 0, expiresAtMs: 5000 },
+    );
     expect(body).toEqual({
       ...own,
       android: { ...own.android, ttl: '5s', biTag: 'PushRecord000001' },
@@ -171,7 +178,8 @@ describe('limits are reported before anything is sent', () => {
 });
 
 describe('receipts of Honor', () => {
-  const read = (body: string): ReceiptsResult | undefined => honor.receipts?.({ headers: {}, body }, []);
+  const read = (body: string): ReceiptsResult | undefined =>
+    honor.receipts?.({ headers: {}, body }, []);
   const one = {
     token: 'T1',
     status: 40_000_002,
@@ -196,18 +204,29 @@ describe('receipts of Honor', () => {
     });
   });
 
-  test.each([40_000_001, 0, 5, 2])('with an unpublished status (%i) invalidate no device', (status) => {
-    const reading = read(honorReceiptBody('104', [{ ...one, status }]));
-    expect(reading?.ok && reading.receipts[0]).toMatchObject({ event: 'undelivered', code: String(status) });
-  });
+  test.each([40_000_001, 0, 5, 2])(
+    'with an unpublished status (%i) invalidate no device',
+    (status) => {
+      const reading = read(honorReceiptBody('104', [{ ...one, status }]));
+      expect(reading?.ok && reading.receipts[0]).toMatchObject({
+        event: 'undelivered',
+        code: String(status),
+      });
+    },
+  );
 
-  test.each(['', 'x', '[]', '{}', '{"statuses":5}'])('with an invalid body are refused: %s', (body) => {
-    expect(read(body)).toMatchObject({ ok: false, status: 400 });
-  });
+  test.each(['', 'x', '[]', '{}', '{"statuses":5}'])(
+    'with an invalid body are refused: %s',
+    (body) => {
+      expect(read(body)).toMatchObject({ ok: false, status: 400 });
+    },
+  );
 
   test('omit an invalid status', () => {
     const statuses = [null, {}, { token: 'T' }, { token: 5, status: 1 }, { token: 'T', status: 1 }];
     const reading = read(JSON.stringify({ statuses }));
-    expect(reading?.ok && reading.receipts).toMatchObject([{ deviceToken: 'T', objectId: null, atMs: null }]);
+    expect(reading?.ok && reading.receipts).toMatchObject([
+      { deviceToken: 'T', objectId: null, atMs: null },
+    ]);
   });
 });

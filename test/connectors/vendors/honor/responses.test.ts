@@ -1,8 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { AttemptResult, PushMessage, Recipient } from '../../../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  PushMessage,
+  Recipient,
+} from '../../../../connectors/contract/connector.ts';
 import { honor } from '../../../../connectors/vendors/honor/index.ts';
 import { responseRules } from '../../../../connectors/vendors/honor/responses.ts';
-import { type HonorGateway, startHonorGateway } from '../../../../ops/sandbox/vendors/honor/server.ts';
+import {
+  type HonorGateway,
+  startHonorGateway,
+} from '../../../../ops/sandbox/vendors/honor/server.ts';
 import { systemClock } from '../../../../shared/clock.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import {
@@ -32,11 +39,17 @@ afterEach(() => {
 });
 
 const devices = (count: number): Recipient[] =>
-  recipients(count, { deviceType: 'android' }).map((one) => ({ ...one, deviceToken: honorToken(one.index) }));
+  recipients(count, { deviceType: 'android' }).map((one) => ({
+    ...one,
+    deviceToken: honorToken(one.index),
+  }));
 
 function open(context: TestContext, profile: Record<string, unknown> = {}) {
   const near = { endpoint: gateway.url, authEndpoint: gateway.url, ca: gateway.ca };
-  return honor.open(honor.credentials.parse({ ...gateway.memory.app, ...near, ...profile }), context);
+  return honor.open(
+    honor.credentials.parse({ ...gateway.memory.app, ...near, ...profile }),
+    context,
+  );
 }
 
 async function push(
@@ -49,7 +62,10 @@ async function push(
   return outcome;
 }
 
-const answer = (code: number, options: { status?: number; message?: string; count?: number } = {}) =>
+const answer = (
+  code: number,
+  options: { status?: number; message?: string; count?: number } = {},
+) =>
   gateway.misbehave({
     kind: 'answer',
     status: options.status ?? 200,
@@ -78,10 +94,13 @@ describe('every code of Honor', () => {
     expect((await push(devices(1))).attempts[0]).toMatchObject(expected);
   });
 
-  test.each(table.filter(([status]) => status > 401))('%i as the status', async (status, expected) => {
-    gateway.misbehave({ kind: 'answer', status, body: '<html>' });
-    expect((await push(devices(1))).attempts[0]).toMatchObject({ ...expected, status });
-  });
+  test.each(table.filter(([status]) => status > 401))(
+    '%i as the status',
+    async (status, expected) => {
+      gateway.misbehave({ kind: 'answer', status, body: '<html>' });
+      expect((await push(devices(1))).attempts[0]).toMatchObject({ ...expected, status });
+    },
+  );
 
   test.each<[number, number, AttemptResult['kind'], string]>([
     [200, 400, 'rejected', 'unknown code 400'],
@@ -104,7 +123,10 @@ describe('every code of Honor', () => {
 
   test('an unreadable success is an unknown result', async () => {
     gateway.misbehave({ kind: 'answer', status: 200, body: '{"message":"success"}' });
-    expect((await push(devices(1))).attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: true });
+    expect((await push(devices(1))).attempts[0]).toMatchObject({
+      kind: 'unknown',
+      isRepeatHidden: true,
+    });
   });
 
   test('a success with sendResult false is not a success', async () => {
@@ -205,7 +227,9 @@ describe('the call', () => {
   test('contains the activity of the profile with a badge', async () => {
     const message = aMessage({ alert: 'a', badge: 'Increment' });
     await push(devices(1), { message, profile: { badgeClass: 'com.example.Main' } });
-    expect(JSON.parse(gateway.requests[0]?.body.toString() ?? '').android.notification.badge).toEqual({
+    expect(
+      JSON.parse(gateway.requests[0]?.body.toString() ?? '').android.notification.badge,
+    ).toEqual({
       addNum: 1,
       badgeClass: 'com.example.Main',
     });

@@ -1,5 +1,8 @@
 import { huawei, huaweiConnector } from '../../../../connectors/vendors/huawei/index.ts';
-import { createHuaweiApp, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
+import {
+  createHuaweiApp,
+  startHuaweiGateway,
+} from '../../../../ops/sandbox/vendors/huawei/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { type ContractFixture, gatewayInstance } from '../../contract/fixture.ts';
 

@@ -31,7 +31,8 @@ describe('a notification for Huawei', () => {
     const message = messageFor({ alert: 'Text', title: 'Title', order: 7, deep: { x: ['é'] } });
     const { notification } = message.android;
     expect(notification).toMatchObject({ title: 'Title', body: 'Text', tag: 'PushRecord000001' });
-    const [, content = ''] = /S\.content=([^#]*)#Intent/.exec(notification.click_action.intent) ?? [];
+    const [, content = ''] =
+      /S\.content=([^#]*)#Intent/.exec(notification.click_action.intent) ?? [];
     expect(JSON.parse(decodeURIComponent(content))).toEqual({ order: 7, deep: { x: ['é'] } });
     expect(notification.click_action).toMatchObject({
       type: 1,
@@ -45,7 +46,9 @@ describe('a notification for Huawei', () => {
 
   test('opens the intent host of the profile', () => {
     const rendering = renderV1(aMessage(), { intentHost: 'com.example.push' });
-    expect(rendering.ok && rendering.payload.head).toContain('intent://com.example.push/notify_detail?');
+    expect(rendering.ok && rendering.payload.head).toContain(
+      'intent://com.example.push/notify_detail?',
+    );
   });
 
   test('lives as long as the push, at most fifteen days, and names the push for receipts', () => {
@@ -145,7 +148,9 @@ describe('members of the vendor’s object', () => {
   test('may be a native message: passed through, with default expiry and push id', () => {
     const own = {
       notification: { title: 'T', body: 'B' },
-      android: { notification: { foreground_show: false, click_action: { type: 1, action: 'com.e.OPEN' } } },
+      android: {
+        notification: { foreground_show: false, click_action: { type: 1, action: 'com.e.OPEN' } },
+      },
     };
     const { fault, message, payloadOf } = bodyFor(
       { hms: { message: own } },
@@ -163,7 +168,11 @@ describe('members of the vendor’s object', () => {
 
   test('may be a message of Huawei’s former API, which is converted', () => {
     const intent = 'intent://com.e/x#Intent;scheme=s;end';
-    const shown = { type: 3, body: { title: 'T', content: 'C' }, action: { type: 1, param: { intent } } };
+    const shown = {
+      type: 3,
+      body: { title: 'T', content: 'C' },
+      action: { type: 1, param: { intent } },
+    };
     expect(messageFor({ hms: { msg: shown } }).android.notification).toEqual({
       title: 'T',
       body: 'C',
@@ -174,9 +183,9 @@ describe('members of the vendor’s object', () => {
       type: 2,
       url: 'https://example.com',
     });
-    expect(messageFor({ hms: { msg: { ...shown, action: 5 } } }).android.notification.click_action.type).toBe(
-      3,
-    );
+    expect(
+      messageFor({ hms: { msg: { ...shown, action: 5 } } }).android.notification.click_action.type,
+    ).toBe(3);
     expect(messageFor({ hms: { msg: { type: 1, body: { k: 1 } } } }).data).toBe('{"k":1}');
   });
 });
@@ -196,10 +205,14 @@ test('a silent push is a data message with all members, and its repeat is not hi
 
 describe('limits are reported before anything is sent', () => {
   test('data and channels together', () => {
-    expect(problemOf({ alert: 'a', k: 'x'.repeat(4096) })).toMatch(/data and channels have \d+ bytes/);
+    expect(problemOf({ alert: 'a', k: 'x'.repeat(4096) })).toMatch(
+      /data and channels have \d+ bytes/,
+    );
     const data = { alert: 'x'.repeat(2000), title: 't' };
     expect(problemOf(data)).toBeNull();
-    expect(problemOf(data, { channels: ['c'.repeat(2000), 'd'.repeat(100)] })).toMatch(/less than 4096/);
+    expect(problemOf(data, { channels: ['c'.repeat(2000), 'd'.repeat(100)] })).toMatch(
+      /less than 4096/,
+    );
   });
 
   test('the body without the devices’ tokens', () => {
@@ -251,7 +264,9 @@ describe('a message for the newer system', () => {
     expect(body.pushOptions).toEqual({ ttl: 60, biTag: 'PushRecord000001' });
     expect(body.target).toEqual({ token: ['TOKEN'] });
     expect(body.payloadOf.isRepeatHidden).toBe(true);
-    expect(v3({ alert: 'Text' }).payload.notification.notifyId).toBe(body.payload.notification.notifyId);
+    expect(v3({ alert: 'Text' }).payload.notification.notifyId).toBe(
+      body.payload.notification.notifyId,
+    );
   });
 
   test('translates members of both APIs, and passes unknown ones on', () => {
@@ -305,7 +320,14 @@ describe('a message for the newer system', () => {
     return rendering.ok ? 'none' : rendering.error;
   };
   const notification = { category: 'IM', title: 'T', body: 'B', clickAction: { actionType: 0 } };
-  const form = { formId: 7, version: 2, moduleName: 'm', formName: 'f', abilityName: 'a', formData: {} };
+  const form = {
+    formId: 7,
+    version: 2,
+    moduleName: 'm',
+    formName: 'f',
+    abilityName: 'a',
+    formData: {},
+  };
 
   test.each<[number, JsonObject, unknown]>([
     [0, { payload: { notification } }, { notification }],
@@ -316,7 +338,11 @@ describe('a message for the newer system', () => {
       { extraData: 'Order 1042 was paid' },
       { extraData: 'Order 1042 was paid', notification: { category: 'PLAY_VOICE', body: 'a' } },
     ],
-    [6, { payload: { extraData: 'x', proxyData: 'ENABLE' } }, { extraData: 'x', proxyData: 'ENABLE' }],
+    [
+      6,
+      { payload: { extraData: 'x', proxyData: 'ENABLE' } },
+      { extraData: 'x', proxyData: 'ENABLE' },
+    ],
     [6, { extraData: { k: 1 } }, { extraData: '{"k":1}' }],
     [
       7,
@@ -359,7 +385,9 @@ describe('a message for the newer system', () => {
     });
     expect(body.payload.notification.badge).toEqual({ addNum: 1 });
     const older = messageFor({ alert: 'a', hms });
-    expect(Object.keys(older.android)).toEqual(expect.arrayContaining(['ttl', 'collapse_key', 'category']));
+    expect(Object.keys(older.android)).toEqual(
+      expect.arrayContaining(['ttl', 'collapse_key', 'category']),
+    );
     for (const name of ['appMessageId', 'bigTitle', 'soundDuration', 'clickAction'])
       expect(JSON.stringify(older)).not.toContain(name);
   });
@@ -418,7 +446,10 @@ describe('a message for the newer system', () => {
   });
 
   test('is refused for a wrong v3 member whichever system the devices have', () => {
-    const rendering = huawei.render(aMessage({ alert: 'a', hms: { pushOptions: { ttl: 'x' } } }), 'android');
+    const rendering = huawei.render(
+      aMessage({ alert: 'a', hms: { pushOptions: { ttl: 'x' } } }),
+      'android',
+    );
     expect(rendering).toMatchObject({
       ok: false,
       error: expect.stringContaining('hms.pushOptions.ttl must be'),

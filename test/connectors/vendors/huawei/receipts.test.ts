@@ -76,7 +76,9 @@ describe('receipts of Huawei', () => {
   });
 
   test('without our tag contain the message id', () => {
-    const [receipt] = receiptsOf(read(huaweiReceipt(appId, [{ ...one, biTag: 'a tag of theirs' }])));
+    const [receipt] = receiptsOf(
+      read(huaweiReceipt(appId, [{ ...one, biTag: 'a tag of theirs' }])),
+    );
     expect(receipt).toMatchObject({ objectId: null, messageId: '157' });
   });
 
@@ -90,7 +92,8 @@ describe('receipts of Huawei', () => {
       huaweiReceipt(appId, [one], { key: 'key', user: 'nobody' }),
       { ...signed, headers: { 'x-huawei-callback-id': 'value=' } },
     ];
-    for (const call of forged) expect(read(call, [profile, keyed])).toMatchObject({ ok: false, status: 401 });
+    for (const call of forged)
+      expect(read(call, [profile, keyed])).toMatchObject({ ok: false, status: 401 });
     // Without a key in a profile, signatures are not checked.
     expect(read(signed)?.ok).toBe(true);
   });
@@ -126,12 +129,16 @@ describe('receipts of Huawei', () => {
     },
   );
 
-  test.each(['', 'x', '[]', '{}', '{"statuses":{}}', JSON.stringify({ statuses: Array(1001).fill({}) })])(
-    'with an invalid body are refused: %.30s',
-    (body) => {
-      expect(read({ headers: {}, body })).toMatchObject({ ok: false, status: 400 });
-    },
-  );
+  test.each([
+    '',
+    'x',
+    '[]',
+    '{}',
+    '{"statuses":{}}',
+    JSON.stringify({ statuses: Array(1001).fill({}) }),
+  ])('with an invalid body are refused: %.30s', (body) => {
+    expect(read({ headers: {}, body })).toMatchObject({ ok: false, status: 400 });
+  });
 
   test.each<JsonObject[]>([
     [{}],
@@ -139,7 +146,11 @@ describe('receipts of Huawei', () => {
     [{ token: 'T', status: {} }],
     [{ token: 'T', deliveryStatus: [] }],
   ])('omit an invalid status: %j', (status) => {
-    const body = JSON.stringify({ statuses: [status, null, 5, { token: 'T', status: 0, timestamp: 'x' }] });
-    expect(receiptsOf(read({ headers: {}, body }))).toMatchObject([{ deviceToken: 'T', atMs: null }]);
+    const body = JSON.stringify({
+      statuses: [status, null, 5, { token: 'T', status: 0, timestamp: 'x' }],
+    });
+    expect(receiptsOf(read({ headers: {}, body }))).toMatchObject([
+      { deviceToken: 'T', atMs: null },
+    ]);
   });
 });

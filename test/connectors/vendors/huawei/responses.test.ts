@@ -1,8 +1,15 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import type { AttemptResult, PushMessage, Recipient } from '../../../../connectors/contract/connector.ts';
+import type {
+  AttemptResult,
+  PushMessage,
+  Recipient,
+} from '../../../../connectors/contract/connector.ts';
 import { huawei } from '../../../../connectors/vendors/huawei/index.ts';
 import { responseRules } from '../../../../connectors/vendors/huawei/responses.ts';
-import { type HuaweiGateway, startHuaweiGateway } from '../../../../ops/sandbox/vendors/huawei/server.ts';
+import {
+  type HuaweiGateway,
+  startHuaweiGateway,
+} from '../../../../ops/sandbox/vendors/huawei/server.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { aContext, aMessage, kinds, recipients, sendAll } from '../../../support/gateways/apns.ts';
@@ -43,7 +50,10 @@ interface PushOptions {
   profile?: Record<string, unknown>;
 }
 
-async function push(to: Recipient[], { message, context = aContext(), profile = {} }: PushOptions = {}) {
+async function push(
+  to: Recipient[],
+  { message, context = aContext(), profile = {} }: PushOptions = {},
+) {
   const { appId, appSecret, serviceAccount } = gateway.memory.app;
   const base = { appId, appSecret, serviceAccount };
   const near = { endpoint: gateway.url, authEndpoint: gateway.url, ca: gateway.ca };
@@ -165,7 +175,10 @@ describe('a partial success', () => {
   test('is parsed in the other spelling too', async () => {
     const bad = huaweiToken(1);
     answer('80100000', { msg: JSON.stringify({ success: 1, failure: 1, illegalTokens: [bad] }) });
-    expect((await push(older(2))).attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token']);
+    expect((await push(older(2))).attempts.map(({ kind }) => kind)).toEqual([
+      'sent',
+      'invalid_token',
+    ]);
   });
 
   test.each(['', 'no JSON', '{}', '{"success":1,"failure":1}', '{"illegal_tokens":"x"}'])(
@@ -190,7 +203,9 @@ describe('a partial success', () => {
     });
     expect(attempts[0]).toMatchObject({ kind: 'rejected', reason: 'needs_service_account' });
     expect(attempts[1]?.kind).toBe('sent');
-    expect(kinds(await push(newer(1), { profile: { serviceAccount: undefined } }))).toEqual({ rejected: 1 });
+    expect(kinds(await push(newer(1), { profile: { serviceAccount: undefined } }))).toEqual({
+      rejected: 1,
+    });
   });
 });
 
@@ -238,7 +253,8 @@ describe('devices of the newer system', () => {
     const to = newer(3);
     for (const { deviceToken } of to) gateway.memory.refusedTokens.set(deviceToken, 'noRight');
     const { attempts } = await push(to);
-    for (const attempt of attempts) expect(attempt).toMatchObject({ kind: 'rejected', reason: 'no_right' });
+    for (const attempt of attempts)
+      expect(attempt).toMatchObject({ kind: 'rejected', reason: 'no_right' });
   });
 
   test('are not invalidated when all are refused without a reason', async () => {
@@ -260,7 +276,8 @@ describe('devices of the newer system', () => {
 
 describe('a token whose form does not tell its system', () => {
   const token = (text: string) => older(1).map((one) => ({ ...one, deviceToken: text }));
-  const typed = (text: string, deviceType: string) => token(text).map((one) => ({ ...one, deviceType }));
+  const typed = (text: string, deviceType: string) =>
+    token(text).map((one) => ({ ...one, deviceType }));
   const paths = () => gateway.requests.map(({ path }) => path.slice(0, 3));
   const forms = ['IQAAAACy0001_-', 'MAAALgE4G98BAAAAst01', 'AAWWHI94sgUR2RU5', 'IQAAAasdMAMz', 'x'];
 
@@ -273,12 +290,15 @@ describe('a token whose form does not tell its system', () => {
     }
   });
 
-  test.each(forms)('%s of an upgraded device is reached by v3 after v1 refused it', async (text) => {
-    gateway.memory.harmonyTokens.add(text);
-    const { attempts } = await push([...older(3).slice(1), ...token(text)]);
-    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent']);
-    expect(paths()).toEqual(['/v1', '/v3']);
-  });
+  test.each(forms)(
+    '%s of an upgraded device is reached by v3 after v1 refused it',
+    async (text) => {
+      gateway.memory.harmonyTokens.add(text);
+      const { attempts } = await push([...older(3).slice(1), ...token(text)]);
+      expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'sent', 'sent']);
+      expect(paths()).toEqual(['/v1', '/v3']);
+    },
+  );
 
   test('MAMz of Android is reached by v1 after v3 refused it', async () => {
     gateway.memory.androidTokens.add('MAMzAndroid');
@@ -290,7 +310,12 @@ describe('a token whose form does not tell its system', () => {
     const [dead = ''] = forms;
     gateway.deadTokens.add(dead);
     const [alone] = (await push(token(dead))).attempts;
-    expect(alone).toEqual({ kind: 'invalid_token', status: 200, reason: 'illegal_token', form: 'v1' });
+    expect(alone).toEqual({
+      kind: 'invalid_token',
+      status: 200,
+      reason: 'illegal_token',
+      form: 'v1',
+    });
     gateway.deadTokens.clear();
     gateway.memory.refusedTokens.set(dead, 'noRight');
     gateway.memory.harmonyTokens.add(dead);

@@ -2,7 +2,11 @@ import { createHash } from 'node:crypto';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../../contract/fixture.ts';
+import {
+  type ContractFixture,
+  type GatewayInstance,
+  gatewayInstance,
+} from '../../contract/fixture.ts';
 
 export const meizuApp = { appId: '100999', appSecret: 'ccd3f2a1b0' };
 
@@ -23,7 +27,11 @@ export const fixture: ContractFixture = {
 async function start(): Promise<GatewayInstance> {
   const gateway = await startMeizuGateway(meizuApp);
   const answer = (code: string) =>
-    gateway.misbehave({ kind: 'answer', status: 200, body: { code, message: '', value: '', redirect: '' } });
+    gateway.misbehave({
+      kind: 'answer',
+      status: 200,
+      body: { code, message: '', value: '', redirect: '' },
+    });
   return gatewayInstance(gateway, {
     credentials: { ...meizuApp },
     throttle: () => answer('110010'),

@@ -13,7 +13,11 @@ function messageFor(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: n
   const rendering = renderMeizu(aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
   const { message } = rendering.payload;
-  const form = new URLSearchParams({ appId: '1', pushIds: 'RA1', messageJson: JSON.stringify(message) });
+  const form = new URLSearchParams({
+    appId: '1',
+    pushIds: 'RA1',
+    messageJson: JSON.stringify(message),
+  });
   expect(violationOf(form, message)).toBeNull();
   return JSON.parse(meizu.preview?.(rendering.payload) ?? '');
 }
@@ -28,14 +32,18 @@ describe('a notification for Meizu', () => {
     expect(message).toMatchObject({
       noticeBarInfo: { noticeBarType: 0, title: 'Title', content: 'Text' },
       noticeExpandInfo: { noticeExpandType: 0 },
-      clickTypeInfo: { clickType: 0, parameters: { alert: 'Text', title: 'Title', order: { id: 7 } } },
+      clickTypeInfo: {
+        clickType: 0,
+        parameters: { alert: 'Text', title: 'Title', order: { id: 7 } },
+      },
       advanceInfo: { notifyKey: 'PushReco' },
     });
     expect(message.extra).toBeUndefined();
   });
 
   test('replaces a message with the same collapse-id, if Meizu accepts that as a key', () => {
-    const keyOf = (id: string) => messageFor({ alert: 'a', 'collapse-id': id }).advanceInfo.notifyKey;
+    const keyOf = (id: string) =>
+      messageFor({ alert: 'a', 'collapse-id': id }).advanceInfo.notifyKey;
     expect(keyOf('score')).toBe('score');
     expect(keyOf('a longer one')).toBe('PushReco');
   });
@@ -69,7 +77,10 @@ describe('a notification for Meizu', () => {
 
   test('that has less than a second left is for devices that are online', () => {
     const late = { createdAtMs: 0, expiresAtMs: 60_000 };
-    expect(messageFor({ alert: 'a' }, late, 59_500).pushTimeInfo).toEqual({ offLine: 0, validTime: 1 });
+    expect(messageFor({ alert: 'a' }, late, 59_500).pushTimeInfo).toEqual({
+      offLine: 0,
+      validTime: 1,
+    });
   });
 
   test('that is silent is dropped, with a reason', () => {
@@ -94,7 +105,11 @@ describe('Meizu’s own object', () => {
     };
     expect(messageFor({ alert: 'a', k: 1, mz })).toMatchObject({
       noticeBarInfo: { noticeMsgType: 1, content: 'a' },
-      clickTypeInfo: { clickType: 1, activity: 'com.example.app.Main', parameters: { k: 1, more: 'x' } },
+      clickTypeInfo: {
+        clickType: 1,
+        activity: 'com.example.app.Main',
+        parameters: { k: 1, more: 'x' },
+      },
       pushTimeInfo: { offLine: 1, validTime: 1 },
       advanceInfo: { suspend: 1, notificationType: { vibrate: 1, sound: 0 } },
       vipInfo: { subtitle: 'of VIPs' },
@@ -114,7 +129,9 @@ describe('Meizu’s own object', () => {
   test('may be a complete message, which needs no alert', () => {
     const noticeBarInfo = { title: 'T', content: 'C' };
     expect(messageFor({ mz: { noticeBarInfo } }).noticeBarInfo).toMatchObject(noticeBarInfo);
-    expect(messageFor({ mz: { messageJson: { noticeBarInfo } } }).noticeBarInfo).toMatchObject(noticeBarInfo);
+    expect(messageFor({ mz: { messageJson: { noticeBarInfo } } }).noticeBarInfo).toMatchObject(
+      noticeBarInfo,
+    );
   });
 
   test('selects no devices and signs nothing; packages are sent beside the message', () => {
@@ -126,13 +143,17 @@ describe('Meizu’s own object', () => {
     expect(rendering).toMatchObject({
       payload: { parameters: { restrictedPackageNames: 'com.example.a,com.example.b' } },
     });
-    for (const name of Object.keys(mz)) expect(messageFor({ alert: 'a', mz })[name]).toBeUndefined();
+    for (const name of Object.keys(mz))
+      expect(messageFor({ alert: 'a', mz })[name]).toBeUndefined();
   });
 
   test.each<[string, JsonObject]>([
     ['title must have at most 32', { alert: 'a', title: 'x'.repeat(33) }],
     ['alert must have at most 100', { alert: '☃'.repeat(101) }],
-    ['mz.noticeBarInfo.title must', { mz: { noticeBarInfo: { title: 'x'.repeat(33), content: 'c' } } }],
+    [
+      'mz.noticeBarInfo.title must',
+      { mz: { noticeBarInfo: { title: 'x'.repeat(33), content: 'c' } } },
+    ],
     ['mz.noticeBarInfo.content must', { mz: { noticeBarInfo: { title: 't', content: ' ' } } }],
     ['noticeMsgType', { alert: 'a', mz: { noticeMsgType: 2 } }],
     ['noticeBarType', { alert: 'a', mz: { noticeBarType: 1 } }],
@@ -152,10 +173,16 @@ describe('Meizu’s own object', () => {
     ['notifyKey', { alert: 'a', mz: { notifyKey: 5 } }],
     ['fixStartDisplayTime', { alert: 'a', mz: { fixStartDisplayTime: 'noon' } }],
     ['fixEndDisplayTime', { alert: 'a', mz: { fixEndDisplayTime: 5 } }],
-    ['mz.extra.callback must', { alert: 'a', mz: { extra: { callback: `https://x/${'x'.repeat(128)}` } } }],
+    [
+      'mz.extra.callback must',
+      { alert: 'a', mz: { extra: { callback: `https://x/${'x'.repeat(128)}` } } },
+    ],
     ['callback.param', { alert: 'a', mz: { extra: { 'callback.param': 'x'.repeat(65) } } }],
     ['callback.type', { alert: 'a', mz: { extra: { 'callback.type': '4' } } }],
-    ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: Array(51).fill('com.example') } }],
+    [
+      'restrictedPackageNames',
+      { alert: 'a', mz: { restrictedPackageNames: Array(51).fill('com.example') } },
+    ],
     ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 'x'.repeat(129) } }],
     ['restrictedPackageNames', { alert: 'a', mz: { restrictedPackageNames: 5 } }],
     ['bytes', { alert: 'a', k: 'x'.repeat(4000) }],
@@ -168,7 +195,8 @@ describe('the signature of a call', () => {
   test('equals that of Meizu’s own example, in any order of the parameters', () => {
     const parameters = {
       pushIds: 'RA50c6348036344485d01776773577c64740465480a6b',
-      messageJson: '{"title":"title","content":"content","pushTimeInfo":{"offLine":1,"validTime":24}}',
+      messageJson:
+        '{"title":"title","content":"content","pushTimeInfo":{"offLine":1,"validTime":24}}',
       appId: '10000',
     };
     expect(signatureOf(parameters, '<APP_SECRET>')).toBe('ac076ff25d9900015a681cb5172aa53b');

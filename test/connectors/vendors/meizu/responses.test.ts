@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { meizu, meizuConnector } from '../../../../connectors/vendors/meizu/index.ts';
 import { callRules, targetRules } from '../../../../connectors/vendors/meizu/responses.ts';
-import { type MeizuGateway, startMeizuGateway } from '../../../../ops/sandbox/vendors/meizu/server.ts';
+import {
+  type MeizuGateway,
+  startMeizuGateway,
+} from '../../../../ops/sandbox/vendors/meizu/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
 import {
@@ -34,9 +37,16 @@ const { makeRecipients, push } = vendorFixture<MeizuGateway>({
 });
 
 const answer = (body: object, count?: number) =>
-  gateway.misbehave({ kind: 'answer', status: 200, body, ...(count === undefined ? {} : { count }) });
+  gateway.misbehave({
+    kind: 'answer',
+    status: 200,
+    body,
+    ...(count === undefined ? {} : { count }),
+  });
 const lastMessage = () =>
-  JSON.parse(new URLSearchParams(gateway.requests.at(-1)?.body.toString()).get('messageJson') ?? '');
+  JSON.parse(
+    new URLSearchParams(gateway.requests.at(-1)?.body.toString()).get('messageJson') ?? '',
+  );
 const resultOf = (attempt: Awaited<ReturnType<typeof push>>['attempts'][number] | undefined) =>
   attempt?.kind === 'rejected' ? attempt.outcome : attempt?.kind;
 
@@ -112,7 +122,10 @@ describe('a response of Meizu', () => {
 
   test('has two meanings of 110010: for the call its rate, for a device the user’s setting', async () => {
     gateway.targetCodes.set(pushIdOf(0), 110010);
-    expect((await push()).attempts[0]).toMatchObject({ outcome: 'failed', reason: 'notifications_off' });
+    expect((await push()).attempts[0]).toMatchObject({
+      outcome: 'failed',
+      reason: 'notifications_off',
+    });
     answer({ code: '110010', value: '' });
     expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'rate_exceeded' });
   });
@@ -194,9 +207,17 @@ describe('the gateway itself', () => {
     const strict = await startMeizuGateway({ ...meizuApp, devicesPerDay: 2, messagesPerMinute: 5 });
     const context = aContext();
     const by = (mz: object = {}) =>
-      push({ by: strict, context, to: makeRecipients(2), message: aMessage({ alert: 'a', mz: { ...mz } }) });
+      push({
+        by: strict,
+        context,
+        to: makeRecipients(2),
+        message: aMessage({ alert: 'a', mz: { ...mz } }),
+      });
     expect(kinds(await by())).toEqual({ sent: 2 });
-    expect((await by()).attempts[0]).toMatchObject({ outcome: 'capped', reason: 'day_quota_exceeded' });
+    expect((await by()).attempts[0]).toMatchObject({
+      outcome: 'capped',
+      reason: 'day_quota_exceeded',
+    });
     const { total } = strict;
     expect((await by()).attempts[0]).toMatchObject({ outcome: 'capped', status: 0 });
     expect(strict.total).toBe(total);
@@ -207,12 +228,17 @@ describe('the gateway itself', () => {
   test('drops messages that are too frequent for a device; they are not retried', async () => {
     const strict = await startMeizuGateway({ ...meizuApp, messagesPerMinute: 1 });
     expect(kinds(await push({ by: strict }))).toEqual({ sent: 3 });
-    expect((await push({ by: strict })).attempts[0]).toMatchObject({ outcome: 'dropped', reason: 'folded' });
+    expect((await push({ by: strict })).attempts[0]).toMatchObject({
+      outcome: 'dropped',
+      reason: 'folded',
+    });
     await strict.close();
   });
 
   test('names unknown apps and wrong signatures; no report shows a secret', async () => {
-    expect((await push({ more: { appId: '5' } })).attempts[0]).toMatchObject({ reason: 'bad_app_id' });
+    expect((await push({ more: { appId: '5' } })).attempts[0]).toMatchObject({
+      reason: 'bad_app_id',
+    });
     const wrong = await push({ more: { appSecret: 'sesame' } });
     expect(wrong.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'signature_refused' });
     expect(JSON.stringify(wrong.attempts)).not.toContain('sesame');
@@ -221,7 +247,9 @@ describe('the gateway itself', () => {
 
   test('gets a signature that covers the packages of the caller', async () => {
     const mz = { restrictedPackageNames: 'com.example.a,com.example.b' };
-    expect(kinds(await push({ message: aMessage({ alert: 'a &=+% é', mz }) }))).toEqual({ sent: 3 });
+    expect(kinds(await push({ message: aMessage({ alert: 'a &=+% é', mz }) }))).toEqual({
+      sent: 3,
+    });
     expect(gateway.violations).toEqual([]);
   });
 
@@ -248,7 +276,9 @@ describe('receipts of Meizu', () => {
       'callback.param': 'PushRecord000001',
       'callback.type': '3',
     });
-    const long = aContext(undefined, { callbackUrl: `https://push.example.com/${'x'.repeat(128)}` });
+    const long = aContext(undefined, {
+      callbackUrl: `https://push.example.com/${'x'.repeat(128)}`,
+    });
     await push({ context: long });
     expect(lastMessage().extra).toBeUndefined();
     const extra = { callback: 'https://own.example/r', 'callback.param': 'p' };

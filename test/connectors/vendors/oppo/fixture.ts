@@ -10,7 +10,11 @@ export const fixture: ContractFixture = {
   connector: oppo,
   shortTimeout: oppoConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
-  credentials: { ...createOppoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
+  credentials: {
+    ...createOppoApp(),
+    endpoint: 'https://127.0.0.1:9',
+    authEndpoint: 'https://127.0.0.1:9',
+  },
   secrets: ['masterSecret'],
   deviceToken: oppoId,
   async start() {

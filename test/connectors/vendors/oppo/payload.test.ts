@@ -14,7 +14,11 @@ function payloadOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: nu
 }
 
 /** Renders the notification of a push and checks it with the sandbox's rules. */
-function notificationOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): JsonObject {
+function notificationOf(
+  data: JsonObject,
+  more: Partial<PushMessage> = {},
+  nowMs?: number,
+): JsonObject {
   const { isBroadcast, notification } = payloadOf(data, more, nowMs);
   expect(notificationFault(notification, isBroadcast)).toBeNull();
   return notification;
@@ -39,12 +43,23 @@ describe('a notification for OPPO', () => {
   });
 
   test('of more than 50 characters has the style for 128', () => {
-    expect(notificationOf({ alert: '☃'.repeat(50) })).toMatchObject({ style: 1, title: '☃'.repeat(50) });
-    expect(notificationOf({ alert: '☃'.repeat(128) })).toMatchObject({ style: 2, title: '☃'.repeat(50) });
+    expect(notificationOf({ alert: '☃'.repeat(50) })).toMatchObject({
+      style: 1,
+      title: '☃'.repeat(50),
+    });
+    expect(notificationOf({ alert: '☃'.repeat(128) })).toMatchObject({
+      style: 2,
+      title: '☃'.repeat(50),
+    });
   });
 
   test('prefers members of oppo, then android, then the others, under either name', () => {
-    const data = { alert: 'a', title: 't', android: { title: 'android' }, vendor_d: { alert: 'own' } };
+    const data = {
+      alert: 'a',
+      title: 't',
+      android: { title: 'android' },
+      vendor_d: { alert: 'own' },
+    };
     expect(notificationOf(data)).toMatchObject({ title: 'android', content: 'own' });
   });
 
@@ -94,7 +109,13 @@ describe('OPPO’s own object', () => {
     };
     const payload = payloadOf({ alert: 'a', oppo: own });
     expect(notificationFault(payload.notification, false)).toBeNull();
-    const { badge: _, clickActionActivity, privateContentParameters, verify_registration_id, ...same } = own;
+    const {
+      badge: _,
+      clickActionActivity,
+      privateContentParameters,
+      verify_registration_id,
+      ...same
+    } = own;
     expect(payload.notification).toMatchObject({
       ...same,
       click_action_activity: clickActionActivity,
@@ -103,17 +124,27 @@ describe('OPPO’s own object', () => {
     });
     expect(payload.notification).not.toHaveProperty('badge');
     expect(payload.envelope).toEqual({ verify_registration_id });
-    const bare = payloadOf({ alert: 'a', oppo: { action_parameters: null, sub_title: null } }).notification;
+    const bare = payloadOf({
+      alert: 'a',
+      oppo: { action_parameters: null, sub_title: null },
+    }).notification;
     expect(bare).not.toHaveProperty('action_parameters');
     expect(notificationOf({ alert: 'a', oppo: { actionParameters: '{"k":1}' } })).toMatchObject({
       action_parameters: '{"k":1}',
     });
-    expect(payloadOf({ alert: 'a', oppo: { a_field_to_come: 1 } }).notification.a_field_to_come).toBe(1);
+    expect(
+      payloadOf({ alert: 'a', oppo: { a_field_to_come: 1 } }).notification.a_field_to_come,
+    ).toBe(1);
   });
 
   test('may be a complete message, which needs no alert and selects no devices', () => {
     const notification = { title: 'T', content: 'C', style: 2 };
-    const whole = { target_type: 2, target_value: 'CN_x', verify_registration_id: true, notification };
+    const whole = {
+      target_type: 2,
+      target_value: 'CN_x',
+      verify_registration_id: true,
+      notification,
+    };
     const forms: JsonObject[] = [
       whole,
       { message: whole },
@@ -125,7 +156,9 @@ describe('OPPO’s own object', () => {
       expect(payload.notification).not.toHaveProperty('target_value');
       expect(payload.envelope).toEqual({ verify_registration_id: true });
     }
-    expect(notificationOf({ oppo: { content: 'C'.repeat(60) } })).toMatchObject({ title: 'C'.repeat(50) });
+    expect(notificationOf({ oppo: { content: 'C'.repeat(60) } })).toMatchObject({
+      title: 'C'.repeat(50),
+    });
   });
 
   test('requires a broadcast for a big picture or a fixed speed; its notify_id makes a repeat overwrite it', () => {
@@ -140,8 +173,12 @@ describe('OPPO’s own object', () => {
         isRepeatHidden: true,
         messageClass: 'broadcast default',
       });
-      expect(payloadOf({ alert: 'b', oppo }).notification.notify_id).toBe(payload.notification.notify_id);
-      expect(notificationOf({ alert: 'a', oppo: { ...oppo, notify_id: 7 } })).toMatchObject({ notify_id: 7 });
+      expect(payloadOf({ alert: 'b', oppo }).notification.notify_id).toBe(
+        payload.notification.notify_id,
+      );
+      expect(notificationOf({ alert: 'a', oppo: { ...oppo, notify_id: 7 } })).toMatchObject({
+        notify_id: 7,
+      });
     }
     expect(notificationOf({ alert: 'a' })).not.toHaveProperty('notify_id');
   });
@@ -214,13 +251,17 @@ test.each([
   [`a_b_CN_${hex}`, 'https://api-intl.push.oppomobile.com'],
 ])('a device with the id %s is served at %s', (id, host) => {
   expect(baseUrlOf({}, regionOf(id))).toBe(host);
-  expect(baseUrlOf({ endpoint: 'https://relay.example' }, regionOf(id))).toBe('https://relay.example');
+  expect(baseUrlOf({ endpoint: 'https://relay.example' }, regionOf(id))).toBe(
+    'https://relay.example',
+  );
 });
 
 test('the rate counts devices: that of the smallest apps by default, or that of the profile', () => {
   const credentials = { appKey: 'k', masterSecret: 's' };
   expect(oppo.rate?.(credentials)).toMatchObject({ perSecond: 5000, counts: 'recipients' });
-  expect(oppo.rate?.({ ...credentials, ratePerSecond: 30_000 })).toMatchObject({ perSecond: 30_000 });
+  expect(oppo.rate?.({ ...credentials, ratePerSecond: 30_000 })).toMatchObject({
+    perSecond: 30_000,
+  });
 });
 
 test('a token call is signed with SHA-256 of key, time and master secret', () => {

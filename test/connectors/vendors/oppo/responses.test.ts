@@ -5,7 +5,13 @@ import { type OppoGateway, startOppoGateway } from '../../../../ops/sandbox/vend
 import { systemClock } from '../../../../shared/clock.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { aContext, aMessage, kinds, movableClock, sendAll } from '../../../support/gateways/apns.ts';
+import {
+  aContext,
+  aMessage,
+  kinds,
+  movableClock,
+  sendAll,
+} from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,
   receiptsDuring,
@@ -41,7 +47,10 @@ const answer = (body: object, status = 200) => gateway.misbehave({ kind: 'answer
 const callsTo = (path: string) => gateway.requests.filter((one) => one.path.endsWith(path));
 const formOf = (at: number) => new URLSearchParams(gateway.requests.at(at)?.body.toString());
 
-/** Results by code, for one device, for three, and for one within a success (protocol/oppo.md#codes). */
+/**
+ * Results by code, for one device, for three, and for one within a success
+ * (protocol/oppo.md#codes).
+ */
 const meanings: [number, string, string, string][] = [
   [0, 'sent', 'sent', 'sent'],
   ...[-1, -2, -3, 13, 55, 31].map((code): [number, string, string, string] => [
@@ -51,7 +60,12 @@ const meanings: [number, string, string, string][] = [
     'retry',
   ]),
   ...[11, 29, 14, 15, 16, 17, 18, 19, 26, 27, 28, 30, 54, 67, 69].map(
-    (code): [number, string, string, string] => [code, 'profile_error', 'profile_error', 'profile_error'],
+    (code): [number, string, string, string] => [
+      code,
+      'profile_error',
+      'profile_error',
+      'profile_error',
+    ],
   ),
   ...[12, 20, 21, 22, 23, 24, 25, 40, 34, 51, 59].map((code): [number, string, string, string] => [
     code,
@@ -80,7 +94,12 @@ describe('a response of OPPO', () => {
   test.each(meanings)(
     '%i means %s of one device, %s of three, %s within a success',
     async (code, ...expected) => {
-      const item = { messageId: 'm', registrationId: oppoId(1), errorCode: code, errorMessage: 'why' };
+      const item = {
+        messageId: 'm',
+        registrationId: oppoId(1),
+        errorCode: code,
+        errorMessage: 'why',
+      };
       const resultOf = async (count: number, body: object, at: number) => {
         gateway.behave();
         answer(body);
@@ -143,7 +162,9 @@ describe('a response of OPPO', () => {
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
     gateway.behave();
     expect(kinds(await push({ context }))).toEqual({ sent: 3 });
-    expect(makeRecipients(3).map(({ deviceToken }) => gateway.delivered(deviceToken))).toEqual([1, 1, 1]);
+    expect(makeRecipients(3).map(({ deviceToken }) => gateway.delivered(deviceToken))).toEqual([
+      1, 1, 1,
+    ]);
   });
 
   test('contains an id for each message', async () => {
@@ -180,7 +201,10 @@ describe('the gateway itself', () => {
   test('gets a single message for one device, a batch for several, each with the URL for receipts', async () => {
     await push({ to: makeRecipients(1) });
     await push({ to: makeRecipients(2) });
-    expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual(['unicast', 'unicast_batch']);
+    expect(gateway.requests.map(({ path }) => path.split('/').at(-1))).toEqual([
+      'unicast',
+      'unicast_batch',
+    ]);
     const message = JSON.parse(formOf(0).get('message') ?? '');
     expect(message).toMatchObject({
       target_type: 2,
@@ -192,7 +216,10 @@ describe('the gateway itself', () => {
       },
     });
     // The remaining time may be a second less in the second request.
-    const alike = { ...message, notification: { ...message.notification, off_line_ttl: expect.any(Number) } };
+    const alike = {
+      ...message,
+      notification: { ...message.notification, off_line_ttl: expect.any(Number) },
+    };
     expect(JSON.parse(formOf(1).get('messages') ?? '')).toEqual([
       alike,
       { ...alike, target_value: oppoId(1) },
@@ -205,12 +232,14 @@ describe('the gateway itself', () => {
     const { notification } = JSON.parse(formOf(2).get('message') ?? '');
     expect(notification).toMatchObject(own);
     expect(notification).not.toHaveProperty('call_back_parameter');
-    const far = aContext(systemClock, { callbackUrl: `https://push.example.com/${'x'.repeat(200)}` });
-    expect(kinds(await push({ context: far, message: aMessage({ alert: 'a' }, { objectId: 'B' }) }))).toEqual(
-      {
-        sent: 3,
-      },
-    );
+    const far = aContext(systemClock, {
+      callbackUrl: `https://push.example.com/${'x'.repeat(200)}`,
+    });
+    expect(
+      kinds(await push({ context: far, message: aMessage({ alert: 'a' }, { objectId: 'B' }) })),
+    ).toEqual({
+      sent: 3,
+    });
     expect(gateway.violations).toEqual([]);
   });
 
@@ -232,7 +261,10 @@ describe('the gateway itself', () => {
 
   test('limits devices per second, and caps a category for the day when its quota is used up', async () => {
     gateway.memory.devicesPerSecond = 2;
-    expect((await push()).attempts[0]).toMatchObject({ kind: 'retry', reason: 'app_call_frequency' });
+    expect((await push()).attempts[0]).toMatchObject({
+      kind: 'retry',
+      reason: 'app_call_frequency',
+    });
     const strict = await startOppoGateway({ devicesPerDay: 2 });
     const context = aContext();
     const on = (category: string, objectId: string) =>
@@ -256,7 +288,9 @@ describe('the gateway itself', () => {
   });
 
   test('names categories that are not granted', async () => {
-    const { attempts } = await push({ message: aMessage({ alert: 'a', oppo: { category: 'IM' } }) });
+    const { attempts } = await push({
+      message: aMessage({ alert: 'a', oppo: { category: 'IM' } }),
+    });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'category_not_permitted' });
   });
 
@@ -264,7 +298,9 @@ describe('the gateway itself', () => {
     expect((await push({ message: aMessage({ silent: true }) })).attempts[0]).toMatchObject({
       outcome: 'dropped',
     });
-    expect((await push({ message: aMessage({ alert: 'x'.repeat(129) }) })).attempts[0]).toMatchObject({
+    expect(
+      (await push({ message: aMessage({ alert: 'x'.repeat(129) }) })).attempts[0],
+    ).toMatchObject({
       outcome: 'failed',
       status: 0,
     });
@@ -282,16 +318,19 @@ describe('an access token', () => {
   test.each<[string, object, string]>([
     ['a wrong secret', { masterSecret: 'another' }, 'signature_invalid'],
     ['a wrong key', { appKey: 'another' }, 'app_key_invalid'],
-  ])('is not issued for %s: the result is a hint, and no message is sent', async (_, more, reason) => {
-    const { attempts } = await push({ more });
-    expect(attempts[0]).toMatchObject({
-      kind: 'profile_error',
-      reason,
-      hint: expect.stringMatching(/^oppo[A-Z]/),
-    });
-    expect(JSON.stringify(attempts)).not.toContain('another');
-    expect(gateway.total).toBe(0);
-  });
+  ])(
+    'is not issued for %s: the result is a hint, and no message is sent',
+    async (_, more, reason) => {
+      const { attempts } = await push({ more });
+      expect(attempts[0]).toMatchObject({
+        kind: 'profile_error',
+        reason,
+        hint: expect.stringMatching(/^oppo[A-Z]/),
+      });
+      expect(JSON.stringify(attempts)).not.toContain('another');
+      expect(gateway.total).toBe(0);
+    },
+  );
 
   test('is not issued if the clock is wrong by more than ten minutes', async () => {
     const clock = movableClock(systemClock.now() - 700_000);
@@ -314,7 +353,12 @@ describe('an access token', () => {
   test('is parsed from JSON within a text', async () => {
     const { value } = gateway.memory.tokenIssuer.issue();
     const data = JSON.stringify({ auth_token: value, create_time: 1 });
-    gateway.misbehave({ kind: 'answer', status: 200, body: { code: 0, data }, path: '/server/v1/auth' });
+    gateway.misbehave({
+      kind: 'answer',
+      status: 200,
+      body: { code: 0, data },
+      path: '/server/v1/auth',
+    });
     expect(kinds(await push())).toEqual({ sent: 3 });
   });
 
@@ -322,7 +366,9 @@ describe('an access token', () => {
     const context = aContext();
     await push({ context });
     gateway.memory.tokenIssuer.expireAll();
-    expect(kinds(await push({ context, message: aMessage({ alert: 'b' }, { objectId: 'B' }) }))).toEqual({
+    expect(
+      kinds(await push({ context, message: aMessage({ alert: 'b' }, { objectId: 'B' }) })),
+    ).toEqual({
       sent: 3,
     });
     expect(gateway.tokenCalls).toBe(2);
@@ -411,7 +457,10 @@ describe('a broadcast', () => {
     const strict = await startOppoGateway({ savesPerDay: 0 });
     const context = aContext();
     const { attempts } = await push({ by: strict, context, message: even() });
-    expect(attempts[0]).toMatchObject({ outcome: 'capped', reason: 'day_quota_of_saved_messages_exceeded' });
+    expect(attempts[0]).toMatchObject({
+      outcome: 'capped',
+      reason: 'day_quota_of_saved_messages_exceeded',
+    });
     expect(kinds(await push({ by: strict, context }))).toEqual({ sent: 3 });
     await strict.close();
   });
@@ -419,7 +468,10 @@ describe('a broadcast', () => {
 
 describe('receipts of OPPO', () => {
   const read = (body: unknown) =>
-    oppo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
+    oppo.receipts?.(
+      { headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) },
+      [],
+    );
 
   test('arrive at the URL of the message, with device and event', async () => {
     let messageId = '';
@@ -465,7 +517,9 @@ describe('receipts of OPPO', () => {
     for (const body of ['', '5', '{}', '[', 'null'])
       expect(read(body)).toMatchObject({ ok: false, status: 400 });
     const right = { registrationIds: 'a', eventType: 'push_arrive', eventTime: 'x' };
-    expect(read([5, null, [], { eventType: 'push_arrive', registrationIds: ['a'] }, right])).toMatchObject({
+    expect(
+      read([5, null, [], { eventType: 'push_arrive', registrationIds: ['a'] }, right]),
+    ).toMatchObject({
       receipts: [{ deviceToken: 'a', objectId: null, messageId: null, atMs: null }],
     });
   });

@@ -10,7 +10,11 @@ export const fixture: ContractFixture = {
   connector: vivo,
   shortTimeout: vivoConnector({ ...defaultHttpTiming, requestMs: 300 }),
   deviceType: 'android',
-  credentials: { ...createVivoApp(), endpoint: 'https://127.0.0.1:9', authEndpoint: 'https://127.0.0.1:9' },
+  credentials: {
+    ...createVivoApp(),
+    endpoint: 'https://127.0.0.1:9',
+    authEndpoint: 'https://127.0.0.1:9',
+  },
   secrets: ['appSecret'],
   deviceToken: vivoId,
   async start() {

@@ -28,7 +28,9 @@ describe('a message for vivo', () => {
       title: 'Title',
       content: 'Text',
       skipType: 4,
-      skipContent: expect.stringContaining('//cn.leancloud.push/detail#Intent;scheme=mixpushscheme;'),
+      skipContent: expect.stringContaining(
+        '//cn.leancloud.push/detail#Intent;scheme=mixpushscheme;',
+      ),
       networkType: -1,
       clientCustomMap: { order: '{"id":7}', who: 'Ann' },
       timeToLive: 3600,
@@ -45,7 +47,12 @@ describe('a message for vivo', () => {
   });
 
   test('prefers members of vivo, then android, then the others, under either name', () => {
-    const data = { alert: 'a', title: 't', android: { title: 'android' }, vendor_e: { alert: 'own' } };
+    const data = {
+      alert: 'a',
+      title: 't',
+      android: { title: 'android' },
+      vendor_e: { alert: 'own' },
+    };
     expect(messageOf(data)).toMatchObject({ title: 'android', content: 'own' });
   });
 
@@ -53,7 +60,9 @@ describe('a message for vivo', () => {
     const idOf = (data: JsonObject, objectId = 'A') => messageOf(data, { objectId }).notifyId;
     expect(idOf({ alert: 'a' })).toBe(idOf({ alert: 'b' }));
     expect(idOf({ alert: 'a' })).not.toBe(idOf({ alert: 'a' }, 'B'));
-    expect(idOf({ alert: 'a', 'collapse-id': 's' })).toBe(idOf({ alert: 'a', 'collapse-id': 's' }, 'B'));
+    expect(idOf({ alert: 'a', 'collapse-id': 's' })).toBe(
+      idOf({ alert: 'a', 'collapse-id': 's' }, 'B'),
+    );
     expect(payloadOf({ alert: 'a' }).isRepeatHidden).toBe(true);
     expect(payloadOf({ alert: 'a', vivo: { notifyId: null } }).isRepeatHidden).toBe(false);
   });
@@ -67,7 +76,9 @@ describe('a message for vivo', () => {
     expect(lifetimeOf(120_000, { timeToLive: 70 })).toMatchObject({ timeToLive: 70 });
     expect(lifetimeOf(120_000, { timeToLive: 500 })).toMatchObject({ timeToLive: 120 });
     expect(lifetimeOf(59_999)).toMatchObject({ timeToLive: 60, sendOnline: true });
-    expect(messageOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: 190_000 }, 90_000)).toMatchObject({
+    expect(
+      messageOf({ alert: 'a' }, { createdAtMs: 0, expiresAtMs: 190_000 }, 90_000),
+    ).toMatchObject({
       timeToLive: 100,
     });
   });
@@ -116,7 +127,15 @@ describe('vivo’s own object', () => {
   });
 
   test('may be a complete message, which needs no alert and selects no devices', () => {
-    const own = { title: 'T', content: 'C', regId: 'x', regIds: ['y'], alias: 'z', requestId: 'r', appId: 5 };
+    const own = {
+      title: 'T',
+      content: 'C',
+      regId: 'x',
+      regIds: ['y'],
+      alias: 'z',
+      requestId: 'r',
+      appId: 5,
+    };
     const message = messageOf({ vivo: own });
     expect(message).toMatchObject({ title: 'T', content: 'C' });
     for (const name of ['regId', 'regIds', 'alias', 'requestId', 'appId'])
@@ -127,7 +146,10 @@ describe('vivo’s own object', () => {
   test('marks a test, which has limits of devices and pushes', () => {
     const limitOf = (own: JsonObject) => vivo.testLimit?.(aMessage({ alert: 'a', vivo: own }));
     expect(limitOf({ pushMode: 1 })).toEqual({ pushesPerDay: 100, devicesPerPush: 20 });
-    expect(limitOf({ pushMode: 1, classification: 1 })).toEqual({ pushesPerDay: 10_000, devicesPerPush: 20 });
+    expect(limitOf({ pushMode: 1, classification: 1 })).toEqual({
+      pushesPerDay: 10_000,
+      devicesPerPush: 20,
+    });
     expect(limitOf({ pushMode: 0 })).toBeNull();
     expect(limitOf({})).toBeNull();
   });
@@ -138,7 +160,10 @@ describe('vivo’s own object', () => {
     ['vivo.content must be a string of 1 to 100', { vivo: { content: 'x'.repeat(101) } }],
     ['vivo.content must be a string of 1 to 100', { vivo: { content: ' ', title: 'x' } }],
     ['vivo.title must', { alert: 'a', vivo: { title: 'x'.repeat(41) } }],
-    ['needs a skipType', { alert: 'a', vivo: { notifyType: 1, content: 'x', title: 't', skipType: null } }],
+    [
+      'needs a skipType',
+      { alert: 'a', vivo: { notifyType: 1, content: 'x', title: 't', skipType: null } },
+    ],
     ['notifyType', { alert: 'a', vivo: { notifyType: 5 } }],
     ['timeToLive', { alert: 'a', vivo: { timeToLive: 59 } }],
     ['timeToLive', { alert: 'a', vivo: { timeToLive: 86_401 } }],
@@ -161,7 +186,10 @@ describe('vivo’s own object', () => {
     ['vivo.addBadge must', { alert: 'a', vivo: { addBadge: 'one' } }],
     ['vivo.extra must', { alert: 'a', vivo: { extra: 'x' } }],
     ['vivo.extra.callback must', { alert: 'a', vivo: { extra: { callback: 'x'.repeat(129) } } }],
-    ['vivo.extra.callback.param must', { alert: 'a', vivo: { extra: { 'callback.param': 'x'.repeat(65) } } }],
+    [
+      'vivo.extra.callback.param must',
+      { alert: 'a', vivo: { extra: { 'callback.param': 'x'.repeat(65) } } },
+    ],
     ['bytes', { alert: 'a', vivo: { auditReview: [{ k: 'x'.repeat(4096) }] } }],
   ])('is reported before anything is sent: %s', (problem, data) => {
     const rendering = vivo.render(aMessage(data), 'android');

@@ -7,7 +7,13 @@ import { systemClock } from '../../../../shared/clock.ts';
 import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { aContext, aMessage, kinds, movableClock, sendAll } from '../../../support/gateways/apns.ts';
+import {
+  aContext,
+  aMessage,
+  kinds,
+  movableClock,
+  sendAll,
+} from '../../../support/gateways/apns.ts';
 import {
   messageIdOf,
   receiptsDuring,
@@ -43,21 +49,27 @@ const { makeRecipients, open, push } = vendorFixture<VivoGateway>({
   profile: ({ memory }) => memory.app,
 });
 
-const system = (data: JsonObject = {}) => aMessage({ alert: 'Hello', vivo: { classification: 1, ...data } });
+const system = (data: JsonObject = {}) =>
+  aMessage({ alert: 'Hello', vivo: { classification: 1, ...data } });
 const paths = () => gateway.requests.map(({ path }) => path);
-const bodyOf = (at: number): JsonObject => JSON.parse(gateway.requests.at(at)?.body.toString() ?? '');
+const bodyOf = (at: number): JsonObject =>
+  JSON.parse(gateway.requests.at(at)?.body.toString() ?? '');
 /** Makes messages and lists get this response; saves still succeed. */
 const answer = (body: object | string) => {
   for (const path of ['/message/send', '/message/pushToList'])
     gateway.misbehave({ kind: 'answer', status: 200, body, path });
 };
 
-const all = (codes: string[], meaning: string): [string, string][] => codes.map((code) => [code, meaning]);
+const all = (codes: string[], meaning: string): [string, string][] =>
+  codes.map((code) => [code, meaning]);
 
 /** Results by code, for one device and for three (protocol/vivo.md#codes). */
 const meanings: [string, string][] = [
   ['0', 'sent'],
-  ...all(['10000', '10094', '10207', '10043', '10045', '10082', '10051', '10096', '10097'], 'profile_error'),
+  ...all(
+    ['10000', '10094', '10207', '10043', '10045', '10082', '10051', '10096', '10097'],
+    'profile_error',
+  ),
   ...all(['10200', '10201', '10202', '10203', '10204', '10205', '10206'], 'profile_error'),
   // For a list, the request is halved down to single devices.
   ['10302', 'invalid_token'],
@@ -66,7 +78,10 @@ const meanings: [string, string][] = [
   ...all(['10071', '10072', '10155'], 'retry'),
   ...all(['10050', '10054', '10055', '10056', '10057', '10058', '10059', '10060'], 'failed'),
   ...all(['10065', '10067', '10095', '10304', '10305', '10306', '10352', '10353'], 'failed'),
-  ...all(['10085', '10104', '10103', '10150', '10151', '10152', '10153', '10800', '10801'], 'failed'),
+  ...all(
+    ['10085', '10104', '10103', '10150', '10151', '10152', '10153', '10800', '10801'],
+    'failed',
+  ),
   ['4711', 'failed'],
 ];
 
@@ -116,7 +131,9 @@ describe('a response of vivo', () => {
       });
     gateway.behave();
     gateway.misbehave({ kind: 'hang', path: '/message/pushToList' });
-    const { attempts } = await push({ connector: vivoConnector({ ...defaultHttpTiming, requestMs: 300 }) });
+    const { attempts } = await push({
+      connector: vivoConnector({ ...defaultHttpTiming, requestMs: 300 }),
+    });
     expect(attempts[0]).toEqual({ kind: 'unknown', reason: 'timeout', isRepeatHidden: true });
   });
 
@@ -145,7 +162,10 @@ describe('a response of vivo', () => {
 
   test('contains the id of its task', async () => {
     const [alone] = (await push({ to: makeRecipients(1) })).attempts;
-    expect(alone).toMatchObject({ kind: 'sent', messageId: expect.stringMatching(/^342982232646/) });
+    expect(alone).toMatchObject({
+      kind: 'sent',
+      messageId: expect.stringMatching(/^342982232646/),
+    });
     const listed = await push();
     expect(listed.attempts[2]).toEqual({ kind: 'sent', messageId: bodyOf(-1).taskId });
   });
@@ -161,7 +181,12 @@ describe('the gateway itself', () => {
     expect(outcome.attempts[3]).toMatchObject({ reason: 'uninstalled_or_unsubscribed' });
     expect(outcome.attempts[2000]?.kind).toBe('invalid_token');
     expect(paths().sort()).toEqual(
-      ['/message/saveListPayload', '/message/pushToList', '/message/pushToList', '/message/send'].sort(),
+      [
+        '/message/saveListPayload',
+        '/message/pushToList',
+        '/message/pushToList',
+        '/message/send',
+      ].sort(),
     );
     expect(to.every(({ deviceToken }) => gateway.seen(deviceToken) === 1)).toBe(true);
     expect(gateway.violations).toEqual([]);
@@ -182,9 +207,14 @@ describe('the gateway itself', () => {
     // The same devices make the same call, also at another attempt.
     await push();
     expect(bodyOf(-1).requestId).toBe(listed.requestId);
-    await push({ to: makeRecipients(1), message: system({ extra: { callback: 'https://own.example/r' } }) });
+    await push({
+      to: makeRecipients(1),
+      message: system({ extra: { callback: 'https://own.example/r' } }),
+    });
     expect(bodyOf(-1).extra).toEqual({ callback: 'https://own.example/r' });
-    const far = aContext(systemClock, { callbackUrl: `https://push.example.com/${'x'.repeat(128)}` });
+    const far = aContext(systemClock, {
+      callbackUrl: `https://push.example.com/${'x'.repeat(128)}`,
+    });
     await push({ to: makeRecipients(1), context: far });
     expect(bodyOf(-1)).not.toHaveProperty('extra');
     expect(gateway.violations).toEqual([]);
@@ -233,7 +263,10 @@ describe('the gateway itself', () => {
     gateway.memory.operationsPerDay = 2;
     const context = aContext();
     const first = await push({ context });
-    expect(first.attempts[0]).toMatchObject({ outcome: 'capped', reason: 'operation_quota_exceeded' });
+    expect(first.attempts[0]).toMatchObject({
+      outcome: 'capped',
+      reason: 'operation_quota_exceeded',
+    });
     const { total } = gateway;
     for (const count of [1, 3])
       expect((await push({ context, to: makeRecipients(count) })).attempts[0]).toMatchObject({
@@ -268,7 +301,9 @@ describe('the gateway itself', () => {
     expect((await push({ message: aMessage({ silent: true }) })).attempts[0]).toMatchObject({
       outcome: 'dropped',
     });
-    expect((await push({ message: aMessage({ alert: 'x'.repeat(101) }) })).attempts[0]).toMatchObject({
+    expect(
+      (await push({ message: aMessage({ alert: 'x'.repeat(101) }) })).attempts[0],
+    ).toMatchObject({
       outcome: 'failed',
       status: 0,
     });
@@ -344,11 +379,15 @@ describe('at night', () => {
     expect(own.total).toBe(total);
     // System messages and tests are sent at any hour; expired messages do not wait.
     const classed = (vivo: JsonObject) => nightly({ data: { alert: 'a', vivo } });
-    expect(kinds(await sendAll(sender, makeRecipients(3), classed({ classification: 1 })))).toEqual({
-      sent: 3,
-    });
+    expect(kinds(await sendAll(sender, makeRecipients(3), classed({ classification: 1 })))).toEqual(
+      {
+        sent: 3,
+      },
+    );
     own.memory.testDevices.add(vivoId(0));
-    expect(kinds(await sendAll(sender, makeRecipients(1), classed({ pushMode: 1 })))).toEqual({ sent: 1 });
+    expect(kinds(await sendAll(sender, makeRecipients(1), classed({ pushMode: 1 })))).toEqual({
+      sent: 1,
+    });
     const ended = await sendAll(sender, makeRecipients(1), nightly({ expiresAtMs: night }));
     expect(ended.attempts[0]).toMatchObject({ outcome: 'expired' });
     clock.moveMs(4 * hour);
@@ -375,19 +414,24 @@ describe('an access token', () => {
     ['a wrong secret', { appSecret: 'another' }, 'sign_invalid'],
     ['a wrong key', { appKey: 'another' }, 'app_key_invalid'],
     ['a wrong app', { appId: '1' }, 'app_id_invalid'],
-  ])('is not issued for %s: the result is a hint, and no message is sent', async (_, more, reason) => {
-    const { attempts } = await push({ more });
-    expect(attempts[0]).toMatchObject({
-      kind: 'profile_error',
-      reason,
-      hint: expect.stringMatching(/^vivo[A-Z]/),
-    });
-    expect(JSON.stringify(attempts)).not.toContain('another');
-    expect(gateway.total).toBe(0);
-  });
+  ])(
+    'is not issued for %s: the result is a hint, and no message is sent',
+    async (_, more, reason) => {
+      const { attempts } = await push({ more });
+      expect(attempts[0]).toMatchObject({
+        kind: 'profile_error',
+        reason,
+        hint: expect.stringMatching(/^vivo[A-Z]/),
+      });
+      expect(JSON.stringify(attempts)).not.toContain('another');
+      expect(gateway.total).toBe(0);
+    },
+  );
 
   test('is not issued if the clock is wrong by more than ten minutes', async () => {
-    const { attempts } = await push({ context: aContext(movableClock(systemClock.now() - 700_000)) });
+    const { attempts } = await push({
+      context: aContext(movableClock(systemClock.now() - 700_000)),
+    });
     expect(attempts[0]).toMatchObject({ kind: 'profile_error', hint: 'vivoTime' });
   });
 
@@ -439,7 +483,10 @@ describe('an access token', () => {
 
 describe('receipts of vivo', () => {
   const read = (body: unknown) =>
-    vivo.receipts?.({ headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) }, []);
+    vivo.receipts?.(
+      { headers: {}, body: typeof body === 'string' ? body : JSON.stringify(body) },
+      [],
+    );
 
   test('arrive at the URL of the message, with device and event', async () => {
     let messageId = '';
@@ -475,7 +522,14 @@ describe('receipts of vivo', () => {
     expect(read({ t1: receipt })).toMatchObject({
       ok: true,
       receipts: [
-        { deviceToken: 'a', event, code: ackType, messageId: 't1', objectId: 'p', atMs: 1_585_203_103_625 },
+        {
+          deviceToken: 'a',
+          event,
+          code: ackType,
+          messageId: 't1',
+          objectId: 'p',
+          atMs: 1_585_203_103_625,
+        },
         { deviceToken: 'b', event },
       ],
     });

@@ -2,7 +2,11 @@ import { createHash } from 'node:crypto';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { startXiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
-import { type ContractFixture, type GatewayInstance, gatewayInstance } from '../../contract/fixture.ts';
+import {
+  type ContractFixture,
+  type GatewayInstance,
+  gatewayInstance,
+} from '../../contract/fixture.ts';
 
 export const xiaomiApp = {
   appId: '2882303761517',
@@ -11,7 +15,8 @@ export const xiaomiApp = {
 };
 
 /** Returns a registration id in Xiaomi's format, with characters that a form must escape. */
-export const regId = (n: number): string => `+/${createHash('sha256').update(String(n)).digest('base64')}`;
+export const regId = (n: number): string =>
+  `+/${createHash('sha256').update(String(n)).digest('base64')}`;
 
 export const fixture: ContractFixture = {
   connector: xiaomi,

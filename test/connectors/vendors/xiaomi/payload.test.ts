@@ -9,11 +9,19 @@ import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { aMessage } from '../../../support/gateways/apns.ts';
 
 /** Renders the fields of a push and checks them with the sandbox's rules. */
-function fieldsOf(data: JsonObject, more: Partial<PushMessage> = {}, nowMs?: number): Record<string, string> {
+function fieldsOf(
+  data: JsonObject,
+  more: Partial<PushMessage> = {},
+  nowMs?: number,
+): Record<string, string> {
   const rendering = renderXiaomi(aMessage(data, more), nowMs);
   if (!rendering.ok) throw new Error(rendering.error);
   const { fields } = rendering.payload;
-  const whole = { registration_id: 'someone+/1234==', restricted_package_name: 'com.example.app', ...fields };
+  const whole = {
+    registration_id: 'someone+/1234==',
+    restricted_package_name: 'com.example.app',
+    ...fields,
+  };
   expect(faultOf(new URLSearchParams(whole))).toBeNull();
   return fields;
 }
@@ -34,11 +42,14 @@ describe('a notification for Xiaomi', () => {
     });
     expect(JSON.parse(fields.payload ?? '')).toEqual({ alert: 'Text', title: 'Title', order: 7 });
     expect(fields.notify_id).toBe(fieldsOf({ alert: 'other' }).notify_id);
-    expect(fields.notify_id).not.toBe(fieldsOf({ alert: 'a' }, { objectId: 'PushRecord000002' }).notify_id);
+    expect(fields.notify_id).not.toBe(
+      fieldsOf({ alert: 'a' }, { objectId: 'PushRecord000002' }).notify_id,
+    );
   });
 
   test('replaces a message with the same collapse-id', () => {
-    const of = (objectId: string) => fieldsOf({ alert: 'a', 'collapse-id': 'score' }, { objectId }).notify_id;
+    const of = (objectId: string) =>
+      fieldsOf({ alert: 'a', 'collapse-id': 'score' }, { objectId }).notify_id;
     expect(of('PushRecord000001')).toBe(of('PushRecord000002'));
   });
 
@@ -123,7 +134,12 @@ describe('Xiaomi’s own object', () => {
 
   test('may be a complete message, which needs no alert', () => {
     const mi = { title: 'T', description: 'D', payload: 'own', notify_id: 4, pass_through: 0 };
-    expect(fieldsOf({ mi })).toMatchObject({ title: 'T', description: 'D', payload: 'own', notify_id: '4' });
+    expect(fieldsOf({ mi })).toMatchObject({
+      title: 'T',
+      description: 'D',
+      payload: 'own',
+      notify_id: '4',
+    });
     expect(fieldsOf({ mi: { payload: { a: 1 }, pass_through: 1 } })).toMatchObject({
       payload: '{"a":1}',
       pass_through: '1',
@@ -157,10 +173,16 @@ describe('Xiaomi’s own object', () => {
     ['mi.web_uri must', { alert: 'a', mi: { web_uri: 'javascript:1' } }],
     ['mi.jobkey must', { alert: 'a', mi: { jobkey: '_x' } }],
     ['mi.jobkey must', { alert: 'a', mi: { jobkey: 'x'.repeat(21) } }],
-    ['mi.extra.callback.param must', { alert: 'a', mi: { extra: { 'callback.param': 'x'.repeat(65) } } }],
+    [
+      'mi.extra.callback.param must',
+      { alert: 'a', mi: { extra: { 'callback.param': 'x'.repeat(65) } } },
+    ],
     ['mi.extra.callback.type must', { alert: 'a', mi: { extra: { 'callback.type': 0 } } }],
     ['mi.extra must be an object', { alert: 'a', mi: { extra: 'x' } }],
-    ['at most 10', { alert: 'a', mi: { extra: Object.fromEntries([...'abcdefghijk'].map((k) => [k, 1])) } }],
+    [
+      'at most 10',
+      { alert: 'a', mi: { extra: Object.fromEntries([...'abcdefghijk'].map((k) => [k, 1])) } },
+    ],
     ['at most 1024', { alert: 'a', mi: { extra: { k: 'x'.repeat(1024) } } }],
     ['bytes', { alert: 'a', k: 'x'.repeat(4096) }],
     ['bytes', { alert: 'a', k: '中'.repeat(1365) }],
@@ -176,14 +198,19 @@ describe('what a tap does', () => {
     expect(effectOf({ alert: 'a' })).toBe('1');
     expect(effectOf({ alert: 'a', mi: { intent_uri: 'intent:#Intent;end' } })).toBe('2');
     expect(effectOf({ alert: 'a', mi: { extra: { web_uri: 'https://example.com' } } })).toBe('3');
-    expect(effectOf({ alert: 'a', mi: { notify_effect: 3, web_uri: 'https://example.com' } })).toBe('3');
+    expect(effectOf({ alert: 'a', mi: { notify_effect: 3, web_uri: 'https://example.com' } })).toBe(
+      '3',
+    );
     expect(effectOf({ mi: { title: 'T', description: 'D' } })).toBe('1');
     expect(effectOf({ silent: true, k: 1 })).toBeUndefined();
   });
 
   test.each<[JsonObject, string]>([
     [{ notify_effect: 2 }, 'extra.notify_effect 2 of vendor_b needs extra.intent_uri'],
-    [{ notify_effect: '3', intent_uri: 'x' }, 'extra.notify_effect 3 of vendor_b needs extra.web_uri'],
+    [
+      { notify_effect: '3', intent_uri: 'x' },
+      'extra.notify_effect 3 of vendor_b needs extra.web_uri',
+    ],
   ])('has its target: %j', (mi, error) => {
     expect(problemOf({ alert: 'a', mi })).toBe(error);
   });
@@ -198,7 +225,11 @@ describe('a template', () => {
       template,
       { ...template, template_param: JSON.stringify(values) },
       { extra: template },
-      { 'extra.channel_id': '112233', 'extra.template_id': 'P10645', 'extra.template_param': values },
+      {
+        'extra.channel_id': '112233',
+        'extra.template_id': 'P10645',
+        'extra.template_param': values,
+      },
     ];
     for (const mi of forms)
       expect(fieldsOf({ alert: 'a', mi })).toMatchObject({
@@ -212,7 +243,9 @@ describe('a template', () => {
     const { channel_id: _, ...rest } = template;
     expect(fieldsOf({ alert: 'a', mi: rest }, more)).toMatchObject({ 'extra.channel_id': '7' });
     expect(
-      fieldsOf({ alert: 'a', mi: { ...template, template_param: { n: 3 } } })['extra.template_param'],
+      fieldsOf({ alert: 'a', mi: { ...template, template_param: { n: 3 } } })[
+        'extra.template_param'
+      ],
     ).toBe('{"n":"3"}');
   });
 
@@ -230,7 +263,9 @@ describe('a template', () => {
       'extra.miui.focus.pic_ticker': 'https://example.com/p.png',
       'extra.a': 'x'.repeat(100),
     });
-    expect(problemOf({ alert: 'a', mi: { ...mi, extra: { ...pairs, k: 1 } } })).toContain('at most 10');
+    expect(problemOf({ alert: 'a', mi: { ...mi, extra: { ...pairs, k: 1 } } })).toContain(
+      'at most 10',
+    );
   });
 
   test.each<[JsonObject, string]>([
@@ -238,16 +273,24 @@ describe('a template', () => {
     [{ template_param: values, channel_id: '1' }, 'a template of vendor_b needs extra.template_id'],
     [{ template_id: 'P1', template_param: {} }, 'a template of vendor_b needs extra.channel_id'],
     [{ ...template, template_id: '' }, 'mi.template_id must be'],
-    [{ ...template, template_param: 'x' }, 'mi.template_param must be an object of at most 9 strings'],
-    [{ ...template, template_param: ['x'] }, 'mi.template_param must be an object'],
     [
-      { ...template, template_param: Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'])) },
+      { ...template, template_param: 'x' },
       'mi.template_param must be an object of at most 9 strings',
     ],
-    ...['', '  ', 'x'.repeat(129), '😀', '★', '\u{378}', null, {}].map((value): [JsonObject, string] => [
-      { ...template, template_param: { keywords1: value } },
-      'mi.template_param.keywords1 must be a string of 1 to 128 characters',
-    ]),
+    [{ ...template, template_param: ['x'] }, 'mi.template_param must be an object'],
+    [
+      {
+        ...template,
+        template_param: Object.fromEntries([...'abcdefghij'].map((name) => [name, 'x'])),
+      },
+      'mi.template_param must be an object of at most 9 strings',
+    ],
+    ...['', '  ', 'x'.repeat(129), '😀', '★', '\u{378}', null, {}].map(
+      (value): [JsonObject, string] => [
+        { ...template, template_param: { keywords1: value } },
+        'mi.template_param.keywords1 must be a string of 1 to 128 characters',
+      ],
+    ),
     [{ 'miui.focus.param': 'x' }, 'mi.miui.focus.param must be a JSON object'],
   ])('that Xiaomi would refuse is refused: %j', (mi, error) => {
     expect(problemOf({ alert: 'a', mi })).toContain(error);
@@ -255,9 +298,9 @@ describe('a template', () => {
 
   test('has values of 128 characters, whatever their bytes', () => {
     const param = { k: '中'.repeat(128), other: 'a, “b” – 5 €' };
-    expect(fieldsOf({ alert: 'a', mi: { ...template, template_param: param } })['extra.template_param']).toBe(
-      JSON.stringify(param),
-    );
+    expect(
+      fieldsOf({ alert: 'a', mi: { ...template, template_param: param } })['extra.template_param'],
+    ).toBe(JSON.stringify(param));
   });
 });
 
@@ -271,15 +314,18 @@ describe('a device', () => {
     ['europe', 'mi-intl', 'https://fr-api.xmpush.global.xiaomi.com', true],
     ['global', 'mi-intl', 'https://sgp-api.xmpush.global.xiaomi.com', true],
     ['china', 'mi-intl', 'https://api.xmpush.xiaomi.com', true],
-  ] as const)('of a profile for %s with the label %s is served at %s', (region, vendor, host, isCertain) => {
-    const profile = region === undefined ? {} : { region };
-    const deviceRegion = regionFor(profile, vendor);
-    expect(baseUrlOf({}, deviceRegion.region)).toBe(host);
-    expect(deviceRegion.isRegionCertain).toBe(isCertain);
-    expect(baseUrlOf({ endpoint: 'https://relay.example' }, deviceRegion.region)).toBe(
-      'https://relay.example',
-    );
-  });
+  ] as const)(
+    'of a profile for %s with the label %s is served at %s',
+    (region, vendor, host, isCertain) => {
+      const profile = region === undefined ? {} : { region };
+      const deviceRegion = regionFor(profile, vendor);
+      expect(baseUrlOf({}, deviceRegion.region)).toBe(host);
+      expect(deviceRegion.isRegionCertain).toBe(isCertain);
+      expect(baseUrlOf({ endpoint: 'https://relay.example' }, deviceRegion.region)).toBe(
+        'https://relay.example',
+      );
+    },
+  );
 });
 
 test('the rate counts requests: that of the smallest apps by default, or that of the profile', () => {
@@ -291,6 +337,10 @@ test('the rate counts requests: that of the smallest apps by default, or that of
 test('an unknown region and a too long package name are refused', () => {
   const credentials = { appId: '1', appSecret: 's', packageName: 'com.example.app' };
   expect(xiaomi.credentials.safeParse({ ...credentials, region: 'moon' }).success).toBe(false);
-  expect(xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(129) }).success).toBe(false);
-  expect(xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(128) }).success).toBe(true);
+  expect(
+    xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(129) }).success,
+  ).toBe(false);
+  expect(
+    xiaomi.credentials.safeParse({ ...credentials, packageName: 'x'.repeat(128) }).success,
+  ).toBe(true);
 });

@@ -1,7 +1,10 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { xiaomi, xiaomiConnector } from '../../../../connectors/vendors/xiaomi/index.ts';
 import { responseRules } from '../../../../connectors/vendors/xiaomi/responses.ts';
-import { startXiaomiGateway, type XiaomiGateway } from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
+import {
+  startXiaomiGateway,
+  type XiaomiGateway,
+} from '../../../../ops/sandbox/vendors/xiaomi/server.ts';
 import { reason } from '../../../../shared/domain/reasons.ts';
 import { defaultHttpTiming } from '../../../../shared/http/client.ts';
 import { aContext, aMessage, kinds } from '../../../support/gateways/apns.ts';
@@ -49,16 +52,12 @@ const meanings: [string, string, string][] = [
   ),
   ['200001', 'capped', 'capped'],
   ['10034', 'capped', 'capped'],
-  ...['10008', '10012', '10016', '10017', '10041', '21305', '65011'].map((code): [string, string, string] => [
-    code,
-    'failed',
-    'failed',
-  ]),
-  ...['65009', '65014', '65015', '65036', '65037', '65038'].map((code): [string, string, string] => [
-    code,
-    'failed',
-    'failed',
-  ]),
+  ...['10008', '10012', '10016', '10017', '10041', '21305', '65011'].map(
+    (code): [string, string, string] => [code, 'failed', 'failed'],
+  ),
+  ...['65009', '65014', '65015', '65036', '65037', '65038'].map(
+    (code): [string, string, string] => [code, 'failed', 'failed'],
+  ),
   ...['21301', '21302', '21303', '10036', '22000', '22006', '22007', '22022', '10031', '10033'].map(
     (code): [string, string, string] => [code, 'profile_error', 'profile_error'],
   ),
@@ -79,23 +78,32 @@ describe('a response of Xiaomi', () => {
     expect(tested.sort()).toEqual(responseRules.map(({ code }) => code).sort());
   });
 
-  test.each(meanings)('%s means %s for one device and %s for three', async (code, ofOne, ofThree) => {
-    const reason = code.includes('target') ? 'No valid targets!' : 'why';
-    answer({ result: code === '0' ? 'ok' : 'error', code: Number.parseInt(code, 10), reason, trace_id: 'x' });
-    for (const [count, expected] of [
-      [1, ofOne],
-      [3, ofThree],
-    ] as const) {
-      const { attempts, context } = await push({ to: makeRecipients(count) });
-      for (const attempt of attempts)
-        expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(expected);
-      if (expected === 'profile_error')
-        expect(attempts[0]).toMatchObject({ hint: expect.stringMatching(/^xiaomi[A-Z]/) });
-      expect(context.quota.reasons.has('default')).toBe(expected === 'capped');
-    }
-    // Only a refusal because of a token halves the request.
-    if (ofThree !== 'invalid_token' && !['20301', '65003'].includes(code)) expect(gateway.total).toBe(2);
-  });
+  test.each(meanings)(
+    '%s means %s for one device and %s for three',
+    async (code, ofOne, ofThree) => {
+      const reason = code.includes('target') ? 'No valid targets!' : 'why';
+      answer({
+        result: code === '0' ? 'ok' : 'error',
+        code: Number.parseInt(code, 10),
+        reason,
+        trace_id: 'x',
+      });
+      for (const [count, expected] of [
+        [1, ofOne],
+        [3, ofThree],
+      ] as const) {
+        const { attempts, context } = await push({ to: makeRecipients(count) });
+        for (const attempt of attempts)
+          expect(attempt.kind === 'rejected' ? attempt.outcome : attempt.kind).toBe(expected);
+        if (expected === 'profile_error')
+          expect(attempts[0]).toMatchObject({ hint: expect.stringMatching(/^xiaomi[A-Z]/) });
+        expect(context.quota.reasons.has('default')).toBe(expected === 'capped');
+      }
+      // Only a refusal because of a token halves the request.
+      if (ofThree !== 'invalid_token' && !['20301', '65003'].includes(code))
+        expect(gateway.total).toBe(2);
+    },
+  );
 
   test('with an unknown code invalidates no token and shows the code', async () => {
     answer({ result: 'error', code: 4711 });
@@ -123,12 +131,20 @@ describe('a response of Xiaomi', () => {
     expect(silent.attempts[0]).toMatchObject({ kind: 'unknown', isRepeatHidden: false });
   });
 
-  test.each(['bad_regids', 'bad_regIds'])('names bad devices within a success, under %s', async (name) => {
-    answer({ result: 'ok', code: 0, data: { id: 'sdm1', [name]: `${regId(1)},${regId(2)}` } });
-    const { attempts } = await push({ to: makeRecipients(4) });
-    expect(attempts.map(({ kind }) => kind)).toEqual(['sent', 'invalid_token', 'invalid_token', 'sent']);
-    expect(attempts[0]).toEqual({ kind: 'sent', messageId: 'sdm1' });
-  });
+  test.each(['bad_regids', 'bad_regIds'])(
+    'names bad devices within a success, under %s',
+    async (name) => {
+      answer({ result: 'ok', code: 0, data: { id: 'sdm1', [name]: `${regId(1)},${regId(2)}` } });
+      const { attempts } = await push({ to: makeRecipients(4) });
+      expect(attempts.map(({ kind }) => kind)).toEqual([
+        'sent',
+        'invalid_token',
+        'invalid_token',
+        'sent',
+      ]);
+      expect(attempts[0]).toEqual({ kind: 'sent', messageId: 'sdm1' });
+    },
+  );
 
   test('records the trace id if there is no message id', async () => {
     answer({ result: 'ok', code: 0, trace_id: 'Xdm7' });
@@ -185,13 +201,21 @@ describe('the gateway itself', () => {
       'extra.callback.param': 'PushRecord000001',
       'extra.callback.type': '243',
     });
-    await push({ message: aMessage({ alert: 'a', mi: { extra: { callback: 'https://own.example/r' } } }) });
-    expect(Object.fromEntries(lastForm())).toMatchObject({ 'extra.callback': 'https://own.example/r' });
+    await push({
+      message: aMessage({ alert: 'a', mi: { extra: { callback: 'https://own.example/r' } } }),
+    });
+    expect(Object.fromEntries(lastForm())).toMatchObject({
+      'extra.callback': 'https://own.example/r',
+    });
     expect(lastForm().get('extra.callback.param')).toBeNull();
   });
 
   test('caps a category for the day when its quota is used up, and no other', async () => {
-    const strict = await startXiaomiGateway({ ...xiaomiApp, devicesPerDay: 2, requestsPerSecond: 100 });
+    const strict = await startXiaomiGateway({
+      ...xiaomiApp,
+      devicesPerDay: 2,
+      requestsPerSecond: 100,
+    });
     const context = aContext();
     const on = (channel?: string) =>
       push({
@@ -201,7 +225,10 @@ describe('the gateway itself', () => {
         message: aMessage({ alert: 'a' }, channel ? { notificationChannel: channel } : {}),
       });
     expect(kinds(await on('news'))).toEqual({ sent: 2 });
-    expect((await on('news')).attempts[0]).toMatchObject({ outcome: 'capped', reason: 'day_quota_exceeded' });
+    expect((await on('news')).attempts[0]).toMatchObject({
+      outcome: 'capped',
+      reason: 'day_quota_exceeded',
+    });
     const { total } = strict;
     expect((await on('news')).attempts[0]).toMatchObject({ outcome: 'capped', status: 0 });
     expect(strict.total).toBe(total);
@@ -215,7 +242,10 @@ describe('the gateway itself', () => {
     const unknownChannel = await push({
       message: aMessage({ alert: 'a' }, { notificationChannel: 'unknown' }),
     });
-    expect(unknownChannel.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'invalid_channel' });
+    expect(unknownChannel.attempts[0]).toMatchObject({
+      kind: 'profile_error',
+      reason: 'invalid_channel',
+    });
     const other = await push({ more: { packageName: 'com.example.other' } });
     expect(other.attempts[0]).toMatchObject({ kind: 'profile_error', reason: 'bad_package_name' });
     const wrong = await push({ more: { appSecret: 'sesame' } });
@@ -308,7 +338,9 @@ describe('receipts of Xiaomi', () => {
     [128, 'undelivered'],
     [1024, 'undelivered'],
   ])('of type %i have the event %s', (type, event) => {
-    const reading = read(form({ m1: { param: 'p', type, targets: 'a, b', timestamp: '1585203103625' } }));
+    const reading = read(
+      form({ m1: { param: 'p', type, targets: 'a, b', timestamp: '1585203103625' } }),
+    );
     expect(reading).toMatchObject({
       ok: true,
       receipts: [
@@ -320,7 +352,10 @@ describe('receipts of Xiaomi', () => {
 
   test('report disabled notifications in addition to the delivery', () => {
     const reading = read(form({ m: { type: 1, targets: 'a', barStatus: 'Disable' } }));
-    expect(reading?.ok && reading.receipts.map(({ event }) => event)).toEqual(['delivered', 'suspended']);
+    expect(reading?.ok && reading.receipts.map(({ event }) => event)).toEqual([
+      'delivered',
+      'suspended',
+    ]);
   });
 
   test('that are invalid are refused, or ignored among valid ones', () => {
@@ -336,7 +371,11 @@ describe('receipts of Xiaomi', () => {
       receipts: [{ deviceToken: 'y', objectId: null, atMs: null }],
     });
     // The receipt about the quota names aliases, and a push of another sender.
-    const quota = { axo: { extra: { ack: '5', quota: '5' }, type: 128, targets: 'alias', timestamp: 1 } };
-    expect(read(form(quota))).toMatchObject({ receipts: [{ event: 'undelivered', objectId: null }] });
+    const quota = {
+      axo: { extra: { ack: '5', quota: '5' }, type: 128, targets: 'alias', timestamp: 1 },
+    };
+    expect(read(form(quota))).toMatchObject({
+      receipts: [{ event: 'undelivered', objectId: null }],
+    });
   });
 });

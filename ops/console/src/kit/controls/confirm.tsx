@@ -31,9 +31,22 @@ interface ConfirmProps {
   triggerLook?: 'danger' | 'primary' | 'plain';
 }
 
-/** Button of an act that cannot be undone: it asks first. What was typed is forgotten when the dialog closes. */
+/**
+ * Button of an act that cannot be undone: it asks first. What was typed is forgotten when the
+ * dialog closes.
+ */
 export function Confirm(props: ConfirmProps) {
-  const { trigger, label, title, children, action, typed, onConfirm, disabled, look = 'danger' } = props;
+  const {
+    trigger,
+    label,
+    title,
+    children,
+    action,
+    typed,
+    onConfirm,
+    disabled,
+    look = 'danger',
+  } = props;
   const { isBlocked = false, isOpenAtFirst = false, onOpen, triggerLook = look } = props;
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(isOpenAtFirst);

@@ -43,7 +43,10 @@ export function Commands({ request, command }: { request: AdminRequest; command?
   return (
     <details className={styles.commands}>
       <summary>{t('commands.title')}</summary>
-      <Snippet label="curl" text={`curl -s '${url}' -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN"`} />
+      <Snippet
+        label="curl"
+        text={`curl -s '${url}' -H "Authorization: Bearer $CARILLON_ADMIN_TOKEN"`}
+      />
       {command && <Snippet label={t('commands.terminal')} text={`npx carillon ${command}`} />}
     </details>
   );

@@ -34,7 +34,8 @@ export function Labels({
   children,
 }: Labelled & { children: (control: Control) => ReactNode }) {
   const id = useId();
-  const described = [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
+  const described =
+    [error && `${id}-error`, hint && `${id}-hint`].filter(Boolean).join(' ') || undefined;
   return (
     <div className={styles.field}>
       <label htmlFor={id} className={isCompact ? 'visually-hidden' : styles.label}>

@@ -3,7 +3,15 @@ import type { ReactNode } from 'react';
 import styles from './menu.module.css';
 
 /** Button that opens a menu. */
-export function Menu({ label, name, children }: { label: ReactNode; name: string; children: ReactNode }) {
+export function Menu({
+  label,
+  name,
+  children,
+}: {
+  label: ReactNode;
+  name: string;
+  children: ReactNode;
+}) {
   return (
     <Base.Root modal={false}>
       <Base.Trigger className={styles.trigger} aria-label={name}>

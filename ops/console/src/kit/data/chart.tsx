@@ -16,7 +16,15 @@ const height = 180;
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400];
 
 /** Chart of numbers over time. Screen readers get `summary`, since a canvas has no text. */
-export function Chart({ times, series, summary }: { times: number[]; series: Series[]; summary: string }) {
+export function Chart({
+  times,
+  series,
+  summary,
+}: {
+  times: number[];
+  series: Series[];
+  summary: string;
+}) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const names = series.map(({ label }) => label).join('\n');
@@ -30,7 +38,9 @@ export function Chart({ times, series, summary }: { times: number[]; series: Ser
     if (!element) return;
     const created = new uPlot(optionsOf(element, colors.current), data.current, element);
     plot.current = created;
-    const observer = new ResizeObserver(() => created.setSize({ width: element.clientWidth, height }));
+    const observer = new ResizeObserver(() =>
+      created.setSize({ width: element.clientWidth, height }),
+    );
     observer.observe(element);
     return () => {
       observer.disconnect();
@@ -61,7 +71,8 @@ function optionsOf(element: HTMLElement, series: Series[]): uPlot.Options {
         // Whole seconds: several ticks of one second would have the same text.
         incrs: steps,
         space: 90,
-        values: (_, ticks) => ticks.map((second) => formatTime(new Date(second * 1000).toISOString())),
+        values: (_, ticks) =>
+          ticks.map((second) => formatTime(new Date(second * 1000).toISOString())),
       },
       { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => formatCount(tick)) },
     ],

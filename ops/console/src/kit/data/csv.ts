@@ -18,7 +18,10 @@ const begin = new RegExp(`^(?:${formula}|[;；\\t\\r\\n])`, 'u');
  */
 const later = new RegExp(`[;；\\t\\r\\n](?=${formula})`, 'gu');
 
-/** Quotes a cell. A spreadsheet would run a text that begins like a formula, so such a text gets an apostrophe. */
+/**
+ * Quotes a cell. A spreadsheet would run a text that begins like a formula, so such a text gets an
+ * apostrophe.
+ */
 function cellOf(text: string): string {
   const marked = text.replaceAll(later, "$&'");
   const safe = begin.test(marked) ? `'${marked}` : marked;

@@ -23,8 +23,19 @@ interface Segment {
   label: string;
 }
 
-/** Bar of parts of a whole, as a progress bar: the value is the share of all parts that are not `idle`. */
-export function Bar({ segments, total, label }: { segments: Segment[]; total: number; label: string }) {
+/**
+ * Bar of parts of a whole, as a progress bar: the value is the share of all parts that are not
+ * `idle`.
+ */
+export function Bar({
+  segments,
+  total,
+  label,
+}: {
+  segments: Segment[];
+  total: number;
+  label: string;
+}) {
   const done = segments.reduce((sum, { tone, value }) => (tone === 'idle' ? sum : sum + value), 0);
   const percent = total === 0 ? 0 : Math.min(100, (done / total) * 100);
   const text = segments
@@ -51,7 +62,10 @@ export function Bar({ segments, total, label }: { segments: Segment[]; total: nu
   );
 }
 
-/** Positions in percent. A part that is not empty is at least half a percent wide, so that one failure of a million shows. */
+/**
+ * Positions in percent. A part that is not empty is at least half a percent wide, so that one
+ * failure of a million shows.
+ */
 function offsets(segments: Segment[], total: number) {
   let x = 0;
   return segments
@@ -100,8 +114,9 @@ interface ReasonProps {
 }
 
 /**
- * Reason of a gateway, a connection or the service: what it means in the language of the page, and the reason itself, to
- * copy. An English reason that is a sentence already needs no meaning on an English page.
+ * Reason of a gateway, a connection or the service: what it means in the language of the page, and
+ * the reason itself, to copy. An English reason that is a sentence already needs no meaning on an
+ * English page.
  */
 export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
   const language = useLanguage();
@@ -116,7 +131,11 @@ export function Reason({ reason, meaning, status = 0 }: ReasonProps) {
   );
 }
 
-function textOf(reason: string, meaning: Meaning | null | undefined, language: Language): string | undefined {
+function textOf(
+  reason: string,
+  meaning: Meaning | null | undefined,
+  language: Language,
+): string | undefined {
   if (!meaning || meaning.code === 'other') return undefined;
   if (language === 'zh' || !reason.includes(' ')) return `${writeMeaning(meaning, language)} `;
   // The reason itself stays to be searched for; a person reads brands.
@@ -125,7 +144,13 @@ function textOf(reason: string, meaning: Meaning | null | undefined, language: L
 }
 
 /** Several reasons, such as problems of credentials. */
-export function Reasons({ reasons, meanings }: { reasons: readonly string[]; meanings: readonly Meaning[] }) {
+export function Reasons({
+  reasons,
+  meanings,
+}: {
+  reasons: readonly string[];
+  meanings: readonly Meaning[];
+}) {
   return reasons.map((reason, at) => (
     <span key={reason}>
       <Reason reason={reason} meaning={meanings[at]} />{' '}

@@ -10,15 +10,17 @@ export interface Fault {
   at: number;
 }
 
-interface CodeAreaProps extends Labelled, Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'value'> {
+interface CodeAreaProps
+  extends Labelled,
+    Omit<TextareaHTMLAttributes<HTMLTextAreaElement>, 'value'> {
   value: string;
   /** Marks a line, and offers to go there. */
   fault: Fault | undefined;
 }
 
 /**
- * Input of code with the numbers of its lines. Tab goes to the next element, as everywhere on a page: a person without a
- * mouse could not leave it otherwise.
+ * Input of code with the numbers of its lines. Tab goes to the next element, as everywhere on a
+ * page: a person without a mouse could not leave it otherwise.
  */
 export function CodeArea({ label, hint, error, fault, value, ...rest }: CodeAreaProps) {
   const { t } = useTranslation();

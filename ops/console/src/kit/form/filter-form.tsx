@@ -44,7 +44,10 @@ export function FilterText({ label, value, change }: FilterTextProps) {
   );
 }
 
-/** Begin or end of the time of the rows; its label stands beside it. `value` is as of a field `datetime-local`. */
+/**
+ * Begin or end of the time of the rows; its label stands beside it. `value` is as of a field
+ * `datetime-local`.
+ */
 export function FilterTime({ label, value, change }: FilterTextProps) {
   return (
     <label className={styles.time}>
@@ -69,7 +72,12 @@ export function FilterChoice<T extends string>(props: FilterChoiceProps<T>) {
   const { label, any, value, options, change } = props;
   const choose = (chosen: string) => change(options.find(([option]) => option === chosen)?.[0]);
   return (
-    <Choice isCompact label={label} value={value ?? ''} onChange={(event) => choose(event.target.value)}>
+    <Choice
+      isCompact
+      label={label}
+      value={value ?? ''}
+      onChange={(event) => choose(event.target.value)}
+    >
       <option value="">{any}</option>
       {options.map(([option, text]) => (
         <option key={option} value={option}>

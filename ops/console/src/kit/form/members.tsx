@@ -21,7 +21,8 @@ interface MembersProps {
 export function Members({ document, update, mayChange }: MembersProps & { mayChange: boolean }) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
-  if (isOpen) return <EditMembers document={document} update={update} close={() => setOpen(false)} />;
+  if (isOpen)
+    return <EditMembers document={document} update={update} close={() => setOpen(false)} />;
   return (
     <JsonPanel
       title={t('device.members')}

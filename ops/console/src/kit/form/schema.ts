@@ -1,5 +1,13 @@
 /** Kind of the control that a member of a JSON Schema gets. */
-export type FieldKind = 'text' | 'secret' | 'lines' | 'number' | 'boolean' | 'choice' | 'list' | 'json';
+export type FieldKind =
+  | 'text'
+  | 'secret'
+  | 'lines'
+  | 'number'
+  | 'boolean'
+  | 'choice'
+  | 'list'
+  | 'json';
 
 /** Member of an object, as a form shows it. */
 export interface SchemaField {
@@ -26,8 +34,8 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /**
- * Returns the shapes that a JSON Schema of an object has: one, or one per entry of `oneOf`. A choice of one value that is not
- * required is a choice (`transport`), not a constant of the shape.
+ * Returns the shapes that a JSON Schema of an object has: one, or one per entry of `oneOf`. A
+ * choice of one value that is not required is a choice (`transport`), not a constant of the shape.
  */
 export function shapesOf(schema: unknown): SchemaShape[] {
   if (!isObject(schema)) return [];
@@ -38,7 +46,8 @@ export function shapesOf(schema: unknown): SchemaShape[] {
   const fields: SchemaField[] = [];
   for (const [name, member] of members) {
     const isRequired = required.includes(name);
-    if (isRequired && isObject(member) && typeof member.const === 'string') constants[name] = member.const;
+    if (isRequired && isObject(member) && typeof member.const === 'string')
+      constants[name] = member.const;
     else fields.push(fieldOf(name, member, isRequired));
   }
   return [{ constants, fields }];
@@ -65,7 +74,9 @@ function choicesOf(schema: JsonObject): string[] {
   return values.filter((value): value is string => typeof value === 'string');
 }
 
-/** Names of members whose text has lines, such as PEM, and of those that the screen must not show. */
+/**
+ * Names of members whose text has lines, such as PEM, and of those that the screen must not show.
+ */
 const lineNames = /^(privateKey|certificate|ca)$/;
 const secretNames = /secret|^(callbackKey|receiptToken)$/i;
 

@@ -73,7 +73,12 @@ function Entries({ filters, change }: { filters: Filters; change: (more: Filters
       cell: ({ appId }) => <span translate="no">{appId === null ? '–' : nameOf(appId)}</span>,
     },
     { key: 'target', title: t('audit.targetTitle'), cell: (entry) => <Target entry={entry} /> },
-    { key: 'change', title: t('audit.change'), isWide: true, cell: (entry) => <Changes entry={entry} /> },
+    {
+      key: 'change',
+      title: t('audit.change'),
+      isWide: true,
+      cell: (entry) => <Changes entry={entry} />,
+    },
   ];
   return (
     <>

@@ -43,7 +43,11 @@ export function AppChoice({ any, value, change }: AppChoiceProps) {
           onChange={(event) => setText(event.target.value)}
         />
       )}
-      <Choice label={t('people.app')} value={value} onChange={(event) => change(event.target.value)}>
+      <Choice
+        label={t('people.app')}
+        value={value}
+        onChange={(event) => change(event.target.value)}
+      >
         <option value="">{any}</option>
         {!isListed && (
           <option value={value} translate="no">
@@ -66,7 +70,9 @@ export function NewToken() {
   const [isOpen, setOpen] = useState(false);
   return (
     <Dialog.Root open={isOpen} onOpenChange={setOpen}>
-      <Dialog.Trigger className={`${button.button} ${button.primary}`}>{t('people.create')}</Dialog.Trigger>
+      <Dialog.Trigger className={`${button.button} ${button.primary}`}>
+        {t('people.create')}
+      </Dialog.Trigger>
       <Dialog.Portal>
         <Dialog.Backdrop className={dialog.backdrop} />
         <Dialog.Popup className={`${dialog.popup} ${dialog.narrow}`}>
@@ -127,7 +133,9 @@ function TokenForm() {
       />
       {create.error && <Failure error={create.error} />}
       <div className={dialog.end}>
-        <Dialog.Close className={`${button.button} ${button.plain}`}>{t('action.back')}</Dialog.Close>
+        <Dialog.Close className={`${button.button} ${button.plain}`}>
+          {t('action.back')}
+        </Dialog.Close>
         <Button look="primary" type="submit" isBusy={create.isPending}>
           {t('people.createNow')}
         </Button>
@@ -153,7 +161,9 @@ function Created({ token: { token, name } }: { token: CreatedConsoleToken }) {
       )}
       {link.error && <Failure error={link.error} />}
       <div className={dialog.end}>
-        <Dialog.Close className={`${button.button} ${button.primary}`}>{t('people.noted')}</Dialog.Close>
+        <Dialog.Close className={`${button.button} ${button.primary}`}>
+          {t('people.noted')}
+        </Dialog.Close>
       </div>
     </div>
   );

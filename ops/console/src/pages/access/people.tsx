@@ -80,7 +80,11 @@ function Tokens() {
       title: t('people.createdBy'),
       cell: ({ createdBy }) => <span translate="no">{createdBy}</span>,
     },
-    { key: 'created', title: t('people.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+    {
+      key: 'created',
+      title: t('people.created'),
+      cell: ({ createdAt }) => <Time at={createdAt} />,
+    },
     {
       key: 'expires',
       title: t('people.expires'),
@@ -106,7 +110,12 @@ function Tokens() {
   return (
     <>
       {remove.error && <Failure error={remove.error} />}
-      <Table label={t('people.tokens')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+      <Table
+        label={t('people.tokens')}
+        columns={columns}
+        rows={data.results}
+        keyOf={({ id }) => id}
+      />
       <Pager
         next={data.next}
         cursor={cursor}
@@ -155,7 +164,12 @@ function Sessions() {
   return (
     <>
       {remove.error && <Failure error={remove.error} />}
-      <Table label={t('people.sessions')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+      <Table
+        label={t('people.sessions')}
+        columns={columns}
+        rows={data.results}
+        keyOf={({ id }) => id}
+      />
       <Pager
         next={data.next}
         cursor={cursor}
@@ -198,7 +212,9 @@ function leavesOf(members: Members | unknown, path = ''): Map<string, string> {
   const entries = Object.entries(members);
   if (entries.length === 0) return path === '' ? new Map() : new Map([[path, '{}']]);
   return new Map(
-    entries.flatMap(([name, value]) => [...leavesOf(value, path === '' ? name : `${path}.${name}`)]),
+    entries.flatMap(([name, value]) => [
+      ...leavesOf(value, path === '' ? name : `${path}.${name}`),
+    ]),
   );
 }
 

@@ -17,7 +17,10 @@ interface Begun {
   isWhole: boolean;
 }
 
-/** Begins the draft that the address asks for: a copy of a push, a template, or a push to the devices of a condition. */
+/**
+ * Begins the draft that the address asks for: a copy of a push, a template, or a push to the
+ * devices of a condition.
+ */
 export function Begin({ appId, children }: { appId: string; children: ReactNode }) {
   const { t } = useTranslation();
   const search = route.useSearch();
@@ -70,7 +73,10 @@ async function beginOf(
   return { body: { ...emptyBody, where: conditionIn(where ?? '{}') }, isWhole: true };
 }
 
-/** Returns the condition of an address. One that is no JSON stays a text: the dry run then says what is wrong with it. */
+/**
+ * Returns the condition of an address. One that is no JSON stays a text: the dry run then says what
+ * is wrong with it.
+ */
 function conditionIn(text: string) {
   try {
     return parseJsonText(text);

@@ -24,7 +24,10 @@ import { CurlView, JsonView, useFaultText } from './views/views.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/new');
 
-/** Composes a push: form, JSON and curl are views of one body; nothing is sent without a dry run of exactly it. */
+/**
+ * Composes a push: form, JSON and curl are views of one body; nothing is sent without a dry run of
+ * exactly it.
+ */
 export function Compose() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -96,7 +99,11 @@ function Views({ appId, draft, form }: { appId: string; draft: Draft; form: Reac
   const navigate = useNavigate();
   const fault = useFaultText(draft.fault);
   const open = (view: ComposeView) =>
-    void navigate({ to: '/apps/$appId/pushes/new', params: { appId }, search: { ...search, view } });
+    void navigate({
+      to: '/apps/$appId/pushes/new',
+      params: { appId },
+      search: { ...search, view },
+    });
   const notice = fault !== undefined && (
     <p className={styles.notice} role="status">
       {t('compose.faulty')} {fault}

@@ -1,5 +1,11 @@
 import { useTranslation } from 'react-i18next';
-import { isLocalTime, localMoment, settingFields, targetKindOf, withPushTime } from '../../draft/fields.ts';
+import {
+  isLocalTime,
+  localMoment,
+  settingFields,
+  targetKindOf,
+  withPushTime,
+} from '../../draft/fields.ts';
 import type { JsonRecord } from '../../draft/json-text.ts';
 import { Panel } from '../../kit/panel.tsx';
 import { formatUtc } from '../../text/format.ts';
@@ -43,7 +49,12 @@ export function Delivery({ isUndo, setUndo }: DeliveryProps) {
           <div className={styles.kinds}>
             {starts.map((one) => (
               <label key={one}>
-                <input type="radio" name="start" checked={start === one} onChange={() => choose(one)} />
+                <input
+                  type="radio"
+                  name="start"
+                  checked={start === one}
+                  onChange={() => choose(one)}
+                />
                 {t(`start.${one}`)}
               </label>
             ))}
@@ -120,11 +131,21 @@ function Time() {
         field={isLocal ? settingFields.localTime : settingFields.pushTime}
         type="datetime-local"
         label={isLocal ? t('compose.localTime') : t('compose.time', { zone })}
-        hint={isLocal ? t('compose.localHint') : isTime ? formatUtc(new Date(time).toISOString()) : undefined}
+        hint={
+          isLocal
+            ? t('compose.localHint')
+            : isTime
+              ? formatUtc(new Date(time).toISOString())
+              : undefined
+        }
       />
       <div className={styles.kinds}>
         <label>
-          <input type="checkbox" checked={isLocal} onChange={(event) => setLocal(event.target.checked)} />
+          <input
+            type="checkbox"
+            checked={isLocal}
+            onChange={(event) => setLocal(event.target.checked)}
+          />
           {t('compose.local')}
         </label>
       </div>
@@ -140,7 +161,11 @@ function Life() {
   const { draft } = useForm();
   if (Object.hasOwn(draft.body, 'expiration_time'))
     return (
-      <DraftField field={settingFields.expirationTime} type="datetime-local" label={t('push.expires')} />
+      <DraftField
+        field={settingFields.expirationTime}
+        type="datetime-local"
+        label={t('push.expires')}
+      />
     );
   return (
     <DraftChoice

@@ -1,11 +1,20 @@
-import { createContext, type InputHTMLAttributes, type ReactNode, useContext, useState } from 'react';
+import {
+  createContext,
+  type InputHTMLAttributes,
+  type ReactNode,
+  useContext,
+  useState,
+} from 'react';
 import { useTranslation } from 'react-i18next';
 import { type Field, readField, writeField } from '../../draft/fields.ts';
 import { isSameJson } from '../../draft/json-text.ts';
 import { Choice, TextArea, TextField } from '../../kit/controls/field.tsx';
 import type { Draft } from './draft-state.ts';
 
-/** What the fields of the form need: the draft, and the refusal of the last dry run at the member that it names. */
+/**
+ * What the fields of the form need: the draft, and the refusal of the last dry run at the member
+ * that it names.
+ */
 interface FormState {
   draft: Draft;
   refusal: { member: string | undefined; message: string } | undefined;
@@ -28,18 +37,21 @@ export function useRefusalAt(path: readonly string[]): string | undefined {
   const { refusal } = useForm();
   if (refusal?.member === undefined) return undefined;
   const name = path.join('.');
-  return refusal.member === name || refusal.member.startsWith(`${name}.`) ? refusal.message : undefined;
+  return refusal.member === name || refusal.member.startsWith(`${name}.`)
+    ? refusal.message
+    : undefined;
 }
 
 /**
- * Returns the text of a field and the function that changes it. What is typed stays as it is while it means the member's
- * value: a comma at the end of a list is not taken away.
+ * Returns the text of a field and the function that changes it. What is typed stays as it is while
+ * it means the member's value: a comma at the end of a list is not taken away.
  */
 function useFieldText(field: Field) {
   const { draft } = useForm();
   const [typed, setTyped] = useState<string>();
   const read = readField(draft.body, field);
-  const isKept = typed !== undefined && isSameJson(writeField(draft.body, field, typed), draft.body);
+  const isKept =
+    typed !== undefined && isSameJson(writeField(draft.body, field, typed), draft.body);
   const change = (text: string) => {
     setTyped(text);
     draft.edit((body) => writeField(body, field, text));
@@ -56,7 +68,9 @@ interface DraftFieldProps extends InputHTMLAttributes<HTMLInputElement> {
   rows?: number;
 }
 
-/** Input of one member of the body. A value that the form cannot show stays, and the field says so. */
+/**
+ * Input of one member of the body. A value that the form cannot show stays, and the field says so.
+ */
 export function DraftField({ field, label, hint, rows, ...rest }: DraftFieldProps) {
   const { t } = useTranslation();
   const { text, change, isShown } = useFieldText(field);

@@ -1,5 +1,11 @@
 import { useMemo, useState } from 'react';
-import { isRecord, type JsonRecord, JsonTextError, parseJsonText, printJson } from '../../draft/json-text.ts';
+import {
+  isRecord,
+  type JsonRecord,
+  JsonTextError,
+  parseJsonText,
+  printJson,
+} from '../../draft/json-text.ts';
 
 /** Draft of a push: one JSON text, which form, editor and curl show. */
 export interface Draft {

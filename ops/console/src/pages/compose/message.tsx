@@ -1,6 +1,12 @@
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
-import { detailFields, messageFields, overrideFields, readField, writeField } from '../../draft/fields.ts';
+import {
+  detailFields,
+  messageFields,
+  overrideFields,
+  readField,
+  writeField,
+} from '../../draft/fields.ts';
 import { isRecord, type JsonRecord, valueAt } from '../../draft/json-text.ts';
 import { Button } from '../../kit/controls/button.tsx';
 import { Choice } from '../../kit/controls/field.tsx';
@@ -32,8 +38,17 @@ export function Message() {
   return (
     <Panel title={t('push.message')}>
       <div className={styles.fields}>
-        <DraftField field={messageFields.title} label={t('compose.title')} hint={useCount('title')} />
-        <DraftField field={messageFields.alert} label={t('compose.text')} rows={3} hint={useCount('alert')} />
+        <DraftField
+          field={messageFields.title}
+          label={t('compose.title')}
+          hint={useCount('title')}
+        />
+        <DraftField
+          field={messageFields.alert}
+          label={t('compose.text')}
+          rows={3}
+          hint={useCount('alert')}
+        />
         <Overrides />
         <details className={styles.more}>
           <summary>{t('compose.languages')}</summary>
@@ -70,8 +85,16 @@ function Details() {
         hint={t('compose.badgeHint')}
         placeholder="Increment"
       />
-      <DraftField field={detailFields.sound} label={t('compose.sound')} hint={t('compose.soundHint')} />
-      <DraftField field={detailFields.thread} label={t('compose.thread')} hint={t('compose.threadHint')} />
+      <DraftField
+        field={detailFields.sound}
+        label={t('compose.sound')}
+        hint={t('compose.soundHint')}
+      />
+      <DraftField
+        field={detailFields.thread}
+        label={t('compose.thread')}
+        hint={t('compose.threadHint')}
+      />
       <DraftField
         field={detailFields.category}
         label={t('compose.category')}
@@ -117,7 +140,11 @@ function Overrides() {
         <fieldset key={key} className={styles.override}>
           <legend>{t('compose.onlyFor', { name })}</legend>
           <DraftField field={overrideFields(key).title} label={t('compose.titleFor', { name })} />
-          <DraftField field={overrideFields(key).alert} label={t('compose.textFor', { name })} rows={2} />
+          <DraftField
+            field={overrideFields(key).alert}
+            label={t('compose.textFor', { name })}
+            rows={2}
+          />
           <Button look="quiet" onClick={() => remove(key)}>
             {t('compose.removeTexts', { name })}
           </Button>

@@ -32,13 +32,19 @@ export function Translations() {
       {languages.map((language) => (
         <fieldset key={language} className={styles.override}>
           <legend>{t('compose.onlyIn', { language })}</legend>
-          <DraftField field={translationFields(language).title} label={t('compose.titleIn', { language })} />
+          <DraftField
+            field={translationFields(language).title}
+            label={t('compose.titleIn', { language })}
+          />
           <DraftField
             field={translationFields(language).alert}
             label={t('compose.textIn', { language })}
             rows={2}
           />
-          <Button look="quiet" onClick={() => draft.edit((body) => withLanguage(body, language, false))}>
+          <Button
+            look="quiet"
+            onClick={() => draft.edit((body) => withLanguage(body, language, false))}
+          >
             {t('compose.removeLanguage', { language })}
           </Button>
         </fieldset>
@@ -78,7 +84,10 @@ export function Variables() {
       {names.map((one) => (
         <fieldset key={one} className={styles.override}>
           <legend translate="no">{`{{${one}}}`}</legend>
-          <DraftField field={variableFields(one).field} label={t('compose.variableField', { name: one })} />
+          <DraftField
+            field={variableFields(one).field}
+            label={t('compose.variableField', { name: one })}
+          />
           <DraftField
             field={variableFields(one).default}
             label={t('compose.variableDefault', { name: one })}

@@ -11,11 +11,24 @@ import { formatCount } from '../../text/format.ts';
 import styles from './devices.module.css';
 
 /** Way to the page that composes a push to the devices of a condition. */
-export function ComposeLink({ appId, where, label }: { appId: string; where: string; label: string }) {
+export function ComposeLink({
+  appId,
+  where,
+  label,
+}: {
+  appId: string;
+  where: string;
+  label: string;
+}) {
   const maySend = useMay('sender');
   if (!maySend) return null;
   return (
-    <Link className={buttonLook('plain')} to="/apps/$appId/pushes/new" params={{ appId }} search={{ where }}>
+    <Link
+      className={buttonLook('plain')}
+      to="/apps/$appId/pushes/new"
+      params={{ appId }}
+      search={{ where }}
+    >
       {label}
     </Link>
   );
@@ -40,14 +53,18 @@ export function Bulk({ appId, filters, selected, clear }: BulkProps) {
   const count = useDeviceCount(appId, filters.where, isCounted).data;
   const deletion = useDeviceDeletion(appId);
   if (!isOfIds && (!isCounted || count?.count === undefined)) return null;
-  const where = isOfIds ? JSON.stringify({ objectId: { $in: [...selected] } }) : (filters.where ?? '{}');
+  const where = isOfIds
+    ? JSON.stringify({ objectId: { $in: [...selected] } })
+    : (filters.where ?? '{}');
   const number = isOfIds ? selected.size : (count?.count ?? 0);
   const isLeast = !isOfIds && count?.countIsLeast === true;
   const shown = formatCount(number);
   return (
     <div className={styles.bulk}>
       <span>
-        {t(isOfIds ? 'devices.selected' : isLeast ? 'devices.matchLeast' : 'devices.match', { shown })}
+        {t(isOfIds ? 'devices.selected' : isLeast ? 'devices.matchLeast' : 'devices.match', {
+          shown,
+        })}
       </span>
       <ComposeLink appId={appId} where={where} label={t('devices.pushTo')} />
       {mayChange && (

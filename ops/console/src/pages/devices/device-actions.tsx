@@ -25,7 +25,11 @@ export function DeviceActions({ appId, deviceId }: OfDevice) {
   return (
     <>
       {remove.error && <Failure error={remove.error} />}
-      <ComposeLink appId={appId} where={JSON.stringify({ objectId: deviceId })} label={t('device.pushTo')} />
+      <ComposeLink
+        appId={appId}
+        where={JSON.stringify({ objectId: deviceId })}
+        label={t('device.pushTo')}
+      />
       {mayChange && (
         <Confirm
           trigger={t('device.delete')}

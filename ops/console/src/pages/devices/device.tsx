@@ -74,7 +74,10 @@ function Delivery({ device }: { device: DeviceDetail }) {
             : []),
           [t('why.valid'), yesNo(isValid)],
           [t('why.fresh'), yesNo(isFresh)],
-          [t('device.online'), online ? <Time key="online" at={online.since} /> : t('device.offline')],
+          [
+            t('device.online'),
+            online ? <Time key="online" at={online.since} /> : t('device.offline'),
+          ],
           [t('device.inbox'), formatCount(inbox)],
           [t('device.badge'), badge === null ? '–' : formatCount(badge)],
         ]}
@@ -116,7 +119,12 @@ function Pushes({ appId, deviceId }: { appId: string; deviceId: string }) {
           <Badge tone={outcome === 'sent' ? 'good' : 'bad'}>{t(`outcome.${outcome}`)}</Badge>
         ),
     },
-    { key: 'why', title: t('failures.why'), isWide: true, cell: (push) => <Sentence push={push} /> },
+    {
+      key: 'why',
+      title: t('failures.why'),
+      isWide: true,
+      cell: (push) => <Sentence push={push} />,
+    },
     { key: 'at', title: t('pushes.accepted'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
   return (

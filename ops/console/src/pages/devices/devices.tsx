@@ -134,11 +134,18 @@ function DeviceTable({ appId, filters, change, ...selection }: DeviceTableProps)
     <>
       <Table
         label={t('devices.list')}
-        columns={[...(mayChange ? [selectionColumn(selection, labelOf, t)] : []), ...columnsOf(appId, t)]}
+        columns={[
+          ...(mayChange ? [selectionColumn(selection, labelOf, t)] : []),
+          ...columnsOf(appId, t),
+        ]}
         rows={data.results}
         keyOf={({ objectId }) => objectId}
       />
-      <Pager next={data.next} cursor={filters.cursor} open={(cursor) => change({ ...filters, cursor })} />
+      <Pager
+        next={data.next}
+        cursor={filters.cursor}
+        open={(cursor) => change({ ...filters, cursor })}
+      />
     </>
   );
 }
@@ -172,10 +179,20 @@ function columnsOf(appId: string, t: (key: string) => string): Column<Installati
       key: 'valid',
       title: t('devices.valid'),
       cell: ({ valid }) => (
-        <Badge tone={valid === false ? 'bad' : 'good'}>{t(valid === false ? 'why.no' : 'why.yes')}</Badge>
+        <Badge tone={valid === false ? 'bad' : 'good'}>
+          {t(valid === false ? 'why.no' : 'why.yes')}
+        </Badge>
       ),
     },
-    { key: 'updated', title: t('devices.updated'), cell: ({ updatedAt }) => <Time at={updatedAt} /> },
-    { key: 'created', title: t('devices.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
+    {
+      key: 'updated',
+      title: t('devices.updated'),
+      cell: ({ updatedAt }) => <Time at={updatedAt} />,
+    },
+    {
+      key: 'created',
+      title: t('devices.created'),
+      cell: ({ createdAt }) => <Time at={createdAt} />,
+    },
   ];
 }

@@ -56,7 +56,8 @@ const route = getRouteApi('/');
 
 /** The server counts up to this number. */
 const maxCount = 10_000;
-const atLeast = (count: number) => (count < maxCount ? formatCount(count) : `≥ ${formatCount(count)}`);
+const atLeast = (count: number) =>
+  count < maxCount ? formatCount(count) : `≥ ${formatCount(count)}`;
 
 /** Apps that the person may see, by name. The search and the page are in the address. */
 export function Home() {
@@ -113,7 +114,12 @@ function List({ filters: { q, cursor }, show }: { filters: AppFilters; show: Sho
     );
   return (
     <>
-      <Table label={t('apps.list')} columns={columnsOf(t)} rows={data.results} keyOf={({ appId }) => appId} />
+      <Table
+        label={t('apps.list')}
+        columns={columnsOf(t)}
+        rows={data.results}
+        keyOf={({ appId }) => appId}
+      />
       <Pager next={data.next} cursor={cursor} open={(next) => show({ q, cursor: next })} />
     </>
   );
@@ -133,8 +139,18 @@ function columnsOf(t: (key: string) => string): Column<AppSummary>[] {
     },
     { key: 'id', title: t('apps.id'), cell: ({ appId }) => <code>{appId}</code> },
     { key: 'plan', title: t('apps.plan'), cell: ({ plan }) => t(`plan.${plan}`) },
-    { key: 'devices', title: t('apps.devices'), isNumber: true, cell: ({ devices }) => atLeast(devices) },
-    { key: 'pushes', title: t('apps.pushes'), isNumber: true, cell: ({ pushes7d }) => atLeast(pushes7d) },
+    {
+      key: 'devices',
+      title: t('apps.devices'),
+      isNumber: true,
+      cell: ({ devices }) => atLeast(devices),
+    },
+    {
+      key: 'pushes',
+      title: t('apps.pushes'),
+      isNumber: true,
+      cell: ({ pushes7d }) => atLeast(pushes7d),
+    },
     { key: 'created', title: t('apps.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
   ];
 }

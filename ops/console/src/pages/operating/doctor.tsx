@@ -14,7 +14,10 @@ import styles from './operating.module.css';
 const tones: Record<DoctorFinding['level'], Tone> = { ok: 'good', warn: 'warn', fail: 'bad' };
 const order: DoctorFinding['level'][] = ['fail', 'warn', 'ok'];
 
-/** Checks of the service, the worst first, each with what to do. The English text stands beside a Chinese one, to search for. */
+/**
+ * Checks of the service, the worst first, each with what to do. The English text stands beside a
+ * Chinese one, to search for.
+ */
 export function Doctor() {
   const { t } = useTranslation();
   const { data, error, isPending, isFetching, refetch } = useDoctor();
@@ -29,7 +32,11 @@ export function Doctor() {
       title: t('pushes.state'),
       cell: ({ level }) => <Badge tone={tones[level]}>{t(`doctorLevel.${level}`)}</Badge>,
     },
-    { key: 'subject', title: t('doctor.subject'), cell: (finding) => <Subject finding={finding} /> },
+    {
+      key: 'subject',
+      title: t('doctor.subject'),
+      cell: (finding) => <Subject finding={finding} />,
+    },
     {
       key: 'sentence',
       title: t('doctor.finding'),

@@ -4,7 +4,13 @@ import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../client/client.ts';
 import type { Breaker, QueueState } from '../../../../client/operations.ts';
 import { useAppNames } from '../../api/apps.ts';
-import { useBreakerAct, useBreakers, useFreeze, useFreezes, useQueues } from '../../api/operating.ts';
+import {
+  useBreakerAct,
+  useBreakers,
+  useFreeze,
+  useFreezes,
+  useQueues,
+} from '../../api/operating.ts';
 import { useIsOfService, useMay } from '../../api/session.tsx';
 import { Button, buttonLook } from '../../kit/controls/button.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
@@ -23,7 +29,11 @@ import { Jobs, Processes } from './processes.tsx';
 const tones: Record<Breaker['state'], Tone> = { closed: 'good', 'half-open': 'warn', open: 'bad' };
 
 /** State of a breaker as a coloured word, and whether a person forced it. */
-export function BreakerBadge({ breaker: { state, forced } }: { breaker: Pick<Breaker, 'state' | 'forced'> }) {
+export function BreakerBadge({
+  breaker: { state, forced },
+}: {
+  breaker: Pick<Breaker, 'state' | 'forced'>;
+}) {
   const { t } = useTranslation();
   return (
     <Badge tone={tones[state]}>
@@ -35,7 +45,10 @@ export function BreakerBadge({ breaker: { state, forced } }: { breaker: Pick<Bre
 
 const maxReason = 200;
 
-/** Freezes an app, or the service (null); a freeze that exists is released in the notice above every page. */
+/**
+ * Freezes an app, or the service (null); a freeze that exists is released in the notice above every
+ * page.
+ */
 export function FreezePanel({ appId }: { appId: string | null }) {
   const { t } = useTranslation();
   const [reason, setReason] = useState('');
@@ -129,7 +142,11 @@ function Breakers() {
       title: t('operating.app'),
       cell: ({ appId }) => <span translate="no">{nameOf(appId)}</span>,
     },
-    { key: 'profile', title: t('operating.profile'), cell: ({ profile }) => <code>{profile}</code> },
+    {
+      key: 'profile',
+      title: t('operating.profile'),
+      cell: ({ profile }) => <code>{profile}</code>,
+    },
     {
       key: 'state',
       title: t('pushes.state'),
@@ -142,11 +159,22 @@ function Breakers() {
       cell: ({ lastFailure }) => (lastFailure ? <Reason {...lastFailure} /> : '–'),
     },
     ...(mayForce
-      ? [{ key: 'actions', title: t('operating.actions'), cell: (row: Breaker) => <Force breaker={row} /> }]
+      ? [
+          {
+            key: 'actions',
+            title: t('operating.actions'),
+            cell: (row: Breaker) => <Force breaker={row} />,
+          },
+        ]
       : []),
   ];
   return (
-    <Table label={t('operating.breakers')} columns={columns} rows={data.results} keyOf={({ id }) => id} />
+    <Table
+      label={t('operating.breakers')}
+      columns={columns}
+      rows={data.results}
+      keyOf={({ id }) => id}
+    />
   );
 }
 
@@ -198,7 +226,12 @@ function Queues() {
           <code>{queue}</code>
         ),
     },
-    { key: 'ready', title: t('operating.ready'), isNumber: true, cell: ({ ready }) => formatCount(ready) },
+    {
+      key: 'ready',
+      title: t('operating.ready'),
+      isNumber: true,
+      cell: ({ ready }) => formatCount(ready),
+    },
     {
       key: 'active',
       title: t('operating.active'),
@@ -219,6 +252,11 @@ function Queues() {
     },
   ];
   return (
-    <Table label={t('operating.queues')} columns={columns} rows={data.results} keyOf={({ queue }) => queue} />
+    <Table
+      label={t('operating.queues')}
+      columns={columns}
+      rows={data.results}
+      keyOf={({ queue }) => queue}
+    />
   );
 }

@@ -27,7 +27,11 @@ export function Processes() {
         </code>
       ),
     },
-    { key: 'version', title: t('processes.version'), cell: ({ version }) => <code>{version}</code> },
+    {
+      key: 'version',
+      title: t('processes.version'),
+      cell: ({ version }) => <code>{version}</code>,
+    },
     {
       key: 'threads',
       title: t('processes.threads'),
@@ -40,10 +44,21 @@ export function Processes() {
       isNumber: true,
       cell: ({ connections }) => formatCount(connections),
     },
-    { key: 'started', title: t('processes.started'), cell: ({ startedAt }) => <Time at={startedAt} /> },
+    {
+      key: 'started',
+      title: t('processes.started'),
+      cell: ({ startedAt }) => <Time at={startedAt} />,
+    },
     { key: 'seen', title: t('processes.seen'), cell: ({ seenAt }) => <Time at={seenAt} /> },
   ];
-  return <Table label={t('processes.title')} columns={columns} rows={data.results} keyOf={({ id }) => id} />;
+  return (
+    <Table
+      label={t('processes.title')}
+      columns={columns}
+      rows={data.results}
+      keyOf={({ id }) => id}
+    />
+  );
 }
 
 /** Jobs of a queue that are not done: what waits, how often it was tried, and its push. */
@@ -60,10 +75,19 @@ export function Jobs({ queue }: { queue: string }) {
         </Badge>
       ),
     },
-    { key: 'tries', title: t('messages.attempts'), isNumber: true, cell: ({ tries }) => formatCount(tries) },
+    {
+      key: 'tries',
+      title: t('messages.attempts'),
+      isNumber: true,
+      cell: ({ tries }) => formatCount(tries),
+    },
     { key: 'push', title: t('jobs.concerns'), isWide: true, cell: (job) => <Subject job={job} /> },
     { key: 'created', title: t('jobs.created'), cell: ({ createdAt }) => <Time at={createdAt} /> },
-    { key: 'after', title: t('jobs.startAfter'), cell: ({ startAfter }) => <Time at={startAfter} /> },
+    {
+      key: 'after',
+      title: t('jobs.startAfter'),
+      cell: ({ startAfter }) => <Time at={startAfter} />,
+    },
   ];
   return (
     <Panel title={t('jobs.title', { queue })} side={<Link to="/operating">{t('jobs.close')}</Link>}>

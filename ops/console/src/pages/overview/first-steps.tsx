@@ -33,7 +33,13 @@ const pages: Partial<
 };
 
 /** The three steps to the first push of a new app; done ones have a tick. */
-export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable<Overview['setup']> }) {
+export function FirstSteps({
+  appId,
+  setup,
+}: {
+  appId: string;
+  setup: NonNullable<Overview['setup']>;
+}) {
   const { t } = useTranslation();
   // Nothing else of the keys is loaded: the call of a device needs the app key only.
   const appKey = useAppKey(appId, 'appKey', useMay('owner') && !setup.hasDevice).data?.value;
@@ -52,7 +58,9 @@ export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable
         {steps.map(({ name, command }) => (
           <li key={name} className={styles.step}>
             <span className={styles.stepTitle}>
-              <Badge tone={done[name] ? 'good' : 'idle'}>{t(done[name] ? 'steps.done' : 'steps.open')}</Badge>
+              <Badge tone={done[name] ? 'good' : 'idle'}>
+                {t(done[name] ? 'steps.done' : 'steps.open')}
+              </Badge>
               {t(`steps.${name}`)}
               {!done[name] && pages[name] !== undefined && (
                 <Link
@@ -64,7 +72,9 @@ export function FirstSteps({ appId, setup }: { appId: string; setup: NonNullable
                 </Link>
               )}
             </span>
-            {!done[name] && <Snippet label={t(`steps.${name}Hint`)} text={command(appId, appKey)} />}
+            {!done[name] && (
+              <Snippet label={t(`steps.${name}Hint`)} text={command(appId, appKey)} />
+            )}
           </li>
         ))}
       </ol>

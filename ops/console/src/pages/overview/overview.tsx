@@ -66,7 +66,8 @@ export function Overview() {
  * Whether steps to the first push are left; they lead to it themselves. Credentials are not among
  * the conditions: an app whose devices use the device channel only needs none.
  */
-const isNewApp = ({ setup }: OverviewData): boolean => setup !== null && !(setup.hasDevice && setup.hasPush);
+const isNewApp = ({ setup }: OverviewData): boolean =>
+  setup !== null && !(setup.hasDevice && setup.hasPush);
 
 function Panels({ appId, overview }: { appId: string; overview: OverviewData }) {
   const { setup } = overview;
@@ -83,7 +84,13 @@ function Panels({ appId, overview }: { appId: string; overview: OverviewData }) 
   );
 }
 
-function Running({ appId, overview: { running, scheduled } }: { appId: string; overview: OverviewData }) {
+function Running({
+  appId,
+  overview: { running, scheduled },
+}: {
+  appId: string;
+  overview: OverviewData;
+}) {
   const { t } = useTranslation();
   return (
     <Panel
@@ -130,7 +137,9 @@ function Attention({ appId, overview }: { appId: string; overview: OverviewData 
   const isQuiet = found.every(({ length }) => length === 0);
   return (
     <Panel title={t('overview.attention')}>
-      {isQuiet && setup?.hasProfile !== false && <p className={styles.quiet}>{t('overview.allWell')}</p>}
+      {isQuiet && setup?.hasProfile !== false && (
+        <p className={styles.quiet}>{t('overview.allWell')}</p>
+      )}
       {setup?.hasProfile === false && (
         <p className={styles.quiet}>
           {t('overview.noGateway')}{' '}
@@ -156,8 +165,8 @@ function Attention({ appId, overview }: { appId: string; overview: OverviewData 
         ))}
         {profilesExpiring.map(({ connector, profile, expiresAt }) => (
           <li key={`${connector}/${profile}`}>
-            <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)}, {profile}:{' '}
-            <Time at={expiresAt} />
+            <Badge tone="warn">{t('overview.expires')}</Badge> {connectorName(connector)}, {profile}
+            : <Time at={expiresAt} />
           </li>
         ))}
         {findings.map(({ connector, profile, problems, meanings }) => (

@@ -20,7 +20,9 @@ export function Approval({ appId, push }: OfPush) {
   const { approval, state } = push;
   if (!approval) return null;
   const { above, firstBy, firstAt, givenBy, givenAt, missing } = approval;
-  const first = firstAt && <p>{t('push.firstApprovedBy', { by: firstBy ?? '', at: formatTime(firstAt) })}</p>;
+  const first = firstAt && (
+    <p>{t('push.firstApprovedBy', { by: firstBy ?? '', at: formatTime(firstAt) })}</p>
+  );
   if (givenAt !== null)
     return (
       <>
@@ -33,7 +35,9 @@ export function Approval({ appId, push }: OfPush) {
     <>
       {first}
       <Notice look="warn">
-        {t(missing === 2 ? 'push.needsTwo' : 'push.waitsForApproval', { above: formatCount(above ?? 0) })}
+        {t(missing === 2 ? 'push.needsTwo' : 'push.waitsForApproval', {
+          above: formatCount(above ?? 0),
+        })}
       </Notice>
       <Request appId={appId} push={push} />
     </>
@@ -52,7 +56,10 @@ function Request({ appId, push }: OfPush) {
         [t('push.message'), titleOf(push, t)],
         [t('push.sentBy'), <Sender key="by" push={push} />],
         [t('pushes.devices'), count ?? t('push.moreThan', { above })],
-        [t('push.condition'), <code key="where">{JSON.stringify(request.target ?? push.where)}</code>],
+        [
+          t('push.condition'),
+          <code key="where">{JSON.stringify(request.target ?? push.where)}</code>,
+        ],
       ]}
     />
   );

@@ -60,7 +60,11 @@ const members = ['where', 'channels', 'prod', 'topic'] as const;
  * ended early. Undefined until the count is known, where the person may not count, and for a
  * redrive, whose recipients are those of another push.
  */
-export function useTargetCount(appId: string, push: PushDetail, isNeeded: boolean): string | undefined {
+export function useTargetCount(
+  appId: string,
+  push: PushDetail,
+  isNeeded: boolean,
+): string | undefined {
   const request = toJson(push.request);
   const text = isNeeded && isRecord(request) ? targetText(request) : undefined;
   const { data } = useAudience(appId, text);
@@ -76,6 +80,8 @@ function targetText(request: JsonRecord): string | undefined {
   const { target, redrive } = request;
   if (redrive !== undefined || !isRecord(target) || target.kind !== 'query') return undefined;
   const { body } = bodyOfRequest(request);
-  const asked = members.flatMap((name) => (body[name] === undefined ? [] : [[name, body[name]] as const]));
+  const asked = members.flatMap((name) =>
+    body[name] === undefined ? [] : [[name, body[name]] as const],
+  );
   return JSON.stringify(Object.fromEntries(asked));
 }

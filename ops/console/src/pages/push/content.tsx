@@ -13,7 +13,9 @@ import { Sender, StartTime } from '../pushes/shown-push.tsx';
 export function Content({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const pace =
-    push.flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(push.flowControl) });
+    push.flowControl === null
+      ? t('push.unlimited')
+      : t('push.pace', { rate: formatCount(push.flowControl) });
   const recurring: [string, ReactNode][] = push.recurring
     ? [[t('recurring.one'), <RecurringLink key="recurring" appId={appId} {...push.recurring} />]]
     : [];
@@ -82,7 +84,12 @@ const isRecord = (value: unknown): value is Record<string, unknown> =>
 /** Link to the recurring push that a push was made from. */
 function RecurringLink({ appId, id, name }: { appId: string; id: number; name: string }) {
   return (
-    <Link to="/apps/$appId/pushes/recurring" params={{ appId }} search={{ edit: String(id) }} translate="no">
+    <Link
+      to="/apps/$appId/pushes/recurring"
+      params={{ appId }}
+      search={{ edit: String(id) }}
+      translate="no"
+    >
       {name}
     </Link>
   );

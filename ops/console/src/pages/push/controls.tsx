@@ -21,7 +21,8 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
     const digits = draft.replaceAll(/\D/g, '');
     pace.mutate(digits === '' ? null : Number(digits));
   };
-  const now = flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(flowControl) });
+  const now =
+    flowControl === null ? t('push.unlimited') : t('push.pace', { rate: formatCount(flowControl) });
   return (
     <>
       {pace.error && <Failure error={pace.error} />}
@@ -51,7 +52,9 @@ function Pace({ appId, push }: { appId: string; push: PushDetail }) {
 const undoMs = 60_000;
 const tickMs = 250;
 
-/** Returns the time until a scheduled push begins, while that is less than a minute; else undefined. */
+/**
+ * Returns the time until a scheduled push begins, while that is less than a minute; else undefined.
+ */
 function useUndoMs(push: PushDetail): number | undefined {
   const isScheduled = push.state === 'scheduled';
   const [nowMs, setNowMs] = useState(() => Date.now());
@@ -75,7 +78,10 @@ function Undo({ leftMs, isBusy, undo }: { leftMs: number; isBusy: boolean; undo:
   );
 }
 
-/** Buttons that stop a push: pause at once, cancel after a question, undo in the seconds before it begins. */
+/**
+ * Buttons that stop a push: pause at once, cancel after a question, undo in the seconds before it
+ * begins.
+ */
 export function Controls({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const control = usePushControl(appId, push.objectId);

@@ -81,7 +81,11 @@ export function Failures(push: FailuresProps) {
           title={`${t('failures.list')}: ${[connectorName(connector), ...(reason ? [reason] : outcome ? [t(`outcome.${outcome}`)] : [])].join(', ')}`}
           side={
             <>
-              <Link to="/apps/$appId/pushes/$pushId" params={{ ...push }} search={{ tab: 'failures' }}>
+              <Link
+                to="/apps/$appId/pushes/$pushId"
+                params={{ ...push }}
+                search={{ tab: 'failures' }}
+              >
                 {t('failures.all')}
               </Link>
               <FailuresExport push={push} filters={filters} />
@@ -107,8 +111,16 @@ function Causes({ push }: { push: FailuresProps }) {
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   if (data.results.length === 0) return <Empty title={t('failures.none')} />;
   const columns: Column<FailureGroup>[] = [
-    { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
-    { key: 'outcome', title: t('failures.outcome'), cell: ({ outcome }) => t(`outcome.${outcome}`) },
+    {
+      key: 'connector',
+      title: t('push.connector'),
+      cell: ({ connector }) => connectorName(connector),
+    },
+    {
+      key: 'outcome',
+      title: t('failures.outcome'),
+      cell: ({ outcome }) => t(`outcome.${outcome}`),
+    },
     {
       key: 'reason',
       title: t('failures.reason'),
@@ -144,7 +156,9 @@ function Causes({ push }: { push: FailuresProps }) {
       label={t('failures.reasons')}
       columns={columns}
       rows={data.results}
-      keyOf={({ connector, outcome, status, reason }) => `${connector} ${outcome} ${status} ${reason}`}
+      keyOf={({ connector, outcome, status, reason }) =>
+        `${connector} ${outcome} ${status} ${reason}`
+      }
     />
   );
 }
@@ -168,7 +182,12 @@ function Devices({ push, filters, open }: DevicesProps) {
       isWide: true,
       cell: (row) => <DeviceLink push={push} row={row} />,
     },
-    { key: 'status', title: t('failures.status'), isNumber: true, cell: ({ status }) => status || '–' },
+    {
+      key: 'status',
+      title: t('failures.status'),
+      isNumber: true,
+      cell: ({ status }) => status || '–',
+    },
     {
       key: 'reason',
       title: t('failures.reason'),
@@ -217,7 +236,9 @@ export function KeptTokens({ appId, push }: { appId: string; push: PushDetail })
   const deletion = useInvalidDeletion(appId, push.objectId);
   if (deletion.data)
     return (
-      <Notice look="plain">{t('keptTokens.deleted', { devices: formatCount(deletion.data.deleted) })}</Notice>
+      <Notice look="plain">
+        {t('keptTokens.deleted', { devices: formatCount(deletion.data.deleted) })}
+      </Notice>
     );
   if (!push.keptTokens) return null;
   return (

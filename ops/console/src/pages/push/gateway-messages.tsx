@@ -41,7 +41,11 @@ function List(push: OfPush) {
       </Empty>
     );
   const columns: Column<GatewayMessage>[] = [
-    { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
+    {
+      key: 'connector',
+      title: t('push.connector'),
+      cell: ({ connector }) => connectorName(connector),
+    },
     {
       key: 'id',
       title: t('gatewayMessages.id'),

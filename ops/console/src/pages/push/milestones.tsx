@@ -113,8 +113,11 @@ export function Timeline({ appId, push }: { appId: string; push: PushDetail }) {
   if (error && !data) return <Failure error={error} retry={() => void refetch()} />;
   const { times, series } = linesOf(data, !isOpenPush(push), t);
   if (times.length === 0) return <Empty title={t('push.timelineEmpty')} />;
-  const totals = times.map((_, at) => series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0));
-  const shown = (ms: number | undefined) => (ms === undefined ? '–' : formatTime(new Date(ms).toISOString()));
+  const totals = times.map((_, at) =>
+    series.reduce((sum, { values }) => sum + (values[at] ?? 0), 0),
+  );
+  const shown = (ms: number | undefined) =>
+    ms === undefined ? '–' : formatTime(new Date(ms).toISOString());
   const summary = t('push.timelineSummary', {
     peak: formatCount(Math.max(...totals)),
     from: shown(times[0]),

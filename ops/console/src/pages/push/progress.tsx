@@ -71,12 +71,19 @@ const finished: ReadonlySet<string> = new Set(['done', 'cancelled']);
  */
 function Rate({ progress }: { progress: PushProgress | undefined }) {
   const { t } = useTranslation();
-  if (!progress || progress.perSecond === 0 || progress.status === 'paused' || finished.has(progress.status))
+  if (
+    !progress ||
+    progress.perSecond === 0 ||
+    progress.status === 'paused' ||
+    finished.has(progress.status)
+  )
     return null;
   const rate = t('push.rate', { rate: formatCount(progress.perSecond) });
   const left = progress.secondsLeft;
   return (
-    <span>{left === null ? rate : `${rate} · ${t('push.left', { time: formatDuration(left * 1000) })}`}</span>
+    <span>
+      {left === null ? rate : `${rate} · ${t('push.left', { time: formatDuration(left * 1000) })}`}
+    </span>
   );
 }
 
@@ -97,7 +104,9 @@ function Figures({ outcomes, push, progress, unacknowledged }: FiguresProps) {
   ]);
   const rows: [string, number][] = [
     ...(sent ? [[sent[0], sent[1] - unacknowledged] as [string, number]] : []),
-    ...(unacknowledged > 0 ? [[t('outcome.unacknowledged'), unacknowledged] as [string, number]] : []),
+    ...(unacknowledged > 0
+      ? [[t('outcome.unacknowledged'), unacknowledged] as [string, number]]
+      : []),
     ...others,
     [t('pushes.delivered'), progress?.delivered ?? push.delivered],
     [t('pushes.clicked'), progress?.clicked ?? push.clicked],
@@ -142,10 +151,18 @@ function ByConnector({ appId, push, progress }: ByConnectorProps) {
     }),
   );
   const isUnsent = push.state === 'cancelled' && push.firstSentAt === null;
-  if (rows.length === 0) return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
+  if (rows.length === 0)
+    return <Empty title={t(isUnsent ? 'push.nothingSent' : 'push.noConnectors')} />;
   const isWaiting = rows.some(({ unacknowledged }) => unacknowledged > 0);
   const shownColumns = columns.filter(({ key }) => key !== 'unacknowledged' || isWaiting);
-  return <Table label={t('push.byConnector')} columns={shownColumns} rows={rows} keyOf={({ id }) => id} />;
+  return (
+    <Table
+      label={t('push.byConnector')}
+      columns={shownColumns}
+      rows={rows}
+      keyOf={({ id }) => id}
+    />
+  );
 }
 
 function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow>[] {
@@ -157,7 +174,8 @@ function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow
       isWide: true,
       cell: ({ id, open: waiting }) => (
         <>
-          {connectorName(id)} {waiting > 0 && <Waiting appId={appId} connector={id} waiting={waiting} />}
+          {connectorName(id)}{' '}
+          {waiting > 0 && <Waiting appId={appId} connector={id} waiting={waiting} />}
         </>
       ),
     },
@@ -165,7 +183,11 @@ function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow
       key: 'bar',
       title: t('pushes.outcomes'),
       cell: ({ totals, open, unacknowledged }) => (
-        <OutcomeBar totals={totals} devices={endedOf(totals) + open} unacknowledged={unacknowledged} />
+        <OutcomeBar
+          totals={totals}
+          devices={endedOf(totals) + open}
+          unacknowledged={unacknowledged}
+        />
       ),
     },
     {
@@ -192,7 +214,12 @@ function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow
         title: t(`outcome.${name}`),
         isNumber: true,
         cell: ({ id, totals }) => (
-          <EndedLink {...{ appId, pushId }} connector={id} outcome={name} count={totals[name] ?? 0} />
+          <EndedLink
+            {...{ appId, pushId }}
+            connector={id}
+            outcome={name}
+            count={totals[name] ?? 0}
+          />
         ),
       }),
     ),
@@ -200,7 +227,8 @@ function useConnectorColumns(appId: string, pushId: string): Column<ConnectorRow
       key: 'share',
       title: t('push.share'),
       isNumber: true,
-      cell: ({ totals, unacknowledged }) => formatShare((totals.sent ?? 0) - unacknowledged, endedOf(totals)),
+      cell: ({ totals, unacknowledged }) =>
+        formatShare((totals.sent ?? 0) - unacknowledged, endedOf(totals)),
     },
   ];
 }
@@ -213,7 +241,9 @@ interface EndedLinkProps {
   count: number;
 }
 
-/** Number of recipients with an outcome; of failures it leads to their devices, each with its cause. */
+/**
+ * Number of recipients with an outcome; of failures it leads to their devices, each with its cause.
+ */
 function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps) {
   const isFailure = outcome === 'failed' || outcome === 'invalid_token';
   if (!isFailure || count === 0) return formatCount(count);
@@ -229,7 +259,15 @@ function EndedLink({ appId, pushId, connector, outcome, count }: EndedLinkProps)
 }
 
 /** Says that recipients wait for a gateway that gets nothing. */
-function Waiting({ appId, connector, waiting }: { appId: string; connector: string; waiting: number }) {
+function Waiting({
+  appId,
+  connector,
+  waiting,
+}: {
+  appId: string;
+  connector: string;
+  waiting: number;
+}) {
   const { t } = useTranslation();
   const breakers = useBreakers().data?.results ?? [];
   const stopped = breakers.find(

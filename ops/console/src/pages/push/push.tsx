@@ -24,7 +24,10 @@ import { GatewayMessages } from './gateway-messages.tsx';
 import { Progress } from './progress.tsx';
 import { Redrive, Redrives } from './redrive.tsx';
 
-/** Tells whether the page is live, and holds it: figures that stand still can be read. The key `.` does the same. */
+/**
+ * Tells whether the page is live, and holds it: figures that stand still can be read. The key `.`
+ * does the same.
+ */
 export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: number }) {
   const { t } = useTranslation();
   const { isOpen, isHeld, setHeld } = live;
@@ -36,9 +39,18 @@ export function LiveState({ live, updatedAtMs }: { live: Live; updatedAtMs: numb
     return () => window.removeEventListener('keydown', onKey);
   }, [isHeld, setHeld]);
   const at = updatedAtMs === 0 ? '–' : formatTime(new Date(updatedAtMs).toISOString());
-  const text = isHeld ? t('live.held', { at }) : isOpen ? t('live.open') : t('live.polling', { at });
+  const text = isHeld
+    ? t('live.held', { at })
+    : isOpen
+      ? t('live.open')
+      : t('live.polling', { at });
   return (
-    <Button look="quiet" aria-pressed={isHeld} onClick={() => setHeld(!isHeld)} title={t('live.hint')}>
+    <Button
+      look="quiet"
+      aria-pressed={isHeld}
+      onClick={() => setHeld(!isHeld)}
+      title={t('live.hint')}
+    >
       {text}
     </Button>
   );
@@ -145,8 +157,16 @@ function PushTabs({ appId, push, progress }: PushTabsProps) {
           title: t('push.failures'),
           content: <Failures appId={appId} pushId={push.objectId} isOpen={isOpenPush(push)} />,
         },
-        { value: 'content', title: t('push.content'), content: <Content appId={appId} push={push} /> },
-        { value: 'audience', title: t('push.audience'), content: <Audience appId={appId} push={push} /> },
+        {
+          value: 'content',
+          title: t('push.content'),
+          content: <Content appId={appId} push={push} />,
+        },
+        {
+          value: 'audience',
+          title: t('push.audience'),
+          content: <Audience appId={appId} push={push} />,
+        },
         {
           value: 'ids',
           title: t('gatewayMessages.tab'),

@@ -2,7 +2,12 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { PushDetail, RedriveForecast } from '../../../../client/operations.ts';
-import { isOpenPush, type RedriveSelection, useRedrive, useRedriveForecast } from '../../api/push.ts';
+import {
+  isOpenPush,
+  type RedriveSelection,
+  useRedrive,
+  useRedriveForecast,
+} from '../../api/push.ts';
 import { useMay } from '../../api/session.tsx';
 import { Confirm } from '../../kit/controls/confirm.tsx';
 import { Checkbox, Choice } from '../../kit/controls/field.tsx';
@@ -20,8 +25,8 @@ const typedFrom = 10_000;
 type Cause = RedriveForecast['causes'][number];
 
 /**
- * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing without such a recipient, or if
- * all of them were sent to again.
+ * Sends a finished push again to recipients that it did not reach, after a dry run. Renders nothing
+ * without such a recipient, or if all of them were sent to again.
  */
 export function Redrive({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
@@ -97,7 +102,9 @@ function CauseChoice({ causes, chosen, choose }: CauseChoiceProps) {
     <Choice
       label={t('redrive.cause')}
       value={chosen === undefined ? '' : causes.indexOf(chosen)}
-      onChange={(event) => choose(event.target.value === '' ? undefined : causes[Number(event.target.value)])}
+      onChange={(event) =>
+        choose(event.target.value === '' ? undefined : causes[Number(event.target.value)])
+      }
     >
       <option value="">{t('redrive.anyCause')}</option>
       {causes.map(({ connector, outcome, reason, n }, i) => (
@@ -144,7 +151,10 @@ function Forecast({
   );
 }
 
-/** Names the push that a redrive belongs to, and the redrives of a push. Renders nothing for a push without either. */
+/**
+ * Names the push that a redrive belongs to, and the redrives of a push. Renders nothing for a push
+ * without either.
+ */
 export function Redrives({ appId, push }: { appId: string; push: PushDetail }) {
   const { t } = useTranslation();
   const linkTo = (pushId: string) => (

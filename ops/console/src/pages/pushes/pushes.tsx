@@ -17,14 +17,27 @@ import { PageHeader, Panel } from '../../kit/panel.tsx';
 import { Empty, Failure, Loading } from '../../kit/states.tsx';
 import type { PushFilters, PushListSearch } from '../../search.ts';
 import { formatCount, formatDuration, formatShare } from '../../text/format.ts';
-import { OutcomeBar, PushLink, Sender, StateBadge, titleOf, unacknowledgedOf } from './shown-push.tsx';
+import {
+  OutcomeBar,
+  PushLink,
+  Sender,
+  StateBadge,
+  titleOf,
+  unacknowledgedOf,
+} from './shown-push.tsx';
 
 const states = ['scheduled', 'queued', 'sending', 'paused', 'done', 'failed', 'cancelled'] as const;
 const sources = ['push', 'console', 'recurring'] as const;
 const times = ['from', 'to'] as const;
 
 /** Filters of the list of pushes. */
-export function Filters({ filters, change }: { filters: PushFilters; change: (more: PushFilters) => void }) {
+export function Filters({
+  filters,
+  change,
+}: {
+  filters: PushFilters;
+  change: (more: PushFilters) => void;
+}) {
   const { t } = useTranslation();
   const { q = '', from, to } = filters;
   const [draft, setDraft] = useState({ q, from: localTime(from), to: localTime(to) });
@@ -93,17 +106,33 @@ export function Pushes() {
         title={t('nav.pushes')}
         side={
           <>
-            <Link to="/apps/$appId/pushes/scheduled" params={{ appId }} className={buttonLook('plain')}>
+            <Link
+              to="/apps/$appId/pushes/scheduled"
+              params={{ appId }}
+              className={buttonLook('plain')}
+            >
               {t('scheduled.title')}
             </Link>
-            <Link to="/apps/$appId/pushes/undelivered" params={{ appId }} className={buttonLook('plain')}>
+            <Link
+              to="/apps/$appId/pushes/undelivered"
+              params={{ appId }}
+              className={buttonLook('plain')}
+            >
               {t('undelivered.title')}
             </Link>
-            <Link to="/apps/$appId/pushes/recurring" params={{ appId }} className={buttonLook('plain')}>
+            <Link
+              to="/apps/$appId/pushes/recurring"
+              params={{ appId }}
+              className={buttonLook('plain')}
+            >
               {t('recurring.title')}
             </Link>
             {maySend && (
-              <Link to="/apps/$appId/pushes/new" params={{ appId }} className={buttonLook('primary')}>
+              <Link
+                to="/apps/$appId/pushes/new"
+                params={{ appId }}
+                className={buttonLook('primary')}
+              >
                 {t('compose.heading')}
               </Link>
             )}
@@ -204,7 +233,11 @@ function columnsOf(appId: string, t: (key: string) => string): Column<ListedPush
       key: 'bar',
       title: t('pushes.outcomes'),
       cell: (push) => (
-        <OutcomeBar totals={push.outcomes} devices={push.devices} unacknowledged={unacknowledgedOf(push)} />
+        <OutcomeBar
+          totals={push.outcomes}
+          devices={push.devices}
+          unacknowledged={unacknowledgedOf(push)}
+        />
       ),
     },
     {

@@ -64,7 +64,11 @@ function List({ appId, cursor }: { appId: string; cursor: string | undefined }) 
   if (data.results.length === 0) return <Empty title={t('scheduled.empty')} />;
   const failure = actions.move.error ?? actions.cancel.error;
   const open = (next: string | undefined) =>
-    void navigate({ to: '/apps/$appId/pushes/scheduled', params: { appId }, search: { cursor: next } });
+    void navigate({
+      to: '/apps/$appId/pushes/scheduled',
+      params: { appId },
+      search: { cursor: next },
+    });
   return (
     <>
       {failure && <Failure error={failure} />}

@@ -43,7 +43,13 @@ export function Sender({ push }: { push: Pick<ListedPush, 'createdBy' | 'from-se
 }
 
 /** Link to the page of a push; its text describes the push. */
-export function PushLink({ appId, push }: { appId: string; push: Pick<ListedPush, 'msg' | 'objectId'> }) {
+export function PushLink({
+  appId,
+  push,
+}: {
+  appId: string;
+  push: Pick<ListedPush, 'msg' | 'objectId'>;
+}) {
   const { t } = useTranslation();
   return (
     <Link to="/apps/$appId/pushes/$pushId" params={{ appId, pushId: push.objectId }}>
@@ -79,7 +85,8 @@ export const endedOf = (totals: Totals): number => sum(totals, ['sent', ...failu
 export const unacknowledgedOf = ({
   outcomes,
   successes,
-}: Pick<ListedPush, 'outcomes' | 'successes'>): number => Math.max(0, (outcomes.sent ?? 0) - successes);
+}: Pick<ListedPush, 'outcomes' | 'successes'>): number =>
+  Math.max(0, (outcomes.sent ?? 0) - successes);
 
 interface OutcomeBarProps {
   totals: Totals;
@@ -107,8 +114,14 @@ export function OutcomeBar({ totals, devices, unacknowledged = 0 }: OutcomeBarPr
   );
 }
 
-/** Returns the text that describes a push in a list: title and alert, else what the message consists of. */
-export function titleOf(push: Pick<ListedPush, 'msg' | 'objectId'>, t: (key: string) => string): string {
+/**
+ * Returns the text that describes a push in a list: title and alert, else what the message consists
+ * of.
+ */
+export function titleOf(
+  push: Pick<ListedPush, 'msg' | 'objectId'>,
+  t: (key: string) => string,
+): string {
   const found = textsIn(push.msg);
   if (found.length > 0) return found.join(' · ');
   const byType = Object.values(push.msg).flatMap((part) => (isObject(part) ? textsIn(part) : []));

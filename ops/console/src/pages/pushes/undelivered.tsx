@@ -90,7 +90,10 @@ const leftOf = ({ failed, expired, capped, redriven }: UndeliveredPush): number 
   Math.max(0, failed + expired + capped - redriven);
 
 function columnsOf(appId: string, maySend: boolean, t: TFunction): Column<UndeliveredPush>[] {
-  const number = (key: (typeof outcomes)[number] | 'redriven', title: string): Column<UndeliveredPush> => ({
+  const number = (
+    key: (typeof outcomes)[number] | 'redriven',
+    title: string,
+  ): Column<UndeliveredPush> => ({
     key,
     title,
     isNumber: true,
@@ -111,7 +114,11 @@ function columnsOf(appId: string, maySend: boolean, t: TFunction): Column<Undeli
       isNumber: true,
       cell: (push) => <strong>{formatCount(leftOf(push))}</strong>,
     },
-    { key: 'finished', title: t('undelivered.finished'), cell: ({ finishedAt }) => <Time at={finishedAt} /> },
+    {
+      key: 'finished',
+      title: t('undelivered.finished'),
+      cell: ({ finishedAt }) => <Time at={finishedAt} />,
+    },
     {
       key: 'redrive',
       title: t('operating.actions'),
@@ -128,7 +135,9 @@ function Way({ appId, push, maySend }: { appId: string; push: UndeliveredPush; m
       to="/apps/$appId/pushes/$pushId"
       params={{ appId, pushId: push.objectId }}
       search={maySend ? { redrive: true } : { tab: 'failures' }}
-      aria-label={t(maySend ? 'undelivered.againOf' : 'undelivered.failuresOf', { title: titleOf(push, t) })}
+      aria-label={t(maySend ? 'undelivered.againOf' : 'undelivered.failuresOf', {
+        title: titleOf(push, t),
+      })}
     >
       {t(maySend ? 'undelivered.again' : 'push.failures')}
     </Link>

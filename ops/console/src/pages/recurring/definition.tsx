@@ -19,7 +19,10 @@ import styles from './recurring.module.css';
 
 const restMs = 300;
 
-/** Next times of an expression while it is written: in its zone, and in UTC. `asked` is another object for other times only. */
+/**
+ * Next times of an expression while it is written: in its zone, and in UTC. `asked` is another
+ * object for other times only.
+ */
 function NextTimes({ appId, asked }: { appId: string; asked: AskedTimes }) {
   const { t } = useTranslation();
   const rested = useRested(asked, restMs);
@@ -80,7 +83,13 @@ const enteredOf = (one: RecurringPush | undefined): Entered => ({
 });
 
 /** Form of a recurring push: a new one, or a change of `edited`, with its next times. */
-export function Definition({ appId, edited }: { appId: string; edited: RecurringPush | undefined }) {
+export function Definition({
+  appId,
+  edited,
+}: {
+  appId: string;
+  edited: RecurringPush | undefined;
+}) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const { save } = useRecurringActions(appId);
@@ -135,14 +144,22 @@ interface FieldsProps {
 
 function TimeFields({ entered, change }: FieldsProps) {
   const { t } = useTranslation();
-  const known = Object.entries(usual).find(([, expression]) => expression === entered.expression)?.[0];
+  const known = Object.entries(usual).find(
+    ([, expression]) => expression === entered.expression,
+  )?.[0];
   const field = (name: keyof Entered) => ({
     value: entered[name],
     onChange: (event: { target: { value: string } }) => change({ [name]: event.target.value }),
   });
   return (
     <>
-      <TextField required maxLength={100} label={t('recurring.name')} autoComplete="off" {...field('name')} />
+      <TextField
+        required
+        maxLength={100}
+        label={t('recurring.name')}
+        autoComplete="off"
+        {...field('name')}
+      />
       <div className={styles.pair}>
         <Choice
           label={t('recurring.repeats')}
@@ -167,7 +184,12 @@ function TimeFields({ entered, change }: FieldsProps) {
           autoComplete="off"
           {...field('expression')}
         />
-        <TextField required label={t('recurring.zone')} list="recurring-zones" {...field('timeZone')} />
+        <TextField
+          required
+          label={t('recurring.zone')}
+          list="recurring-zones"
+          {...field('timeZone')}
+        />
         <datalist id="recurring-zones">
           {zones.map((zone) => (
             <option key={zone} value={zone} />
@@ -215,7 +237,9 @@ function BodyField({ appId, text, fault, change }: BodyProps) {
         value={text}
         onChange={(event) => change(event.target.value)}
       />
-      {draft !== undefined && <Button onClick={() => change(draft)}>{t('recurring.takeDraft')}</Button>}
+      {draft !== undefined && (
+        <Button onClick={() => change(draft)}>{t('recurring.takeDraft')}</Button>
+      )}
     </div>
   );
 }

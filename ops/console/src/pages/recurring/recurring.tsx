@@ -32,7 +32,11 @@ export function Recurring() {
         title={t('recurring.title')}
         side={
           edit !== undefined && (
-            <Link to="/apps/$appId/pushes/recurring" params={{ appId }} className={buttonLook('plain')}>
+            <Link
+              to="/apps/$appId/pushes/recurring"
+              params={{ appId }}
+              className={buttonLook('plain')}
+            >
               {t('recurring.new')}
             </Link>
           )
@@ -48,7 +52,9 @@ export function Recurring() {
         )}
       </Panel>
       {data && !isFound && <Empty title={t('recurring.gone')} />}
-      {maySend && data && isFound && <Definition key={edit ?? 'new'} appId={appId} edited={edited} />}
+      {maySend && data && isFound && (
+        <Definition key={edit ?? 'new'} appId={appId} edited={edited} />
+      )}
       <Commands
         request={requestOf('listRecurringPushes', recurringPage(appId))}
         command={`recurring list --app ${appId}`}
@@ -68,7 +74,12 @@ function List({ appId, rows }: { appId: string; rows: RecurringPush[] }) {
   return (
     <>
       {failure && <Failure error={failure} />}
-      <Table label={t('recurring.list')} columns={columns} rows={rows} keyOf={({ id }) => String(id)} />
+      <Table
+        label={t('recurring.list')}
+        columns={columns}
+        rows={rows}
+        keyOf={({ id }) => String(id)}
+      />
     </>
   );
 }
@@ -107,7 +118,11 @@ function useColumns(appId: string, actions: Actions): Column<RecurringPush>[] {
       key: 'next',
       title: t('recurring.next'),
       cell: ({ nextAt, isEnabled }) =>
-        nextAt === null ? t(isEnabled ? 'recurring.ended' : 'recurring.disabled') : <Time at={nextAt} />,
+        nextAt === null ? (
+          t(isEnabled ? 'recurring.ended' : 'recurring.disabled')
+        ) : (
+          <Time at={nextAt} />
+        ),
     },
     { key: 'last', title: t('recurring.last'), cell: (one) => <Last appId={appId} one={one} /> },
     {

@@ -24,7 +24,12 @@ export function Navigation({ appId }: { appId: string | undefined }) {
             .filter((place) => place.isUnlisted !== true && isOpenTo(place, person))
             .map(({ to, title }) => (
               <li key={to}>
-                <Link to={to} params={{ appId }} activeOptions={{ exact: to === '/apps/$appId' }} {...common}>
+                <Link
+                  to={to}
+                  params={{ appId }}
+                  activeOptions={{ exact: to === '/apps/$appId' }}
+                  {...common}
+                >
                   {t(title)}
                 </Link>
               </li>
@@ -75,7 +80,9 @@ function Apps() {
           {app.name}
         </MenuItem>
       ))}
-      {hasMore && <MenuItem onClick={() => void navigate({ to: '/' })}>{t('shell.moreApps')}</MenuItem>}
+      {hasMore && (
+        <MenuItem onClick={() => void navigate({ to: '/' })}>{t('shell.moreApps')}</MenuItem>
+      )}
     </>
   );
 }
@@ -108,7 +115,8 @@ const themes = ['system', 'light', 'dark'] as const;
 type Theme = (typeof themes)[number];
 const themeKey = 'carillon-theme';
 
-const storedTheme = (): Theme => themes.find((theme) => theme === localStorage.getItem(themeKey)) ?? 'system';
+const storedTheme = (): Theme =>
+  themes.find((theme) => theme === localStorage.getItem(themeKey)) ?? 'system';
 
 /** Applies the theme that was chosen before. */
 export function applyTheme(theme: Theme = storedTheme()): void {
@@ -127,7 +135,11 @@ export function ThemeChoice() {
     setTheme(next);
   };
   return (
-    <Button look="quiet" onClick={choose} aria-label={t('theme.label', { theme: t(`theme.${theme}`) })}>
+    <Button
+      look="quiet"
+      onClick={choose}
+      aria-label={t('theme.label', { theme: t(`theme.${theme}`) })}
+    >
       {t(`theme.${theme}`)}
     </Button>
   );

@@ -11,7 +11,10 @@ interface Place<To extends string> {
   role?: Role;
   /** Whether it concerns all apps, so that a token for some of them cannot open it. */
   isForAllApps?: boolean;
-  /** Further words that the search finds it by, such as its name in the console of the public service. */
+  /**
+   * Further words that the search finds it by, such as its name in the console of the public
+   * service.
+   */
   words?: readonly string[];
   /** Whether only the search and a button of another page lead to it. */
   isUnlisted?: boolean;
@@ -21,7 +24,12 @@ const place = <To extends string>(one: Place<To>): Place<To> => one;
 
 /** Pages of an app. */
 export const appPlaces = [
-  place({ to: '/apps/$appId', title: 'nav.overview', key: 'o', words: ['统计', 'statistics', 'dashboard'] }),
+  place({
+    to: '/apps/$appId',
+    title: 'nav.overview',
+    key: 'o',
+    words: ['统计', 'statistics', 'dashboard'],
+  }),
   place({
     to: '/apps/$appId/pushes',
     title: 'nav.pushes',

@@ -20,7 +20,10 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
-/** Keys of every page: `g` and the key of a page open it, `c` composes a push, `/` goes to the search field of the page. */
+/**
+ * Keys of every page: `g` and the key of a page open it, `c` composes a push, `/` goes to the
+ * search field of the page.
+ */
 function useShortcuts(appId: string | undefined): void {
   const navigate = useNavigate();
   const chordUntil = useRef(0);
@@ -51,7 +54,10 @@ function useShortcuts(appId: string | undefined): void {
   }, [appId, navigate]);
 }
 
-/** Says on every page that the service is frozen, or the app of the page, and lets operators release it. */
+/**
+ * Says on every page that the service is frozen, or the app of the page, and lets operators release
+ * it.
+ */
 function FreezeNotice({ appId }: { appId: string | undefined }) {
   const freezes = useFreezes().data?.results ?? [];
   return freezes
@@ -68,7 +74,8 @@ function OfFreeze({ freeze: { appId, since, by, reason } }: { freeze: Freeze }) 
   return (
     <Notice look="warn">
       <span>
-        <strong>{t(`freeze.${scope}Frozen`)}</strong> {t('freeze.since', { at: formatTime(since), by })}
+        <strong>{t(`freeze.${scope}Frozen`)}</strong>{' '}
+        {t('freeze.since', { at: formatTime(since), by })}
         {reason !== '' && ` ${t('freeze.because', { reason })}`}
       </span>
       {mayRelease && (
@@ -84,7 +91,10 @@ const lookEveryMs = 60_000;
 /** The first look is not among the requests that the page needs to show itself. */
 const firstLookMs = 2000;
 
-/** Says that the server has another version of the console than this page, which may not know its replies. */
+/**
+ * Says that the server has another version of the console than this page, which may not know its
+ * replies.
+ */
 function VersionNotice() {
   const { t } = useTranslation();
   const { data } = useQuery({
@@ -142,7 +152,9 @@ export function Shell() {
   );
 }
 
-/** Moves the focus to the heading of a page after navigation, so that screen readers begin there. */
+/**
+ * Moves the focus to the heading of a page after navigation, so that screen readers begin there.
+ */
 function useFocusOnPage(main: React.RefObject<HTMLElement | null>): void {
   const path = useRouterState({ select: (state) => state.resolvedLocation?.pathname });
   const isFirst = useRef(true);

@@ -114,7 +114,11 @@ function Checks({ explanation }: { explanation: DeviceExplanation }) {
     letter,
   } = explanation;
   const yesNo = (value: boolean | null) =>
-    value === null ? '–' : <Badge tone={value ? 'good' : 'bad'}>{t(value ? 'why.yes' : 'why.no')}</Badge>;
+    value === null ? (
+      '–'
+    ) : (
+      <Badge tone={value ? 'good' : 'bad'}>{t(value ? 'why.yes' : 'why.no')}</Badge>
+    );
   return (
     <Facts
       rows={[
@@ -139,10 +143,17 @@ function Checks({ explanation }: { explanation: DeviceExplanation }) {
             {route.problem && <Reason reason={route.problem} meaning={route.problemMeaning} />}
           </span>,
         ],
-        [t('why.batch'), batch ? t('why.batchText', { id: batch.id, attempt: batch.attempt + 1 }) : '–'],
+        [
+          t('why.batch'),
+          batch ? t('why.batchText', { id: batch.id, attempt: batch.attempt + 1 }) : '–',
+        ],
         [
           t('why.gatewayAnswer'),
-          reason === null ? (status ?? '–') : <Reason key="answer" {...{ status, reason, meaning }} />,
+          reason === null ? (
+            (status ?? '–')
+          ) : (
+            <Reason key="answer" {...{ status, reason, meaning }} />
+          ),
         ],
         [t('why.message'), letter === null ? '–' : t(`letter.${letter}`)],
         [t('why.at'), <Time key="at" at={at} />],

@@ -23,8 +23,17 @@ async function insertDevices(handle: Handle, badges: (number | null)[]): Promise
   return rows.map(({ id }) => id);
 }
 
-async function batchOf(handle: Handle, recipients: number[]): Promise<{ appId: string; id: number }> {
-  const rest = { connector: 'apns', profile: '_default', badges: null, attempt: 0, hasJob: false } as const;
+async function batchOf(
+  handle: Handle,
+  recipients: number[],
+): Promise<{ appId: string; id: number }> {
+  const rest = {
+    connector: 'apns',
+    profile: '_default',
+    badges: null,
+    attempt: 0,
+    hasJob: false,
+  } as const;
   const [id = 0] = await insertBatches(handle, appId, 1, [{ ...rest, recipients }]);
   return { appId, id };
 }
@@ -70,11 +79,16 @@ test('a badge that is counted writes no index: its page has room for the new ver
     const before = await updatesOf(tx);
     await incrementBadges(tx, batch);
     const after = await updatesOf(tx);
-    expect({ all: after.all - before.all, hot: after.hot - before.hot }).toEqual({ all: size, hot: size });
+    expect({ all: after.all - before.all, hot: after.hot - before.hot }).toEqual({
+      all: size,
+      hot: size,
+    });
   });
 });
 
-/** Returns the updates of installations that this connection has not reported to the statistics yet. */
+/**
+ * Returns the updates of installations that this connection has not reported to the statistics yet.
+ */
 async function updatesOf(tx: Handle): Promise<{ all: number; hot: number }> {
   const { rows } = await tx.query<{ all: number; hot: number }>(
     `SELECT pg_stat_get_xact_tuples_updated('installation'::regclass) AS all,
@@ -107,7 +121,10 @@ test('a deadlock repeats the count', async () => {
   const second = new Database({ ...others, applicationName: 'holder of the second' });
   const last = new Database({ ...others, applicationName: 'holder of the last' });
   const lock = (tx: Handle, place: number) =>
-    tx.query('SELECT FROM installation WHERE app_id = $1 AND id = $2 FOR UPDATE', [appId, ids[place]]);
+    tx.query('SELECT FROM installation WHERE app_id = $1 AND id = $2 FOR UPDATE', [
+      appId,
+      ids[place],
+    ]);
   const lastIsHeld = Promise.withResolvers<void>();
   let counted: Promise<unknown> = Promise.resolve();
   const ended = last.transaction(async (tx) => {

@@ -63,7 +63,8 @@ async function insert(): Promise<number> {
 }
 
 const deviceIds = deviceIdsOf(parseInstallationChanges(ids));
-const versionOf = async () => [...(await findInstallationsOfDevice(db, appId, deviceIds)).values()][0] ?? '';
+const versionOf = async () =>
+  [...(await findInstallationsOfDevice(db, appId, deviceIds)).values()][0] ?? '';
 const rowOf = async () => {
   const [[found] = []] = await findInstallationsOfDevices(db, [{ appId, ids: deviceIds }]);
   if (!found) throw new Error('it does not exist');
@@ -77,7 +78,8 @@ const saves: [
   ['under a lock', (id, save) => updateInstallation(db, appId, { id, ...save })],
   [
     'of a version',
-    async (id, save) => updateInstallationVersion(db, appId, { id, ...save, version: await versionOf() }),
+    async (id, save) =>
+      updateInstallationVersion(db, appId, { id, ...save, version: await versionOf() }),
   ],
   [
     'in a group',
@@ -94,7 +96,8 @@ test.each(saves)(
   'a save %s that changes only updatedAt and the badge writes no index',
   async (_way, save) => {
     const id = await insert();
-    for (const second of [2, 3, 4]) await save(id, { draft: draftOf(), now: new Date(second * 1000) });
+    for (const second of [2, 3, 4])
+      await save(id, { draft: draftOf(), now: new Date(second * 1000) });
     await save(id, { draft: draftOf({ badge: 5 }), now: new Date(5000) });
     expect(await updatesSince()).toEqual({ all: 4, hot: 4 });
   },

@@ -24,7 +24,11 @@ const draftOf = (installationId: string) =>
   changedDraft(undefined, parseInstallationChanges({ deviceType: 'android', installationId }));
 const write = (handle: Handle, installationIds: string[]) =>
   writeInstallationGroup(handle, {
-    inserts: installationIds.map((id) => ({ appId, objectId: `object of ${id}`, draft: draftOf(id) })),
+    inserts: installationIds.map((id) => ({
+      appId,
+      objectId: `object of ${id}`,
+      draft: draftOf(id),
+    })),
     updates: [],
     now: new Date(1000),
   });

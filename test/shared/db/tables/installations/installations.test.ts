@@ -33,14 +33,25 @@ test('an update without a lock writes nothing to a row that has changed since it
   const ids = deviceIdsOf(parseInstallationChanges({ installationId: 'changing' }));
   const read = await findInstallationsOfDevice(db, appId, ids);
   const version = [...read.values()][0] ?? '';
-  const first = { id, draft: draftOf({ installationId: 'changing', name: 'first' }), now: new Date(1) };
-  const second = { id, draft: draftOf({ installationId: 'changing', name: 'second' }), now: new Date(2) };
+  const first = {
+    id,
+    draft: draftOf({ installationId: 'changing', name: 'first' }),
+    now: new Date(1),
+  };
+  const second = {
+    id,
+    draft: draftOf({ installationId: 'changing', name: 'second' }),
+    now: new Date(2),
+  };
   expect(await updateInstallation(db, appId, first)).toMatchObject({ fields: { name: 'first' } });
   expect(await updateInstallationVersion(db, appId, { ...second, version })).toBeUndefined();
   const current = await findInstallationsOfDevice(db, appId, ids);
   const [[installation, newVersion] = []] = [...current];
   expect(installation?.fields).toEqual({ name: 'first' });
-  const saved = await updateInstallationVersion(db, appId, { ...second, version: newVersion ?? '' });
+  const saved = await updateInstallationVersion(db, appId, {
+    ...second,
+    version: newVersion ?? '',
+  });
   expect(saved?.fields).toEqual({ name: 'second' });
 });
 

@@ -8,7 +8,14 @@ const { db } = await openTestDatabase();
 test.each([
   [{ topic: 'com.example.app', device_token: 'ab' }],
   [{ topic: '', team_id: ' ' }],
-  [{ topic: 'a,b', team_id: '(c)', device_profile: '"quoted" \\ and \\" both', installation_id: 'i' }],
+  [
+    {
+      topic: 'a,b',
+      team_id: '(c)',
+      device_profile: '"quoted" \\ and \\" both',
+      installation_id: 'i',
+    },
+  ],
   [
     {
       device_profile: 'two\nlines\tand a tab, 中文',

@@ -5,7 +5,10 @@ import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 import styles from './before.module.css';
 
-/** Use of the day that the push is sent on: so far, scheduled, and this push, against the cap and by gateway. */
+/**
+ * Use of the day that the push is sent on: so far, scheduled, and this push, against the cap and by
+ * gateway.
+ */
 export function DayUse({ forecast }: { forecast: PushForecast['forecast'] }) {
   const { t } = useTranslation();
   const { cap, quotas, scheduledIsLeast } = forecast;

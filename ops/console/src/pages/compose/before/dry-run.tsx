@@ -56,7 +56,11 @@ export function useCurrentDryRun(appId: string, { sent }: Draft): CurrentDryRun 
 }
 
 /** Devices of a push with variables that have the field of each, and those that get the default. */
-export function VariableCounts({ variables }: { variables: NonNullable<PushForecast['variables']> }) {
+export function VariableCounts({
+  variables,
+}: {
+  variables: NonNullable<PushForecast['variables']>;
+}) {
   const { t } = useTranslation();
   return (
     <dl className={styles.shares} aria-label={t('compose.variables')}>
@@ -65,7 +69,9 @@ export function VariableCounts({ variables }: { variables: NonNullable<PushForec
           <dt translate="no">{name}</dt>
           <dd>{formatCount(devices)}</dd>
           {fallback > 0 && (
-            <dd className={styles.note}>{t('compose.defaults', { devices: formatCount(fallback) })}</dd>
+            <dd className={styles.note}>
+              {t('compose.defaults', { devices: formatCount(fallback) })}
+            </dd>
           )}
         </div>
       ))}
@@ -181,7 +187,9 @@ export function Languages({ languages }: { languages: NonNullable<PushForecast['
           <dt>{language ?? t('compose.noLanguage')}</dt>
           <dd>{formatCount(devices)}</dd>
           {language !== null && fallback > 0 && (
-            <dd className={styles.note}>{t('compose.closeLocales', { devices: formatCount(fallback) })}</dd>
+            <dd className={styles.note}>
+              {t('compose.closeLocales', { devices: formatCount(fallback) })}
+            </dd>
           )}
         </div>
       ))}
@@ -201,11 +209,17 @@ function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
   const textOf = useForecastText();
   const warningOf = useForecastText('details');
   const { texts, estimatedSeconds } = forecast;
-  const limits = [...(isBlank ? [] : texts.limits), ...(texts.warning === null ? [] : [texts.warning])];
+  const limits = [
+    ...(isBlank ? [] : texts.limits),
+    ...(texts.warning === null ? [] : [texts.warning]),
+  ];
   return (
     <>
       {limits.map((limit) => (
-        <p key={textOf(limit)} className={refusals.has(limit.code) ? styles.refusal : styles.warning}>
+        <p
+          key={textOf(limit)}
+          className={refusals.has(limit.code) ? styles.refusal : styles.warning}
+        >
           {textOf(limit)}
         </p>
       ))}
@@ -215,7 +229,9 @@ function Limits({ forecast, isBlank }: { forecast: PushForecast; isBlank: boolea
         </p>
       ))}
       {estimatedSeconds !== null && (
-        <p className={styles.note}>{t('compose.takes', { time: formatDuration(estimatedSeconds * 1000) })}</p>
+        <p className={styles.note}>
+          {t('compose.takes', { time: formatDuration(estimatedSeconds * 1000) })}
+        </p>
       )}
       <p className={styles.note}>{textOf(texts.pace)}</p>
     </>

@@ -36,15 +36,24 @@ export function Send({ appId, dryRun, isUndo, isBlank, isIncomplete }: SendProps
   const start = startOf(draft.body, isUndo);
   const send = useSend(appId, dryRun, start);
   const devices = last?.forecast.devices ?? 0;
-  const obstacle = obstacleOf({ dryRun, isBlank, isIncomplete, isFaulty: draft.fault !== undefined });
+  const obstacle = obstacleOf({
+    dryRun,
+    isBlank,
+    isIncomplete,
+    isFaulty: draft.fault !== undefined,
+  });
   const shown = isFresh ? formatCount(devices) : '…';
-  const title = readField(draft.body, messageFields.title) || readField(draft.body, messageFields.alert);
+  const title =
+    readField(draft.body, messageFields.title) || readField(draft.body, messageFields.alert);
   return (
     <div className={styles.send}>
       {send.error !== null && <SendFailure error={send.error} />}
       <Confirm
         look="primary"
-        trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', { count: devices, shown })}
+        trigger={t(start === 'later' ? 'compose.scheduleFor' : 'compose.sendTo', {
+          count: devices,
+          shown,
+        })}
         title={t(start === 'later' ? 'compose.scheduleTitle' : 'compose.confirmTitle', {
           count: devices,
           shown,
@@ -121,7 +130,8 @@ function useSend(appId: string, { last, run }: CurrentDryRun, start: Start) {
 function SendFailure({ error }: { error: unknown }) {
   const { t } = useTranslation();
   const reply = error instanceof ApiError && error.status === 409 ? error.reply : undefined;
-  if (typeof reply !== 'object' || reply === null || !('devices' in reply)) return <Failure error={error} />;
+  if (typeof reply !== 'object' || reply === null || !('devices' in reply))
+    return <Failure error={error} />;
   const devices = Number(reply.devices);
   const before = 'explained' in reply && typeof reply.explained === 'number' ? reply.explained : 0;
   return (

@@ -38,16 +38,46 @@ const android: Look = {
   hasBadge: false,
 };
 
-/** Connectors whose messages their systems show. Messages of the device channel are drawn by the app. */
+/**
+ * Connectors whose messages their systems show. Messages of the device channel are drawn by the
+ * app.
+ */
 export const looks: Readonly<Record<string, Look>> = {
   apns: ios,
   fcm: android,
   vendor_g: android,
-  vendor_a: { ...android, system: 'EMUI, HarmonyOS', clock: 'left', corners: 'medium', icon: 'square' },
+  vendor_a: {
+    ...android,
+    system: 'EMUI, HarmonyOS',
+    clock: 'left',
+    corners: 'medium',
+    icon: 'square',
+  },
   vendor_b: { ...android, system: 'HyperOS', layout: 'side', clock: 'left', icon: 'square' },
-  vendor_c: { ...android, system: 'Flyme', layout: 'side', clock: 'left', corners: 'small', icon: 'square' },
-  vendor_d: { ...android, system: 'ColorOS', clock: 'centre', corners: 'medium', icon: 'square', lines: 2 },
-  vendor_e: { ...android, system: 'OriginOS', layout: 'side', clock: 'left', corners: 'medium', lines: 2 },
+  vendor_c: {
+    ...android,
+    system: 'Flyme',
+    layout: 'side',
+    clock: 'left',
+    corners: 'small',
+    icon: 'square',
+  },
+  vendor_d: {
+    ...android,
+    system: 'ColorOS',
+    clock: 'centre',
+    corners: 'medium',
+    icon: 'square',
+    lines: 2,
+  },
+  vendor_e: {
+    ...android,
+    system: 'OriginOS',
+    layout: 'side',
+    clock: 'left',
+    corners: 'medium',
+    lines: 2,
+  },
   vendor_f: {
     ...android,
     system: 'MagicOS',
@@ -113,7 +143,11 @@ export function LockScreen({ look, message, app, theme, onCut }: LockScreenProps
 const day = new Date(2026, 0, 5);
 
 function Clock({ look: { clock } }: { look: Look }) {
-  const date = new Intl.DateTimeFormat(currentLocale(), { weekday: 'long', month: 'long', day: 'numeric' });
+  const date = new Intl.DateTimeFormat(currentLocale(), {
+    weekday: 'long',
+    month: 'long',
+    day: 'numeric',
+  });
   return (
     <div className={`${styles.clock} ${styles[clock]}`}>
       <span className={styles.hour}>{clock === 'stacked' ? '09\n41' : '09:41'}</span>

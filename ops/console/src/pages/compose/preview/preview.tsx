@@ -28,7 +28,10 @@ interface PreviewProps {
   dryRun: DryRun | undefined;
 }
 
-/** Notification as the makers' systems show it, drawn from the requests that their gateways would get. */
+/**
+ * Notification as the makers' systems show it, drawn from the requests that their gateways would
+ * get.
+ */
 export function Preview({ appId, dryRun }: PreviewProps) {
   const { t } = useTranslation();
   const [chosen, setChosen] = useState<string>();
@@ -65,7 +68,11 @@ export function Preview({ appId, dryRun }: PreviewProps) {
               </option>
             ))}
           </Choice>
-          <OfConnector key={id} {...{ appId, id, share, theme }} body={isRecord(body) ? body : {}} />
+          <OfConnector
+            key={id}
+            {...{ appId, id, share, theme }}
+            body={isRecord(body) ? body : {}}
+          />
         </div>
       )}
     </Panel>

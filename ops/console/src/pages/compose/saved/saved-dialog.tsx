@@ -27,7 +27,9 @@ interface SavedDialogProps<K extends SavedKind> {
   fields?: ReactNode;
 }
 
-/** Button that opens the saved items of a kind: to take one, to delete one, and to save another one. */
+/**
+ * Button that opens the saved items of a kind: to take one, to delete one, and to save another one.
+ */
 export function SavedDialog<K extends SavedKind>(props: SavedDialogProps<K>) {
   const { t } = useTranslation();
   const [isOpen, setOpen] = useState(false);
@@ -113,7 +115,13 @@ function SaveForm<K extends SavedKind>({ appId, kind, contentOf, fields }: Saved
       {save.error && <Failure error={save.error} />}
       {fields}
       <div className={styles.name}>
-        <TextField name="name" label={t('saved.name')} required maxLength={100} autoComplete="off" />
+        <TextField
+          name="name"
+          label={t('saved.name')}
+          required
+          maxLength={100}
+          autoComplete="off"
+        />
         <Button type="submit" look="primary" isBusy={save.isPending}>
           {t(titleOfSave(kind))}
         </Button>

@@ -25,7 +25,10 @@ export function TestDevices({ appId, isBlank }: TestDevicesProps) {
   const send = useMutation({
     mutationFn: () => {
       const ids = devices.map(({ installation }) => installation);
-      return sendPush(appId, { text: printJson(toDevices(draft.body, ids)), requestId: newRequestId() });
+      return sendPush(appId, {
+        text: printJson(toDevices(draft.body, ids)),
+        requestId: newRequestId(),
+      });
     },
   });
   return (
@@ -69,7 +72,9 @@ export function TestDevices({ appId, isBlank }: TestDevicesProps) {
   );
 }
 
-/** Members of a push that a test does not have: it goes at once, and is not counted with the push. */
+/**
+ * Members of a push that a test does not have: it goes at once, and is not counted with the push.
+ */
 const left = new Set([
   'push_time',
   'push_time_local',

@@ -22,7 +22,8 @@ interface ConditionRowProps {
 /** One row: member, comparison, kind and value. */
 export function ConditionRow({ row, membersId, fields, note, change, remove }: ConditionRowProps) {
   const { t } = useTranslation();
-  const setMember = (member: string) => change({ ...row, member, kind: kindFor(row, member, fields) });
+  const setMember = (member: string) =>
+    change({ ...row, member, kind: kindFor(row, member, fields) });
   return (
     <li className={styles.row}>
       <TextField
@@ -50,7 +51,9 @@ export function ConditionRow({ row, membersId, fields, note, change, remove }: C
         isCompact
         label={t('compose.kind')}
         value={row.kind}
-        disabled={row.fixed !== undefined || row.comparison === 'exists' || row.comparison === 'matches'}
+        disabled={
+          row.fixed !== undefined || row.comparison === 'exists' || row.comparison === 'matches'
+        }
         onChange={(event) => change({ ...row, kind: kindNamed(event.target.value), text: '' })}
       >
         {valueKinds.map((kind) => (
@@ -60,7 +63,11 @@ export function ConditionRow({ row, membersId, fields, note, change, remove }: C
         ))}
       </Choice>
       <ValueField row={row} fields={fields} change={change} />
-      <Button look="quiet" onClick={remove} aria-label={t('compose.removeRow', { member: row.member })}>
+      <Button
+        look="quiet"
+        onClick={remove}
+        aria-label={t('compose.removeRow', { member: row.member })}
+      >
         <span aria-hidden="true">×</span>
       </Button>
       {note !== undefined && <p className={styles.without}>{note}</p>}
@@ -73,16 +80,28 @@ const kindNamed = (name: string): ValueKind => valueKinds.find((kind) => kind ==
 function withComparison(row: Row, name: string): Row {
   const comparison: Comparison = comparisons.find((one) => one === name) ?? 'is';
   const isSwitch = (comparison === 'exists') !== (row.comparison === 'exists');
-  return { ...row, comparison, ...(isSwitch ? { text: comparison === 'exists' ? 'true' : '' } : {}) };
+  return {
+    ...row,
+    comparison,
+    ...(isSwitch ? { text: comparison === 'exists' ? 'true' : '' } : {}),
+  };
 }
 
-const kindOfType: Partial<Record<string, ValueKind>> = { number: 'number', boolean: 'flag', date: 'date' };
+const kindOfType: Partial<Record<string, ValueKind>> = {
+  number: 'number',
+  boolean: 'flag',
+  date: 'date',
+};
 
-/** Returns the kind of values that a member has; of a member that is not known, the kind that was chosen. */
+/**
+ * Returns the kind of values that a member has; of a member that is not known, the kind that was
+ * chosen.
+ */
 function kindFor(row: Row, member: string, fields: readonly SampledField[]): ValueKind {
   const [type] = fields.find(({ name }) => name === member)?.types ?? [];
   const known =
-    kindOfMember(member) ?? (type === undefined ? undefined : (kindOfType[type.toLowerCase()] ?? 'text'));
+    kindOfMember(member) ??
+    (type === undefined ? undefined : (kindOfType[type.toLowerCase()] ?? 'text'));
   return known ?? (row.text === '' ? 'text' : row.kind);
 }
 

@@ -35,7 +35,10 @@ interface Typed {
   written: JsonValue;
 }
 
-/** Rows of the condition of the draft, and the function that changes them; undefined rows where only JSON can show it. */
+/**
+ * Rows of the condition of the draft, and the function that changes them; undefined rows where only
+ * JSON can show it.
+ */
 function useRows(setIncomplete: (isIncomplete: boolean) => void) {
   const { draft } = useForm();
   const [typed, setTyped] = useState<Typed>();
@@ -186,14 +189,21 @@ function Groups({
   const set = (at: number, group: Row[]) =>
     change({
       ...rows,
-      any: rows.any.map((one, index) => (index === at ? group : one)).filter((one) => one.length > 0),
+      any: rows.any
+        .map((one, index) => (index === at ? group : one))
+        .filter((one) => one.length > 0),
     });
   return (
     <fieldset className={styles.groups}>
       <legend>{t('compose.oneOf')}</legend>
       {rows.any.map((group, at) => (
         <div key={group[0]?.id ?? at} className={styles.group}>
-          <RowList rows={group} membersId={membersId} fields={fields} change={(next) => set(at, next)} />
+          <RowList
+            rows={group}
+            membersId={membersId}
+            fields={fields}
+            change={(next) => set(at, next)}
+          />
           <Button look="quiet" onClick={() => set(at, [...group, newRow()])}>
             {t('compose.addRow')}
           </Button>

@@ -3,7 +3,12 @@ import { useTranslation } from 'react-i18next';
 import type { Audience } from '../../../../../client/operations.ts';
 import { useAudience } from '../../../api/compose.ts';
 import { useChannels } from '../../../api/devices.ts';
-import { settingFields, type TargetKind, targetKindOf, withTargetKind } from '../../../draft/fields.ts';
+import {
+  settingFields,
+  type TargetKind,
+  targetKindOf,
+  withTargetKind,
+} from '../../../draft/fields.ts';
 import { printJson } from '../../../draft/json-text.ts';
 import { targetOf } from '../../../draft/where.ts';
 import { Panel } from '../../../kit/panel.tsx';
@@ -32,7 +37,10 @@ export function Target({ appId, setIncomplete }: TargetProps) {
   const channels = useChannels(appId).data?.results ?? [];
   const audience = useAudience(appId, useRested(printJson(targetOf(draft.body)), restMs));
   return (
-    <Panel title={t('compose.to')} side={<Count audience={audience.data} isCounting={audience.isFetching} />}>
+    <Panel
+      title={t('compose.to')}
+      side={<Count audience={audience.data} isCounting={audience.isFetching} />}
+    >
       <fieldset className={styles.target} disabled={draft.fault !== undefined}>
         <legend className="visually-hidden">{t('compose.to')}</legend>
         <div className={styles.kinds}>
@@ -101,7 +109,11 @@ function Devices() {
             ['android', 'Android'],
           ]}
         />
-        <DraftField field={settingFields.vendor} label={t('compose.vendor')} hint={t('compose.vendorHint')} />
+        <DraftField
+          field={settingFields.vendor}
+          label={t('compose.vendor')}
+          hint={t('compose.vendorHint')}
+        />
       </div>
       <DraftField
         field={settingFields.deviceIds}

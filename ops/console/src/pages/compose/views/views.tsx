@@ -71,5 +71,9 @@ export function useFaultText(fault: Draft['fault']): string | undefined {
   const { t } = useTranslation();
   if (fault === undefined) return undefined;
   if (!(fault instanceof JsonTextError)) return t('fault.noObject');
-  return t('fault.at', { reason: t(`fault.${fault.reason}`), line: fault.line, column: fault.column });
+  return t('fault.at', {
+    reason: t(`fault.${fault.reason}`),
+    line: fault.line,
+    column: fault.column,
+  });
 }

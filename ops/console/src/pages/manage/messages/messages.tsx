@@ -12,7 +12,9 @@ import { formatCount, formatShare } from '../../../text/format.ts';
 import { Outbox } from './outbox.tsx';
 import { SmsTexts } from './sms-texts.tsx';
 
-/** What pays for SMS, how much of the budgets is used, and the countries to which nothing is sent. */
+/**
+ * What pays for SMS, how much of the budgets is used, and the countries to which nothing is sent.
+ */
 export function Budgets({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const { data, error, isPending, refetch } = useSmsState(appId);
@@ -39,7 +41,8 @@ export function Budgets({ appId }: { appId: string }) {
             ...suspended.map(({ prefix, openUntil }): [string, React.ReactNode] => [
               `+${prefix}`,
               <span key={prefix}>
-                <Badge tone="bad">{t('budgets.suspended')}</Badge> {t('user.until')} <Time at={openUntil} />
+                <Badge tone="bad">{t('budgets.suspended')}</Badge> {t('user.until')}{' '}
+                <Time at={openUntil} />
               </span>,
             ]),
             ...conversion
@@ -94,7 +97,10 @@ export function Messages() {
           { value: 'texts', title: t('messages.texts'), content: <SmsTexts appId={appId} /> },
         ]}
       />
-      <Commands request={requestOf(operations[tab], { path: { appId } })} command={`outbox --app ${appId}`} />
+      <Commands
+        request={requestOf(operations[tab], { path: { appId } })}
+        command={`outbox --app ${appId}`}
+      />
     </>
   );
 }

@@ -11,7 +11,10 @@ import styles from './messages.module.css';
 const maxCharacters = 500;
 const types = ['verification', 'notification'] as const;
 
-/** Form of a template; one of the same name is replaced, and its approved text stays in use until the new one is. */
+/**
+ * Form of a template; one of the same name is replaced, and its approved text stays in use until
+ * the new one is.
+ */
 export function NewTemplate({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const [name, setName] = useState('');
@@ -35,7 +38,9 @@ export function NewTemplate({ appId }: { appId: string }) {
           <Choice
             label={t('sms.type')}
             value={type}
-            onChange={(event) => setType(types.find((one) => one === event.target.value) ?? 'verification')}
+            onChange={(event) =>
+              setType(types.find((one) => one === event.target.value) ?? 'verification')
+            }
           >
             {types.map((value) => (
               <option key={value} value={value}>

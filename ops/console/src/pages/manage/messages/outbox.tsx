@@ -3,7 +3,12 @@ import type { TFunction } from 'i18next';
 import { useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import type { ListedMessage } from '../../../../../client/operations.ts';
-import { useMessageForecast, useMessageRedrive, useMessageRetry, useOutbox } from '../../../api/messages.ts';
+import {
+  useMessageForecast,
+  useMessageRedrive,
+  useMessageRetry,
+  useOutbox,
+} from '../../../api/messages.ts';
 import { useMay } from '../../../api/session.tsx';
 import { Button } from '../../../kit/controls/button.tsx';
 import { Confirm } from '../../../kit/controls/confirm.tsx';
@@ -35,7 +40,9 @@ function MessageRedrive({ appId }: { appId: string }) {
       <Confirm
         trigger={t('redrive.messages')}
         title={t('redrive.messages')}
-        action={data ? t('redrive.messagesNow', { messages: numbers.messages }) : t('redrive.counting')}
+        action={
+          data ? t('redrive.messagesNow', { messages: numbers.messages }) : t('redrive.counting')
+        }
         look="primary"
         disabled={redrive.isPending}
         isBlocked={messages === 0 && next === null}
@@ -61,7 +68,10 @@ interface OutboxProps {
   filters: OutboxFilters;
 }
 
-/** Mails and SMS as they were sent, or would have been with a provider. Their texts have codes and links: for owners only. */
+/**
+ * Mails and SMS as they were sent, or would have been with a provider. Their texts have codes and
+ * links: for owners only.
+ */
 export function Outbox({ appId, filters }: OutboxProps) {
   const { t } = useTranslation();
   const mayRead = useMay('operator');
@@ -69,7 +79,10 @@ export function Outbox({ appId, filters }: OutboxProps) {
   return (
     <>
       <Filters appId={appId} filters={filters} />
-      <Panel title={t('messages.list')} side={filters.state === 'failed' && <MessageRedrive appId={appId} />}>
+      <Panel
+        title={t('messages.list')}
+        side={filters.state === 'failed' && <MessageRedrive appId={appId} />}
+      >
         <MessageTable appId={appId} filters={filters} />
       </Panel>
     </>
@@ -183,7 +196,11 @@ function columnsOf(appId: string, isOwner: boolean, t: TFunction): Column<Listed
       cell: ({ attempts }) => formatCount(attempts),
     },
     { key: 'at', title: t('messages.at'), cell: ({ createdAt }) => <Time at={createdAt} /> },
-    { key: 'retry', title: t('operating.actions'), cell: (row) => <Retry appId={appId} message={row} /> },
+    {
+      key: 'retry',
+      title: t('operating.actions'),
+      cell: (row) => <Retry appId={appId} message={row} />,
+    },
   ];
 }
 

@@ -31,7 +31,12 @@ export function SmsTexts({ appId }: { appId: string }) {
           empty={t('sms.noTemplates')}
           more={[
             { key: 'type', title: t('sms.type'), cell: ({ type }) => t(`smsType.${type}`) },
-            { key: 'text', title: t('sms.text'), isWide: true, cell: (template) => <Text {...template} /> },
+            {
+              key: 'text',
+              title: t('sms.text'),
+              isWide: true,
+              cell: (template) => <Text {...template} />,
+            },
           ]}
         />
       </Panel>
@@ -73,11 +78,17 @@ interface TextTableProps<T> {
 function TextTable<T extends SmsSignature>(props: TextTableProps<T>) {
   const { t } = useTranslation();
   const { appId, kind, mayChange, list, empty, more } = props;
-  if (list.error && !list.data) return <Failure error={list.error} retry={() => void list.refetch()} />;
+  if (list.error && !list.data)
+    return <Failure error={list.error} retry={() => void list.refetch()} />;
   if (!list.data) return <Loading />;
   if (list.data.results.length === 0) return <Empty title={empty} />;
   const columns: Column<T>[] = [
-    { key: 'name', title: t('sms.name'), isWide: more.length === 0, cell: ({ name }) => <code>{name}</code> },
+    {
+      key: 'name',
+      title: t('sms.name'),
+      isWide: more.length === 0,
+      cell: ({ name }) => <code>{name}</code>,
+    },
     ...more,
     {
       key: 'status',
@@ -86,7 +97,11 @@ function TextTable<T extends SmsSignature>(props: TextTableProps<T>) {
         <Badge tone={status === 'approved' ? 'good' : 'warn'}>{t(`smsStatus.${status}`)}</Badge>
       ),
     },
-    { key: 'updated', title: t('profiles.updated'), cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+    {
+      key: 'updated',
+      title: t('profiles.updated'),
+      cell: ({ updatedAt }) => <Time at={updatedAt} />,
+    },
     ...(mayChange
       ? [
           {

@@ -30,7 +30,12 @@ export function Days({ days }: Pick<MoveInState, 'days'>) {
         </div>
       ),
     },
-    { key: 'moved', title: t('moveIn.moved'), isNumber: true, cell: ({ moved }) => formatCount(moved) },
+    {
+      key: 'moved',
+      title: t('moveIn.moved'),
+      isNumber: true,
+      cell: ({ moved }) => formatCount(moved),
+    },
     {
       key: 'registered',
       title: t('moveIn.registered'),
@@ -54,7 +59,11 @@ type Gateway = MoveInState['gateways'][number];
 export function Gateways({ appId, gateways }: Pick<MoveInState, 'gateways'> & { appId: string }) {
   const { t } = useTranslation();
   const columns: Column<Gateway>[] = [
-    { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
+    {
+      key: 'connector',
+      title: t('push.connector'),
+      cell: ({ connector }) => connectorName(connector),
+    },
     {
       key: 'profile',
       title: t('profiles.name'),
@@ -62,7 +71,10 @@ export function Gateways({ appId, gateways }: Pick<MoveInState, 'gateways'> & { 
         profile === '' || connector === 'channel' ? (
           '–'
         ) : (
-          <Link to="/apps/$appId/profiles/$connector/$name" params={{ appId, connector, name: profile }}>
+          <Link
+            to="/apps/$appId/profiles/$connector/$name"
+            params={{ appId, connector, name: profile }}
+          >
             <code>{profile}</code>
           </Link>
         ),
@@ -114,5 +126,12 @@ export function ImportedClasses({ classes }: { classes: Classes }) {
     })),
   ];
   const rows = Object.entries(classes).map(([name, counts]) => ({ name, ...counts }));
-  return <Table label={t('moveIn.lastImport')} columns={columns} rows={rows} keyOf={({ name }) => name} />;
+  return (
+    <Table
+      label={t('moveIn.lastImport')}
+      columns={columns}
+      rows={rows}
+      keyOf={({ name }) => name}
+    />
+  );
 }

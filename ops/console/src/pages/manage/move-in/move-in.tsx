@@ -15,7 +15,10 @@ import styles from './move-in.module.css';
 
 const route = getRouteApi('/apps/$appId/move-in');
 
-/** How far the move of an app from the public service is: what is left to do, and which devices have come. */
+/**
+ * How far the move of an app from the public service is: what is left to do, and which devices have
+ * come.
+ */
 export function MoveIn() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -46,7 +49,8 @@ interface ReportProps {
 function Report({ appId, state }: ReportProps) {
   const { t } = useTranslation();
   const { devices, users, countsAreLeast } = state;
-  const least = (count: number) => (countsAreLeast ? `≥ ${formatCount(count)}` : formatCount(count));
+  const least = (count: number) =>
+    countsAreLeast ? `≥ ${formatCount(count)}` : formatCount(count);
   return (
     <>
       <Panel title={t('moveIn.steps')}>
@@ -62,8 +66,15 @@ function Report({ appId, state }: ReportProps) {
           ]}
         />
       </Panel>
-      <Panel title={t('moveIn.byDay')} side={<span className={styles.note}>{t('moveIn.utc')}</span>}>
-        {state.days.length === 0 ? <Empty title={t('moveIn.noDays')} /> : <Days days={state.days} />}
+      <Panel
+        title={t('moveIn.byDay')}
+        side={<span className={styles.note}>{t('moveIn.utc')}</span>}
+      >
+        {state.days.length === 0 ? (
+          <Empty title={t('moveIn.noDays')} />
+        ) : (
+          <Days days={state.days} />
+        )}
       </Panel>
       <Panel title={t('moveIn.gateways')}>
         {state.gateways.length === 0 ? (
@@ -127,7 +138,13 @@ function Steps({ appId, steps }: { appId: string; steps: MoveInState['steps'] })
   );
 }
 
-function LastImport({ appId, lastImport }: { appId: string; lastImport: MoveInState['lastImport'] }) {
+function LastImport({
+  appId,
+  lastImport,
+}: {
+  appId: string;
+  lastImport: MoveInState['lastImport'];
+}) {
   const { t } = useTranslation();
   const command = `npx carillon move-in ./export --app-id ${appId} --keys-file keys.json`;
   return (
@@ -136,7 +153,8 @@ function LastImport({ appId, lastImport }: { appId: string; lastImport: MoveInSt
       side={
         lastImport && (
           <span className={styles.note}>
-            <Time at={lastImport.at} /> · {t('moveIn.seconds', { seconds: lastImport.seconds.toFixed(1) })}
+            <Time at={lastImport.at} /> ·{' '}
+            {t('moveIn.seconds', { seconds: lastImport.seconds.toFixed(1) })}
           </span>
         )
       }

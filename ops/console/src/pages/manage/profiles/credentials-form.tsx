@@ -26,7 +26,9 @@ interface CredentialsFormProps {
   isStored: boolean;
 }
 
-/** Form of the credentials of a profile, from their JSON Schema. Secrets go in and never come back. */
+/**
+ * Form of the credentials of a profile, from their JSON Schema. Secrets go in and never come back.
+ */
 export function CredentialsForm({ id, connector, members, isStored }: CredentialsFormProps) {
   const { t } = useTranslation();
   const shapes = shapesOf(connector.credentials);
@@ -54,7 +56,8 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
     if ('draft' in content) setDraft({ ...draft, ...content.draft });
   };
   const inputs = { draft, faults, change: setDraft, helpOf: help.memberOf };
-  const isUsual = ({ name, isRequired }: SchemaField) => isRequired || help.memberOf(name) !== undefined;
+  const isUsual = ({ name, isRequired }: SchemaField) =>
+    isRequired || help.memberOf(name) !== undefined;
   return (
     <Panel title={t(isStored ? 'profile.replace' : 'profile.enter')}>
       <form className={styles.form} onSubmit={onSubmit} noValidate>
@@ -86,7 +89,9 @@ export function CredentialsForm({ id, connector, members, isStored }: Credential
             </Button>
           )}
           <span aria-live="polite">
-            {put.isSuccess ? t('profile.saved') : stage.isSuccess && t(`rotation.is.${stage.data.state}`)}
+            {put.isSuccess
+              ? t('profile.saved')
+              : stage.isSuccess && t(`rotation.is.${stage.data.state}`)}
           </span>
         </div>
       </form>
@@ -133,7 +138,10 @@ function Inputs({ fields, draft, faults, change, helpOf }: InputsProps) {
   });
 }
 
-/** Choice between the shapes of the credentials, such as a key and a certificate; absent where there is one. */
+/**
+ * Choice between the shapes of the credentials, such as a key and a certificate; absent where there
+ * is one.
+ */
 function ShapeChoice({
   shapes,
   at,
@@ -148,7 +156,11 @@ function ShapeChoice({
   const [first] = names;
   if (!first || shapes.length < 2) return null;
   return (
-    <Choice label={t('profile.shape')} value={at} onChange={(event) => choose(Number(event.target.value))}>
+    <Choice
+      label={t('profile.shape')}
+      value={at}
+      onChange={(event) => choose(Number(event.target.value))}
+    >
       {names.map((name, index) => (
         <option key={String(name)} value={index}>
           {t(`credentialShape.${name?.[1]}`)}

@@ -42,14 +42,17 @@ export function readDroppedFile(
   const members = file?.members ?? document;
   const named = fields.filter((field) => members[field.name] !== undefined);
   if (named.length === 0) return { fault: 'unknownFile' };
-  const draft = Object.fromEntries(named.map((field) => [field.name, textOf(field, members[field.name])]));
+  const draft = Object.fromEntries(
+    named.map((field) => [field.name, textOf(field, members[field.name])]),
+  );
   return { draft, lacks: file?.lacks };
 }
 
 type Guide = NonNullable<ReturnType<typeof guideOf>>;
 type JsonFile = Parameters<NonNullable<Guide['fromFile']>>[0];
 
-const guideFile = (connector: ConnectorId, document: JsonFile) => guideOf(connector)?.fromFile?.(document);
+const guideFile = (connector: ConnectorId, document: JsonFile) =>
+  guideOf(connector)?.fromFile?.(document);
 
 function pemDraft(fields: readonly SchemaField[], { name, text }: DroppedFile): Draft | undefined {
   const draft: Draft = {};

@@ -11,7 +11,10 @@ import { Failure } from '../../../kit/states.tsx';
 import { connectorName } from '../../../text/connectors.ts';
 import { formatCount } from '../../../text/format.ts';
 
-/** Calls of gateways that were refused, with a button that processes them again. Renders nothing for an empty list. */
+/**
+ * Calls of gateways that were refused, with a button that processes them again. Renders nothing for
+ * an empty list.
+ */
 export function FailedReceipts({ appId }: { appId: string }) {
   const { t } = useTranslation();
   const mayChange = useMay('operator');
@@ -39,14 +42,23 @@ export function FailedReceipts({ appId }: { appId: string }) {
           })}
         </p>
       )}
-      <Table label={t('redrive.receipts')} columns={columnsOf(t)} rows={rows} keyOf={({ id }) => id} />
+      <Table
+        label={t('redrive.receipts')}
+        columns={columnsOf(t)}
+        rows={rows}
+        keyOf={({ id }) => id}
+      />
     </Panel>
   );
 }
 
 const columnsOf = (t: TFunction): Column<FailedReceipt>[] => [
   { key: 'at', title: t('failures.at'), cell: ({ at }) => <Time at={at} /> },
-  { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
+  {
+    key: 'connector',
+    title: t('push.connector'),
+    cell: ({ connector }) => connectorName(connector),
+  },
   {
     key: 'reason',
     title: t('failures.reason'),

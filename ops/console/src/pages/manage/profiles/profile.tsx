@@ -53,14 +53,24 @@ export function Check({ id }: { id: ProfileId }) {
   );
 }
 
-function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { answer: ProfileCheck }) {
+function Answer({
+  answer: { ok, gave, tookMs, sentence, meaning, remedy },
+}: {
+  answer: ProfileCheck;
+}) {
   const { t } = useTranslation();
   const remedyText = useRemedyText();
   return (
     <>
       <p>
-        <Badge tone={ok ? 'good' : 'bad'}>{t(ok ? 'profileCheck.ok' : 'profileCheck.failed')}</Badge>{' '}
-        {ok ? t(`profileCheck.${gave ?? 'connection'}`) : <Reason reason={sentence} meaning={meaning} />}{' '}
+        <Badge tone={ok ? 'good' : 'bad'}>
+          {t(ok ? 'profileCheck.ok' : 'profileCheck.failed')}
+        </Badge>{' '}
+        {ok ? (
+          t(`profileCheck.${gave ?? 'connection'}`)
+        ) : (
+          <Reason reason={sentence} meaning={meaning} />
+        )}{' '}
         <span className={styles.source}>{formatDuration(tookMs)}</span>
       </p>
       {remedy && (
@@ -74,7 +84,10 @@ function Answer({ answer: { ok, gave, tookMs, sentence, meaning, remedy } }: { a
 
 const route = getRouteApi('/apps/$appId/profiles/$connector/$name');
 
-/** One push profile: its state, and the form of its credentials; the form alone for one that is not stored yet. */
+/**
+ * One push profile: its state, and the form of its credentials; the form alone for one that is not
+ * stored yet.
+ */
 export function Profile() {
   const id = route.useParams();
   const { appId, connector, name } = id;
@@ -83,7 +96,9 @@ export function Profile() {
   const mayChange = useMay('operator');
   const { t } = useTranslation();
   const described = meta.data?.connectors.find((one) => one.id === connector);
-  const stored = profiles.data?.results.find((one) => one.connector === connector && one.name === name);
+  const stored = profiles.data?.results.find(
+    (one) => one.connector === connector && one.name === name,
+  );
   const isStored = stored !== undefined;
   const detail = useProfile(id, isStored && mayChange);
   const isReady = profiles.data !== undefined && meta.data !== undefined;

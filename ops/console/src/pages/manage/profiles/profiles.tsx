@@ -3,7 +3,12 @@ import type { TFunction } from 'i18next';
 import { type FormEvent, useState } from 'react';
 import { useTranslation } from 'react-i18next';
 import { requestOf } from '../../../../../client/client.ts';
-import type { Breaker, Overview, ProfileDetail, PushProfile } from '../../../../../client/operations.ts';
+import type {
+  Breaker,
+  Overview,
+  ProfileDetail,
+  PushProfile,
+} from '../../../../../client/operations.ts';
 import { useOverview } from '../../../api/apps.ts';
 import { useBreakers } from '../../../api/operating.ts';
 import { useMeta, useProfileDetails, useProfiles } from '../../../api/profiles.ts';
@@ -49,7 +54,10 @@ export function Profiles() {
         </Panel>
       )}
       <FailedReceipts appId={appId} />
-      <Commands request={requestOf('listProfiles', { path: { appId } })} command={`profile list ${appId}`} />
+      <Commands
+        request={requestOf('listProfiles', { path: { appId } })}
+        command={`profile list ${appId}`}
+      />
     </>
   );
 }
@@ -101,7 +109,11 @@ function ProfileTable({ appId }: { appId: string }) {
 
 function columnsOf(appId: string, t: TFunction): Column<Row>[] {
   return [
-    { key: 'connector', title: t('push.connector'), cell: ({ connector }) => connectorName(connector) },
+    {
+      key: 'connector',
+      title: t('push.connector'),
+      cell: ({ connector }) => connectorName(connector),
+    },
     {
       key: 'name',
       title: t('profiles.name'),
@@ -128,8 +140,16 @@ function columnsOf(appId: string, t: TFunction): Column<Row>[] {
       isWide: true,
       cell: ({ finding, isInspected }) => (isInspected ? <Credentials finding={finding} /> : '–'),
     },
-    { key: 'ends', title: t('profiles.ends'), cell: ({ detail }) => <Time at={detail?.notAfter} /> },
-    { key: 'updated', title: t('profiles.updated'), cell: ({ updatedAt }) => <Time at={updatedAt} /> },
+    {
+      key: 'ends',
+      title: t('profiles.ends'),
+      cell: ({ detail }) => <Time at={detail?.notAfter} />,
+    },
+    {
+      key: 'updated',
+      title: t('profiles.updated'),
+      cell: ({ updatedAt }) => <Time at={updatedAt} />,
+    },
   ];
 }
 
@@ -163,11 +183,18 @@ function NewProfile({ appId }: { appId: string }) {
     event.preventDefault();
     const connector = chosen || known[0]?.id;
     if (!connector) return;
-    void navigate({ to: '/apps/$appId/profiles/$connector/$name', params: { appId, connector, name } });
+    void navigate({
+      to: '/apps/$appId/profiles/$connector/$name',
+      params: { appId, connector, name },
+    });
   };
   return (
     <form className={styles.add} onSubmit={onSubmit}>
-      <Choice label={t('push.connector')} value={chosen} onChange={(event) => setChosen(event.target.value)}>
+      <Choice
+        label={t('push.connector')}
+        value={chosen}
+        onChange={(event) => setChosen(event.target.value)}
+      >
         {known.map(({ id }) => (
           <option key={id} value={id}>
             {connectorName(id)}

@@ -16,7 +16,10 @@ const tones: Record<ProfileRotation['state'], Tone> = {
   rolled_back: 'bad',
 };
 
-/** Last rotation of the credentials: what the gateway answered to the candidate, and the two decisions on it. */
+/**
+ * Last rotation of the credentials: what the gateway answered to the candidate, and the two
+ * decisions on it.
+ */
 export function Rotation({ id }: { id: ProfileId }) {
   const { t } = useTranslation();
   const { data, error, refetch } = useRotation(id);
@@ -33,7 +36,13 @@ export function Rotation({ id }: { id: ProfileId }) {
   );
 }
 
-function Acts({ id, rotation: { state, mayRollBack } }: { id: ProfileId; rotation: ProfileRotation }) {
+function Acts({
+  id,
+  rotation: { state, mayRollBack },
+}: {
+  id: ProfileId;
+  rotation: ProfileRotation;
+}) {
   const { t } = useTranslation();
   const { act } = useRotationChange(id);
   return (
@@ -68,8 +77,19 @@ function Acts({ id, rotation: { state, mayRollBack } }: { id: ProfileId; rotatio
 
 function Answers({ rotation }: { rotation: ProfileRotation }) {
   const { t } = useTranslation();
-  const { state, changedAt, reason, detail, batches, batchesSeen, asked, accepted, refused, worse, enough } =
-    rotation;
+  const {
+    state,
+    changedAt,
+    reason,
+    detail,
+    batches,
+    batchesSeen,
+    asked,
+    accepted,
+    refused,
+    worse,
+    enough,
+  } = rotation;
   const counted = (number: number, total: number) =>
     t('rotation.of', { number: formatCount(number), total: formatCount(total) });
   const recipients = {

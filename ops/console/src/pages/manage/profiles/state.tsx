@@ -18,7 +18,8 @@ interface StateProps {
 export function State({ appId, profile, detail }: StateProps) {
   const { t } = useTranslation();
   const breaker = useBreakers().data?.results.find(
-    (one) => one.appId === appId && one.connector === profile.connector && one.profile === profile.name,
+    (one) =>
+      one.appId === appId && one.connector === profile.connector && one.profile === profile.name,
   );
   return (
     <Panel title={t('profile.state')}>
@@ -79,4 +80,8 @@ function detailRows(detail: ProfileDetail, t: ReturnType<typeof useTranslation>[
 }
 
 const shownMember = (value: unknown): string =>
-  Array.isArray(value) ? value.join(', ') : typeof value === 'object' ? JSON.stringify(value) : String(value);
+  Array.isArray(value)
+    ? value.join(', ')
+    : typeof value === 'object'
+      ? JSON.stringify(value)
+      : String(value);

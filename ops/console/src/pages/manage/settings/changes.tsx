@@ -40,14 +40,18 @@ interface Change {
   fault: string | undefined;
 }
 
-/** Changes of the options that are not saved yet, old and new value side by side; absent without any. */
+/**
+ * Changes of the options that are not saved yet, old and new value side by side; absent without
+ * any.
+ */
 export function Changes({ app, fields, draft, clear }: ChangesProps) {
   const { t } = useTranslation();
   const shown = useShownValue();
   const patch = useAppChange(app.appId);
   const current: Record<string, unknown> = { ...app.options };
   const changed = fields.filter(
-    (field) => draft[field.name] !== undefined && draft[field.name] !== textOf(field, current[field.name]),
+    (field) =>
+      draft[field.name] !== undefined && draft[field.name] !== textOf(field, current[field.name]),
   );
   // An option is never left out: an empty text of one that takes no null is a fault.
   const strict = changed.map((field) => ({ ...field, isRequired: !field.isNullable }));
@@ -65,7 +69,11 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
     );
   const columns: Column<Change>[] = [
     { key: 'name', title: t('settings.option'), cell: ({ name }) => <code>{name}</code> },
-    { key: 'before', title: t('settings.before'), cell: ({ before }) => <del>{shown(before)}</del> },
+    {
+      key: 'before',
+      title: t('settings.before'),
+      cell: ({ before }) => <del>{shown(before)}</del>,
+    },
     {
       key: 'after',
       title: t('settings.after'),
@@ -77,7 +85,12 @@ export function Changes({ app, fields, draft, clear }: ChangesProps) {
   return (
     <div className={styles.changes}>
       <Panel title={t('settings.changes')}>
-        <Table label={t('settings.changes')} columns={columns} rows={rows} keyOf={({ name }) => name} />
+        <Table
+          label={t('settings.changes')}
+          columns={columns}
+          rows={rows}
+          keyOf={({ name }) => name}
+        />
         {patch.error && <Failure error={patch.error} />}
         <div className={styles.buttons}>
           <Button

@@ -60,7 +60,9 @@ const groups = {
 export type GroupName = keyof typeof groups | 'others';
 
 /** Returns the options by subject; a subject without options is left out. */
-export function groupsOf(fields: readonly SchemaField[]): { name: GroupName; fields: SchemaField[] }[] {
+export function groupsOf(
+  fields: readonly SchemaField[],
+): { name: GroupName; fields: SchemaField[] }[] {
   const fieldOf = (option: string) => fields.find(({ name }) => name === option);
   const known = Object.entries(groups) as [GroupName, readonly string[]][];
   const named = new Set(known.flatMap(([, options]) => options));

@@ -107,7 +107,11 @@ function Options({ app, meta }: { app: ShownApp; meta: Meta }) {
                 text={draft[field.name] ?? textOf(field, current[field.name])}
                 current={current[field.name]}
                 usual={defaultOf(field.name)}
-                change={isOpen(field.name) ? (text) => setDraft({ ...draft, [field.name]: text }) : undefined}
+                change={
+                  isOpen(field.name)
+                    ? (text) => setDraft({ ...draft, [field.name]: text })
+                    : undefined
+                }
               />
             ))}
           </div>

@@ -16,7 +16,9 @@ import styles from './usage.module.css';
 
 const route = getRouteApi('/apps/$appId/quotas');
 
-/** Use of each gateway's quota on a day in China, what is left, and what scheduled pushes will need. */
+/**
+ * Use of each gateway's quota on a day in China, what is left, and what scheduled pushes will need.
+ */
 export function Quotas() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -24,7 +26,11 @@ export function Quotas() {
   const navigate = useNavigate();
   const { data, error, isPending, refetch } = useQuotas(appId, day);
   const choose = (next: string) =>
-    void navigate({ to: '/apps/$appId/quotas', params: { appId }, search: { day: next || undefined } });
+    void navigate({
+      to: '/apps/$appId/quotas',
+      params: { appId },
+      search: { day: next || undefined },
+    });
   return (
     <>
       <PageHeader title={t('nav.quotas')} />
@@ -101,7 +107,11 @@ function Report({ appId, quotas }: { appId: string; quotas: QuotasData }) {
 }
 
 /** Says of how many scheduled pushes the forecast is. */
-function Scheduled({ scheduled: { pushes, counted } }: { scheduled: NonNullable<QuotasData['scheduled']> }) {
+function Scheduled({
+  scheduled: { pushes, counted },
+}: {
+  scheduled: NonNullable<QuotasData['scheduled']>;
+}) {
   const { t } = useTranslation();
   const numbers = { pushes: formatCount(pushes), counted: formatCount(counted) };
   return (
@@ -119,7 +129,8 @@ interface Used {
   forecast: number | null;
 }
 
-const forecastText = (forecast: number | null): string => (forecast === null ? '–' : formatCount(forecast));
+const forecastText = (forecast: number | null): string =>
+  forecast === null ? '–' : formatCount(forecast);
 
 /** Tells whether what is scheduled goes beyond what is left. */
 const isShort = ({ used, limit, forecast }: Used): boolean =>
@@ -135,8 +146,16 @@ function Use({ use }: { use: Used }) {
       label={t('quotas.use')}
       total={Math.max(use.limit, 1)}
       segments={[
-        { tone: isOver ? 'bad' : 'good', value: Math.min(use.used, use.limit), label: t('quotas.used') },
-        { tone: 'warn', value: Math.min(use.forecast ?? 0, use.limit), label: t('quotas.forecast') },
+        {
+          tone: isOver ? 'bad' : 'good',
+          value: Math.min(use.used, use.limit),
+          label: t('quotas.used'),
+        },
+        {
+          tone: 'warn',
+          value: Math.min(use.forecast ?? 0, use.limit),
+          label: t('quotas.forecast'),
+        },
       ]}
     />
   );
@@ -158,7 +177,12 @@ function columnsOf(rows: Row[], t: TFunction): Column<Row>[] {
       title: t('quotas.class'),
       cell: (row) => row.class || t('quotas.allClasses'),
     },
-    hasLimit && { key: 'bar', title: t('quotas.use'), isWide: true, cell: (row) => <Use use={row} /> },
+    hasLimit && {
+      key: 'bar',
+      title: t('quotas.use'),
+      isWide: true,
+      cell: (row) => <Use use={row} />,
+    },
     { key: 'used', title: t('quotas.used'), isNumber: true, cell: ({ used }) => formatCount(used) },
     {
       key: 'left',

@@ -87,7 +87,10 @@ export function Usage() {
       ) : (
         <Report appId={appId} days={data} />
       )}
-      <Commands request={requestOf('getUsage', usageOf(appId, days))} command={`usage --app ${appId}`} />
+      <Commands
+        request={requestOf('getUsage', usageOf(appId, days))}
+        command={`usage --app ${appId}`}
+      />
     </>
   );
 }
@@ -155,7 +158,12 @@ function columnsOf(most: number, t: TFunction): Column<UsageReport>[] {
       isNumber: true,
       cell: ({ recipients }) => formatCount(recipients),
     },
-    { key: 'calls', title: t('overview.calls'), isNumber: true, cell: ({ calls }) => formatCount(calls) },
+    {
+      key: 'calls',
+      title: t('overview.calls'),
+      isNumber: true,
+      cell: ({ calls }) => formatCount(calls),
+    },
     {
       key: 'peak',
       title: t('overview.peak'),

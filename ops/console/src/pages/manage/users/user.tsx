@@ -63,10 +63,17 @@ function Account({ appId, detail }: OfUser) {
       <Facts
         rows={[
           [t('devices.id'), <code key="id">{objectId}</code>],
-          [t('users.email'), <Contact key="email" value={email} isVerified={emailVerified === true} />],
+          [
+            t('users.email'),
+            <Contact key="email" value={email} isVerified={emailVerified === true} />,
+          ],
           [
             t('users.phone'),
-            <Contact key="phone" value={mobilePhoneNumber} isVerified={mobilePhoneVerified === true} />,
+            <Contact
+              key="phone"
+              value={mobilePhoneNumber}
+              isVerified={mobilePhoneVerified === true}
+            />,
           ],
           [t('user.password'), t(hasPassword ? 'user.hasPassword' : 'user.noPassword')],
           [t('user.identities'), <Identities key="identities" identities={identities} />],

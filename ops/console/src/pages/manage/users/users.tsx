@@ -74,7 +74,11 @@ function UserTable({ appId, filters, change }: UserTableProps) {
         rows={data.results}
         keyOf={({ objectId = '' }) => objectId}
       />
-      <Pager next={data.next} cursor={filters.cursor} open={(cursor) => change({ ...filters, cursor })} />
+      <Pager
+        next={data.next}
+        cursor={filters.cursor}
+        open={(cursor) => change({ ...filters, cursor })}
+      />
     </>
   );
 }
@@ -95,7 +99,9 @@ function columnsOf(appId: string, t: TFunction): Column<UserPart>[] {
     {
       key: 'email',
       title: t('users.email'),
-      cell: ({ email, emailVerified }) => <Contact value={email} isVerified={emailVerified === true} />,
+      cell: ({ email, emailVerified }) => (
+        <Contact value={email} isVerified={emailVerified === true} />
+      ),
     },
     {
       key: 'phone',

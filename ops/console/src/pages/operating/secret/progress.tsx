@@ -33,20 +33,24 @@ export function Progress({ state }: { state: SecretState }) {
 
 type Rotation = NonNullable<SecretState['rotation']>;
 
-const unreadableRows = ({ unreadable }: Rotation) => Object.entries(unreadable).filter(([, n]) => n > 0);
+const unreadableRows = ({ unreadable }: Rotation) =>
+  Object.entries(unreadable).filter(([, n]) => n > 0);
 
 function State({ state: { rotation, left } }: { state: SecretState }) {
   const { t } = useTranslation();
   if (rotation?.state === 'running') return <Badge tone="accent">{t('secret.running')}</Badge>;
   const isWhole = left === 0;
   return (
-    <Badge tone={isWhole ? 'good' : 'warn'}>{t(isWhole ? 'secret.done' : 'secret.endedWithRest')}</Badge>
+    <Badge tone={isWhole ? 'good' : 'warn'}>
+      {t(isWhole ? 'secret.done' : 'secret.endedWithRest')}
+    </Badge>
   );
 }
 
 function Changed({ rotation: { changed, expected } }: { rotation: Rotation }) {
   const { t } = useTranslation();
-  // Values that were saved beside the rotation are changed too, so that there may be more than expected.
+  // Values that were saved beside the rotation are changed too, so that there may be more than
+  // expected.
   const all = Math.max(changed, expected);
   return (
     <span className={styles.changed}>

@@ -16,7 +16,10 @@ import styles from './secret.module.css';
 
 type Key = SecretState['keys'][number];
 
-/** Keys by their ids: which one encrypts, how many values are under each, and whether it may be removed. */
+/**
+ * Keys by their ids: which one encrypts, how many values are under each, and whether it may be
+ * removed.
+ */
 export function Keys({ state: { keys } }: { state: SecretState }) {
   const { t } = useTranslation();
   const columns: Column<Key>[] = [
@@ -27,7 +30,12 @@ export function Keys({ state: { keys } }: { state: SecretState }) {
       isWide: true,
       cell: ({ isFirst }) => t(isFirst ? 'secret.encrypts' : 'secret.decrypts'),
     },
-    { key: 'values', title: t('secret.valuesOf'), isNumber: true, cell: ({ values }) => sumOf(values) },
+    {
+      key: 'values',
+      title: t('secret.valuesOf'),
+      isNumber: true,
+      cell: ({ values }) => sumOf(values),
+    },
     { key: 'removal', title: t('secret.removal'), cell: (key) => <Removal of={key} /> },
   ];
   return (
@@ -45,7 +53,9 @@ function Removal({ of: { isFirst, mayBeRemoved } }: { of: Key }) {
   const { t } = useTranslation();
   if (isFirst) return '–';
   return (
-    <Badge tone={mayBeRemoved ? 'good' : 'idle'}>{t(mayBeRemoved ? 'secret.mayGo' : 'secret.needed')}</Badge>
+    <Badge tone={mayBeRemoved ? 'good' : 'idle'}>
+      {t(mayBeRemoved ? 'secret.mayGo' : 'secret.needed')}
+    </Badge>
   );
 }
 
@@ -122,12 +132,21 @@ export function Secret() {
 
 /** Returns the state with the counts of now, unless the rotation has counted after them. */
 function newerOf(state: SecretState, counted: SecretState | undefined): SecretState {
-  if (!counted?.countedAt || (state.countedAt !== null && state.countedAt > counted.countedAt)) return state;
+  if (!counted?.countedAt || (state.countedAt !== null && state.countedAt > counted.countedAt))
+    return state;
   const { keys, other, left, countedAt } = counted;
   return { ...state, keys, other, left, countedAt };
 }
 
-function Rotate({ state, isBusy, rotate }: { state: SecretState; isBusy: boolean; rotate: () => void }) {
+function Rotate({
+  state,
+  isBusy,
+  rotate,
+}: {
+  state: SecretState;
+  isBusy: boolean;
+  rotate: () => void;
+}) {
   const { t } = useTranslation();
   const { keys, rotation } = state;
   return (
@@ -151,7 +170,9 @@ function Parts({ state }: { state: SecretState }) {
     <>
       {state.mismatches.map(({ kind, host, pid, problem }) => (
         <Notice key={`${kind} ${host} ${pid}`} look="warn">
-          {t(`secret.problem.${problem}`, { process: `${t(`processKind.${kind}`)} ${host} ${pid}` })}
+          {t(`secret.problem.${problem}`, {
+            process: `${t(`processKind.${kind}`)} ${host} ${pid}`,
+          })}
         </Notice>
       ))}
       <Panel title={t('secret.keys')}>

@@ -16,7 +16,9 @@ import { Connectors, Figures } from './figures.tsx';
 
 const route = getRouteApi('/apps/$appId/pushes/compare');
 
-/** Two pushes side by side: their messages, recipients, pace and outcomes. What got worse is marked. */
+/**
+ * Two pushes side by side: their messages, recipients, pace and outcomes. What got worse is marked.
+ */
 export function Compare() {
   const { t } = useTranslation();
   const { appId } = route.useParams();
@@ -64,7 +66,11 @@ function Chosen({ appId, pushes, a, b }: ChosenProps) {
   const { t } = useTranslation();
   const navigate = useNavigate();
   const choose = (search: { a?: string | undefined; b?: string | undefined }) =>
-    void navigate({ to: '/apps/$appId/pushes/compare', params: { appId }, search: { a, b, ...search } });
+    void navigate({
+      to: '/apps/$appId/pushes/compare',
+      params: { appId },
+      search: { a, b, ...search },
+    });
   const options = (chosen: string | undefined) => (
     <>
       <option value="">{t('compare.none')}</option>

@@ -7,7 +7,9 @@ export interface ConnectorChange {
   connector: string;
   a: Share;
   b: Share;
-  /** Whether clearly more recipients failed in the second push; null where one of them had too few. */
+  /**
+   * Whether clearly more recipients failed in the second push; null where one of them had too few.
+   */
   isWorse: boolean | null;
 }
 
@@ -29,7 +31,10 @@ const shareOf = (totals: Totals = {}): Share => ({
 
 const ratio = ({ ended, failed }: Share): number => (ended === 0 ? 0 : failed / ended);
 
-/** Tells whether clearly more recipients failed in `b` than in `a`; null where few ended in one of them. */
+/**
+ * Tells whether clearly more recipients failed in `b` than in `a`; null where few ended in one of
+ * them.
+ */
 function hasWorsened(a: Share, b: Share): boolean | null {
   if (Math.min(a.ended, b.ended) < fewRecipients) return null;
   return ratio(b) - ratio(a) >= markedRise;
@@ -52,7 +57,10 @@ export function connectorChanges(
 
 type Timed = Pick<PushDetail, 'createdAt' | 'firstSentAt' | 'finishedAt' | 'push-time'>;
 
-/** Returns how long a push took to its first request and to its end, in milliseconds; null where it is not known. */
+/**
+ * Returns how long a push took to its first request and to its end, in milliseconds; null where it
+ * is not known.
+ */
 export function timesOf(push: Timed): { firstSendMs: number | null; totalMs: number | null } {
   const dueMs = Math.max(Date.parse(push.createdAt), Date.parse(push['push-time']));
   const since = (at: string | null) => (at === null ? null : Math.max(0, Date.parse(at) - dueMs));

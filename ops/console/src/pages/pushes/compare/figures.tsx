@@ -35,15 +35,25 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
       [t('pushes.devices'), ({ push }) => formatCount(push.devices)],
       [
         t('outcome.sent'),
-        ({ push, progress }) => shareText((progress.outcomes.sent ?? 0) - waitingOf(progress), push.devices),
+        ({ push, progress }) =>
+          shareText((progress.outcomes.sent ?? 0) - waitingOf(progress), push.devices),
       ],
-      [t('outcome.unacknowledged'), ({ push, progress }) => shareText(waitingOf(progress), push.devices)],
+      [
+        t('outcome.unacknowledged'),
+        ({ push, progress }) => shareText(waitingOf(progress), push.devices),
+      ],
       [
         t('outcome.invalid_token'),
         ({ push, progress }) => shareText(progress.outcomes.invalid_token, push.devices),
       ],
-      [t('outcome.failed'), ({ push, progress }) => shareText(progress.outcomes.failed, push.devices)],
-      [t('outcome.unsent'), ({ push, progress }) => shareText(unsentOf(progress.outcomes), push.devices)],
+      [
+        t('outcome.failed'),
+        ({ push, progress }) => shareText(progress.outcomes.failed, push.devices),
+      ],
+      [
+        t('outcome.unsent'),
+        ({ push, progress }) => shareText(unsentOf(progress.outcomes), push.devices),
+      ],
       [t('pushes.delivered'), ({ progress }) => formatCount(progress.delivered)],
       [t('pushes.clicked'), ({ progress }) => formatCount(progress.clicked)],
     ]),
@@ -74,10 +84,15 @@ export function Figures({ appId, sides }: { appId: string; sides: [Compared, Com
       ),
     },
   ];
-  return <Table label={t('compare.outcomes')} columns={columns} rows={rows} keyOf={({ name }) => name} />;
+  return (
+    <Table label={t('compare.outcomes')} columns={columns} rows={rows} keyOf={({ name }) => name} />
+  );
 }
 
-function rowsOf([a, b]: [Compared, Compared], named: [string, (side: Compared) => ReactNode][]): Row[] {
+function rowsOf(
+  [a, b]: [Compared, Compared],
+  named: [string, (side: Compared) => ReactNode][],
+): Row[] {
   return named.map(([name, show]) => ({ name, a: show(a), b: show(b) }));
 }
 
@@ -100,8 +115,11 @@ const durationText = (ms: number | null): string => (ms === null ? '–' : forma
 const shareText = (part: number | undefined, whole: number): string =>
   `${formatCount(part ?? 0)} · ${formatShare(part ?? 0, whole)}`;
 
-const unsentOf = ({ expired = 0, capped = 0, dropped = 0 }: Compared['progress']['outcomes']): number =>
-  expired + capped + dropped;
+const unsentOf = ({
+  expired = 0,
+  capped = 0,
+  dropped = 0,
+}: Compared['progress']['outcomes']): number => expired + capped + dropped;
 
 /** Recipients and failed share of two pushes by connector. */
 export function Connectors({ sides: [a, b] }: { sides: [Compared, Compared] }) {
@@ -116,8 +134,18 @@ export function Connectors({ sides: [a, b] }: { sides: [Compared, Compared] }) {
       isWide: true,
       cell: ({ connector }) => connectorName(connector),
     },
-    { key: 'a', title: t('compare.endedA'), isNumber: true, cell: (row) => formatCount(row.a.ended) },
-    { key: 'b', title: t('compare.endedB'), isNumber: true, cell: (row) => formatCount(row.b.ended) },
+    {
+      key: 'a',
+      title: t('compare.endedA'),
+      isNumber: true,
+      cell: (row) => formatCount(row.a.ended),
+    },
+    {
+      key: 'b',
+      title: t('compare.endedB'),
+      isNumber: true,
+      cell: (row) => formatCount(row.b.ended),
+    },
     { key: 'failedA', title: t('compare.failedA'), isNumber: true, cell: (row) => failed(row.a) },
     { key: 'failedB', title: t('compare.failedB'), isNumber: true, cell: (row) => failed(row.b) },
     {
@@ -127,11 +155,18 @@ export function Connectors({ sides: [a, b] }: { sides: [Compared, Compared] }) {
         isWorse === null ? (
           '–'
         ) : (
-          <Badge tone={isWorse ? 'bad' : 'idle'}>{t(isWorse ? 'compare.worse' : 'compare.same')}</Badge>
+          <Badge tone={isWorse ? 'bad' : 'idle'}>
+            {t(isWorse ? 'compare.worse' : 'compare.same')}
+          </Badge>
         ),
     },
   ];
   return (
-    <Table label={t('push.byConnector')} columns={columns} rows={rows} keyOf={({ connector }) => connector} />
+    <Table
+      label={t('push.byConnector')}
+      columns={columns}
+      rows={rows}
+      keyOf={({ connector }) => connector}
+    />
   );
 }

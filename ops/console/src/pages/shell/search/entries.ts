@@ -39,9 +39,10 @@ function usePages(text: string): Entry[] {
   const person = { apps, may: (needed: typeof role) => includesRole(role, needed) };
   const isFound = (place: (typeof appPlaces | typeof servicePlaces)[number]) =>
     isOpenTo(place, person) &&
-    [...languages.map((language) => i18next.getFixedT(language)(place.title)), ...(place.words ?? [])].some(
-      (word) => word.toLowerCase().includes(wanted),
-    );
+    [
+      ...languages.map((language) => i18next.getFixedT(language)(place.title)),
+      ...(place.words ?? []),
+    ].some((word) => word.toLowerCase().includes(wanted));
   const entryOf = ({ to, title }: { to: string; title: string }) => ({
     id: `page ${to}`,
     kind: t('search.page'),
@@ -54,9 +55,11 @@ function usePages(text: string): Entry[] {
       detail: app,
       open: () => void navigate({ to: place.to, params: { appId: appId ?? '' } }),
     })),
-    ...servicePlaces
-      .filter(isFound)
-      .map((place) => ({ ...entryOf(place), detail: '', open: () => void navigate({ to: place.to }) })),
+    ...servicePlaces.filter(isFound).map((place) => ({
+      ...entryOf(place),
+      detail: '',
+      open: () => void navigate({ to: place.to }),
+    })),
   ];
 }
 
@@ -67,10 +70,12 @@ function useHitEntry(hits: readonly SearchHit[]): (hit: SearchHit) => Entry {
   return ({ kind, appId, id, title }) => {
     const open: Record<SearchHit['kind'], () => void> = {
       app: () => void navigate({ to: '/apps/$appId', params: { appId } }),
-      push: () => void navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId: id } }),
+      push: () =>
+        void navigate({ to: '/apps/$appId/pushes/$pushId', params: { appId, pushId: id } }),
       installation: () =>
         void navigate({ to: '/apps/$appId/devices/$deviceId', params: { appId, deviceId: id } }),
-      user: () => void navigate({ to: '/apps/$appId/users/$userId', params: { appId, userId: id } }),
+      user: () =>
+        void navigate({ to: '/apps/$appId/users/$userId', params: { appId, userId: id } }),
     };
     const detail = kind === 'app' ? appId : `${id} · ${name(appId)}`;
     const shown = kind === 'push' ? t(`pushState.${title}`) : title;

@@ -23,7 +23,8 @@ export function SearchButton() {
   const [isLoaded, setLoaded] = useState(false);
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+      if (event.key.toLowerCase() !== 'k' || !(event.ctrlKey || event.metaKey) || event.altKey)
+        return;
       event.preventDefault();
       setLoaded(true);
       setOpen(true);

@@ -11,7 +11,9 @@ interface SearchDialogProps {
   setOpen: (isOpen: boolean) => void;
 }
 
-/** Search over pages, apps, pushes, devices and users. Arrows choose, Enter opens, Escape closes. */
+/**
+ * Search over pages, apps, pushes, devices and users. Arrows choose, Enter opens, Escape closes.
+ */
 export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
   const { t } = useTranslation();
   const hasChosen = useRef(false);
@@ -20,7 +22,8 @@ export function SearchDialog({ isOpen, setOpen }: SearchDialogProps) {
     setOpen(false);
     entry.open();
   };
-  // After a choice the focus belongs to the heading of the page, else to the element before the dialog.
+  // After a choice the focus belongs to the heading of the page, else to the element before the
+  // dialog.
   const finalFocus = () => {
     const heading = hasChosen.current ? document.querySelector<HTMLElement>('main h1') : null;
     hasChosen.current = false;
@@ -93,7 +96,10 @@ interface ChoiceWhenFound {
   choose: (entry: Entry) => void;
 }
 
-/** Chooses the entry at once, or, while the entries are those of an earlier text, when those of this text have arrived. */
+/**
+ * Chooses the entry at once, or, while the entries are those of an earlier text, when those of this
+ * text have arrived.
+ */
 function useChoiceWhenFound({ entry, isBusy, choose }: ChoiceWhenFound): () => void {
   const [isWaiting, setWaiting] = useState(false);
   useEffect(() => {
