@@ -2,18 +2,13 @@ import { Batcher } from '../shared/batcher.ts';
 import { isConnectionFailure } from '../shared/db/limits/database-errors.ts';
 import { retryDuringOutage } from '../shared/db/outage.ts';
 import type { Database, Handle } from '../shared/db/pool.ts';
+import { inTransactionIfSharded } from '../shared/db/sharding.ts';
 import {
   findPointDevices,
   type PointDevice,
   type PointLookup,
 } from '../shared/db/tables/audience.ts';
-import {
-  type BatchKey,
-  insertBatchesOf,
-  type NewBatch,
-  type SettledBatch,
-  settleBatches,
-} from '../shared/db/tables/batches.ts';
+import { type BatchKey, type SettledBatch, settleBatches } from '../shared/db/tables/batches.ts';
 import { type BatchFailures, insertFailures } from '../shared/db/tables/push-failures.ts';
 import {
   type BatchSnapshot,
@@ -22,9 +17,10 @@ import {
   closeSettled,
   type FirstSendTime,
   markFirstSends,
+  type PlannedBatch,
   planWholePushes,
   readBatchSnapshots,
-  type WholePlan,
+  type WholePush,
 } from '../shared/db/tables/push-progress.ts';
 import { findPushes, type PushKey } from '../shared/db/tables/pushes.ts';
 import { type BatchMessages, insertGatewayMessages } from '../shared/db/tables/receipts.ts';
@@ -34,11 +30,6 @@ import { RecipientStates } from '../shared/domain/recipient-states.ts';
 import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
-
-/** A push that one step plans, with all its batches. */
-export interface WholePush extends WholePlan {
-  batches: readonly NewBatch[];
-}
 
 /** Result of a batch of which nothing is tried again, with the job that brought it. */
 export interface BatchResult {
@@ -99,7 +90,7 @@ export class BatchedQueries {
   readonly database: Database;
   readonly #pushes: Batcher<PushKey, Push | undefined>;
   readonly #devices: Batcher<PointLookup, PointDevice | undefined>;
-  readonly #plans: Batcher<WholePush, number[] | undefined>;
+  readonly #plans: Batcher<WholePush, PlannedBatch[] | undefined>;
   readonly #snapshots: Batcher<BatchKey, BatchSnapshot | undefined>;
   readonly #grants: Batcher<ChargedBatch, Grant | undefined>;
   readonly #firstSends: Batcher<FirstSendTime, boolean>;
@@ -113,9 +104,10 @@ export class BatchedQueries {
     this.database = db;
     this.#pushes = batched((keys) => findPushes(db, keys));
     this.#devices = batched((lookups) => findPointDevices(db, lookups));
-    this.#plans = batched((pushes: WholePush[]) => db.transaction((tx) => planWhole(tx, pushes)), {
-      uniqueBy,
-    });
+    this.#plans = batched(
+      (pushes: WholePush[]) => inTransactionIfSharded(db, (tx) => planWholePushes(tx, pushes)),
+      { uniqueBy },
+    );
     this.#snapshots = batched((keys) => readBatchSnapshots(db, keys));
     this.#grants = batched((batches: ChargedBatch[]) => grantRecipients(db, batches), {
       uniqueBy: ({ batchId }) => String(batchId),
@@ -142,11 +134,10 @@ export class BatchedQueries {
   }
 
   /**
-   * Plans a push by one step. Returns the ids of its batches; undefined, and changes nothing, if
-   * another planner has planned it, if it was paused or cancelled, and if another transaction has
-   * locked it.
+   * Plans a push by one step (`planWholePushes`). Returns its batches; undefined if the push was
+   * not planned.
    */
-  planWhole(push: WholePush): Promise<number[] | undefined> {
+  planWhole(push: WholePush): Promise<PlannedBatch[] | undefined> {
     return this.#plans.run(push);
   }
 
@@ -185,17 +176,6 @@ export class BatchedQueries {
   warmUp(): Promise<void> {
     return this.database.warmUp(runStatements, idleBatchedConnections);
   }
-}
-
-async function planWhole(tx: Handle, pushes: WholePush[]): Promise<(number[] | undefined)[]> {
-  const planned = await planWholePushes(tx, pushes);
-  const ours = pushes.filter((_, i) => planned[i]);
-  const ids = await insertBatchesOf(
-    tx,
-    ours.map(({ appId, id: pushId, batches }) => ({ appId, pushId, batches })),
-  );
-  const byPush = new Map(ours.map(({ id }, i) => [id, ids[i] ?? []]));
-  return pushes.map(({ id }) => byPush.get(id));
 }
 
 async function record(tx: Handle, queue: JobQueue, results: BatchResult[]): Promise<Recorded[]> {
@@ -257,7 +237,7 @@ async function runStatements(connection: Handle): Promise<void> {
     await findPointDevices(connection, [
       { appId: '', column, names: [''], activeSince: new Date(0) },
     ]);
-  await planWholePushes(connection, [{ ...none, through: 0, devices: 0 }]);
+  await planWholePushes(connection, [{ ...none, through: 0, devices: 0, batches: [] }]);
   await readBatchSnapshots(connection, [none]);
   await grantRecipients(connection, [{ ...none, cap: 0 }]);
   await markFirstSends(connection, [{ ...none, at: new Date(0) }]);

@@ -7,6 +7,7 @@ import type { DispatcherDeps } from '../deps.ts';
 import {
   type BatchInWork,
   type BatchJob,
+  type FreshBatch,
   loadBatch,
   type OnlyBatch,
 } from '../recording/batch-in-work.ts';
@@ -72,6 +73,7 @@ interface DeliverContext {
   /** Its own job; absent for a batch of a push to few, which the planning job delivers. */
   job?: BatchJob;
   only?: OnlyBatch | undefined;
+  fresh?: FreshBatch | undefined;
 }
 
 /** End of one round of a batch: that of its job, or `changed`: one more round. */
@@ -96,8 +98,8 @@ export async function deliverBatch(
   context: DeliverContext,
 ): Promise<JobEnd> {
   // A push that is paused, resumed or cancelled while a batch is in work changes the decision.
-  for (;;) {
-    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, context));
+  for (let round = context; ; round = { ...context, fresh: undefined }) {
+    const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
     if (end !== 'changed') return end;
   }
 }
@@ -108,7 +110,7 @@ async function deliverOnce(
   context: DeliverContext,
 ): Promise<RoundEnd> {
   // Before the state of the push is read: a later pause or cancellation changes the counter.
-  const interruptCount = deps.pool.interruptCount(ids.pushId);
+  const interruptCount = context.fresh?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
   const batch = await loadBatch(deps, ids, context);
   if (!batch) return 'done';
   const decision = await decide(deps, batch);

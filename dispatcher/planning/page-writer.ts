@@ -18,6 +18,7 @@ import type { Job } from '../../shared/queue/queue.ts';
 import type { PageOfBatches, PlannedStart, Rule, TargetPage } from '../../shared/rules/rule.ts';
 import { changesPages } from '../../shared/rules/rules.ts';
 import type { DispatcherDeps } from '../deps.ts';
+import type { FreshBatch } from '../recording/batch-in-work.ts';
 import { closePush } from '../recording/recorder.ts';
 import { wakeWhenDue } from '../recording/unsent.ts';
 import { type batchRoutes, toBatches } from './batches.ts';
@@ -58,10 +59,16 @@ interface PageStep {
   isContinued: boolean;
 }
 
-/** A page that was written: the new cursor, and the ids of the batches to send. */
+/** A page that was written: the new cursor, and the batches that this job delivers. */
 export interface WrittenPage {
   through: number;
-  batchIds: readonly number[];
+  batches: readonly PlannedBatchInWork[];
+}
+
+/** A batch that its planning job delivers at once, with its state if the planning has read it. */
+export interface PlannedBatchInWork {
+  batchId: number;
+  fresh?: FreshBatch | undefined;
 }
 
 /**
@@ -75,29 +82,32 @@ export async function writePage(
 ): Promise<WrittenPage> {
   const through = step.page.lastId || step.mark;
   const whole = await writeWhole(deps, plan, { ...step, through });
-  if (whole) return { through, batchIds: whole };
+  if (whole) return { through, batches: whole };
   const written = await deps.db.transaction((tx) =>
     writeRuledPage(deps, tx, plan, { ...step, through }),
   );
   await countPage(deps, plan, { ...step, ...written });
-  return { through, batchIds: written.batchIds };
+  return { through, batches: written.batchIds.map((batchId) => ({ batchId })) };
 }
 
 /**
  * Writes the only page of a push together with those of others, where no rule changes pages and all
- * its devices have a route. Returns the ids of its batches; undefined for any other page, and where
- * the push is locked or superseded.
+ * its devices have a route. Returns its batches; undefined for any other page, and where the push is
+ * locked or superseded.
  */
 async function writeWhole(
-  { queries }: DispatcherDeps,
+  { queries, pool }: DispatcherDeps,
   plan: Plan,
   step: PageStep & { through: number },
-): Promise<number[] | undefined> {
+): Promise<PlannedBatchInWork[] | undefined> {
   if (!step.isSmall || plan.rules.some(changesPages)) return undefined;
   const { batches, unsent } = toBatches(step.page, contextOf(plan, step));
   if (unsent.length > 0) return undefined;
   const { appId, id } = plan.push;
-  return queries.planWhole({ appId, id, through: step.through, devices: step.page.size, batches });
+  const interruptCount = pool.interruptCount(id);
+  const push = { appId, id, through: step.through, devices: step.page.size, batches };
+  const planned = await queries.planWhole(push);
+  return planned?.map(({ batchId, stored }) => ({ batchId, fresh: { stored, interruptCount } }));
 }
 
 const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({

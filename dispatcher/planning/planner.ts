@@ -21,7 +21,14 @@ import { holdPlanning } from '../delivery/holding.ts';
 import type { DispatcherDeps } from '../deps.ts';
 import { closePush } from '../recording/recorder.ts';
 import { batchRoutes } from './batches.ts';
-import { type Plan, Superseded, sendStart, writePage } from './page-writer.ts';
+import {
+  type Plan,
+  type PlannedBatchInWork,
+  Superseded,
+  sendStart,
+  type WrittenPage,
+  writePage,
+} from './page-writer.ts';
 import { firstBatchSize, knownPage, type PlannedPage, readPages } from './pages.ts';
 
 /** Time after which the planning of a large push lets others go first; a new job continues it. */
@@ -125,7 +132,7 @@ const appliesToOne = ({ aboveDevices = 0 }: Rule): boolean => aboveDevices < 1;
  * looked up.
  */
 interface Inline {
-  batchIds?: readonly number[];
+  batches?: WrittenPage['batches'];
 }
 
 type ScanEnd = JobEnd | Inline;
@@ -269,7 +276,7 @@ async function writePages(
     planned += page.size;
     deps.metrics.plannedRecipients.inc(page.size);
     if (isLast && !plan.start) deps.audienceSizes.note(plan.push, planned);
-    if (isLast || isContinued) return isSmall ? { batchIds: written.batchIds } : 'done';
+    if (isLast || isContinued) return isSmall ? { batches: written.batches } : 'done';
   }
   return 'done';
 }
@@ -278,15 +285,23 @@ async function writePages(
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,
-  { signal, permit, batchIds }: JobContext & Inline,
+  { signal, permit, batches }: JobContext & Inline,
 ): Promise<JobEnd> {
   const { appId, pushId, waitedUntilMs } = job.data;
-  const open = batchIds ?? (await findBatchesWithoutJob(deps.db, appId, pushId));
+  const open = batches ?? (await findOpenBatches(deps, job));
   const only =
     open.length === 1 ? { job, isEnded: false, isClosed: false, firstSentAt: null } : undefined;
-  const deliver = (batchId: number) =>
-    deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only });
+  const deliver = ({ batchId, fresh }: PlannedBatchInWork) =>
+    deliverBatch(deps, { appId, pushId, batchId, waitedUntilMs }, { signal, permit, only, fresh });
   if ((await Promise.all(open.map(deliver))).includes('again')) return 'again';
   if (!only?.isEnded) await closePush(deps, job.data, job);
   return 'done';
+}
+
+async function findOpenBatches(
+  { db }: DispatcherDeps,
+  { data: { appId, pushId } }: Job<PlanJob>,
+): Promise<PlannedBatchInWork[]> {
+  const ids = await findBatchesWithoutJob(db, appId, pushId);
+  return ids.map((batchId) => ({ batchId }));
 }

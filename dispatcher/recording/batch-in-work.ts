@@ -32,13 +32,23 @@ export interface BatchInWork {
   only?: OnlyBatch | undefined;
 }
 
-/** Loads a batch; undefined when it is settled or deleted: then its job is ended. */
+/** State of a batch that its planning has just written. */
+export interface FreshBatch {
+  stored: BatchSnapshot;
+  /** Interrupts of its push (`SenderPool.interruptCount`), as read before the state. */
+  interruptCount: number;
+}
+
+/**
+ * Loads a batch; a fresh one needs no query. Returns undefined if the batch is settled or deleted,
+ * and ends its job then.
+ */
 export async function loadBatch(
   deps: DispatcherDeps,
   ids: DeliverJob,
-  { job, only }: Pick<BatchInWork, 'job' | 'only'>,
+  { job, only, fresh }: Pick<BatchInWork, 'job' | 'only'> & { fresh?: FreshBatch | undefined },
 ): Promise<BatchInWork | undefined> {
-  const stored = await deps.queries.readSnapshot(ids);
+  const stored = fresh?.stored ?? (await deps.queries.readSnapshot(ids));
   if (stored && !stored.isSettled) return { ids, stored, job, only };
   await endJob(deps, deps.db, { job });
   return undefined;

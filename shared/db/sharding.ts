@@ -3,7 +3,7 @@
  * statements that have another form there, and where its tables are.
  */
 import type { ServerSettings } from './limits/pooler.ts';
-import type { Handle } from './pool.ts';
+import type { Database, Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
 import { query } from './query.ts';
 
@@ -40,6 +40,12 @@ export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[])
     ? [...Map.groupBy(rows, ({ appId }) => appId).values()]
     : [[...rows]];
 }
+
+/** Runs work that takes several statements on a sharded database only: there in a transaction. */
+export const inTransactionIfSharded = async <T>(
+  db: Database,
+  work: (tx: Handle) => Promise<T>,
+): Promise<T> => ((await isSharded(db)) ? db.transaction(work) : work(db));
 
 const skipsLocked = / FOR (NO KEY )?UPDATE( OF \w+)? SKIP LOCKED/;
 
