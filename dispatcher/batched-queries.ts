@@ -31,42 +31,45 @@ import type { Logger } from '../shared/process/logging.ts';
 import { type DeliverJob, type JobKind, type PlanJob, planJob } from '../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../shared/queue/queue.ts';
 
-/** Result of a batch of which nothing is tried again, with the job that brought it. */
+/** Result of a batch that needs no retry, with the job that brought the batch. */
 export interface BatchResult {
   batch: SettledBatch;
   failures: BatchFailures;
   messages: BatchMessages;
-  /** Absent for a batch that the planning job delivers. */
+  /** Absent if the planning job delivers the batch. */
   job?: { kind: JobKind<DeliverJob>; job: Job<DeliverJob> } | undefined;
-  /** The push to close with the result; absent if it has other batches. */
+  /** The push to close with the result. Absent if the push has other batches. */
   end?: PushEnd | undefined;
 }
 
-/** A push to close, with the planning job that ends then. */
+/** A push to close, and its planning job, which ends in the same transaction. */
 export interface PushEnd extends ClosingPush {
   job?: Job<PlanJob> | undefined;
 }
 
-/** How a result was recorded. */
+/** What recording a result has changed. */
 export interface Recorded {
-  /** False, and nothing was changed, if the result does not count (`settleBatches`). */
+  /** False if the result does not count (`settleBatches`). Nothing was changed then. */
   isSettled: boolean;
-  /** The push, if the result has closed it. */
+  /** The push, if this result has closed it. */
   closed: ClosedPush | undefined;
 }
 
-/** Most items of one statement, and most failures. */
+/** Maximum items of one statement, and maximum failures of all its items. */
 const most = { items: 100, failures: 5000 };
 /**
- * Statements of one kind at a time. The next batch of items forms while one commits: fewer, larger
- * ones take less CPU time.
+ * Concurrent statements of one kind. While one statement runs, the items of the next one gather,
+ * because few large statements take less CPU time than many small ones.
  */
 const concurrency = 1;
 
-/** Connections that stay open without pushes. */
+/** Connections that stay open while there are no pushes. */
 export const idleBatchedConnections = 2;
 
-/** A failed batch of items runs again item by item, unless the database is unavailable. */
+/**
+ * Creates a batcher whose statement runs item by item if it fails for the whole batch. It does not
+ * do this if the database is unavailable.
+ */
 function batched<T, R>(
   run: (items: T[]) => Promise<R[]>,
   options: { uniqueBy?(item: T): string; weightOf?(item: T): number } = {},
@@ -80,13 +83,12 @@ function batched<T, R>(
 }
 
 /**
- * The statements of planning, delivery and recording. Pushes and batches that need the same
- * statement at the same time share it: most pushes go to one device, and a statement for each would
- * cost more than the push. A push that is alone waits for nothing. As many items wait at most as
- * jobs are in work (`limits.ts`).
+ * Batched queries of planning, delivery and recording. Most pushes go to one device, so items that
+ * need the same statement at the same time share one statement. A single push waits for nothing.
+ * The number of jobs in work limits the number of waiting items (`limits.ts`).
  */
 export class BatchedQueries {
-  /** Its connections, with the settings of `onePlanSettings`. */
+  /** Connections with the settings of `onePlanSettings`. */
   readonly database: Database;
   readonly #pushes: Batcher<PushKey, Push | undefined>;
   readonly #devices: Batcher<PointLookup, PointDevice | undefined>;
@@ -128,20 +130,20 @@ export class BatchedQueries {
     return this.#pushes.run(key);
   }
 
-  /** Finds the device of a target that names one. */
+  /** Finds the device of a push to a single device. */
   findDevice(lookup: PointLookup): Promise<PointDevice | undefined> {
     return this.#devices.run(lookup);
   }
 
   /**
-   * Plans a push by one step (`planWholePushes`). Returns its batches; undefined if the push was
-   * not planned.
+   * Plans a push by one step (`planWholePushes`). Returns its batches, or undefined if it was not
+   * planned.
    */
   planWhole(push: WholePush): Promise<PlannedBatch[] | undefined> {
     return this.#plans.run(push);
   }
 
-  /** Reads the state of a batch and its push; undefined if it was deleted. */
+  /** Reads the state of a batch and its push. Returns undefined if the batch was deleted. */
   readSnapshot(key: BatchKey): Promise<BatchSnapshot | undefined> {
     return this.#snapshots.run(key);
   }
@@ -151,28 +153,31 @@ export class BatchedQueries {
     return this.#grants.run(batch);
   }
 
-  /** Saves the time of the first send of a push; true for the first call only. */
+  /** Saves the time of the first send of a push. Returns true only for the first call. */
   markFirstSend(time: FirstSendTime): Promise<boolean> {
     return this.#firstSends.run(time);
   }
 
   /**
-   * Settles a batch, writes its failures and message ids, ends its job, and closes its push if it
-   * is the only batch, in one transaction.
+   * Settles a batch, writes its failures and message ids and ends its job, in one transaction. Also
+   * closes the push if the batch is its only one.
    */
   record(result: BatchResult): Promise<Recorded> {
     return this.#results.run(result);
   }
 
   /**
-   * Closes a push if all its batches are settled, and ends its planning job in the same
-   * transaction. Undefined if it was not closed.
+   * Closes a push if all its batches are settled, and ends its planning job, in one transaction.
+   * Returns undefined if the push was not closed.
    */
   end(push: PushEnd): Promise<ClosedPush | undefined> {
     return this.#ends.run(push);
   }
 
-  /** Runs statements for no rows on each connection that stays open, which then has them parsed. */
+  /**
+   * Runs the statements without rows on each permanent connection, so that they are prepared before
+   * the first push.
+   */
   warmUp(): Promise<void> {
     return this.database.warmUp(runStatements, idleBatchedConnections);
   }
@@ -228,7 +233,7 @@ async function end(
   return closed;
 }
 
-/** A push and a batch that do not exist. */
+/** Keys of a push and a batch that do not exist. */
 const none = { appId: '', id: 0, batchId: 0 };
 
 async function runStatements(connection: Handle): Promise<void> {
@@ -246,12 +251,12 @@ async function runStatements(connection: Handle): Promise<void> {
   await closeSettled(connection, [none]);
 }
 
-/** Time after which a result that cannot be recorded is given up: its batch is then taken again. */
+/** Maximum time to retry recording a result. After it, the batch is delivered again. */
 const recordPatienceMs = 120_000;
 
 /**
- * Repeats a recording through an outage of the database. Only this process knows the outcomes until
- * they are recorded: without them a restart of PostgreSQL would repeat the whole batch.
+ * Retries recording while the database is unavailable. Until the outcomes are recorded only this
+ * process knows them. Without the retry, a restart of PostgreSQL would send the whole batch again.
  */
 export function recordThroughOutage<T>(
   { log }: { log: Logger },

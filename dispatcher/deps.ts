@@ -15,7 +15,7 @@ import type { ScanShare } from './planning/scan-share.ts';
 import type { GatewayUsage } from './recording/gateway-usage.ts';
 import type { SenderPool } from './sending/pool.ts';
 
-/** Dependencies of everything that a dispatcher does; `open-deps.ts` opens them. */
+/** Dependencies of all parts of a dispatcher. `open-deps.ts` opens them. */
 export interface DispatcherDeps {
   db: Database;
   /** Database of scans with `where`: the standby, if there is one. */
@@ -31,11 +31,11 @@ export interface DispatcherDeps {
   audienceSizes: AudienceSizes;
   scans: ScanShare;
   queries: BatchedQueries;
-  /** Bound of the pushes to one device in work beyond the permits of planning. */
+  /** Limit of the single-device pushes in work that hold no concurrency slot of planning. */
   singles: ParkedJobs;
   clock: Clock;
   log: Logger;
   metrics: Metrics;
-  /** Mail address for notices to the operator, if there is one. */
+  /** Mail address for notices to the operator, if configured. */
   operatorMail: string | undefined;
 }

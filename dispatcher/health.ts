@@ -7,7 +7,7 @@ import type { Logger } from '../shared/process/logging.ts';
 import { reportDatabases, reportQueues, reportStandby } from '../shared/queue/report.ts';
 import type { DispatcherDeps } from './deps.ts';
 
-/** Limits against slow or many connections; probes and scrapes are short and few. */
+/** Limits against slow or many connections. Probes and scrapes are short and few. */
 const limits = {
   headersTimeout: 10_000,
   requestTimeout: 20_000,
@@ -18,11 +18,13 @@ const maxConnections = 256;
 export interface HealthAddress {
   port: number;
   host: string;
-  /** Bearer token that `/metrics` requires; undefined: it answers callers on this machine only. */
+  /**
+   * Bearer token that `/metrics` requires. Undefined: only callers on this machine get an answer.
+   */
   token: string | undefined;
 }
 
-/** State that the replies show; `deps` are there after the database was ready. */
+/** State that the answers show. `deps` is set once the database is ready. */
 export interface HealthState {
   log: Logger;
   db: Database;
@@ -78,8 +80,8 @@ async function answer(
 }
 
 /**
- * Returns `ready`, or why not: `stopping`, `database unreachable`, `starting`, or a hint for the
- * operator.
+ * Returns `ready`, or the reason why the dispatcher is not ready: `stopping`, `database
+ * unreachable`, `starting`, or a hint for the operator.
  */
 async function readinessOf({ db, readiness, stack, deps }: HealthState): Promise<string> {
   if (stack.isClosing) return 'stopping';

@@ -1,24 +1,28 @@
-/** Numbers of jobs that one dispatcher has in work. */
+/** Limits on the work that one dispatcher does at the same time. */
 
 /**
- * Pushes that are planned at a time, and the most of one fetch; the same job delivers a small one.
+ * Maximum pushes that are planned at the same time, and maximum of one fetch. The planning job of a
+ * small push also delivers it.
  */
 export const freshPlansAtOnce = 64;
 
-/** Pushes to one device in work beyond the permits of `freshPlansAtOnce`. */
+/** Maximum single-device pushes in work in addition to `freshPlansAtOnce`. */
 export const singlesAtOnce = 256;
 
-/** Continued plannings have job permits of their own, so that they never delay a new push. */
+/**
+ * Maximum continued plannings at the same time. They have their own concurrency slots, so that they
+ * never delay a new push.
+ */
 export const continuedPlansAtOnce = 2;
 
 /**
- * Scans of one app at a time (DATABASE_CONNECTIONS_SCANS of all apps), which leaves cores of a
- * small database to other apps.
+ * Maximum concurrent scans of one app. `DATABASE_CONNECTIONS_SCANS` limits the scans of all apps.
+ * The difference leaves CPUs of a small database to other apps.
  */
 export const scansPerApp = 3;
 
 /**
- * Time limit of a statement that reads the devices of a push; it may be long, since such a
+ * Timeout of a statement that reads the devices of a push, in ms. It may be long, because the
  * statement holds no locks.
  */
 export const longestScanMs = 3_600_000;
@@ -26,13 +30,11 @@ export const longestScanMs = 3_600_000;
 /** Connections for scans that stay open while there is nothing to plan. */
 export const warmScans = 2;
 
-/**
- * Batches of one connector in work per thread: a bulkhead, since each connector has its own count.
- */
+/** Batches of one connector in work per thread. Each connector has its own limit (bulkhead). */
 export const batchesPerThread = 4;
 
 /**
- * Batches per thread, of all connectors, that have released their job permit: they wait for a slow
- * gateway or their slot.
+ * Maximum batches per thread, over all connectors, that have released their concurrency slot. They
+ * wait for a slow gateway or for their time slot.
  */
 export const parkedPerThread = 32;

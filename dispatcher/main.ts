@@ -14,7 +14,8 @@ try {
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
   await startDispatcher(config, log, { stack }).catch((error: unknown) => {
-    // A start that is interrupted fails; the process then ends as after any other stop.
+    // If the process is stopped while it starts, the start fails and the process exits as after any
+    // other stop.
     if (!stack.isClosing) throw error;
   });
   returnMemoryWhenIdle();

@@ -42,8 +42,8 @@ export interface DispatcherOptions {
 }
 
 /**
- * Opens everything that a dispatcher needs and takes jobs. The consumers are opened last, so that
- * they close first.
+ * Opens everything that a dispatcher needs and starts to take jobs. The consumers open last, so
+ * that they close first.
  */
 export async function startDispatcher(
   config: Config,
@@ -61,7 +61,8 @@ export async function startDispatcher(
   const server = await openHealth(config, health);
   await untilReady(readiness, stack);
   const deps = await openDeps(config, { db, clock, log, stack, timing });
-  // Beside the first jobs: after a crash they do not wait for gateways that do not answer.
+  // Runs in parallel with the first jobs. After a crash they must not wait for gateways that do not
+  // answer.
   const warmedUp = startWarmUp(deps, stack);
   startDuties(deps, stack);
   await startRegister(deps, config, stack);
@@ -77,7 +78,7 @@ export async function startDispatcher(
   return { metricsPort, stack, deps };
 }
 
-/** Opens the database pool of the main thread and waits until the database answers. */
+/** Opens the database pool of the main thread, and waits until the database answers. */
 async function openDatabase(config: Config, log: Logger, stack: ClosingStack): Promise<Database> {
   const db = new Database({
     url: config.databaseUrl,
@@ -100,8 +101,8 @@ async function openHealth(config: Config, health: HealthState): Promise<Server> 
 }
 
 /**
- * Waits until the database is migrated and matches CARILLON_SECRET; before that, pushes would fail
- * for good.
+ * Waits until the database is migrated and matches CARILLON_SECRET. Before that, pushes would fail
+ * permanently.
  */
 async function untilReady(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {
   const stop = new AbortController();
@@ -115,7 +116,7 @@ function startWarmUp(deps: DispatcherDeps, stack: ClosingStack): Promise<void> {
   return warmUp(deps, stop.signal);
 }
 
-/** Registers this process, so that operators see which ones run. */
+/** Registers this process, so that operators see which processes run. */
 async function startRegister(
   { db, log, pool, metrics, clock, vault }: DispatcherDeps,
   config: Config,
@@ -150,7 +151,7 @@ async function openListener(
   const listener = new Listener(config.databaseDirectUrl, log, 'dispatcher');
   stack.add('notifications', () => listener.close());
   await listener.start();
-  // Without an id the LISTEN connection was lost: any push may have changed.
+  // No id means that the LISTEN connection was lost. Any push may have changed.
   await listener.listen(pushTopic, (id) => pool.interrupt(id === '' ? undefined : Number(id)));
   await listener.listen(freezeTopic, () => {
     freezes.refresh();

@@ -36,20 +36,26 @@ import {
 } from './gateway-queue.ts';
 import { InFlightBatches } from './in-flight-batches.ts';
 
-/** Shortest interval of writes for a gateway that fails and answers in turns. */
+/**
+ * Minimum interval of writes for one gateway. It applies if the gateway alternates between failing
+ * and answering.
+ */
 const writeEveryMs = 1000;
 
-/** Interval in which a failure that lasts gets a new date. */
+/** Interval at which the time of a lasting failure is updated. */
 const renewEveryMs = 10_000;
 
-/** Reasons come from bounded sets; this limit holds even if a defect breaks that. */
+/**
+ * Maximum length of a stored reason. Reasons come from fixed sets, so this limit only guards
+ * against a defect.
+ */
 const maxReasonChars = 200;
 
 /** Age at which the failure of a gateway without traffic is deleted. */
 const retentionMs = dayMs;
 
 interface Entry {
-  /** Current failure; null: the gateway answers; undefined: not known yet. */
+  /** Current failure; null if the gateway answers; undefined if unknown. */
   failure: GatewayFailure | null | undefined;
   /** Failure that was written last. */
   written: GatewayFailure | null | undefined;
@@ -63,8 +69,8 @@ interface GatewayFailuresOptions {
 }
 
 /**
- * The last failure of each gateway, in the table `gateway_failure` that all processes read. Writes
- * at most once per gateway and second, and not at all while it answers.
+ * Stores the last failure of each gateway in the table `gateway_failure`, which all processes read.
+ * Writes at most once per gateway and second, and nothing while the gateway answers.
  */
 class GatewayFailures {
   readonly #options: GatewayFailuresOptions;
@@ -76,7 +82,7 @@ class GatewayFailures {
   }
 
   /**
-   * Records the health that a batch showed. An unhealthy sample is a failure, as it is for the
+   * Records the health sample of a batch. An unhealthy sample counts as a failure here and in the
    * breaker.
    */
   record(queue: GatewayQueue, { health, trouble }: GatewayHealth): void {
@@ -91,13 +97,16 @@ class GatewayFailures {
   }
 
   /**
-   * Returns the reason of a gateway's current failure; undefined when it answers, or was not asked.
+   * Returns the reason of a gateway's current failure. Returns undefined if the gateway answers or
+   * was not used.
    */
   reasonOf(queue: GatewayQueue): string | undefined {
     return this.#entries.get(queue)?.failure?.reason;
   }
 
-  /** Writes failures that came too soon after the last write, and deletes old ones. */
+  /**
+   * Writes failures that were postponed because of the minimum interval, and deletes old failures.
+   */
   async maintain(queues: Iterable<GatewayQueue>): Promise<void> {
     for (const queue of queues) {
       const entry = this.#entries.get(queue);
@@ -148,16 +157,18 @@ function isWritten({ failure, written }: Entry, sinceMs: number): boolean {
   return failure.at.getTime() === written.at.getTime() || sinceMs < renewEveryMs;
 }
 
-/** Recipients of a large batch that a half-open breaker lets through as a probe. */
+/** Recipients that a half-open breaker lets through as a probe of a large batch. */
 const probeSize = 10;
 
 /**
- * Longest wait at a breaker that is forced open: a release wakes the batches, unless its
- * notification is lost.
+ * Maximum wait at a breaker that is forced open. The end of the override wakes the batches earlier,
+ * unless its notification is lost.
  */
 const longestForcedWaitMs = 15_000;
 
-/** Delay of the second wake-up, for batches that were being put back during the first one. */
+/**
+ * Delay of the second wake-up. It reaches batches that were being postponed during the first one.
+ */
 const secondWakeMs = 500;
 
 interface BreakersOptions {
@@ -165,13 +176,13 @@ interface BreakersOptions {
   clock: Clock;
   log: Logger;
   timing: BreakerTiming;
-  /** Slow batches of one gateway (`in-flight-batches.ts`) beyond which further ones wait. */
+  /** Slow batches of one gateway (`in-flight-batches.ts`) from which further batches wait. */
   maxSlow: number;
   /** Makes the jobs of the batches that wait for a gateway due now. */
   wakeWaiting(key: BreakerKey): Promise<void>;
 }
 
-/** The breakers of this dispatcher, one per connector, app and profile (states: README.md). */
+/** The breakers of this dispatcher, one per connector, app and profile. States: README.md. */
 export class Breakers {
   readonly #options: BreakersOptions;
   readonly #queues = new Map<string, GatewayQueue>();
@@ -193,8 +204,8 @@ export class Breakers {
   }
 
   /**
-   * Returns the milliseconds that a batch has to wait before it may ask for a permit; 0: it may ask
-   * now.
+   * Returns the milliseconds that a batch must wait before it may request a permit; 0 if it may
+   * request one now.
    */
   async waitMs(key: BreakerKey): Promise<number> {
     if (!isWatched(key)) return 0;
@@ -210,10 +221,10 @@ export class Breakers {
   }
 
   /**
-   * Asks for a permit to send one batch. A gateway without a recent answer gets one batch at a
-   * time, and one with too many slow batches no further one: it does not use up all job permits of
-   * its connector (protocol/delivery.md#promise-4). `jobPermit` is the batch's own, which it
-   * releases when it is slow.
+   * Requests a permit to send one batch. A gateway without a recent answer gets one batch at a
+   * time. A gateway with too many slow batches gets no further batch, so that it does not use all
+   * concurrency slots of its connector (protocol/delivery.md#promise-4). `jobPermit` is the
+   * concurrency slot of the batch. A slow batch releases it.
    */
   async acquire(key: BreakerKey, jobPermit?: Permit): Promise<PermitAnswer> {
     if (!isWatched(key)) return unwatchedPermit;
@@ -221,7 +232,7 @@ export class Breakers {
     const queue = this.#queueOf(key);
     if (override?.forced === 'open' || this.#isFull(queue)) return wait(queue.enqueue(0));
     if (override?.forced === 'closed') return this.#forcedPermit(queue, jobPermit);
-    // The answer to a probe counts when the breaker has judged it, not before.
+    // The answer to a probe counts once the breaker has judged it.
     const hasAnswer = () => queue.breaker.state === 'closed' && this.#inFlight.hasAnswer(queue.id);
     const isFree = await queue.canProbe(hasAnswer);
     return (
@@ -231,8 +242,8 @@ export class Breakers {
   }
 
   /**
-   * Reads the overrides after a change and wakes the batches that wait for a gateway which is no
-   * longer forced open.
+   * Reads the overrides after a change. Wakes the batches that wait for a gateway that is no longer
+   * forced open.
    */
   async refreshOverrides(): Promise<void> {
     this.#overrides.invalidate();
@@ -241,7 +252,7 @@ export class Breakers {
       if (queue.hasWaiting && overrides.get(queue.id)?.forced !== 'open') this.#wakeWaiting(queue);
   }
 
-  /** Writes the states into the gauge; an override shows as the state it forces. */
+  /** Sets the gauge of breaker states. If an operator forces a state, the gauge shows it. */
   async reportTo(metrics: Metrics): Promise<void> {
     const overrides = await this.#overrides.all();
     const states = new Map<string, BreakerState>();
@@ -257,7 +268,7 @@ export class Breakers {
   }
 
   /**
-   * Renews the written states, learns from other dispatchers, and drops breakers without traffic.
+   * Renews the stored states, reads those of other dispatchers, and drops breakers without traffic.
    */
   async maintain(): Promise<void> {
     for (const [id, queue] of this.#queues) {
@@ -288,7 +299,10 @@ export class Breakers {
     await this.#states.close();
   }
 
-  /** Returns a permit that the breaker has no say in: an operator forced it closed. */
+  /**
+   * Returns a permit for a breaker that an operator forced closed. The breaker does not judge the
+   * result.
+   */
   #forcedPermit(queue: GatewayQueue, jobPermit: Permit | undefined): PermitAnswer {
     const batch = this.#inFlight.track(queue.id, jobPermit);
     return {
@@ -302,7 +316,7 @@ export class Breakers {
     };
   }
 
-  /** Returns a permit of the breaker; undefined while it lets no batch pass. */
+  /** Returns a permit of the breaker. Returns undefined while the breaker lets no batch pass. */
   #breakerPermit(queue: GatewayQueue, jobPermit: Permit | undefined): PermitAnswer | undefined {
     const isProbe = queue.breaker.state === 'half-open';
     const permit = queue.breaker.acquire();
@@ -357,7 +371,10 @@ export class Breakers {
     if (state === 'closed' && queue.hasWaiting) this.#wakeWaiting(queue);
   }
 
-  /** Wakes the waiting batches twice, for those that are being put back during the first time. */
+  /**
+   * Wakes the waiting batches twice. The second time reaches batches that were being postponed
+   * during the first.
+   */
   #wakeWaiting(queue: GatewayQueue): void {
     const { wakeWaiting, log } = this.#options;
     const wakeTwice = async () => {
@@ -374,14 +391,14 @@ export class Breakers {
 
 const wait = (afterMs: number): PermitAnswer => ({ kind: 'wait', afterMs });
 
-/** The device channel has no gateway that could be down: it writes to our database. */
+/** The device channel has no gateway that could fail: it writes to our database. */
 function isWatched({ connector }: BreakerKey): boolean {
   return profileConnectorIds.some((id) => id === connector);
 }
 
 /**
- * An override applies on every dispatcher within one second (protocol/admin-api.md#changes); the
- * query takes half of it.
+ * Maximum age of the cached overrides. An override must apply on every dispatcher within one second
+ * (protocol/admin-api.md#changes).
  */
 const maxAgeMs = 400;
 
@@ -390,7 +407,9 @@ interface BreakerOverride {
   since: Date;
 }
 
-/** Breakers that operators opened or closed; all dispatchers share them through the database. */
+/**
+ * Breakers that operators have forced open or closed. The database shares them between dispatchers.
+ */
 class Overrides {
   readonly #db: Database;
   readonly #cache: TtlCache<'all', Promise<Map<string, BreakerOverride>>>;
@@ -404,7 +423,7 @@ class Overrides {
     return (await this.all()).get(breakerIdOf(key));
   }
 
-  /** Returns all overrides by the breaker's id, at most 400 ms old. */
+  /** Returns all overrides by breaker id, at most 400 ms old. */
   all(): Promise<Map<string, BreakerOverride>> {
     return this.#cache.getOrMake('all', () => readBreakerOverrides(this.#db));
   }
@@ -422,8 +441,8 @@ class Overrides {
 }
 
 /**
- * Breaker states of all dispatchers in the table `breaker_state`: this one writes its own, in
- * order.
+ * Stores the breaker states of this dispatcher in the table `breaker_state`, and reads those of
+ * other dispatchers.
  */
 class BreakerStates {
   readonly #db: Database;
@@ -446,15 +465,15 @@ class BreakerStates {
   }
 
   /**
-   * Whether another dispatcher got an answer of the gateway since the breaker of this one opened.
+   * Returns whether another dispatcher got an answer from the gateway after this breaker opened.
    */
   hasAnsweredElsewhere({ key, openedAt }: GatewayQueue): Promise<boolean> {
     return hasAnsweredElsewhere(this.#db, key, { dispatcher: this.#dispatcher, since: openedAt });
   }
 
   /**
-   * Stores our last successful answer of each gateway that another dispatcher reports as failing.
-   * So its half-open breaker can close even if that dispatcher sends nothing itself.
+   * Stores the last successful answer of each gateway that another dispatcher reports as failing.
+   * The half-open breaker of that dispatcher can then close, even if it sends nothing itself.
    */
   async shareAnswers(queues: ReadonlyMap<string, GatewayQueue>): Promise<void> {
     for (const id of await findTroubledElsewhere(this.#db, this.#dispatcher)) {

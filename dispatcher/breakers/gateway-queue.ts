@@ -4,28 +4,28 @@ import { type Clock, sleep } from '../../shared/clock.ts';
 import { type BreakerKey, type BreakerState, breakerIdOf } from '../../shared/domain/breaker.ts';
 import type { DeliverResult } from '../sending/task.ts';
 
-/** Facts of a sent batch that tell about the health of its gateway. */
+/** What a sent batch shows about the health of its gateway. */
 export type GatewayHealth = Pick<DeliverResult, 'health' | 'trouble'>;
 
-/** Permission to send one batch to its gateway. The holder releases it exactly once. */
+/** Permission to send one batch to its gateway. The holder must release it exactly once. */
 export interface GatewayPermit {
   kind: 'permit';
-  /** Recipients of a batch that a probe may send to; undefined: all of them. */
+  /** Recipients that a probe may send to; undefined for all recipients. */
   probeSize?: number;
   /**
-   * Memory by which the batch is watched and stopped (`sending/shared-memory.ts`); absent: it is
-   * not watched.
+   * Memory to watch and to stop the batch (`sending/shared-memory.ts`). Absent if the batch is not
+   * watched.
    */
   progressMemory?: SharedArrayBuffer;
   /**
-   * Gives the permit back with the health that the batch showed; without one, sending failed for a
-   * reason of ours. Resolves when the breaker has its new state, to whether the tries of this batch
-   * count.
+   * Releases the permit with the health that the batch has shown. `undefined` means that sending
+   * failed for a reason of ours. Resolves after the breaker has updated its state. The result says
+   * whether the tries of this batch count.
    */
   release(health: GatewayHealth | undefined): Promise<boolean>;
 }
 
-/** Answer to a batch that asks for a permit. */
+/** Answer to a batch that requests a permit. */
 export type PermitAnswer = GatewayPermit | { kind: 'wait'; afterMs: number };
 
 /** Permit for the device channel, which has no gateway and no breaker. */
@@ -35,21 +35,23 @@ export const unwatchedPermit: GatewayPermit = {
 };
 
 /**
- * Distance between the returns of two waiting batches, so that a long queue does not return all at
+ * Interval at which waiting batches return, one by one, so that a long queue does not return at
  * once.
  */
 const returnIntervalMs = 10;
 const shortestWaitMs = 500;
 
-/** Time after an answer in which the gateway counts as healthy and takes many batches at once. */
+/**
+ * After an answer the gateway counts as healthy for this time. It then gets many batches at once.
+ */
 const healthyForMs = 60_000;
 /**
- * While the health of a gateway is unknown, one batch probes it, and the others wait up to this
+ * While the health of a gateway is unknown, one batch probes it. The other batches wait up to this
  * time for its answer. A batch that arrives later waits for one poll only, because it occupies a
- * job permit that other gateways need.
+ * concurrency slot that other gateways need.
  */
 const firstAnswerMs = 300;
-/** Poll interval for that answer: a thread notes it in shared memory. */
+/** Poll interval for this answer. A thread writes the answer to shared memory. */
 const answerPollMs = 20;
 
 const idleMs = 600_000;
@@ -58,31 +60,29 @@ export interface GatewayQueueOptions {
   clock: Clock;
   timing: BreakerTiming;
   onChange(state: BreakerState): void;
-  /** Called at the first answer, and at the first one after the breaker opened. */
+  /** Called at the first answer, and at the first answer after the breaker has opened. */
   onFirstAnswer?(): void;
 }
 
-/**
- * One gateway as one profile of an app reaches it: its breaker, and the batches that wait for it.
- */
+/** A gateway of one profile of an app: its breaker, and the batches that wait for it. */
 export class GatewayQueue {
   readonly key: BreakerKey;
   readonly id: string;
   readonly breaker: Breaker;
-  /** When the breaker changed its state last. */
+  /** When the breaker last changed its state. */
   since: Date;
-  /** When the breaker opened last; its creation before that. */
+  /** When the breaker last opened. Before that, when it was created. */
   openedAt: Date;
   readonly #clock: Clock;
   readonly #onFirstAnswer: (() => void) | undefined;
   #usedAtMs = 0;
-  /** When the last waiting batch returns, without jitter, by the monotonic clock. */
+  /** When the last waiting batch returns, without jitter (monotonic ms). */
   #lastReturnMs = 0;
-  /** The same with jitter. */
+  /** When the last waiting batch returns, with jitter (monotonic ms). */
   #allReturnedAtMs = 0;
   #healthyAtMs = Number.NEGATIVE_INFINITY;
   #inFlight = 0;
-  /** When the first of the batches in flight began. */
+  /** When the oldest batch in flight began. */
   #probedAtMs = 0;
   /** Resolves when a batch in flight ends. */
   #batchEnd = Promise.withResolvers<void>();
@@ -113,14 +113,14 @@ export class GatewayQueue {
     return this.#inFlight === 0 && this.#clock.monotonicMs() - this.#usedAtMs > idleMs;
   }
 
-  /** Whether batches that were told to wait are not back yet. */
+  /** True if batches that had to wait have not returned yet. */
   get hasWaiting(): boolean {
     return this.#allReturnedAtMs > this.#clock.monotonicMs();
   }
 
   /**
-   * Adds a batch to those that wait. Returns the milliseconds after which it returns: behind the
-   * others, with jitter.
+   * Adds a batch to the queue. Returns the milliseconds after which it returns: after the batches
+   * before it, with jitter.
    */
   enqueue(leastMs: number): number {
     const nowMs = this.#clock.monotonicMs();
@@ -137,7 +137,7 @@ export class GatewayQueue {
     this.#allReturnedAtMs = 0;
   }
 
-  /** Notes an answer of the gateway: it may get many batches at once. */
+  /** Records an answer of the gateway, which may get many batches at once from now on. */
   markHealthy(): void {
     const isFirst = this.healthyAt === null;
     this.#healthyAtMs = this.#clock.monotonicMs();
@@ -145,7 +145,7 @@ export class GatewayQueue {
   }
 
   /**
-   * When the gateway answered last; null before its first answer, and after the breaker has opened.
+   * When the gateway last answered. Null before its first answer, and after the breaker has opened.
    */
   get healthyAt(): Date | null {
     if (this.#healthyAtMs === Number.NEGATIVE_INFINITY) return null;
@@ -153,8 +153,8 @@ export class GatewayQueue {
   }
 
   /**
-   * Whether a batch may be sent beside those in flight. Waits a little for the first answer of an
-   * untested gateway, to a batch in flight (`hasAnswer`) or one that ended.
+   * Returns whether another batch may be sent. If the health of the gateway is unknown, waits
+   * shortly for its first answer: to a batch in flight (`hasAnswer`) or to a batch that has ended.
    */
   async canProbe(hasAnswer: () => boolean): Promise<boolean> {
     const nowMs = this.#clock.monotonicMs();

@@ -2,23 +2,23 @@ import type { Clock } from '../../shared/clock.ts';
 import type { Permit } from '../../shared/queue/consumer.ts';
 import { InFlightBatch } from '../sending/shared-memory.ts';
 
-/** Interval of the look at all batches in flight. */
+/** Interval at which all batches in flight are checked. */
 const watchMs = 200;
 
-/** Age below which no batch counts as slow; connecting takes part of it. */
+/** Minimum age of a slow batch. Part of this time goes into connecting. */
 const graceMs = 800;
 
-/** A batch that would take longer than this at its speed so far is slow. */
+/** A batch is slow if it would take longer than this at its speed so far. */
 const slowBatchMs = 10_000;
 
 /** One batch in flight, from `track` to `untrack`. */
 export interface TrackedBatch {
-  /** The breaker's id of its gateway. */
+  /** Breaker id of its gateway. */
   readonly id: string;
   readonly progress: InFlightBatch;
-  /** Job permit that the batch releases when it turns out to be slow. */
+  /** Concurrency slot of the job. A slow batch releases it. */
   readonly jobPermit: Permit | undefined;
-  /** When the thread was first seen to have begun with it. */
+  /** When the thread was first seen to have begun the batch. */
   beganAtMs: number | undefined;
   isSlow: boolean;
 }
@@ -30,9 +30,9 @@ export interface InFlightOptions {
 }
 
 /**
- * The batches in flight. A slow one releases its job permit, so that batches of other apps and
- * gateways are taken (protocol/delivery.md#promise-4); one whose breaker is forced open is told to
- * stop.
+ * The batches in flight. A slow batch releases its concurrency slot, so that batches of other apps
+ * and gateways are delivered (protocol/delivery.md#promise-4). A batch whose breaker is forced open
+ * is stopped.
  */
 export class InFlightBatches {
   readonly #options: InFlightOptions;
@@ -67,7 +67,7 @@ export class InFlightBatches {
     return count;
   }
 
-  /** Whether the gateway answered a request of a batch that is still in flight. */
+  /** Returns whether the gateway has answered a request of a batch that is still in flight. */
   hasAnswer(id: string): boolean {
     for (const batch of this.#batches)
       if (batch.id === id && batch.progress.isGatewayUp) return true;

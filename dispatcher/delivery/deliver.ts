@@ -25,8 +25,8 @@ interface PushIds {
 }
 
 /**
- * Runs work for a push inside a span that continues the trace of the call that sent the push. With
- * tracing it costs one query by the primary key.
+ * Runs `work` for a push in a span that continues the trace of the call that sent the push. If
+ * tracing is on, this costs one query by primary key.
  */
 export async function tracePush<T>(
   { db }: Pick<DispatcherDeps, 'db'>,
@@ -46,8 +46,8 @@ export async function tracePush<T>(
 }
 
 /**
- * Runs the requests of a batch, which a thread sends, inside one span: each request has less than a
- * microsecond for tracing, so the span has their numbers by answer.
+ * Runs the requests of a batch in one span. A span for each request would cost too much, so the
+ * span carries the number of requests by answer.
  */
 function traceGateway(connector: string, work: () => Promise<SentBatch>): Promise<SentBatch> {
   return inSpan(
@@ -64,40 +64,41 @@ function traceGateway(connector: string, work: () => Promise<SentBatch>): Promis
   );
 }
 
-/** What a batch gets from the job that brought it. */
+/** What the job of a batch passes on to its delivery. */
 interface DeliverContext {
-  /** Tells it to stop. */
+  /** Aborted when the dispatcher stops. */
   signal: AbortSignal;
-  /** The job permit, which a slow batch releases early. */
+  /** Concurrency slot of the job. A slow batch releases it early. */
   permit?: Permit;
-  /** Its own job; absent for a batch of a push to few, which the planning job delivers. */
+  /** The job of the batch. Absent if the planning job of a small push delivers the batch. */
   job?: BatchJob;
   only?: OnlyBatch | undefined;
   fresh?: FreshBatch | undefined;
 }
 
-/** End of one round of a batch: that of its job, or `changed`: one more round. */
+/** How a delivery round ended: as its job ends, or `changed`, which starts another round. */
 type RoundEnd = JobEnd | 'changed';
 
-/** Most recipients of a batch that the express thread takes. */
+/** Maximum recipients of a batch that the express thread sends. */
 const expressSize = 1000;
 
 /**
- * Slot duration from which a batch waits more than it works, so that it releases its job permit at
- * once.
+ * A batch with a time slot of at least this duration mostly waits. It releases its concurrency slot
+ * at once.
  */
 const longSlotMs = 250;
 
 /**
- * Delivers one batch: load, decide, reserve, send, record, close. Returns `again` when the
- * dispatcher stopped before all of it was sent.
+ * Delivers one batch: loads its state, checks the gates, reserves time and recipients, sends,
+ * records and closes the push. Returns `again` if the dispatcher stops before the whole batch is
+ * sent.
  */
 export async function deliverBatch(
   deps: DispatcherDeps,
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<JobEnd> {
-  // A push that is paused, resumed or cancelled while a batch is in work changes the decision.
+  // If the push is paused, resumed or cancelled meanwhile, the gates decide again.
   for (let round = context; ; round = { ...context, fresh: undefined }) {
     const end = await tracePush(deps, 'batch', ids, () => deliverOnce(deps, ids, round));
     if (end !== 'changed') return end;
@@ -109,7 +110,7 @@ async function deliverOnce(
   ids: DeliverJob,
   context: DeliverContext,
 ): Promise<RoundEnd> {
-  // Before the state of the push is read: a later pause or cancellation changes the counter.
+  // Read before the state of the push, so that a later pause or cancellation changes the count.
   const interruptCount = context.fresh?.interruptCount ?? deps.pool.interruptCount(ids.pushId);
   const batch = await loadBatch(deps, ids, context);
   if (!batch) return 'done';
@@ -123,7 +124,7 @@ async function deliverOnce(
   return sendAndRecord(deps, batch, { ...context, slot: reservation.slot, known });
 }
 
-/** Records a batch that is not sent now. */
+/** Records the decision of a gate not to send the batch now. */
 async function recordDecision(
   deps: DispatcherDeps,
   batch: BatchInWork,
@@ -142,8 +143,8 @@ async function recordDecision(
 }
 
 /**
- * Closes the push if the settled batch is the last one. The planning job closes a push that it
- * delivers itself, together with its own end.
+ * Closes the push if this batch was the last one. The planning job of a small push closes it
+ * together with its own end.
  */
 async function closeIfLast(deps: DispatcherDeps, { ids, job }: BatchInWork): Promise<'done'> {
   if (job) await closePush(deps, ids);
@@ -156,7 +157,8 @@ interface SendContext extends DeliverContext {
 }
 
 /**
- * Sends and records a batch; after a probe of a half-open breaker went well, also the rest of it.
+ * Sends and records a batch. If the batch was a probe of a half-open breaker and succeeded, sends
+ * its other recipients too.
  */
 async function sendAndRecord(
   deps: DispatcherDeps,
@@ -184,8 +186,8 @@ async function sendAndRecord(
 }
 
 /**
- * Returns the thread's kind. The first batch of a large push uses the express thread, like a push
- * to few: so the push begins at once, even while the bulk threads send another one.
+ * Chooses the threads for a batch. The express thread sends small pushes and the first batch of a
+ * large push, so that each push begins at once even while the bulk threads send another push.
  */
 function laneOf(
   { job, stored }: Pick<BatchInWork, 'job' | 'stored'>,
@@ -195,7 +197,7 @@ function laneOf(
   return job && !isFirst ? 'bulk' : 'express';
 }
 
-/** Sends a batch in a thread and gives the permit back. A probe has no slot. */
+/** Sends a batch in a thread, and releases the gateway permit. A probe has no time slot. */
 async function send(
   { pool }: DispatcherDeps,
   { ids, ...batch }: BatchInWork,

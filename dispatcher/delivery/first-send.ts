@@ -5,8 +5,8 @@ import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 
 /**
- * What the first send of a push waited for: its beginning, the end of the waits of its batch, and
- * that of its job.
+ * Times that a first send waited for: the beginning of the push, the waits of its batch and of its
+ * job.
  */
 interface Waits {
   began: Pick<BatchSnapshot, 'createdAt' | 'pushTime'>;
@@ -15,9 +15,9 @@ interface Waits {
 }
 
 /**
- * Returns how long the service took for a first send, in ms: from the beginning of the push or, if
- * it is later, from the end of the last wait that somebody asked for. Otherwise the quiet hours of
- * a push would wake an operator.
+ * Returns how long Carillon took until the first send, in ms. The time counts from the beginning of
+ * the push, or from the end of the last wait that somebody requested, such as quiet hours.
+ * Requested waits must not trigger an alert.
  */
 export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
   const { notBefore, quietUntil } = batch;
@@ -27,13 +27,13 @@ export function firstSendMs(at: Date, { began, batch, job }: Waits): number {
   return Math.max(0, at.getTime() - Math.max(pushBeganAtMs(began), ...ends));
 }
 
-/** Time after which the first send of the only batch of a push is saved before its result. */
+/** If the first send takes longer, its time is saved before the result. */
 const slowMs = 1000;
 
 /**
- * The time of the first send of a push; does nothing if the push has one. It is saved during the
- * sending, which it does not delay. The only batch of a push saves it with its result, unless the
- * sending is slow.
+ * Saves the time of the first send of a push. Does nothing if the time is already saved. Saving
+ * runs in parallel with sending. If the push has only one batch, the time is saved together with
+ * the result, unless sending is slow.
  */
 export class FirstSend {
   readonly #deps: DispatcherDeps;
@@ -46,7 +46,7 @@ export class FirstSend {
     this.#at = batch.stored.firstSentAt ? null : new Date(deps.clock.now());
   }
 
-  /** Waits for the sending, and for the time to be saved if that has begun. */
+  /** Waits for the sending, and for the time to be saved if saving has begun. */
   async during<T>(sending: Promise<T>): Promise<T> {
     const { only } = this.#batch;
     if (only) only.firstSentAt = this.#at;
@@ -64,7 +64,7 @@ export class FirstSend {
     }
   }
 
-  /** Saves the time of an only batch whose result has not saved it. */
+  /** Saves the time if the push has only one batch and its result did not save it. */
   async end(): Promise<void> {
     const { only } = this.#batch;
     if (!only?.firstSentAt) return;
@@ -73,7 +73,7 @@ export class FirstSend {
     only.firstSentAt = null;
   }
 
-  /** Never rejects: the batch is on its way, and the next one saves its own time. */
+  /** Never rejects: the batch is already being sent, and the next batch saves its own time. */
   async #save(): Promise<void> {
     if (!this.#at) return;
     const { queries, log } = this.#deps;

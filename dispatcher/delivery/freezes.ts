@@ -4,12 +4,12 @@ import { listFreezes } from '../../shared/db/tables/apps.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import { changeMaxAgeMs, TtlCache } from '../../shared/ttl-cache.ts';
 
-/** Scope of the whole service, beside the ids of apps. */
+/** Scope of a freeze of the whole service. Other scopes are app ids. */
 const service = '';
 
 /**
- * The apps whose pushes are held, at most half a second old; a change is notified
- * (protocol/admin-api.md#freezes).
+ * Caches which apps are frozen, for at most half a second. A notification refreshes the cache
+ * earlier (protocol/admin-api.md#freezes).
  */
 export class Freezes {
   readonly #db: Handle;
@@ -20,13 +20,13 @@ export class Freezes {
     this.#cache = new TtlCache({ clock, maxAgeMs: changeMaxAgeMs });
   }
 
-  /** Tells whether pushes of the app are held. */
+  /** Returns whether the app or the service is frozen. */
   async holds(appId: string): Promise<boolean> {
     const scopes = await this.#scopes();
     return scopes.size > 0 && (scopes.has(service) || scopes.has(appId));
   }
 
-  /** Writes the number of freezes into the gauge. */
+  /** Sets the gauge to the number of freezes. */
   async reportTo({ freezes }: Metrics): Promise<void> {
     const scopes = await this.#scopes();
     const ofService = scopes.has(service) ? 1 : 0;
@@ -41,7 +41,7 @@ export class Freezes {
     });
   }
 
-  /** Reads the freezes again with the next question. */
+  /** Drops the cache, so that the next call reads the freezes again. */
   refresh(): void {
     this.#cache.delete('scopes');
   }

@@ -13,21 +13,21 @@ import {
   type SendTime,
 } from './reservations.ts';
 
-/** What happens to a batch that was taken. */
+/** Decision about a batch before it is sent. */
 export type GateDecision =
-  /** It is sent, in its slot if it has one. */
+  /** Send it, in its time slot if it has one. */
   | { kind: 'send'; slot?: SendSlot | undefined }
-  /** It is settled without being sent. */
+  /** Settle it without sending. */
   | ({ kind: 'settle' } & UnsentOutcome)
-  /** It is taken again later; this costs no try. */
+  /** Deliver it again later. This does not count as a try. */
   | ({ kind: 'postpone' } & Postponement)
   /**
-   * It waits without a job until its push is resumed, or the freeze of its app or of the service
+   * Hold it without a job until its push is resumed, or until the freeze of its app or the service
    * ends.
    */
   | { kind: 'hold' };
 
-/** One condition that a batch has to meet before it is sent. */
+/** A condition that a batch must meet before it is sent. */
 interface Gate {
   name: string;
   check(deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> | GateDecision;
@@ -54,7 +54,7 @@ const expired: Gate = {
       : send,
 };
 
-/** An earlier batch of the push found that the profile's credentials or configuration are wrong. */
+/** An earlier batch of the push failed because of the profile's credentials or configuration. */
 const profileError: Gate = {
   name: 'profile error',
   check: (_deps, { stored }) => {
@@ -69,7 +69,8 @@ const paused: Gate = {
 };
 
 /**
- * Last of those that depend on no time: what is cancelled, has expired or is paused needs no hold.
+ * Checked after the gates that need no time: a cancelled, expired or paused batch does not wait for
+ * the end of a freeze.
  */
 const frozen: Gate = {
   name: 'frozen',
@@ -78,7 +79,7 @@ const frozen: Gate = {
 };
 
 /**
- * A retry batch waits as long as the gateway asked for, even if its push was paused and resumed.
+ * A retry batch keeps the wait that the gateway requested, even if its push is paused and resumed.
  */
 const early: Gate = {
   name: 'early',
@@ -89,8 +90,8 @@ const early: Gate = {
 };
 
 /**
- * Recipients do not get it in their quiet hours, however long it was delayed: a batch is of zones
- * with the same time.
+ * Devices get no push in their quiet hours, even if the push was delayed until then. All devices of
+ * a batch have the same quiet hours and local time.
  */
 const quietHours: Gate = {
   name: 'quiet hours',
@@ -103,9 +104,7 @@ const quietHours: Gate = {
   },
 };
 
-/**
- * The breaker is open: the batch waits for the gateway without a thread, at most until it expires.
- */
+/** The breaker is open: the batch waits for the gateway, but not longer than until it expires. */
 const breakerOpen: Gate = {
   name: 'breaker open',
   check: async (
@@ -119,23 +118,23 @@ const breakerOpen: Gate = {
 };
 
 /**
- * `flow_control`: every batch has a slot of its own. Before the daily cap, which counts on the day
- * of sending.
+ * Flow control: every batch has its own time slot. It precedes the daily cap, which counts on the
+ * day of sending.
  */
 const flowControl: Gate = {
   name: 'flow control',
   check: async (deps, batch) => decisionOf(await reserveFlowControl(deps, batch), batch.stored),
 };
 
-/** All pushes of a profile share the rate of its gateway, over all dispatchers. */
+/** Gateway rate: all pushes of a profile share it, over all dispatchers. */
 const gatewayRate: Gate = {
   name: 'gateway rate',
   check: async (deps, batch) => decisionOf(await reserveGatewayRate(deps, batch), batch.stored),
 };
 
 /**
- * Sends in the reserved slot, or later; at the push's expiry at the latest, when the batch is
- * counted expired.
+ * Converts a reserved time into a decision. A batch whose time is later than the expiry of the push
+ * is delivered again at the expiry, and then counted as expired.
  */
 function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): GateDecision {
   if (!time) return send;
@@ -148,15 +147,15 @@ function decisionOf(time: SendTime | undefined, { expiresAt }: BatchSnapshot): G
 const settleCapped = (why: string | undefined): GateDecision =>
   why === undefined ? send : { kind: 'settle', outcome: 'capped', reason: why };
 
-/** A push that is marked as a test goes to a few devices. */
+/** A test push reaches only a few devices (`testLimit` of its connector). */
 const testLimit: Gate = {
   name: 'test limit',
   check: async (deps, batch) => settleCapped(await checkTestLimit(deps, batch)),
 };
 
 /**
- * The app's recipients of the day. Last: a grant is not undone when a later gate postpones the
- * batch.
+ * Daily cap of the app's recipients. Last, because a grant is not returned if a later gate
+ * postpones the batch.
  */
 const dailyCap: Gate = {
   name: 'daily cap',
@@ -164,8 +163,8 @@ const dailyCap: Gate = {
 };
 
 /**
- * Gates that read the state of the push and its gateway; first those that end a batch, then those
- * that delay it.
+ * Gates that only read the state of the push and its gateway. Gates that end a batch come before
+ * gates that delay it.
  */
 const stateGates: Gate[] = [
   cancelled,
@@ -178,18 +177,20 @@ const stateGates: Gate[] = [
   breakerOpen,
 ];
 
-/** Gates that reserve time and recipients for a batch, all of which last when it is taken again. */
+/**
+ * Gates that reserve time or recipients for a batch. A batch that is delivered again keeps both.
+ */
 const reservations: Gate[] = [flowControl, gatewayRate, testLimit, dailyCap];
 
-/** Decides by its state whether a batch is sent now. */
+/** Checks whether the state of a batch allows it to be sent now. */
 export const decide = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
   pass(stateGates, deps, batch);
 
-/** Reserves slots and recipients for a batch that is to be sent now. */
+/** Reserves time slots and recipients for a batch that is about to be sent. */
 export const reserve = (deps: DispatcherDeps, batch: BatchInWork): Promise<GateDecision> =>
   pass(reservations, deps, batch);
 
-/** Checks gates in order; the first one that does not let the batch pass decides. */
+/** Checks gates in order. The first gate that does not answer `send` decides. */
 async function pass(
   gates: Gate[],
   deps: DispatcherDeps,
@@ -204,7 +205,7 @@ async function pass(
   return { kind: 'send', slot };
 }
 
-/** Combines two slots: the later start, and the longer duration. */
+/** Combines two time slots: the later start and the longer duration. */
 function slowerOf(one: SendSlot | undefined, other: SendSlot | undefined): SendSlot | undefined {
   if (!one || !other) return one ?? other;
   return {

@@ -1,8 +1,8 @@
 /**
- * Pause and freeze. Work of a push that has to wait has no job: a consumer that meets its job
- * deletes the job and marks the batch or the planning as held. It gets a new job when the push
- * continues (`continuePushes`): the api does this in the transaction that resumes or cancels the
- * push, the duties below when a freeze ends or a paused push expires.
+ * Pause and freeze. Held work has no job: the consumer that takes its job deletes the job, and
+ * marks the batch or the planning as held. Held work gets a new job when the push continues
+ * (`continuePushes`). The api creates the job in the transaction that resumes or cancels the push.
+ * The background jobs below create it if a freeze ends or a paused push expires.
  */
 import type { Handle } from '../../shared/db/pool.ts';
 import {
@@ -27,12 +27,12 @@ import type { DispatcherDeps } from '../deps.ts';
 import type { BatchInWork } from '../recording/batch-in-work.ts';
 
 /**
- * End of the attempt to hold a job: `done`: its work is held; `again`: another consumer has taken
- * the job over; `changed`: the push need not wait any more.
+ * Result of holding a job. `done`: the work is held. `again`: another consumer has taken over the
+ * job. `changed`: the push need not wait any more.
  */
 type HoldEnd = JobEnd | 'changed';
 
-/** Holds the planning of a push that has to wait. */
+/** Holds the planning of a push that is paused or frozen. */
 export function holdPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<HoldEnd> {
   return hold(deps, async (tx) => {
     if (!(await lockWaiting(tx, job.data, 'NO KEY UPDATE'))) return 'changed';
@@ -42,7 +42,9 @@ export function holdPlanning(deps: DispatcherDeps, job: Job<PlanJob>): Promise<H
   });
 }
 
-/** Holds a batch of a push that has to wait. It has a job of its own when it continues. */
+/**
+ * Holds a batch of a push that is paused or frozen. It gets its own job when the push continues.
+ */
 export function holdBatch(deps: DispatcherDeps, { ids, job }: BatchInWork): Promise<HoldEnd> {
   return hold(deps, async (tx) => {
     if (!(await lockWaiting(tx, ids, 'SHARE'))) return 'changed';
@@ -57,7 +59,7 @@ async function hold(
   work: (tx: Handle) => Promise<HoldEnd>,
 ): Promise<HoldEnd> {
   const end = await db.transaction(work);
-  // The freeze that the cache still shows may have ended.
+  // The freeze may have ended although it is still cached.
   if (end === 'changed') freezes.refresh();
   return end;
 }
@@ -65,9 +67,9 @@ async function hold(
 type DutyDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock'>;
 
 /**
- * Continues up to `limit` held pushes after freezes have ended, the oldest first, and forgets these
- * freezes when there are no more. Returns how many. Does nothing while another dispatcher does
- * this. Without an ended freeze it is one small query.
+ * Continues up to `limit` held pushes whose freeze has ended, oldest first. Returns their number.
+ * Deletes ended freezes that have no held pushes left. Does nothing if another dispatcher is doing
+ * this. If no freeze has ended, it runs one small query.
  */
 export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number): Promise<number> {
   if (!(await hasEndedFreeze(db))) return 0;
@@ -76,7 +78,7 @@ export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number):
     if (ended.length === 0) return 0;
     await startHeldJobs(tx);
     const frozen = (await listFreezes(tx)).map(({ appId }) => appId);
-    // While the service is frozen nothing continues.
+    // While the service is frozen, no push continues.
     const pushes = frozen.includes(null)
       ? []
       : await findHeldPushes(
@@ -91,7 +93,8 @@ export async function endFreezes({ db, queue, clock }: DutyDeps, limit: number):
 }
 
 /**
- * Resumes paused pushes that have expired, so that their recipients are counted; returns how many.
+ * Resumes paused pushes that have expired, so that their recipients are counted as expired. Returns
+ * their number.
  */
 export function resumeExpiredPushes(
   { db, queue, clock }: DutyDeps,

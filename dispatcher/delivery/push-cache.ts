@@ -2,12 +2,15 @@ import { originalTarget, type PushOrder } from '../../shared/domain/pushes/push.
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { TtlCache } from '../../shared/ttl-cache.ts';
 
-/** Most pushes that are kept, without their conditions; each takes some kilobytes. */
+/**
+ * Maximum pushes in the cache. They are cached without their conditions and take some kilobytes
+ * each.
+ */
 const mostPushes = 512;
 
 /**
- * Returns an order with the target that a message names: its channels. Only planning reads the
- * rest, which may be large.
+ * Returns a request without its condition and device ids. The channels remain, because the message
+ * contains them. Only planning needs the rest, which may be large.
  */
 function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
   const target = originalTarget({ ...order, ...(redrive ? { redrive } : {}) });
@@ -16,14 +19,13 @@ function withoutCondition({ redrive, ...order }: PushOrder): PushOrder {
 }
 
 /**
- * The pushes that this dispatcher has planned lately, for the threads that send their batches:
- * these then do not read them. What a message is made of never changes; whether the push goes on is
- * read with each batch.
+ * Caches the pushes that this dispatcher has planned recently, so that the sending threads need not
+ * read them. The content of a push never changes. Its state is read with each batch.
  */
 export class PushCache {
   readonly #pushes = new TtlCache<number, Push>({ maxEntries: mostPushes });
 
-  /** Keeps a push that is sent from now on. */
+  /** Adds a push that is about to be sent. */
   add(push: Push): void {
     this.#pushes.set(push.id, {
       ...push,
@@ -33,8 +35,8 @@ export class PushCache {
   }
 
   /**
-   * Returns a push without its condition, and makes it the newest one; undefined for one that is
-   * not kept.
+   * Returns a push without its condition, and moves it to the newest end of the cache. Returns
+   * undefined if it is not cached.
    */
   get(pushId: number): Push | undefined {
     const push = this.#pushes.get(pushId);

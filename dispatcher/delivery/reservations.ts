@@ -18,23 +18,26 @@ import { isLate } from '../sending/pace.ts';
 import type { SendSlot } from '../sending/task.ts';
 
 /**
- * Lead of a new slot: the time to get to the thread and to load the recipients. The first slot of a
- * push has a longer one (`handOverMs`), to open the connection too.
+ * Lead time of a new time slot: the time to reach the thread and to load the recipients. The first
+ * slot of a push has a longer lead (`handOverMs`), because the connection must be opened too.
  */
 const leadMs = 100;
 
-/** A batch whose slot begins within this time goes to its thread, which waits for the rest. */
+/**
+ * A batch whose slot begins within this time goes to its thread, which waits for the remaining
+ * time.
+ */
 const handOverMs = 250;
 
-/** When a paced batch may be sent: in this slot, or not before a time (by the database's clock). */
+/** When a paced batch may be sent: in a time slot, or not before a time by the database's clock. */
 export type SendTime =
   | { kind: 'now'; slot: SendSlot }
   | { kind: 'later'; afterMs: number; at: Date };
 
 /**
- * Reserves a slot for a batch in the flow control of its push (protocol/push.md#flow-control). A
- * batch that is taken again keeps its slot, unless it missed the slot or the rate was changed.
- * Undefined for a push without flow control.
+ * Reserves a time slot for a batch in the flow control of its push (protocol/push.md#flow-control).
+ * A batch that is delivered again keeps its slot, unless the slot is over or the rate was changed.
+ * Returns undefined if the push has no flow control.
  */
 export async function reserveFlowControl(
   { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
@@ -48,28 +51,28 @@ export async function reserveFlowControl(
   return slot ? sendTimeOf(slot, clock.now()) : undefined;
 }
 
-/** Returns when a reserved slot lets its batch be sent, as of now. */
+/** Converts a reserved slot into the time at which its batch may be sent. */
 export function sendTimeOf({ at, inMs, durationMs }: Slot, nowMs: number): SendTime {
   if (inMs <= handOverMs) return { kind: 'now', slot: { startAtMs: nowMs + inMs, durationMs } };
   return { kind: 'later', afterMs: inMs - handOverMs, at: new Date(at.getTime() - handOverMs) };
 }
 
 /**
- * Lateness up to which a batch that leaves all at once may use its slot: no other batch has its
- * time.
+ * Maximum delay with which a batch may still use its slot, if the whole batch leaves at once. No
+ * other batch uses that time.
  */
 const wholeBatchToleranceMs = 1000;
 
 const isUsable = ({ inMs, durationMs }: Slot): boolean =>
   durationMs === 0 ? -inMs <= wholeBatchToleranceMs : !isLate(-inMs, durationMs);
 
-/** Whether the rate has room for the whole batch now, so that it needs no slot. */
+/** Returns whether the rate has room for the whole batch now, so that it needs no time slot. */
 const isImmediate = ({ inMs, durationMs }: Slot): boolean => inMs <= 1 && durationMs === 0;
 
 /**
  * Reserves time for a batch in the rate of its gateway, which all dispatchers share. A batch that
- * is taken again keeps its slot unless it missed it. Undefined for a gateway without a rate, or
- * with room for the whole batch.
+ * is delivered again keeps its slot unless the slot is over. Returns undefined if the gateway has
+ * no rate, or if the rate has room for the whole batch.
  */
 export async function reserveGatewayRate(
   deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'clock'>,
@@ -110,8 +113,8 @@ function reserve(
 }
 
 /**
- * Applies the limits of a push that is marked as a test (protocol/push.md#test-pushes): recipients
- * beyond them end `capped`. Returns the reason when no recipient is left.
+ * Applies the limits of a test push (protocol/push.md#test-pushes): recipients beyond the limit end
+ * `capped`. Returns the reason if no recipient is left.
  */
 export async function checkTestLimit(
   deps: Pick<DispatcherDeps, 'db'>,
@@ -136,9 +139,10 @@ const reasonOf = ({ pushesPerDay, devicesPerPush }: TestLimit): string =>
   reason('testLimit', { devices: devicesPerPush, times: pushesPerDay });
 
 /**
- * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients),
- * once however often the batch is taken; a retry batch was counted with its first one. Recipients
- * beyond the cap end `capped`. Returns the reason when no recipient is left.
+ * Counts the recipients of a batch towards the app's daily cap (protocol/push.md#daily-recipients).
+ * A batch counts once, even if it is delivered several times. A retry batch does not count, because
+ * its first batch did. Recipients beyond the cap end `capped`. Returns the reason if no recipient
+ * is left.
  */
 export async function checkDailyCap(
   deps: Pick<DispatcherDeps, 'db' | 'appCache' | 'queries'>,
@@ -157,7 +161,7 @@ export async function checkDailyCap(
   return undefined;
 }
 
-/** Reads the grant that another take of the batch got after this one had loaded it. */
+/** Reads the grant that another process obtained for the batch after this process had loaded it. */
 async function readGrant(
   { queries }: Pick<DispatcherDeps, 'queries'>,
   ids: DeliverJob,

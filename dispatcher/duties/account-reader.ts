@@ -14,7 +14,7 @@ import { type EndingCredentials, refreshAccountReading } from '../../shared/queu
 import type { DispatcherDeps } from '../deps.ts';
 import { noticeEnding } from './profiles.ts';
 
-/** Profiles whose credentials a dispatcher knows, and those that it decrypts in one pass. */
+/** Maximum profiles whose credentials are cached, and maximum profiles to decrypt in one pass. */
 const maxProfiles = 20_000;
 const newAtOnce = 500;
 
@@ -24,20 +24,22 @@ type NoticeDeps = Pick<DispatcherDeps, 'queue' | 'operatorMail'>;
 const keyOf = ({ appId, connector, name }: ProfileVersion): string =>
   `${appId} ${connector} ${name}`;
 
-/** When the credentials of a version of a profile end. */
+/** When the credentials of one version of a profile expire. */
 interface KnownEnd {
   updatedAtMs: number;
   endsAtMs: number | null;
 }
 
 /**
- * Reads use and ends of credentials for the metrics, tells the operator of those that end, and
- * remembers the ends: a profile is decrypted once.
+ * Reads the use and the expiry of credentials for the metrics, and notifies the operator before
+ * credentials expire. It caches the expiry, so that each profile is decrypted once.
  */
 export class AccountReader {
   #known = new Map<string, KnownEnd>();
 
-  /** Reads, if no other dispatcher has done so lately. Returns 0: one pass is enough. */
+  /**
+   * Reads, unless another dispatcher has done so recently. Returns 0, because one pass is enough.
+   */
   async run(deps: ReaderDeps & Partial<NoticeDeps>): Promise<number> {
     const { queue, operatorMail } = deps;
     await refreshAccountReading(deps.db, async () => {
@@ -72,21 +74,22 @@ export class AccountReader {
 }
 
 /**
- * Counts the values under other keys than the first; nothing with a single key, since it reads
- * every row.
+ * Counts the values that are not encrypted with the first key. Skipped if there is a single key,
+ * because it reads every row.
  */
 async function readOldSecrets({ db, vault }: ReaderDeps): Promise<Record<string, number>> {
   const [first, ...others] = vault.keyIds;
   if (others.length === 0) return {};
   const rotation = await findSecretRotation(db, first);
-  // A count that takes too long must not stop the other readings: the last one of the rotation
-  // stands for it.
+  // A count that takes too long must not stop the other samples. The last count of the rotation is
+  // used then.
   const counts = await countSealedValues(db, vault.keyIds).catch(() => rotation?.counts);
   return counts ? oldValues(counts, first, rotation?.unreadable) : {};
 }
 
 /**
- * Returns when the credentials of a profile end; null for those that do not say so or do not open.
+ * Returns when the credentials of a profile expire. Returns null if they have no expiry or cannot
+ * be decrypted.
  */
 async function readEnd(
   { db, vault, clock }: ReaderDeps,

@@ -41,16 +41,18 @@ import type { Metrics } from '../../shared/metrics.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 const recordRetentionMs = 7 * dayMs;
-/** Failures that an app keeps, the newest ones: about 2 GB. */
+/** Maximum failures of an app, about 2 GB. The oldest ones are deleted. */
 const keptFailures = 10_000_000;
 const requestRetentionMs = 10 * 60_000;
-/** Failures count for 15 minutes, and lock for as long (protocol/users.md#account-lock). */
+/**
+ * Failed logins count for 15 minutes, and a lock lasts as long (protocol/users.md#account-lock).
+ */
 const loginRetentionMs = 35 * 60_000;
-/** A gateway's notice of an invalid token waits this long for the next push to the device. */
+/** A notice of an invalid token is kept for this time, until the next push to the device. */
 const noticeRetentionMs = 30 * dayMs;
 /** More than a year, so that a bill can be written after the end of a year. */
 const usageRetentionMs = 400 * dayMs;
-/** As long as usage: an audit of a year is possible after its end. */
+/** As long as usage, so that a year can be audited after its end. */
 const auditRetentionMs = 400 * dayMs;
 
 interface CleanerDeps {
@@ -60,8 +62,8 @@ interface CleanerDeps {
 }
 
 /**
- * Deletions of a pass. Those that are bounded return the number of rows; the others delete all in
- * one pass.
+ * The deletions of a pass. A deletion with a limit returns the number of rows. The other deletions
+ * delete everything in one pass.
  */
 const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unknown>)[] = [
   ({ db }, now, rows) => deleteOldPushes(db, new Date(now - recordRetentionMs), rows),
@@ -72,7 +74,7 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
     ),
   ({ db }, now) => deleteOldRequestIds(db, new Date(now - requestRetentionMs)),
   ({ db }, now, rows) => deleteOldUsage(db, new Date(now - usageRetentionMs), rows),
-  // The day of yesterday may still be written by a transaction that began in it.
+  // A transaction that began yesterday may still write the row of yesterday.
   ({ db }, now, rows) => deleteOldDeviceDays(db, new Date(now - dayMs), rows),
   ({ db }, now, rows) => deleteOldFailedReceipts(db, new Date(now - recordRetentionMs), rows),
   ({ db }, now, rows) => deleteOldGatewayMessages(db, new Date(now - recordRetentionMs), rows),
@@ -91,9 +93,9 @@ const deletions: ((deps: CleanerDeps, now: number, rows: number) => Promise<unkn
 ];
 
 /**
- * Deletes what is older than its retention (protocol/push-records.md#retention), at most `rows` of
- * a kind. One that fails delays no other; the first error is thrown at the end. Returns the largest
- * number of rows.
+ * Deletes rows after their retention (protocol/push-records.md#retention), at most `rows` of each
+ * kind. A failed deletion does not stop the others. The first error is thrown at the end. Returns
+ * the largest number of rows.
  */
 export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number> {
   const now = deps.clock.now();
@@ -111,13 +113,13 @@ export async function cleanOnce(deps: CleanerDeps, rows: number): Promise<number
   return most;
 }
 
-/** Interval of walks over the installations of a large app: each walk reads them all. */
+/** Interval of scans for idle installations of a large app. Each scan reads all installations. */
 const walkEveryMs = dayMs;
 
 /**
  * Deletes installations that were neither updated nor imported within their app's validity
- * (protocol/installations.md#idle-installations), at most `limit` per app and pass; returns the
- * largest number of one app, or `limit` where a walk goes on.
+ * (protocol/installations.md#idle-installations), at most `limit` per app and pass. Returns the
+ * largest number of one app, or `limit` if a scan is not finished.
  */
 export async function deleteIdle(
   { db, appCache, clock }: DispatcherDeps,
@@ -135,17 +137,21 @@ export async function deleteIdle(
   return most;
 }
 
-/** More than a day, the longest window of a limit. */
+/** More than a day, which is the longest window of a limit. */
 const sendRetentionMs = 25 * hourMs;
-/** More than the window of the conversion rate, and than the time that a breaker stays open. */
+/**
+ * More than the window of the conversion rate, and more than the time that a breaker stays open.
+ */
 const conversionRetentionMs = 3 * hourMs;
-/** Retention of messages, which contain addresses and numbers: the same as of push records. */
+/**
+ * Retention of messages. They contain addresses and phone numbers, so they are kept only as long as
+ * push records.
+ */
 const messageRetentionMs = 7 * 24 * hourMs;
 
 /**
- * Deletes expired codes, captchas and links, messages after seven days, and counts outside every
- * window; at most `limit` rows of each table. Returns the largest number that it deleted from one
- * table.
+ * Deletes expired codes, captchas and links, messages after seven days, and counts outside of every
+ * window. Deletes at most `limit` rows of each table. Returns the largest number of one table.
  */
 export async function cleanVerification(db: Handle, nowMs: number, limit: number): Promise<number> {
   const now = new Date(nowMs);
@@ -161,9 +167,9 @@ export async function cleanVerification(db: Handle, nowMs: number, limit: number
 }
 
 /**
- * Leaves one installation of each device (`tables/installations.ts`), at most `limit`
- * tokens and a page of each app at a time. Returns `limit` if there is more to do, else the number
- * of tokens.
+ * Merges installations of the same device (`tables/installations.ts`). Handles at most `limit`
+ * tokens, and one page of each app. Returns `limit` if there is more to do, otherwise the number of
+ * tokens.
  */
 export async function mergeDevices(
   { db, clock }: Pick<DispatcherDeps, 'db' | 'clock'>,
@@ -179,7 +185,7 @@ export async function mergeDevices(
   return isMore ? limit : tokens;
 }
 
-/** Inbox rows that one pass reads: 10 ms of the database. */
+/** Inbox rows that one pass reads. This takes the database about 10 ms. */
 const rowsPerPass = 20_000;
 
 interface InboxLimitDeps {
@@ -188,15 +194,15 @@ interface InboxLimitDeps {
 }
 
 /**
- * Walks over all inboxes and drops the oldest messages of those over their limit
+ * Scans all inboxes, and drops the oldest messages of inboxes over their limit
  * (protocol/channel.md#channel-limits). A check at each new message would cost a third of storing
- * it.
+ * the message.
  */
 export class InboxLimit {
   #next: InboxPlace = firstInbox;
 
   /**
-   * Reads the next rows, from the beginning again after the last; returns the number of dropped
+   * Reads the next rows, and starts over after the last one. Returns the number of dropped
    * messages.
    */
   async run({ db, metrics }: InboxLimitDeps, rows = rowsPerPass): Promise<number> {

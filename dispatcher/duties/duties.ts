@@ -11,13 +11,13 @@ import { reviewCanaries } from './profiles.ts';
 import { Scheduler, startRecurring } from './scheduler.ts';
 import { rotateForAWhile } from './secret-rotation.ts';
 
-/** A background duty. */
+/** A background job: work that the dispatcher repeats for as long as it runs. */
 export interface Duty {
   name: string;
-  /** Pause after a pass that was not full; read after each pass. */
+  /** Pause after a pass that was not full, in ms. Read after each pass. */
   readonly restMs: number;
   /**
-   * Does a bounded amount of work; returns how much. After a full pass the next one follows at
+   * Does a limited amount of work. Returns the amount. A full pass is followed by the next one at
    * once.
    */
   runOnce(deps: DispatcherDeps): Promise<number>;
@@ -38,14 +38,14 @@ const pauseEnder: Duty = {
   runOnce: (deps) => resumeExpiredPushes(deps, rowsAtOnce),
 };
 
-/** Continues the pushes that a freeze held. */
+/** Continues the pushes that a freeze has held. */
 const freezeEnder: Duty = {
   name: 'freeze ender',
   restMs: 500,
   runOnce: (deps) => endFreezes(deps, rowsAtOnce),
 };
 
-/** Deletes what is older than its retention (`cleaner.ts`). */
+/** Deletes rows after their retention (`cleaner.ts`). */
 const cleaner: Duty = {
   name: 'cleaner',
   restMs: 60_000,
@@ -53,8 +53,8 @@ const cleaner: Duty = {
 };
 
 /**
- * Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It remembers
- * the next time.
+ * Fires scheduled pushes within 1 s of their time (protocol/delivery.md#promise-8). It caches the
+ * next time.
  */
 function scheduling(): Duty {
   const scheduler = new Scheduler();
@@ -67,7 +67,7 @@ function scheduling(): Duty {
   };
 }
 
-/** Makes the pushes of recurring pushes within 1 s of their times. */
+/** Creates the pushes of recurring pushes within 1 s of their times. */
 const recurring: Duty = {
   name: 'recurring pushes',
   restMs: 500,
@@ -102,7 +102,8 @@ const verificationCleaner: Duty = {
 };
 
 /**
- * Deletes idle installations in small statements; pushes have skipped them since they became idle.
+ * Deletes idle installations in small statements. Pushes skip an installation as soon as it is
+ * idle.
  */
 const idleEnder: Duty = {
   name: 'idle installations',
@@ -110,7 +111,7 @@ const idleEnder: Duty = {
   runOnce: (deps) => deleteIdle(deps, rowsAtOnce),
 };
 
-/** Leaves one installation of each device. */
+/** Merges installations of the same device. */
 const deviceMerger: Duty = {
   name: 'device merger',
   restMs: 10 * 60_000,
@@ -127,7 +128,7 @@ const tokenSealer: Duty = {
 /** Encrypts values under the first key of CARILLON_SECRET while a rotation is requested. */
 const secretRotation: Duty = { name: 'secret rotation', restMs: 1000, runOnce: rotateForAWhile };
 
-/** Gives PostgreSQL statistics of tables before autovacuum looks at them. */
+/** Runs ANALYZE on tables that have grown, before autovacuum does. */
 const statistics: Duty = {
   name: 'statistics',
   restMs: 2000,
@@ -138,8 +139,8 @@ const statistics: Duty = {
 const canaries: Duty = { name: 'credential canaries', restMs: 15_000, runOnce: reviewCanaries };
 
 /**
- * Gives jobs to open pushes and batches that have lost theirs. It has a memory, so each dispatcher
- * has its own.
+ * Gives jobs to open pushes and batches that have lost their job. It has a memory, so each
+ * dispatcher creates its own.
  */
 function jobKeeper(): Duty {
   const keeper = new JobKeeper();
@@ -147,8 +148,8 @@ function jobKeeper(): Duty {
 }
 
 /**
- * Reads caps, quotas and ends of credentials for the metrics of all processes. It remembers
- * credentials.
+ * Reads caps, quotas and the expiry of credentials for the metrics of all processes. It caches the
+ * expiry.
  */
 function accountReader(): Duty {
   const reader = new AccountReader();
@@ -156,15 +157,15 @@ function accountReader(): Duty {
 }
 
 /**
- * Keeps inboxes of devices within their limit. It remembers where it is, so each dispatcher has its
- * own.
+ * Keeps the inboxes of devices within their limit. It remembers its position, so each dispatcher
+ * creates its own.
  */
 function inboxLimit(): Duty {
   const limit = new InboxLimit();
   return { name: 'inbox limit', restMs: 5000, runOnce: (deps) => limit.run(deps) };
 }
 
-/** The duties of one dispatcher. */
+/** Creates the background jobs of one dispatcher. */
 export const openDuties = (): Duty[] => [
   breakers,
   scheduling(),
@@ -187,13 +188,15 @@ export const openDuties = (): Duty[] => [
 ];
 
 /**
- * Interval of warnings of a duty that keeps failing: the scheduler runs at least twice a second.
+ * Interval of warnings about a background job that keeps failing. The scheduler runs at least twice
+ * a second.
  */
 const warnEveryMs = 30_000;
 
 /**
- * Runs a duty until the signal aborts, and retries a failed pass after the pause. Logs the first of
- * several failures in a row, then one every half minute, and the first success after them.
+ * Runs a background job until the signal aborts. Repeats a failed pass after the pause. Logs the
+ * first of consecutive failures, then one failure per half minute, and the first success after
+ * them.
  */
 export async function runDuty(
   deps: DispatcherDeps,
@@ -202,7 +205,7 @@ export async function runDuty(
 ): Promise<void> {
   const { clock, log, metrics } = deps;
   const labels = { duty: duty.name };
-  // A duty that never succeeds must not look as if it did not exist.
+  // Starts the series at 0, so that a background job that never succeeds is visible.
   metrics.dutyLastSuccess.set(labels, clock.now() / 1000);
   metrics.dutyFailures.inc(labels, 0);
   let failures = 0;

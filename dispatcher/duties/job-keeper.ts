@@ -13,35 +13,35 @@ import { findJobless } from '../../shared/queue/queue-sql.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
 /**
- * Time without a job and without progress after which work gets a new job. Work of a dispatcher
- * that still sends makes progress, even if its job is lost.
+ * Time without a job and without progress after which work gets a new job. Work that a dispatcher
+ * is sending makes progress, even if its job is lost.
  */
 const missingForMs = 30_000;
 const pushesAtOnce = 200;
 /**
- * Number of jobs above which nothing is searched: the dispatchers are busy, and it would cost too
- * much.
+ * If there are more jobs, nothing is searched: the dispatchers are busy, and the search would cost
+ * too much.
  */
 const maxJobs = 50_000;
 
 type KeeperDeps = Pick<DispatcherDeps, 'db' | 'queue' | 'clock' | 'log'>;
 
-/** Range of ids of the pushes that one search covers. */
+/** Number of push ids that one search covers. */
 interface Range {
   afterId: number;
   throughId: number;
 }
 
 /**
- * Gives new jobs to open pushes and batches that have none: after a restore, after a crash of the
- * database, and to held work that has to continue but was not continued.
+ * Gives new jobs to open pushes and batches that have none. This happens after a restore, after a
+ * crash of the database, and if held work should have continued but did not.
  */
 export class JobKeeper {
-  /** Start of the next search: each search covers some of the open pushes, in turn. */
+  /** Push id at which the next search starts. Each search covers a part of the open pushes. */
   #afterId = 0;
   readonly #seen = new Map<string, { pushId: number; mark: string; sinceMs: number }>();
 
-  /** Searches once, on one dispatcher at a time; returns the number of new jobs. */
+  /** Searches once. Only one dispatcher searches at a time. Returns the number of new jobs. */
   async run(deps: KeeperDeps): Promise<number> {
     if ((await deps.queue.countJobs()) > maxJobs) return 0;
     const given = await deps.db.transaction(async (tx) => {
@@ -60,7 +60,8 @@ export class JobKeeper {
   }
 
   /**
-   * Remembers the work without a job in the searched range; returns what has waited long enough.
+   * Records the work without a job in the searched range. Returns the work that has waited long
+   * enough.
    */
   #remember(found: OpenWork[], { afterId, throughId }: Range, nowMs: number): OpenWork[] {
     const before = new Map(this.#seen);
@@ -91,7 +92,7 @@ async function lockSearch(tx: Handle): Promise<boolean> {
 const queueOf = ({ connector }: OpenWork) =>
   connector === null ? planJob.queue : deliverJob(connector).queue;
 
-/** Returns the work without a job that should have one: work of a frozen app stays held. */
+/** Returns the work that needs a job and has none. Work of a frozen app stays held. */
 async function findMissing(tx: Handle, work: OpenWork[]): Promise<OpenWork[]> {
   const held = work.filter(({ isHeld }) => isHeld);
   const lost = await findJobless(
@@ -103,14 +104,17 @@ async function findMissing(tx: Handle, work: OpenWork[]): Promise<OpenWork[]> {
   return [...lost, ...held.filter(({ appId }) => !frozen.has(null) && !frozen.has(appId))];
 }
 
-/** Gives jobs to work that still has none. The rows are locked first, so that nobody else does. */
+/**
+ * Gives jobs to work that still has none. Locks the rows first, so that no other process does the
+ * same.
+ */
 async function giveJobs(
   { queue, clock }: KeeperDeps,
   tx: Handle,
   due: OpenWork[],
 ): Promise<number> {
   const locked = await lockOpenWork(tx, due);
-  // In this order: the planning job of a small push ends after its batches have settled.
+  // In this order, because the planning job of a small push ends after its batches have settled.
   const missing = new Set((await findMissing(tx, locked)).map(keyOf));
   const open = (await readOpenWork(tx, pushesOf(locked))).filter((work) =>
     missing.has(keyOf(work)),

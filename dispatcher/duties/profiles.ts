@@ -17,7 +17,7 @@ const canariesAtOnce = 500;
 const previousMs = 7 * dayMs;
 
 /**
- * Decides on canaries by their age, and forgets credentials that were replaced long ago. Returns
+ * Decides about canaries by their age, and deletes credentials that were replaced long ago. Returns
  * the number of changes.
  */
 export async function reviewCanaries({
@@ -38,14 +38,14 @@ export async function reviewCanaries({
   return changed;
 }
 
-/** Days before the end of credentials at which the operator gets a mail; 0: they have ended. */
+/** Days before credentials expire at which the operator gets a mail. 0: they have expired. */
 const steps = [0, 1, 7, 30] as const;
 
 type NoticeDeps = Pick<DispatcherDeps, 'db' | 'vault' | 'clock' | 'queue' | 'operatorMail'>;
 
 /**
- * Mails the operator (`OPERATOR_MAIL`) about credentials that end within 30 days: at each step
- * once. The mail is a message of the app's outbox, stored together with the note that it was told.
+ * Mails the operator (`OPERATOR_MAIL`) about credentials that expire within 30 days, once at each
+ * step. The mail is a message of the app's outbox. It is stored in one transaction with the step.
  * Returns the number of mails.
  */
 export async function noticeEnding(

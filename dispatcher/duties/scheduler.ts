@@ -16,29 +16,31 @@ import { planJob } from '../../shared/queue/jobs.ts';
 import { insertQueuedPushes } from '../../shared/queue/push-jobs.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-/** Pause after a pass that fired pushes: those that become due in it are fired together. */
+/** Pause after a pass that fired pushes. Pushes that become due meanwhile are fired together. */
 const busyRestMs = 100;
 /**
- * Longest pause: an entry whose time is moved to an earlier one is found in time
+ * Maximum pause. If an entry is moved to an earlier time, the scheduler must notice it in time
  * (protocol/delivery.md#promise-8).
  */
 const longestRestMs = 500;
 
 /**
  * Fires the scheduled pushes whose time has come. The table is the only schedule, so no job can be
- * lost or left over: deleting the entry decides between sending and cancelling a push. The
- * database's clock decides for all dispatchers, since hosts may disagree on the time. Remembers the
- * next time, so that a pass begins with it.
+ * lost or remain: whoever deletes the entry decides whether the push is sent or cancelled. The
+ * database's clock decides, because the clocks of dispatchers may differ. The next time is cached.
+ * A pass begins with it.
  */
 export class Scheduler {
   #restMs = longestRestMs;
 
-  /** Pause after the last pass, in milliseconds. */
+  /** Pause after the last pass, in ms. */
   get restMs(): number {
     return this.#restMs;
   }
 
-  /** Fires at most `limit` pushes; returns how many. Where nothing is due it is one small query. */
+  /**
+   * Fires at most `limit` pushes. Returns their number. If nothing is due, it runs one small query.
+   */
   async fireDue(deps: DispatcherDeps, limit: number): Promise<number> {
     this.#restMs = longestRestMs;
     const waitMs = await msToNextPush(deps.db);
@@ -55,17 +57,17 @@ export class Scheduler {
   }
 }
 
-/** A start that is later than this counts as caught up. */
+/** A run that starts later than this counts as caught up. */
 const lateAfterMs = 60_000;
 
-/** What became of due times, for the metric. */
+/** What happened to due runs, for the metric. */
 type Outcomes = Partial<Record<'started' | 'caught_up' | 'missed' | 'held_back', number>>;
 
 /**
- * Makes the pushes of recurring pushes whose time has come; returns how many recurring pushes it
- * handled. Each is a transaction of its own, which makes the push and sets the next time: so a time
- * has one push, whichever dispatchers run or end (protocol/push.md#recurring-pushes). The
- * database's clock decides. A failure of one does not hold the others.
+ * Creates the pushes of recurring pushes whose time has come. Returns the number of recurring
+ * pushes that it handled. One transaction creates the push and sets the next time, so each run has
+ * exactly one push, even if dispatchers crash (protocol/push.md#recurring-pushes). The database's
+ * clock decides. If one recurring push fails, the others continue.
  */
 export async function startRecurring(deps: DispatcherDeps, limit: number): Promise<number> {
   const due = await listDueRecurring(deps.db, limit);
@@ -114,7 +116,7 @@ async function startOne(
 const lifeMsOf = ({ lifeSeconds }: RecurringPush): number =>
   lifeSeconds === null ? defaultExpiryMs : lifeSeconds * 1000;
 
-/** Returns the push of a time. It expires as if it had been sent then. */
+/** Returns the push of one run. It expires as if it had been sent at its scheduled time. */
 function toPush(recurring: RecurringPush, at: Date, now: Date): NewPush {
   const { appId, id, name, pushOrder, notificationId, changedBy, changedToken } = recurring;
   return {

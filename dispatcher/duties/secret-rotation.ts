@@ -16,25 +16,25 @@ import {
 } from '../../shared/db/tables/secrets.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-/** Rows of a page, and pages of a transaction: many apps have few rows. */
+/** Rows of a page, and pages of a transaction. Many apps have only a few rows. */
 const rowsPerPage = 200;
 const pagesAtOnce = 20;
 /**
- * Passes after which a rotation ends with what is left: a process with another first key goes on to
- * write.
+ * Maximum passes. A rotation ends then even if values remain, because a process with another first
+ * key may keep writing them.
  */
 const maxPasses = 5;
 
-/** Time of one run of the duty; a dispatcher that stops waits for it. */
+/** Maximum time of one run, in ms. A dispatcher that stops waits for it. */
 const runMs = 2000;
-/** Limit of a statement that counts all values: it reads every user and message. */
+/** Timeout of the statement that counts all values, in ms. It reads every user and message. */
 const countTimeoutMs = 10 * 60_000;
 
 type RotationDeps = Pick<DispatcherDeps, 'vault' | 'log'> & { db: Pick<Database, 'transaction'> };
 
 /**
- * Goes on with a requested rotation for some seconds. Returns how many values it encrypted. Without
- * a request it is one small query.
+ * Continues a requested rotation for some seconds. Returns the number of values that it encrypted.
+ * Without a request it runs one small query.
  */
 export async function rotateForAWhile(deps: DispatcherDeps): Promise<number> {
   const requested = await findSecretRotation(deps.db, deps.vault.keyIds[0]);
@@ -50,10 +50,10 @@ export async function rotateForAWhile(deps: DispatcherDeps): Promise<number> {
 }
 
 /**
- * Goes on with a requested rotation of CARILLON_SECRET to the first key of this dispatcher
- * (docs/operate/secret.md). One dispatcher at a time holds its row; the position commits with the
- * rows of its pages, so that after a crash another one goes on behind them. Returns how many values
- * it encrypted, and whether there is more to do.
+ * Continues a requested rotation of CARILLON_SECRET to the first key of this dispatcher
+ * (docs/operate/secret.md). One dispatcher at a time locks its row. The position commits together
+ * with the encrypted rows, so that another dispatcher continues there after a crash. Returns the
+ * number of values that it encrypted, and whether there is more to do.
  */
 export async function rotateOnce({
   db,
@@ -113,7 +113,7 @@ async function advance(tx: Handle, vault: Vault, from: SecretRotation): Promise<
   return { rotation, isFinished: false };
 }
 
-/** Encrypts one page of an app. Returns the number of values in it, and the state after it. */
+/** Encrypts one page of an app. Returns the number of values in the page, and the next state. */
 async function takePage(
   tx: Handle,
   vault: Vault,
@@ -137,8 +137,8 @@ async function takePage(
 }
 
 /**
- * Counts what is left, and begins another pass if rows were locked or written under an old key in
- * this time.
+ * Counts the remaining values. Begins another pass if rows were locked, or written with an old key
+ * meanwhile.
  */
 async function endPass(tx: Handle, vault: Vault, rotation: SecretRotation): Promise<Step> {
   const counts = await countSealedValues(tx, vault.keyIds);

@@ -25,12 +25,18 @@ import { type MessageJob, messageJob } from '../../shared/queue/jobs.ts';
 import type { Job, JobQueue } from '../../shared/queue/queue.ts';
 import type { Waking } from '../../shared/queue/waking.ts';
 
-/** Messages sent at the same time. */
+/** Maximum messages that are sent at the same time. */
 const maxConcurrent = 16;
-/** Time that messages in progress get at a stop, before their jobs go back to the queue. */
+/**
+ * Time for messages in progress to finish when the dispatcher stops. After it, their jobs return to
+ * the queue.
+ */
 const graceMs = 3000;
 
-/** Waits between the tries of one message. */
+/**
+ * Waits between the tries of one message. `longestAskedMs` limits a wait that the provider
+ * requests.
+ */
 const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestAskedMs: hourMs };
 
 /** Dependencies of the messenger. */
@@ -43,7 +49,7 @@ export interface MessengerDeps {
   metrics: Metrics;
 }
 
-/** Opens the providers and starts to send messages. The stack closes both. */
+/** Opens the providers and starts to send messages. `stack` closes both. */
 export async function startMessenger(
   deps: MessengerDeps,
   settings: ProviderSettings,
@@ -65,10 +71,10 @@ export async function startMessenger(
 }
 
 /**
- * Sends one message through its provider and records the result, in one transaction with the end of
- * the job. Retries a message until it expires. After a crash between sending and recording the
- * message is sent twice, with the same id. Returns `again` when it is stopped before the provider
- * responds.
+ * Sends one message through its provider, and records the result in one transaction with the end of
+ * the job. Retries a message until it expires. If the process crashes between sending and
+ * recording, the message is sent twice with the same id. Returns `again` if the dispatcher stops
+ * before the provider answers.
  */
 export async function sendMessage(
   deps: MessengerDeps,
@@ -89,8 +95,8 @@ export async function sendMessage(
 }
 
 /**
- * Reads the message; returns undefined when there is nothing to send. Fails one that was encrypted
- * with a retired key.
+ * Reads the message. Returns undefined if there is nothing to send. Fails a message that was
+ * encrypted with a retired key.
  */
 async function readMessage(
   { db, vault, log }: MessengerDeps,
@@ -106,7 +112,7 @@ async function readMessage(
   }
 }
 
-/** Outcome of a try: the final result, or a retry. */
+/** Outcome of a try: a final result or a retry. */
 type SendOutcome = MessageResult | Extract<ProviderResult, { kind: 'retry' }>;
 
 async function trySend(
@@ -125,7 +131,7 @@ async function trySend(
     : { state: 'failed', reason: result.reason };
 }
 
-/** Returns the call that sends this message; undefined when its kind has no provider. */
+/** Returns the function that sends this message. Returns undefined if its kind has no provider. */
 function senderFor(
   providers: Providers,
   message: WaitingMessage,
@@ -186,7 +192,10 @@ async function record(
     );
 }
 
-/** Returns the failure of a message that expires before its next try; undefined otherwise. */
+/**
+ * Returns the failure of a message that expires before its next try. Returns undefined for other
+ * messages.
+ */
 function expiredResult(
   { clock }: MessengerDeps,
   message: WaitingMessage,

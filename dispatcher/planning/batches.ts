@@ -16,7 +16,10 @@ import { firstBatchSize, pageSize } from './pages.ts';
 
 /** Maximum size of a batch of a large push. */
 const largestBatchSize = 5000;
-/** The second page becomes at most two batches, so that two threads share a push to 10,000. */
+/**
+ * Size of the batches of the second page. The page becomes at most two batches, so that two threads
+ * share a push to 10,000 devices.
+ */
 const secondPage = { fromPlanned: 1000, toPlanned: 5000, leastSize: 2500 };
 
 /**
@@ -38,20 +41,27 @@ function batchSizeOf(
   return Math.min(largestBatchSize, Math.max(leastSize, Math.ceil(count / 2)));
 }
 
-/** Route of the recipients of a batch, and what else they have in common. */
+/**
+ * Route of the recipients of a batch, with the other properties that they share, such as the
+ * language.
+ */
 type BatchRoute = Route & BatchGroup;
 
-/** Returns the route of the devices with these traits; `read` reads them. */
+/** Returns the route of the devices that share a routing key. `read` parses the key. */
 interface Routes {
   routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute;
 }
 
-/** Traits that are remembered; they hold locales and time zones, which devices choose. */
+/**
+ * Maximum routing keys in the cache. Keys contain locales and time zones, which devices choose
+ * freely.
+ */
 const maxRemembered = 10_000;
 
 /**
- * Routes of a push with rules that divide its devices further: one for each connector, profile and
- * group, whatever the number of traits, so that few batches are small.
+ * Routes of a push whose rules divide its devices further, for example by language. Devices with
+ * the same connector, profile and group share one route, even if their routing keys differ. This
+ * avoids many small batches.
  */
 class GroupedRoutes implements Routes {
   readonly #router: Pick<Router, 'route'>;
@@ -79,26 +89,27 @@ class GroupedRoutes implements Routes {
   }
 }
 
-/** Returns the routes of a push, by which its pages become batches. */
+/** Returns the routes of a push. Planning sorts each page into batches by route. */
 export function batchRoutes(router: Router, rules: readonly Rule[]): Routes {
   const dividing = rules.filter(({ group }) => group !== undefined);
   return dividing.length === 0 ? router : new GroupedRoutes(router, dividing);
 }
 
-/** Where a page belongs. */
+/** What `toBatches` needs to know about the push of a page. */
 interface PageContext {
   routes: Routes;
-  /** Recipients per second of the push; null is unlimited. */
+  /** Rate of the push in recipients per second; null without flow control. */
   flowControl: number | null;
   /** Recipients of the push that were planned before the page. */
   planned: number;
   /**
-   * The push probably has two pages of equal size, of which each is a batch (audience-sizes.ts).
+   * True if the push probably consists of two pages of equal size (`AudienceSizes`). Each page then
+   * becomes one batch.
    */
   isHalved?: boolean;
 }
 
-/** Sorts a page of targets into batches of one route each. */
+/** Sorts a page of targets into batches. All recipients of a batch share one route. */
 export function toBatches(
   { idsByTraits }: Pick<TargetPage, 'idsByTraits'>,
   context: PageContext,
@@ -117,7 +128,10 @@ export function toBatches(
   return page;
 }
 
-/** Adds a batch; of devices that no profile serves, as a batch that ends when it is written. */
+/**
+ * Adds a batch to the page. If no profile serves the devices, the batch is written as failed and
+ * never sent.
+ */
 function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]): void {
   const { connector, profile, error, language = null, quiet = null } = route;
   const batch = {
@@ -130,7 +144,7 @@ function addBatch(page: PageOfBatches, route: BatchRoute, recipients: number[]):
   else page.unsent.push(endUnsent(batch, 'failed', error));
 }
 
-/** Most apps whose size is kept. */
+/** Maximum apps in the cache. */
 const mostApps = 10_000;
 
 /**
@@ -141,12 +155,12 @@ export class AudienceSizes {
   readonly #halves = new TtlCache<string, number>({ maxEntries: mostApps });
 
   /**
-   * Notes the size of a push that is planned. Keeps the half of it if the half is a good batch
+   * Records the number of devices of a planned push. Caches half of it if this half is a good batch
    * size.
    */
   note({ appId, pushOrder }: Push, devices: number): void {
     const hasHalves = devices > 2 * firstBatchSize && devices <= pageSize;
-    // Skips the check of the condition for most pushes.
+    // Most pushes end here, before their condition is checked.
     if (!hasHalves && this.#halves.get(appId) === undefined) return;
     if (!isToAll(pushOrder)) return;
     if (hasHalves) this.#halves.set(appId, Math.ceil(devices / 2));

@@ -24,7 +24,10 @@ import { wakeWhenDue } from '../recording/unsent.ts';
 import { type batchRoutes, toBatches } from './batches.ts';
 import { firstBatchSize } from './pages.ts';
 
-/** Error of a page that is not kept: another dispatcher plans the push, or it was stopped. */
+/**
+ * Thrown if a page must be rolled back, because another dispatcher plans the push or because the
+ * push was paused or cancelled.
+ */
 export class Superseded extends Error {
   override name = 'Superseded';
 }
@@ -33,16 +36,19 @@ export interface Plan {
   push: Push;
   app: App;
   router: Router;
-  /** The rules that the push uses (`shared/rules`); empty for most pushes. */
+  /** Rules that apply to the push (`shared/rules`). Most pushes have none. */
   rules: readonly Rule[];
   routes: ReturnType<typeof batchRoutes>;
   priorities: FairPriorities;
   job: Job<PlanJob>;
-  /** Present where the target names one device. */
+  /** Set if the target is a single device. */
   lookup?: PointLookup | undefined;
-  /** The start in work of a push that has several. */
+  /** The start that this job plans, if the push has several starts (local time). */
   start?: PlannedStart | undefined;
-  /** Targets of each of two pages; present where the push probably has twice as many. */
+  /**
+   * Number of targets of each of two pages. Set if the push probably has twice as many
+   * (`AudienceSizes`).
+   */
   half?: number | undefined;
 }
 
@@ -50,30 +56,33 @@ interface PageStep {
   page: TargetPage;
   /** Recipients of the push that were planned before this page. */
   planned: number;
-  /** Cursor: the highest id of an installation that is planned. */
+  /** Planning cursor: the highest installation id that is planned. */
   mark: number;
   isLast: boolean;
-  /** This job delivers the push. */
+  /** True if this job also delivers the push. */
   isSmall: boolean;
-  /** A new job continues behind the mark, after others. */
+  /**
+   * True if planning stops after this page and a new job continues at the cursor, behind the jobs
+   * of other pushes.
+   */
   isContinued: boolean;
 }
 
-/** A page that was written: the new cursor, and the batches that this job delivers. */
+/** Result of writing a page: the new cursor, and the batches that this job delivers itself. */
 export interface WrittenPage {
   through: number;
   batches: readonly PlannedBatchInWork[];
 }
 
-/** A batch that its planning job delivers at once, with its state if the planning has read it. */
+/** A batch that its planning job delivers. `fresh` is its state, if planning has read it. */
 export interface PlannedBatchInWork {
   batchId: number;
   fresh?: FreshBatch | undefined;
 }
 
 /**
- * Writes one page in one transaction: batches, their jobs, the cursor, and with the last page the
- * end of the planning job, unless that delivers the push.
+ * Writes one page: batches, their jobs and the cursor, in one transaction. With the last page the
+ * planning job ends, unless the job also delivers the push.
  */
 export async function writePage(
   deps: DispatcherDeps,
@@ -91,9 +100,9 @@ export async function writePage(
 }
 
 /**
- * Writes the only page of a push together with those of others, where no rule changes pages and all
- * its devices have a route. Returns its batches; undefined for any other page, and where the push is
- * locked or superseded.
+ * Writes the only page of a small push. Many small pushes share this statement. Returns the
+ * batches. Returns undefined without a change if a rule changes pages, if a device has no route, or
+ * if the push is locked or no longer to be planned.
  */
 async function writeWhole(
   { queries, pool }: DispatcherDeps,
@@ -118,8 +127,8 @@ const contextOf = ({ push, routes, half }: Plan, { planned }: PageStep) => ({
 });
 
 /**
- * Applies the rules to a page and writes what they leave. Returns it, and the number of its
- * targets.
+ * Applies the rules to a page and writes the result. Returns what was written, and the number of
+ * targets that the rules left.
  */
 async function writeRuledPage(
   deps: DispatcherDeps,
@@ -147,8 +156,8 @@ async function writeRuledPage(
 }
 
 /**
- * Counts a page that was written; closes a push that nothing is sent of, and wakes planners at its
- * next start.
+ * Updates the metrics for a page. Closes the push if it has nothing to send, and schedules its next
+ * start.
  */
 async function countPage(
   deps: DispatcherDeps,
@@ -172,8 +181,8 @@ async function countPage(
 }
 
 /**
- * Ends the planning job with the last page, unless it delivers the push, or where a new job
- * continues.
+ * Ends the planning job after the last page, unless the job delivers the push. If planning
+ * continues later, a new job replaces this one.
  */
 async function endJob(
   { queue }: DispatcherDeps,
@@ -186,7 +195,7 @@ async function endJob(
   if (step.isLast && start?.next) await sendStart(queue, tx, job.data, start.next);
 }
 
-/** Writes the job of a later start of a push. */
+/** Writes the planning job of a later start of a push. */
 export const sendStart = (
   queue: DispatcherDeps['queue'],
   tx: Handle,
@@ -200,9 +209,9 @@ export const sendStart = (
   });
 
 /**
- * Opens connections to gateways while batches are written. The express thread opens its connections
- * with the first page. The bulk threads do so with the second page, to leave the CPU to the first
- * batch, unless the first batch is itself large.
+ * Opens connections to the gateways while the batches are written. The express thread connects with
+ * the first page. The bulk threads connect with the second page, so that the first batch has the
+ * CPU to itself. They connect with the first page if its batch is large.
  */
 function prepareSenders(
   { pool }: DispatcherDeps,
@@ -216,7 +225,10 @@ function prepareSenders(
   }
 }
 
-/** Writes the batches of a page, and jobs for those to send. Returns the ids of these. */
+/**
+ * Writes the batches of a page, and the jobs that send them. Returns the ids of the batches to
+ * send.
+ */
 async function writeRows(
   deps: DispatcherDeps,
   tx: Handle,

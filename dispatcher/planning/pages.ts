@@ -14,21 +14,24 @@ import type { TargetPage } from '../../shared/rules/rule.ts';
 import { longestScanMs } from '../limits.ts';
 
 /**
- * Most recipients of the first batches of a push, and of all where a batch cannot grow
- * (develop/architecture.md#batches).
+ * Maximum recipients of the first batch of a push. It is also the maximum of all batches of a
+ * gateway whose batches do not grow (develop/architecture.md#batches).
  */
 export const firstBatchSize = 1000;
 
-/** Installations of one page, which one transaction writes. */
+/** Maximum installations of a page. One transaction writes one page. */
 export const pageSize = 10_000;
 
 /**
- * Fewest and most installations that one statement of a push to many finds by a condition; they are
- * in memory then.
+ * Minimum and maximum installations that one statement returns for a condition without an index.
+ * They are in memory at once.
  */
 const searchSizes = { least: 50_000, most: 200_000 };
 
-/** A page, whether no other one follows, and whether the next one needs another statement. */
+/**
+ * A page of targets. `isLast`: no page follows. `endsRead`: the next page needs another statement,
+ * so planning can stop here without repeating a scan.
+ */
 export interface PlannedPage {
   page: TargetPage;
   isLast: boolean;
@@ -40,25 +43,25 @@ interface Scan {
   app: App;
   push: Push;
   clock: Clock;
-  /** Reads the time zone of each device too. */
+  /** True if the scan also reads the time zone of each device. */
   hasZones?: boolean;
   /**
-   * Targets of the first page of a fresh push without a condition that an index serves;
-   * `firstBatchSize` by default.
+   * Targets of the first page of a new push whose condition has no index; `firstBatchSize` by
+   * default.
    */
   firstSize?: number | undefined;
 }
 
-/** Which targets a scan reads, and what it reads of them. */
+/** Which targets a scan reads, and which of their columns. */
 interface Reading {
   part: Part | undefined;
   hasZones: boolean;
 }
 
 /**
- * Reads the targets of a push behind its planning cursor, page by page. The first page of a fresh
- * push is small, so that sending begins at once. The last page may be empty. `part`: only these
- * targets.
+ * Reads the targets of a push page by page, starting at the planning cursor. The first page of a
+ * new push is small, so that sending begins at once. The last page may be empty. With `part` it
+ * reads only that part of the targets.
  */
 export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> {
   const reading = { part, hasZones: scan.hasZones ?? false };
@@ -67,14 +70,14 @@ export function readPages(scan: Scan, part?: Part): AsyncGenerator<PlannedPage> 
     : pagesBySearch(scan, reading);
 }
 
-/** Returns one page of rows that are known; empty where there is nothing to read. */
+/** Returns rows that were already read as one page. The page is empty if there are no rows. */
 export async function* knownPage(rows: TargetRow[]): AsyncGenerator<PlannedPage> {
   yield { page: pageOfRows(rows), isLast: true, endsRead: true };
 }
 
 /**
- * Reads pages by one statement each. Only where each of them reads on from the mark: no index would
- * find the targets.
+ * Reads each page with one statement that continues at the cursor. Used if the condition matches
+ * most devices, so that the primary key finds the next page quickly.
  */
 async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<PlannedPage> {
   const { database, app, push, clock, firstSize = firstBatchSize } = scan;
@@ -96,7 +99,7 @@ async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<Planned
   }
 }
 
-/** Reads a page of groups. */
+/** Builds a page from rows that PostgreSQL has grouped by routing key. */
 export function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
   const page: TargetPage = { size: 0, lastId: 0, idsByTraits: new Map() };
   for (const { traits, ids: list } of rows) {
@@ -108,7 +111,7 @@ export function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
   return page;
 }
 
-/** Sorts ids. PostgreSQL aggregates in the order of the page, unless it groups by sorting. */
+/** Sorts ids if necessary. PostgreSQL returns them sorted unless it groups by sorting. */
 function inOrder(ids: number[]): number[] {
   for (let i = 1; i < ids.length; i += 1)
     if ((ids[i - 1] ?? 0) > (ids[i] ?? 0)) return ids.sort((one, other) => one - other);
@@ -152,7 +155,7 @@ async function* pagesBySearch(
 const searchSizeAfter = (found: number): number =>
   Math.min(Math.max(found, searchSizes.least), searchSizes.most);
 
-/** Sorts the rows of a page by their traits. */
+/** Builds a page from single rows: groups them by routing key. */
 export function pageOfRows(rows: TargetRow[]): TargetPage {
   const idsByTraits = new Map<string, number[]>();
   for (const { id, traits } of rows) {

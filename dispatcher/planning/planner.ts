@@ -31,13 +31,13 @@ import {
 } from './page-writer.ts';
 import { firstBatchSize, knownPage, type PlannedPage, readPages } from './pages.ts';
 
-/** Time after which the planning of a large push lets others go first; a new job continues it. */
+/** Time after which the planning of a large push yields to other pushes. A new job continues it. */
 const turnMs = 500;
 
 /**
- * Resolves the targets of one push into batches: by pages, with one transaction for each that also
- * moves the planning mark, so that after a crash the planning continues behind it
- * (develop/architecture.md#life-of-a-push). The same job delivers a small push.
+ * Plans one push: resolves its targets into batches, page by page. Each page is one transaction
+ * that also moves the planning cursor, so that planning continues at the cursor after a crash
+ * (develop/architecture.md#life-of-a-push). The planning job of a small push also delivers it.
  */
 export async function planPush(
   deps: DispatcherDeps,
@@ -51,7 +51,7 @@ export async function planPush(
   }
   const plan = await begin(deps, job);
   if (!plan) return endPlanning(deps, job, context);
-  // A push to one device waits for its gateway most of the time.
+  // A push to one device mostly waits for its gateway.
   if (plan.lookup) context.permit.release(deps.singles);
   try {
     const end = plan.push.isPlanned ? {} : await scan(deps, plan, context.signal);
@@ -62,7 +62,7 @@ export async function planPush(
   }
 }
 
-/** Continues a push that a process of the last release has resumed or cancelled. */
+/** Continues a push that a process of the previous release has resumed or cancelled. */
 async function continuePush(
   { db, queue, clock }: DispatcherDeps,
   job: Job<PlanJob>,
@@ -76,9 +76,9 @@ async function continuePush(
 }
 
 /**
- * Ends a job without anything to plan. The planning of a paused push is held. The job of a push
- * that is being sent goes back, and ends if another job has taken over. Batches without jobs of a
- * finished push are counted by the gates.
+ * Ends a job that has nothing to plan. A paused push is held. If the push is still being sent, the
+ * job returns to the queue until another job has taken over. If the push has finished, the gates
+ * count its remaining batches.
  */
 async function endPlanning(
   deps: DispatcherDeps,
@@ -93,7 +93,8 @@ async function endPlanning(
 }
 
 /**
- * Reads a push to plan; undefined when it is paused, finished or cancelled, or its app was deleted.
+ * Reads the push of a planning job. Returns undefined if the push is paused, finished or cancelled,
+ * or if its app was deleted.
  */
 async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | undefined> {
   const { appId, pushId } = job.data;
@@ -106,7 +107,7 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   deps.pushCache.add(push);
   const router = new Router(app, profiles, push);
   const { clock } = deps;
-  // Read again for each page: a scan may take longer than quiet hours.
+  // Rules read the time again for each page, because a scan may outlast quiet hours.
   const ruled = {
     ...{ app, push, router },
     get nowMs() {
@@ -124,12 +125,12 @@ async function begin(deps: DispatcherDeps, job: Job<PlanJob>): Promise<Plan | un
   };
 }
 
-/** Returns whether a rule changes a push to one device. */
+/** Returns whether a rule also changes a push to one device. */
 const appliesToOne = ({ aboveDevices = 0 }: Rule): boolean => aboveDevices < 1;
 
 /**
- * A push that is small enough for the planning job to deliver it. Without ids the batches are
- * looked up.
+ * Batches that the planning job of a small push delivers. Without `batches` it reads them from the
+ * database.
  */
 interface Inline {
   batches?: WrittenPage['batches'];
@@ -138,8 +139,8 @@ interface Inline {
 type ScanEnd = JobEnd | Inline;
 
 /**
- * Writes the batches within the app's share of scans; beyond it the job is postponed. One device
- * needs no scan.
+ * Plans the push within the app's share of scans. If the share is used up, the job is postponed. A
+ * push to one device needs no scan.
  */
 async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Promise<ScanEnd> {
   const { push, job } = plan;
@@ -154,7 +155,7 @@ async function scan(deps: DispatcherDeps, plan: Plan, signal: AbortSignal): Prom
   return 'done';
 }
 
-/** Runs one turn of planning and records its time. */
+/** Plans until the push is planned or `turnMs` is over. Observes the duration. */
 async function writeInTurn(
   deps: DispatcherDeps,
   plan: Plan,
@@ -169,7 +170,7 @@ async function writeInTurn(
   }
 }
 
-/** Writes the batches; of a push with several starts, those of one start. */
+/** Writes the batches of a push, or of one start of a push with several starts. */
 async function writeBatches(
   deps: DispatcherDeps,
   begun: Plan,
@@ -197,7 +198,7 @@ async function writeBatches(
   return writePages(deps, plan, { pages, signal });
 }
 
-/** Opens the start that is planned next; undefined for a push that has one start. */
+/** Opens the next start to plan. Returns undefined if the push has only one start. */
 async function openStart(
   { db, clock }: DispatcherDeps,
   scanDb: Database,
@@ -210,7 +211,7 @@ async function openStart(
   return rule.start?.({ db, scanDb, push, targets: { text, values: params.values } });
 }
 
-/** Postpones the job of a start whose time has not come. */
+/** Postpones the planning job to the time of its start. */
 async function postponeStart(
   { db, queue }: DispatcherDeps,
   job: Job<PlanJob>,
@@ -222,8 +223,8 @@ async function postponeStart(
 }
 
 /**
- * Asks the rules whether a fresh push is sent. Returns true, with the job completed, when it ended
- * or waits.
+ * Asks the rules whether a new push may be sent. Returns true if a rule ended the push or makes it
+ * wait. The planning job is ended then.
  */
 async function isStopped(
   deps: DispatcherDeps,
@@ -262,7 +263,7 @@ async function writePages(
   for await (const { page, isLast, endsRead } of pages) {
     if (signal.aborted) return 'again';
     const isSmall = !plan.start && isLast && mark === 0 && page.size <= firstBatchSize;
-    // What a statement has found is written: the next turn would search for it again.
+    // All rows of a statement are written before planning yields, so that no scan is repeated.
     const isContinued = !isLast && endsRead && deps.clock.monotonicMs() > endsAtMs;
     const written = await writePage(deps, plan, {
       page,
@@ -281,7 +282,10 @@ async function writePages(
   return 'done';
 }
 
-/** Delivers the open batches of a small push, then ends its job; also after a crash. */
+/**
+ * Delivers the open batches of a small push, then ends its planning job. A retaken job continues
+ * with the batches that are still open.
+ */
 async function deliverInline(
   deps: DispatcherDeps,
   job: Job<PlanJob>,

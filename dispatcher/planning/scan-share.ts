@@ -2,29 +2,32 @@ import type { Clock } from '../../shared/clock.ts';
 import { QueueFull, Semaphore } from '../../shared/semaphore.ts';
 
 export interface ScanShareLimits {
-  /** Scans of all apps at a time. */
+  /** Maximum concurrent scans of all apps. */
   atOnce: number;
-  /** Scans of one app at a time. */
+  /** Maximum concurrent scans of one app. */
   perApp: number;
 }
 
-/** Longest wait for a scan; after it the job goes back to the queue and frees its permit. */
+/**
+ * Maximum wait for a scan. After it the job returns to the queue, so that its concurrency slot is
+ * free.
+ */
 const maxWaitMs = 100;
 /**
- * Interval in which one postponed job of an app returns, so that many of them cost the queue
- * little.
+ * Interval at which the postponed jobs of an app return, one by one. It limits the load on the
+ * queue.
  */
 const betweenReturnsMs = 50;
 const longestDelayMs = 30_000;
 
 /**
- * Shares the scans of one dispatcher between apps: otherwise a few pushes with a `where` over a
- * large table could use all permits of planning, and both cores of a small database.
+ * Shares the scans of one dispatcher between apps. Without it, a few pushes with a `where` over a
+ * large table could use all concurrency slots of planning, and all CPUs of a small database.
  */
 export class ScanShare {
   readonly #queue: Semaphore;
   readonly #clock: Clock;
-  /** When the next postponed job of an app returns, by the monotonic clock. */
+  /** When the next postponed job of an app returns (monotonic ms). */
   readonly #nextReturnMs = new Map<string, number>();
 
   constructor({ atOnce, perApp }: ScanShareLimits, clock: Clock) {
@@ -38,8 +41,8 @@ export class ScanShare {
   }
 
   /**
-   * Runs a scan of an app, or returns the milliseconds after which to retry where the app has its
-   * share already.
+   * Runs a scan of an app. If the app has used up its share, returns the milliseconds after which
+   * to retry.
    */
   async run<T>(
     appId: string,

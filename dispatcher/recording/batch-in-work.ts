@@ -4,7 +4,7 @@ import type { DeliverJob, JobKind, PlanJob } from '../../shared/queue/jobs.ts';
 import type { Job } from '../../shared/queue/queue.ts';
 import type { DispatcherDeps } from '../deps.ts';
 
-/** Job of the queue that brought a batch. */
+/** The queue job that brought a batch. */
 export interface BatchJob {
   kind: JobKind<DeliverJob>;
   job: Job<DeliverJob>;
@@ -13,17 +13,17 @@ export interface BatchJob {
 /** The planning job that delivers the only batch of its push. */
 export interface OnlyBatch {
   job: Job<PlanJob>;
-  /** Whether the transaction of the result has ended the job. */
+  /** True if the transaction that recorded the result has ended the job. */
   isEnded: boolean;
-  /** Whether it has closed the push, with the time of the first send. */
+  /** True if that transaction has also closed the push and saved the time of the first send. */
   isClosed: boolean;
-  /** Time of the first send of the push, until it is saved. */
+  /** Time of the first send; null if it is saved or not known yet. */
   firstSentAt: Date | null;
 }
 
 /**
- * A batch in work: its ids, its stored state, and its job; a batch of a push to few has none of its
- * own.
+ * A batch that is being delivered: its ids, its stored state and its job. A batch of a small push
+ * has no job of its own.
  */
 export interface BatchInWork {
   ids: DeliverJob;
@@ -32,16 +32,16 @@ export interface BatchInWork {
   only?: OnlyBatch | undefined;
 }
 
-/** State of a batch that its planning has just written. */
+/** State of a batch that planning has just written, so that delivery need not read it. */
 export interface FreshBatch {
   stored: BatchSnapshot;
-  /** Interrupts of its push (`SenderPool.interruptCount`), as read before the state. */
+  /** Interrupt count of the push (`SenderPool.interruptCount`), read before the state. */
   interruptCount: number;
 }
 
 /**
- * Loads a batch; a fresh one needs no query. Returns undefined if the batch is settled or deleted,
- * and ends its job then.
+ * Loads the state of a batch; a fresh batch has it already. Returns undefined if the batch is
+ * settled or deleted. Its job ends then.
  */
 export async function loadBatch(
   deps: DispatcherDeps,
@@ -54,7 +54,7 @@ export async function loadBatch(
   return undefined;
 }
 
-/** Ends the batch's own job, if it has one, as part of `tx`. */
+/** Ends the job of a batch in `tx`. Does nothing if the batch has no job. */
 export async function endJob(
   { queue }: Pick<DispatcherDeps, 'queue'>,
   tx: Handle,

@@ -6,9 +6,9 @@ import {
 } from '../../shared/db/tables/gateway-limits.ts';
 
 /**
- * Requests and recipients of each gateway since the last write: one row per profile and second
- * instead of one per batch, on which the batches of a large push would wait for each other. A crash
- * loses the last second.
+ * Requests and recipients of each gateway since the last write. They are written once per second
+ * and profile, because the batches of a large push would otherwise wait for each other on one row.
+ * A crash loses the last second.
  */
 export class GatewayUsage {
   readonly #db: Database;
@@ -28,8 +28,7 @@ export class GatewayUsage {
   }
 
   /**
-   * Writes what was added. Rejects when the database is unavailable, and keeps what was not
-   * written.
+   * Writes what was added. If the database is unavailable, rejects and keeps what is not written.
    */
   async flush(): Promise<void> {
     const entries = this.#entries;

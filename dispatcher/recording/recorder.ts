@@ -37,16 +37,16 @@ import type { DeliverResult, RetryGroup } from '../sending/task.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
 
 /**
- * Failures from which a push counts towards the bound of its app: those of smaller ones are as few
- * as their records.
+ * Minimum failures of a push that count towards the limit of stored failures of its app. Pushes
+ * with fewer failures store few rows.
  */
 const countedFrom = 100;
 
 type ClosingDeps = Pick<DispatcherDeps, 'db' | 'queries' | 'clock' | 'metrics' | 'log'>;
 
 /**
- * Closes a push if all its batches are settled; called after each of them. Also deletes the
- * installations with invalid tokens. `job`: the planning job of the push, which ends then.
+ * Closes a push if all its batches are settled. Called after each batch. Ends `job`, the planning
+ * job, in the same transaction. Then deletes the installations with invalid tokens.
  */
 export async function closePush(
   deps: ClosingDeps,
@@ -57,7 +57,7 @@ export async function closePush(
   if (closed) await finishClosed(deps, ids, closed);
 }
 
-/** Counts a push that was closed, and deletes the installations with invalid tokens. */
+/** Updates the metrics of a closed push, and deletes the installations with invalid tokens. */
 async function finishClosed(
   deps: ClosingDeps,
   { appId, pushId }: { appId: string; pushId: number },
@@ -72,9 +72,10 @@ async function finishClosed(
 }
 
 /**
- * Deletes the installations of a finished push whose tokens are invalid, or notes on the record
- * that most of a profile are called so (protocol/delivery.md#promise-7). Only the whole push tells
- * whether they are most.
+ * Deletes the installations of a finished push whose tokens are invalid. If a gateway called most
+ * tokens of a profile invalid, their installations are kept and the record says so
+ * (protocol/delivery.md#promise-7). Only the totals of the whole push show whether this is the
+ * case.
  */
 async function deleteInvalidTokens(
   { db, log }: Pick<DispatcherDeps, 'db' | 'log'>,
@@ -99,8 +100,8 @@ async function deleteInvalidTokens(
 const closedAtOnce = 100;
 
 /**
- * Closes the pushes that a crash left open between their last batch and the closing; returns how
- * many.
+ * Closes pushes that a crash left open after their last batch. Returns the number of pushes that it
+ * found.
  */
 export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
   const found = await findSettledPushes(deps.db, closedAtOnce);
@@ -108,15 +109,15 @@ export async function closeSettledPushes(deps: ClosingDeps): Promise<number> {
   return found.length;
 }
 
-/** A batch that was sent: its result, and whether its tries count towards their limit. */
+/** A batch that was sent: its result, and whether the tries count towards their limit. */
 export interface SentBatch {
   result: DeliverResult;
   isCounted: boolean;
 }
 
 /**
- * Records the result of a sent batch. Returns true when the batch is settled, false when some of
- * its recipients are unsent: then the outcomes so far are stored, and the batch goes back.
+ * Records the result of a sent batch. Returns true if the batch is settled. If some recipients are
+ * unsent, it stores the outcomes so far and returns false. The batch then returns to the queue.
  */
 export async function recordResult(
   deps: DispatcherDeps,
@@ -131,17 +132,17 @@ export async function recordResult(
   return isSettled;
 }
 
-/** Result of a batch as it was settled, and its totals. */
+/** A settled batch: its result and totals. */
 interface Settlement {
   result: DeliverResult;
   totals: OutcomeTotals;
-  /** The push, if the result has closed it. */
+  /** The push, if this result has closed it. */
   closed?: ClosedPush | undefined;
 }
 
 /**
- * Settles a sent batch in one transaction: totals, reasons, dead tokens, retry batches, and the end
- * of its job (develop/architecture.md#life-of-a-push).
+ * Settles a sent batch in one transaction: totals, failure reasons, invalid tokens, retry batches
+ * and the end of its job (develop/architecture.md#life-of-a-push).
  */
 async function recordSettled(
   deps: DispatcherDeps,
@@ -161,8 +162,8 @@ async function recordSettled(
 }
 
 /**
- * Settles a batch of which nothing is tried again, together with others. Undefined for any other
- * batch, and where the result does not count as it is.
+ * Settles a batch that needs no retry, in a statement that it shares with other batches. Returns
+ * undefined if the batch needs a retry, or if the result no longer matches the stored batch.
  */
 async function settleAlone(
   deps: DispatcherDeps,
@@ -192,7 +193,7 @@ async function settleAlone(
   return { result, totals: settled.totals, closed: recorded.closed };
 }
 
-/** Settles a batch in a transaction of its own. */
+/** Settles a batch in its own transaction. */
 function settleWithRetries(
   deps: DispatcherDeps,
   batch: BatchInWork,
@@ -216,7 +217,7 @@ const resultOf = (
   totals: states.totals(),
 });
 
-/** Returns the failures and message ids of a result, as they are stored. */
+/** Returns the failures and message ids of a result in the form in which they are stored. */
 const detailsOf = (
   { ids, stored }: BatchInWork,
   { connector, profile, failures, messages }: DeliverResult,
@@ -226,8 +227,8 @@ const detailsOf = (
 });
 
 /**
- * Settles a batch with its result, less the recipients that are in retry batches by now; undefined
- * when it was settled already.
+ * Settles a batch. If recipients have moved to retry batches meanwhile, it leaves them out. Returns
+ * undefined if the batch was settled before.
  */
 async function settle(
   tx: Handle,
@@ -263,9 +264,9 @@ async function writeDetails(
 }
 
 /**
- * Records what is known of a batch that goes back unfinished, in one transaction: the outcomes, and
- * a retry batch for the recipients that the gateway put off, so that neither a probe nor a pause
- * shortens their wait.
+ * Records the outcomes so far of a batch that returns to the queue. Recipients that the gateway
+ * postponed move to a retry batch, so that neither a probe nor a pause shortens their wait. One
+ * transaction.
  */
 async function recordPartial(
   deps: DispatcherDeps,
@@ -289,7 +290,10 @@ async function checkpoint(db: Handle, { ids, stored }: BatchInWork, result: Deli
   return result.retries;
 }
 
-/** Checkpoints a batch and moves its recipients with a retry to retry batches, which it returns. */
+/**
+ * Checkpoints a batch, and moves the recipients that need a retry to retry batches. Returns these
+ * retries.
+ */
 async function moveRetried(
   deps: DispatcherDeps,
   tx: Handle,
@@ -310,8 +314,8 @@ async function moveRetried(
 }
 
 /**
- * Removes from a result the recipients that another take of the batch has moved to retry batches,
- * which count them. Undefined when the batch is settled.
+ * Removes recipients from a result that another process has moved to retry batches. The retry
+ * batches count them. Returns undefined if the batch is settled.
  */
 async function withoutRetried(
   tx: Handle,
@@ -322,7 +326,7 @@ async function withoutRetried(
   return locked && withoutPlaces(result, locked, new Set(locked.retried));
 }
 
-/** Removes the recipients at these places from a result; their stored states stay. */
+/** Removes the recipients at the given indexes from a result. Their stored states remain. */
 function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>): DeliverResult {
   const installations = new Set([...places].map((index) => stored.recipients[index]));
   const keep = <T>(list: T[], indexes: number[]) =>
@@ -344,15 +348,18 @@ function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>
   };
 }
 
-/** Waits between the tries of one recipient. The twelve tries take at least three minutes. */
+/**
+ * Waits between the tries of one recipient. The twelve tries take at least three minutes.
+ * `longestAskedMs` limits a wait that the gateway requests.
+ */
 const waits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
 
-/** Tries that reached the gateway, of one recipient. */
+/** Maximum tries of one recipient that reach the gateway. */
 const maxTries = 12;
 
 /**
- * Ends the recipients whose tries are used up as `failed`, with their last reason. Only tries that
- * reached the gateway are bounded.
+ * Ends recipients that have used up their tries as `failed`, with the last reason. Tries that did
+ * not reach the gateway do not count.
  */
 function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
   if (tries + 1 < maxTries) return result;
@@ -382,8 +389,8 @@ function endSpentTries(result: DeliverResult, tries: number): DeliverResult {
 }
 
 /**
- * Writes retry batches with their jobs. Where the push expires first, the batch starts then and is
- * counted expired.
+ * Writes retry batches and their jobs. If the push expires before the retry, the job starts at the
+ * expiry, and the gates count the recipients as expired.
  */
 async function recordRetries(
   deps: DispatcherDeps,
@@ -422,8 +429,8 @@ async function recordRetries(
 }
 
 /**
- * Returns the wait of recipients that were tried again so often before; none if the cause was our
- * own, for the first time.
+ * Returns the wait before a retry, in ms. A first retry starts at once if the gateway did not cause
+ * it.
  */
 const waitMs = ({ afterMs }: RetryGroup, retries: number): number =>
   afterMs === 0 && retries === 0 ? 0 : retryMs(retries, afterMs, waits);
@@ -440,13 +447,14 @@ export function countRecipients(
   connector: ConnectorId,
   totals: OutcomeTotals,
 ): void {
-  // All outcomes, so that a share of them can be computed before each has occurred.
+  // Adds 0 for the other outcomes too, so that Prometheus knows each series before its first event.
   for (const outcome of outcomes)
     metrics.recipients.inc({ app, connector, outcome }, totals[outcome] ?? 0);
 }
 
 /**
- * Counts the recipients that get a retry, and those of a request without an answer by its reason.
+ * Counts the recipients that get a retry. Also counts, by reason, those whose request got no
+ * answer.
  */
 function countRepeats(
   { metrics }: DispatcherDeps,
@@ -461,8 +469,8 @@ function countRepeats(
 }
 
 /**
- * Counts the requests that the gateway answered and the recipients it accepted, as its own
- * statistics do.
+ * Counts the requests that the gateway answered and the recipients that it accepted, as the
+ * gateway's own statistics do.
  */
 function countGatewayUsage(
   { gatewayUsage }: DispatcherDeps,

@@ -16,15 +16,15 @@ import type { DispatcherDeps } from '../deps.ts';
 import { type BatchInWork, endJob } from './batch-in-work.ts';
 import { countRecipients } from './recorder.ts';
 
-/** Outcome of recipients that are not sent to, and why. */
+/** Outcome of recipients that are not sent to, and its reason. */
 export interface UnsentOutcome {
   outcome: Outcome;
   reason: string;
 }
 
 /**
- * Settles the open recipients of a batch without sending: it expired, was cancelled, or its profile
- * has an error.
+ * Settles the open recipients of a batch without sending, because the push expired or was
+ * cancelled, or because the profile has an error.
  */
 export async function recordUnsent(
   deps: DispatcherDeps,
@@ -50,8 +50,8 @@ async function settleOpen(tx: Handle, batch: Batch, unsent: UnsentOutcome): Prom
 }
 
 /**
- * Ends the recipients beyond the first `granted` ones as `capped`, before the others are sent. A
- * second call changes nothing.
+ * Ends the recipients after the first `granted` ones as `capped`, before the other recipients are
+ * sent to. A second call changes nothing.
  */
 export async function recordCapped(
   { db }: Pick<DispatcherDeps, 'db'>,
@@ -66,7 +66,7 @@ export async function recordCapped(
   await checkpointBatch(db, batch, batch.states, failures);
 }
 
-/** Ends recipients in the batch's states; returns their failures. */
+/** Ends recipients in the states of a batch. Returns their failures. */
 function endRecipients(
   { recipients, states }: Batch,
   indexes: number[],
@@ -84,18 +84,18 @@ function endRecipients(
   });
 }
 
-/** When a batch is taken again. */
+/** When a postponed batch is delivered again. */
 export interface Postponement {
   afterMs: number;
-  /** The same time by the database's clock, for a batch that has to start on time. */
+  /** The same time by the database's clock. Set if the batch must start on time. */
   at?: Date | undefined;
-  /** The end of the quiet hours that it waits for. */
+  /** The end of the quiet hours that the batch waits for. */
   quietUntil?: Date | undefined;
 }
 
 /**
- * Puts a batch back with a new job for later; this costs no try. Does nothing when another consumer
- * has taken over its job.
+ * Postpones a batch: replaces its job by a later one. This does not count as a try. Does nothing if
+ * another consumer has taken over the job.
  */
 export async function recordPostponed(
   deps: DispatcherDeps,
@@ -115,12 +115,13 @@ export async function recordPostponed(
   if (at) wakeWhenDue(deps, kind, afterMs);
 }
 
-/** Longest timer; for a later time the consumer's own poll is exact enough. */
+/** Maximum duration of a timer. For later times the poll of the consumers is precise enough. */
 const longestTimerMs = 3_600_000;
 
 /**
- * Wakes the consumers of a queue when a job is due: they poll only once a second. If this process
- * has ended by then, the job starts up to a second late; a batch reserves a new slot.
+ * Wakes the consumers of a queue when a job is due, because they poll only once a second. If this
+ * process ends before that, the job starts up to a second late, and a paced batch reserves a new
+ * time slot.
  */
 export function wakeWhenDue(
   { queue }: Pick<DispatcherDeps, 'queue'>,

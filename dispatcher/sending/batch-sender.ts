@@ -26,27 +26,26 @@ import { InFlightBatch, interruptCount } from './shared-memory.ts';
 import { Tally } from './tally.ts';
 import type { DeliverResult, DeliverTask } from './task.ts';
 
-/** Rows of a batch; undefined where they were deleted. */
+/** Rows that a batch needs. A row is undefined if it was deleted. */
 interface BatchRows {
   loaded: LoadedBatch | undefined;
   push: Push | undefined;
 }
 
-/** Most recipients of the batches of one statement; a larger batch has its own. */
+/** Maximum recipients of all batches of one statement. A larger batch has its own statement. */
 const mostRecipients = 1000;
 
 type LoadedKey = BatchKey & Pick<DeliverTask, 'size'>;
 
 /**
- * Reads the rows of batches in a worker thread. Small batches that are taken at the same time share
- * the statements: most batches have one recipient, and reading each by its own would cost more than
- * sending it.
+ * Reads the rows of batches in a worker thread. Most batches have one recipient, so batches that
+ * are loaded at the same time share one statement.
  */
 export class BatchLoader {
   readonly #db: Database;
   readonly #batches: Record<TokenField, Batcher<LoadedKey, LoadedBatch | undefined>>;
 
-  /** `concurrency`: statements of one kind at the same time. */
+  /** `concurrency`: concurrent statements of one kind. */
   constructor(db: Database, concurrency: number) {
     const ofField = (field: TokenField) =>
       new Batcher<LoadedKey, LoadedBatch | undefined>({
@@ -63,7 +62,7 @@ export class BatchLoader {
     };
   }
 
-  /** Reads a batch with its recipients, and its push unless the task has it. */
+  /** Reads a batch with its recipients. Also reads its push, unless the task contains it. */
   async load({ appId, batchId, pushId, connector, size, known }: DeliverTask): Promise<BatchRows> {
     const key = { appId, batchId, size };
     const tokenField = connectors.get(connector)?.tokenField ?? 'deviceToken';
@@ -76,14 +75,15 @@ export class BatchLoader {
 }
 
 /**
- * Checkpoints of one batch in flight, one write at a time (develop/architecture.md#crash-safety).
+ * Writes the checkpoints of one batch in flight, one at a time
+ * (develop/architecture.md#crash-safety).
  */
 class Checkpoints {
   readonly #deps: { db: Database; log: Logger };
   readonly #batch: Batch;
   readonly #tally: Tally;
   #writing: Promise<void> | undefined;
-  /** Changes and failures of the tally that the last checkpoint holds. */
+  /** Number of changes and failures of the tally at the last checkpoint. */
   #changes = 0;
   #failures = 0;
 
@@ -93,7 +93,7 @@ class Checkpoints {
     this.#tally = tally;
   }
 
-  /** Starts a checkpoint if the tally has changed and none is being written. */
+  /** Starts a checkpoint if the tally has changed and no checkpoint is being written. */
   writeIfChanged(): void {
     if (this.#writing || this.#changes === this.#tally.changes) return;
     this.#writing = this.#write().finally(() => {
@@ -101,7 +101,7 @@ class Checkpoints {
     });
   }
 
-  /** Waits for a checkpoint that is being written. */
+  /** Waits for the checkpoint that is being written. */
   async finish(): Promise<void> {
     await this.#writing;
   }
@@ -119,7 +119,7 @@ class Checkpoints {
   }
 }
 
-/** Interval of checkpoints, and of the look for a stop or an interrupt. */
+/** Interval of checkpoints. The batch also checks at this interval whether it must stop. */
 const tickMs = 100;
 
 interface BatchSenderDeps {
@@ -130,12 +130,12 @@ interface BatchSenderDeps {
   clock: Clock;
   latenessBudget: LatenessBudget;
   log: Logger;
-  /** 1 when the dispatcher stops. */
+  /** Becomes 1 when the dispatcher stops. */
   stopFlag: Int32Array;
   interrupts: Int32Array;
 }
 
-/** A batch with its recipients as they were loaded. */
+/** A batch with its recipients. */
 interface BatchWithRecipients extends OpenBatch {
   groups: RecipientGroup[];
 }
@@ -156,17 +156,18 @@ export class BatchSender {
     this.#progress = task.progressMemory && new InFlightBatch(task.progressMemory);
   }
 
-  /** Sends to the open recipients. Rejects only when the database is unavailable. */
+  /** Sends to the open recipients. Rejects only if the database is unavailable. */
   async run(): Promise<DeliverResult> {
     const { appId, pushId, known } = this.#task;
     const { appCache, loader } = this.#deps;
-    // Before the push is read: a later pause or cancellation changes the counter.
+    // Read before the push, so that a later pause or cancellation changes the count.
     const interrupts = interruptCount(this.#deps.interrupts, pushId);
     this.#interruptCount = known?.interruptCount ?? interrupts;
     const [{ loaded, push }, app] = await Promise.all([
       loader.load(this.#task),
       appCache.app(appId),
-      // For the sender, which would read them after the batch.
+      // Loads the app and its profiles into the cache in parallel, because the sender needs them
+      // next.
       appCache.profiles(appId),
     ]);
     if (!loaded || !push) throw new Error('the batch was deleted');
@@ -231,8 +232,8 @@ export class BatchSender {
   }
 
   /**
-   * Stops the batch if its dispatcher, its breaker or its push was stopped, and writes a
-   * checkpoint.
+   * Checks whether the dispatcher, the breaker or the push was stopped, and stops the batch then.
+   * Also writes a checkpoint.
    */
   #tick(checkpoints: Checkpoints): void {
     const { stopFlag, interrupts } = this.#deps;
@@ -264,12 +265,12 @@ export class BatchSender {
   }
 }
 
-/** Pushes of a thread whose successes are remembered, the latest ones. */
+/** Maximum pushes of a thread whose successes are cached. */
 const maxPushes = 256;
 
 /**
- * What each push was taken for, by push, connector and profile: a batch without a success may be
- * one of many.
+ * Groups of recipients that had a success, by push, connector and profile. A batch without a
+ * success may be part of a push that has had successes.
  */
 const successes = new Map<string, Set<string>>();
 

@@ -17,10 +17,10 @@ import { canaryShare } from '../../shared/domain/apps/canary.ts';
 import { reasonText } from '../../shared/domain/reasons.ts';
 
 /**
- * Sends a batch with the candidate of a profile, and to every recipient that it was not accepted
- * for, in the same attempt, with the current version: its answer counts, so that a wrong candidate
- * neither delays a retry nor retires a token. After the first refusal for authentication the
- * candidate gets no more requests.
+ * Sends a batch with the candidate version of a profile. If the gateway does not accept a message
+ * from the candidate, the current version sends it in the same attempt, and the current version's
+ * answer counts. So wrong credentials of the candidate neither delay a retry nor delete a token.
+ * After the first authentication error the candidate gets no more requests.
  */
 export class CanarySender implements Sender {
   readonly #candidate: Sender;
@@ -41,13 +41,14 @@ export class CanarySender implements Sender {
     if (this.#answers.refused > 0) return this.#current.send(request);
     const left: Recipient[] = [];
     /**
-     * Waits that the gateway asked the candidate for: the current version asks the same gateway.
+     * Waits that the gateway requested from the candidate. They apply to the current version too,
+     * because it uses the same gateway.
      */
     const waits = new Map<number, number>();
     const byIndex = new Map(request.recipients.map((recipient) => [recipient.index, recipient]));
     await this.#candidate.send({
       ...request,
-      // The refusals of a wrong candidate say nothing about the current version.
+      // Refusals of wrong credentials say nothing about the current version.
       refusals: undefined,
       report: (index, attempt) => {
         this.#count(attempt);
@@ -77,7 +78,7 @@ export class CanarySender implements Sender {
     await Promise.all([this.#candidate.warmUp?.(message), this.#current.warmUp?.(message)]);
   }
 
-  /** Its senders belong to the cache, which closes them. */
+  /** The cache owns the senders and closes them. */
   async close(): Promise<void> {}
 
   #count(attempt: AttemptResult): void {
@@ -93,33 +94,33 @@ export class CanarySender implements Sender {
 }
 
 /**
- * Tells whether the current version must not send the message again: it was accepted, or may have
- * been.
+ * Returns whether the current version must not send the message again, because the gateway accepted
+ * it or may have accepted it.
  */
 const isFinal = (
   attempt: AttemptResult,
 ): attempt is Extract<AttemptResult, { kind: 'sent' | 'unknown' }> =>
   attempt.kind === 'sent' || attempt.kind === 'unknown';
 
-/** Batches that a thread counts with one statement; divides `canaryShare`. */
+/** Batches that a thread counts with one statement. Must divide `canaryShare`. */
 const batchesAtOnce = 10;
 
-/** Canary of a profile, as a batch finds it. */
+/** The canary of a profile: its candidate version and when it was staged. */
 export interface Canary extends RotatedProfile {
   stagedAt: Date;
 }
 
 /**
- * Chooses the batches that are sent with a candidate: over all threads and dispatchers, one of a
- * hundred of the profile, and the first one. A thread counts ten batches at once, so that many
- * small pushes do not wait for one row.
+ * Chooses the batches that are sent with a candidate: the first batch, then one of a hundred
+ * batches of the profile over all threads and dispatchers. A thread counts ten batches with one
+ * statement, so that many small pushes do not wait for one row.
  */
 export class CanaryBatches {
   readonly #db: Database;
   readonly #clock: Clock;
-  /** Batches that are counted already, by profile and version. */
+  /** Batches that are already counted, by profile and version. */
   readonly #counted = new Map<string, number>();
-  /** Canaries whose batch ended without a request: their next batch is sent with the candidate. */
+  /** Canaries whose batch ended without a request. Their next batch is sent with the candidate. */
   readonly #owed = new Set<string>();
 
   constructor(db: Database, clock: Clock) {
@@ -128,8 +129,8 @@ export class CanaryBatches {
   }
 
   /**
-   * Returns whether the next batch is sent with the candidate. Never rejects: without a database
-   * the current version sends.
+   * Returns whether the next batch is sent with the candidate. Never rejects: if the database is
+   * unavailable, the current version sends.
    */
   async takesNext(canary: Canary): Promise<boolean> {
     const key = JSON.stringify(canary);
@@ -143,8 +144,8 @@ export class CanaryBatches {
   }
 
   /**
-   * Adds the answers of a batch; one that was interrupted before its first request is made up for.
-   * Never rejects: answers that are not counted only delay the decision.
+   * Adds the answers of a batch. If the batch was interrupted before its first request, another
+   * batch takes its place. Never rejects: lost answers only delay the decision about the candidate.
    */
   async record(canary: Canary, answers: CanaryAnswers): Promise<void> {
     if (answers.asked === 0) {

@@ -1,31 +1,38 @@
-/** Pace of a batch: how its requests are spread over a slot, and when the slot is missed. */
+/** Pacing of a batch: spreads its requests over a time slot, and detects a missed slot. */
 import type { AttemptResult, Sender, SendRequest } from '../../connectors/contract/connector.ts';
 import { isFailure } from '../../connectors/contract/gateway-health.ts';
 import { type Clock, sleep } from '../../shared/clock.ts';
 import type { RecipientSource } from './recipients.ts';
 import type { SendSlot } from './task.ts';
 
-/** Lateness that every slot forgives: short slots are missed by a pause of the process. */
+/**
+ * Delay that every slot tolerates. Without it, any short pause of the process would miss a short
+ * slot.
+ */
 const leastToleranceMs = 50;
 
 /**
- * Returns whether a batch is too late for its slot: by more than a quarter of it. A batch that is
- * less late begins late, and what no longer fits its slot gets another one.
+ * Returns whether a batch is too late for its time slot: by more than a quarter of the slot. If the
+ * delay is smaller, the batch begins late, and the recipients that do not fit get another slot.
  */
 export const isLate = (lateByMs: number, slotMs: number): boolean =>
   lateByMs > Math.max(leastToleranceMs, slotMs / 4);
 
 /**
- * Batches in a row that may give their slots back; on a machine that is always late the next one is
- * sent all the same. After a stall a tenth of what is overdue is sent at once, at most.
+ * Maximum consecutive batches that may give back their time slots. On a machine that is always
+ * late, the next batch is sent nevertheless. This limits a burst after a stall to a tenth of the
+ * overdue recipients.
  */
 const mostMissed = 9;
 
-/** Number of slots that a thread may give back. */
+/** Limits how many consecutive time slots a thread gives back. */
 export class LatenessBudget {
   #missed = 0;
 
-  /** Whether a batch that is late gives its slot back, rather than delay the batches behind it. */
+  /**
+   * Returns whether a late batch gives its slot back, so that it does not delay the batches behind
+   * it.
+   */
   isMissed(lateByMs: number, slotMs: number): boolean {
     const isMissed = isLate(lateByMs, slotMs) && this.#missed < mostMissed;
     this.#missed = isMissed ? this.#missed + 1 : 0;
@@ -33,12 +40,15 @@ export class LatenessBudget {
   }
 }
 
-/** Distance between the groups of recipients of one slot: smooth for a gateway, cheap for us. */
+/**
+ * Interval between the groups of recipients in a slot. Short enough for a smooth rate, long enough
+ * for little overhead.
+ */
 const groupIntervalMs = 40;
 
 /**
- * Recipients that a connector gets at a time without a slot: a large batch fills its queue no
- * further than a small one, so that requests do not wait there for too long.
+ * Maximum recipients that a connector gets at once if there is no slot. It keeps the connector's
+ * queue short, so that requests do not wait there.
  */
 const groupSize = 1000;
 
@@ -52,10 +62,9 @@ interface Timing {
 }
 
 /**
- * Sends to all recipients at once, or spread evenly over a slot. After a stop the rest stays
- * unreported, and so does the rest of a batch that fell behind, because a stall must not end in a
- * burst (protocol/delivery.md#promise-5), or whose gateway fails. Returns false when such a rest is
- * to be sent later. Rejects as `sender.send` does.
+ * Sends to all recipients at once, or evenly over a time slot. Recipients remain unreported if the
+ * batch is stopped, if it falls behind its slot (protocol/delivery.md#promise-5), or if its gateway
+ * fails. Returns false if such recipients must be sent later. Rejects if `sender.send` rejects.
  */
 export async function sendPaced(
   sender: Sender,
@@ -66,23 +75,21 @@ export async function sendPaced(
   if (request.recipients.length === 0) return true;
   const send = new GroupedSend(sender, request);
   if (!slot) return send.runAtOnce();
-  // Requests that wait for a connection would leave all at once.
+  // Requests that wait for a connection would all leave together.
   await sender.warmUp?.(request.message);
   if (latenessBudget.isMissed(clock.now() - slot.startAtMs, slot.durationMs)) return false;
   return send.runInSlot(slot, clock);
 }
 
-/** The sending of one batch, group by group. */
+/** Sends one batch, group by group. */
 class GroupedSend {
   readonly #sender: Sender;
   readonly #request: BatchRequest;
   readonly #sends: Promise<void>[] = [];
   readonly #errors: unknown[] = [];
-  /** Ends the recipients that are left, as it would have ended them in one request. */
+  /** If set, ends the remaining recipients without a request. */
   #profileError: AttemptResult | undefined;
-  /**
-   * Requests of the group that is sent now, and those of them that the gateway failed to answer.
-   */
+  /** Requests of the current group, and how many of them got no answer from the gateway. */
   #reported = 0;
   #failed = 0;
 
@@ -92,9 +99,9 @@ class GroupedSend {
   }
 
   /**
-   * Sends one group after the other; after a stop the rest stays unreported. Returns false when
-   * half of a group failed and others are left: the breaker judges the gateway before they are
-   * sent.
+   * Sends one group after the other. If the batch is stopped, the remaining recipients stay
+   * unreported. If half of a group fails and recipients remain, returns false: the breaker then
+   * judges the gateway before they are sent.
    */
   async runAtOnce(): Promise<boolean> {
     const { recipients, signal } = this.#request;
@@ -113,9 +120,9 @@ class GroupedSend {
   }
 
   /**
-   * Spreads the groups over a slot. A group that is late by more than a quarter of its own slot
-   * moves the next ones back, so that a stall does not end in a burst; those that no longer fit the
-   * slot are not sent. Returns false when such are left.
+   * Spreads the groups over a time slot. If a group is late by more than a quarter of its share,
+   * the following groups move back too, so that a stall causes no burst. Groups that no longer fit
+   * the slot are not sent. Returns false if there are any.
    */
   async runInSlot({ startAtMs, durationMs }: SendSlot, clock: Clock): Promise<boolean> {
     const { recipients, signal } = this.#request;

@@ -14,21 +14,21 @@ import type { OpenBatch } from './recipients.ts';
 import type { Lease } from './sender-cache.ts';
 
 /**
- * Reason of a recipient whose values make the message larger than its gateway takes. The number of
- * bytes would tell of them.
+ * Reason of a recipient whose values make the message too large for its gateway. It contains no
+ * size, because the size would reveal something about the values.
  */
 export const tooLargeWithValues = reason('tooLargeWithValues');
 
 /**
- * Requests at a time to a gateway that takes many recipients in one: its client has as many
- * connections.
+ * Concurrent requests to a gateway that takes many recipients per request. Equals the connections
+ * of its client.
  */
 const concurrency = 16;
 
 /**
- * Sends each recipient of a push with variables its own text; those whose values are equal share
- * requests. A connector gets all texts in one pass if it can take them so (`sendTexts`), else each
- * text as a message of its own.
+ * Sends each recipient of a push with variables its own text. Recipients with equal values share
+ * requests. If the connector supports it, it gets all texts in one pass (`sendTexts`). Otherwise
+ * each text is a message of its own.
  */
 export class PersonalSender implements Sender {
   readonly #sender: Sender;
@@ -44,7 +44,7 @@ export class PersonalSender implements Sender {
     this.#sender = sender;
     this.#variables = texts.variables;
     this.#values = texts.values;
-    // A connector with one recipient per request bounds its requests itself.
+    // A connector with one recipient per request limits its concurrency itself.
     this.#concurrency = recipientsPerRequest === 1 ? Number.POSITIVE_INFINITY : concurrency;
   }
 
@@ -76,12 +76,12 @@ export class PersonalSender implements Sender {
     await this.#sender.warmUp?.(message);
   }
 
-  /** The sender belongs to the cache, which closes it. */
+  /** The cache owns the sender and closes it. */
   async close(): Promise<void> {}
 
   /**
-   * Groups recipients by their values; those with one token get one text, so that the device gets
-   * it once.
+   * Groups recipients by their values. Recipients with the same token get one text, so that the
+   * device gets the message once.
    */
   #groupsOf(recipients: Recipient[]): TextGroup[] {
     const groups = new Map<string, TextGroup>();
@@ -108,7 +108,7 @@ export class PersonalSender implements Sender {
   }
 }
 
-/** Reads the values of the open recipients of a batch, and returns a sender that fills them in. */
+/** Reads the values of the open recipients of a batch, and returns a sender that inserts them. */
 export async function personalSender(
   db: Database,
   { sender, connector }: Pick<Lease, 'sender' | 'connector'>,
@@ -120,7 +120,10 @@ export async function personalSender(
   return new PersonalSender(sender, connector.limits, { variables, values });
 }
 
-/** Returns an attempt whose reason does not depend on the values: reasons are counted. */
+/**
+ * Removes the size from the reason of an attempt. Reasons are counted, so they must not depend on
+ * values.
+ */
 const withoutSize = (attempt: AttemptResult): AttemptResult =>
   attempt.kind === 'rejected' && attempt.status === 0 && /\b\d+ bytes\b/.test(attempt.reason)
     ? { ...attempt, reason: tooLargeWithValues }

@@ -15,12 +15,12 @@ import { TtlCache } from '../../shared/ttl-cache.ts';
 import { interrupt, interruptBytes, interruptCount } from './shared-memory.ts';
 import type { DeliverResult, DeliverTask, ThreadData, ThreadReport, ThreadResult } from './task.ts';
 
-// What worker threads report for a scrape: their metrics and heaps, which the main thread adds up.
+// Reports of worker threads for a scrape: their metrics and heaps. The main thread adds them up.
 
-/** Metrics of a thread that end with it; all others are counts. */
+/** Gauges end with their thread. All other metrics are counters, which must survive it. */
 const isGauge = ({ type }: MetricValues[number]): boolean => String(type) === 'gauge';
 
-/** The latest report of each thread, and the counts of threads that have ended. */
+/** The latest report of each thread, and the counters of threads that have ended. */
 export class ThreadReports {
   readonly #latest = new Map<number, ThreadReport>();
   #ended: MetricValues = [];
@@ -29,7 +29,7 @@ export class ThreadReports {
     this.#latest.set(thread, report);
   }
 
-  /** Keeps only the counts of threads that do not run. */
+  /** Keeps only the counters of threads that no longer run. */
   async keepEnded(running: ReadonlySet<number>): Promise<void> {
     for (const [thread, { values }] of this.#latest) {
       if (running.has(thread)) continue;
@@ -39,7 +39,7 @@ export class ThreadReports {
     }
   }
 
-  /** Metrics of all threads, by thread. */
+  /** Metrics of all threads, one entry per thread. */
   get values(): MetricValues[] {
     return [this.#ended, ...[...this.#latest.values()].map(({ values }) => values)];
   }
@@ -67,50 +67,53 @@ export class ThreadReports {
 }
 
 /**
- * Maximum tasks at once in a bulk thread: while some wait for a gateway, others load and render.
- * This is more than the batches that the consumers hold for a thread, so that piscina never queues
- * one.
+ * Maximum concurrent tasks in a bulk thread. While some tasks wait for a gateway, others load and
+ * render. It is higher than the number of batches that the consumers hold for a thread, so piscina
+ * never queues a batch.
  */
 const tasksPerBulkThread = 128;
-/** Likewise for the express thread, which also has all pushes to one device (`singlesAtOnce`). */
+/** Likewise for the express thread, which also sends all single-device pushes (`singlesAtOnce`). */
 const tasksPerExpressThread = 512;
 
 /**
- * Threads of a batch. Pushes to up to 1,000 devices, and the first batch of a larger push, use the
- * express thread. In the bulk threads they would wait behind the batches of large pushes.
+ * Thread pool of a batch. The express thread sends pushes to up to 1,000 devices and the first
+ * batch of a larger push. In the bulk threads they would wait behind the batches of large pushes.
  */
 export type Lane = 'bulk' | 'express';
 
 interface PoolOptions {
-  /** Threads of the bulk lane (DISPATCHER_THREADS). */
+  /** Number of bulk threads (DISPATCHER_THREADS). */
   threads: number;
   data: Omit<ThreadData, 'stopFlag' | 'interrupts'>;
 }
 
 /**
- * nice(2) increment of the bulk threads (Linux counts it by thread): where CPU time is short,
- * planning, recording and the express thread go first.
+ * nice(2) increment of the bulk threads. Linux applies it per thread. If CPU time is scarce,
+ * planning, recording and the express thread run first.
  */
 const bulkNiceness = 5;
 
-/** Prepared senders count as open for this time, which is less than that of an idle sender. */
+/**
+ * Prepared senders count as open for this time. It is shorter than the idle time after which a
+ * sender closes.
+ */
 const preparedProfiles = { maxAgeMs: 60_000, maxEntries: 1000 };
 
-/** Time in which a thread answers for a scrape; after it, its last report counts. */
+/** Maximum time for a thread to answer a scrape. If it is over, the thread's last report counts. */
 const reportWithinMs = 1000;
 
-/** Exports of `worker.ts` that run in each thread. */
+/** Exports of `worker.ts` that piscina calls in each thread. */
 type ThreadFunction = 'warmUp' | 'prepare' | 'report';
 
 interface ThreadOptions {
   count: number;
-  /** Maximum tasks at once in one thread. */
+  /** Maximum concurrent tasks in one thread. */
   tasks: number;
   niceIncrement: number;
   workerData: ThreadData;
 }
 
-/** Equal threads with one queue of tasks. */
+/** Threads of one kind, with one queue of tasks. */
 class Threads {
   readonly #pool: Piscina;
 
@@ -138,7 +141,9 @@ class Threads {
     return this.#pool.run(task);
   }
 
-  /** Runs a function once in each thread; `settled` has undefined for a thread that failed. */
+  /**
+   * Calls a function once in each thread. `settled` contains undefined for a thread that failed.
+   */
   runInEach<R>(
     name: ThreadFunction,
     task: object,
@@ -159,9 +164,9 @@ class Threads {
 type Balancer = NonNullable<NonNullable<ConstructorParameters<typeof Piscina>[0]>['loadBalancer']>;
 
 /**
- * Returns piscina's choice of a thread: the one that the task names, otherwise the thread with the
- * fewest tasks. A task for a thread that has ended runs in another one, since it would block the
- * queue.
+ * Returns a load balancer for piscina. It chooses the thread that the task names, otherwise the
+ * thread with the fewest tasks. If the named thread has ended, the task runs in another thread,
+ * because it would block the queue.
  */
 function balancerOf(tasks: number): Balancer {
   return (task, workers) => {
@@ -177,7 +182,7 @@ function balancerOf(tasks: number): Balancer {
   };
 }
 
-/** The worker threads that send. Only this file uses piscina. */
+/** The worker threads that send. No other file uses piscina. */
 export class SenderPool {
   readonly #bulk: Threads;
   readonly #express: Threads;
@@ -186,7 +191,7 @@ export class SenderPool {
   readonly #threads: number;
   readonly #reports = new ThreadReports();
   readonly #busyMs = new Map<number, number>();
-  /** Profiles whose senders were prepared a short time ago. */
+  /** Profiles whose senders were prepared recently. */
   readonly #prepared = new TtlCache<string, true>(preparedProfiles);
   #reading: Promise<void> | undefined;
   #active = 0;
@@ -208,7 +213,9 @@ export class SenderPool {
     });
   }
 
-  /** Sends one batch in a thread. Rejects when the thread failed: the batch is then taken again. */
+  /**
+   * Sends one batch in a thread. Rejects if the thread failed. The batch is then delivered again.
+   */
   async run(task: DeliverTask, lane: Lane = 'bulk'): Promise<DeliverResult> {
     if (lane === 'express') return toResult(await this.#express.run(task));
     this.#active += 1;
@@ -219,7 +226,7 @@ export class SenderPool {
     }
   }
 
-  /** Prepares all threads for their first batches, until the signal aborts. Never rejects. */
+  /** Prepares all threads for their first batches, until `signal` aborts. Never rejects. */
   async warmUp(profiles: RecentProfile[], signal: AbortSignal): Promise<void> {
     const all = [this.#bulk, this.#express].flatMap((threads) =>
       threads.runInEach('warmUp', { profiles }),
@@ -232,8 +239,8 @@ export class SenderPool {
   }
 
   /**
-   * Opens the sender of a profile in all threads of a lane while its next batches are written,
-   * unless that was done a short time ago. Never rejects; a batch does without.
+   * Opens the sender of a profile in all threads of a pool while the next batches are written,
+   * unless this was done recently. Never rejects: a batch works without it.
    */
   prepare(profile: RecentProfile, lane: Lane): void {
     const key = JSON.stringify({ ...profile, lane });
@@ -248,7 +255,7 @@ export class SenderPool {
     return this.#reports.connections;
   }
 
-  /** Tells the threads to send no more; batches in flight return with their outcomes. */
+  /** Makes the threads stop sending. Batches in flight return with their outcomes. */
   stopSending(): void {
     Atomics.store(new Int32Array(this.#stopFlag), 0, 1);
   }
@@ -257,22 +264,17 @@ export class SenderPool {
     return Atomics.load(new Int32Array(this.#stopFlag), 0) === 1;
   }
 
-  /** Makes the threads return the batches of one push, or of all pushes. */
+  /** Makes the threads return the batches of one push, or of all pushes without `pushId`. */
   interrupt(pushId?: number): void {
     interrupt(new Int32Array(this.#interrupts), pushId);
   }
 
-  /**
-   * Returns the number of interrupts of a push, for a batch whose push is read before it gets to a
-   * thread.
-   */
+  /** Returns the interrupt count of a push. Read it before the state of the push. */
   interruptCount(pushId: number): number {
     return interruptCount(new Int32Array(this.#interrupts), pushId);
   }
 
-  /**
-   * Returns the metrics of this process, those of its threads included, as the text of a scrape.
-   */
+  /** Returns the metrics of this process and its threads as the text of a scrape. */
   async metricsText(metrics: Metrics): Promise<string> {
     await this.#readReports();
     const busy = Math.min(this.#active, this.#threads);
@@ -283,7 +285,7 @@ export class SenderPool {
     return textOfMetrics(metrics.registry, this.#reports.values);
   }
 
-  /** Reads the reports of all threads; concurrent callers share one reading. */
+  /** Reads the reports of all threads. Concurrent callers share the result. */
   #readReports(): Promise<void> {
     this.#reading ??= this.#read().finally(() => {
       this.#reading = undefined;
@@ -311,7 +313,7 @@ export class SenderPool {
     return [...this.#bulk.workers, ...this.#express.workers];
   }
 
-  /** Returns the time that the event loops of the threads were busy since the last call. */
+  /** Returns how long the event loops of the threads were busy since the last call, in seconds. */
   #newBusySeconds(): number {
     let newMs = 0;
     for (const { threadId, performance } of this.#workers) {

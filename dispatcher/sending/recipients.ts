@@ -12,21 +12,24 @@ export interface OpenBatch {
   tally: Tally;
 }
 
-/** Recipients that a connector gets group by group; an array of them is one too. */
+/**
+ * Recipients that a connector gets group by group. An array of recipients also satisfies this
+ * interface.
+ */
 export interface RecipientSource {
   readonly length: number;
-  /** Returns the recipients from one place up to, but without, another. */
+  /** Returns the recipients from index `from` up to, but not including, `to`. */
   slice(from: number, to: number): Recipient[];
 }
 
 const noGroup = 0xffff;
 
-/** Times that `Places` begins at the first recipient again before it makes a map. */
+/** Number of times that `Places` restarts at the first recipient before it builds a map. */
 const mostRestarts = 4;
 
 /**
- * Finds the places of recipients in a batch. Both sides are in the order of ids as a rule: then it
- * needs no map, which would cost more than the rest of the loading.
+ * Finds the indexes of recipients in a batch. Both lists are usually sorted by id, so a cursor
+ * finds most of them. A map is built only if they are not.
  */
 class Places {
   readonly #recipients: number[];
@@ -57,17 +60,19 @@ class Places {
 }
 
 /**
- * The open recipients of a batch as they were loaded; objects are made only for those that are sent
- * to now.
+ * The open recipients of a batch, as loaded from the database. Objects are created only for the
+ * recipients that are sent to now.
  */
 export class OpenRecipients implements RecipientSource {
   readonly #batch: Batch;
   readonly #groups: RecipientGroup[];
   readonly #badges: (number | null)[] | null;
-  /** By place in the batch: the group of a recipient, and its place there. */
+  /** For each index in the batch: the group of its recipient, and the index in this group. */
   readonly #groupOf: Uint16Array;
   readonly #placeOf: Uint16Array;
-  /** Places in the batch of those that are sent to, the first `length` entries. */
+  /**
+   * Indexes in the batch of the recipients to send to. Only the first `length` entries are used.
+   */
   readonly #indexes: Uint16Array;
   #length = 0;
 
@@ -94,8 +99,8 @@ export class OpenRecipients implements RecipientSource {
   }
 
   /**
-   * Adds a recipient to those that are sent to; false if its installation was deleted or has no
-   * token.
+   * Adds a recipient to those that are sent to. Returns false if its installation was deleted or
+   * has no token.
    */
   add(index: number): boolean {
     if (this.#groupOf[index] === noGroup) return false;
@@ -144,8 +149,8 @@ export class OpenRecipients implements RecipientSource {
 const installationDeleted = reason('installationDeleted');
 
 /**
- * Prepares the open recipients of a batch, of those that were loaded; ends those whose installation
- * was deleted as `dropped`.
+ * Prepares the open recipients of a batch. Ends recipients whose installation was deleted as
+ * `dropped`.
  */
 export async function openRecipients(
   db: Database,
@@ -161,7 +166,10 @@ export async function openRecipients(
   return recipients;
 }
 
-/** Number that the message shows on the app's icon, or that it adds one to; null leaves it. */
+/**
+ * Returns the badge number of each recipient: the number that the message shows on the app's icon,
+ * or the number to add to the stored one. Null if the badge does not change.
+ */
 type BadgeChange = 'Increment' | number | null;
 
 async function badgesOf(

@@ -13,10 +13,10 @@ import { noDurations } from '../../shared/process/operation-metrics.ts';
 import { type Canary, CanaryBatches, CanarySender } from './canary.ts';
 import { CallLog, type Calls, dayQuota, messageStore, tokenStore } from './sender-context.ts';
 
-/** Time without use after which a sender is closed. */
+/** A sender that is unused for this time is closed. */
 const idleMs = 10 * 60_000;
 
-/** Longest wait for a connection before there is a push. */
+/** Maximum wait for a connection while threads are prepared. */
 const connectMs = 2000;
 
 type TransportFact = Parameters<NonNullable<SenderContext['onTransport']>>[0];
@@ -24,7 +24,7 @@ type TransportFact = Parameters<NonNullable<SenderContext['onTransport']>>[0];
 interface Entry {
   connector: ConnectorId;
   sender: Sender;
-  /** Version of the profile that it was opened with. */
+  /** Version of the profile with which the sender was opened. */
   version: string;
   usedAtMs: number;
   users: number;
@@ -35,39 +35,39 @@ export interface SenderCacheOptions {
   appCache: Pick<AppCache, 'app' | 'profiles'>;
   clock: Clock;
   vault: Vault;
-  /** PUBLIC_URL, to which gateways send delivery receipts. */
+  /** PUBLIC_URL. Gateways send delivery receipts to it. */
   publicUrl: string;
   metrics: ThreadMetrics;
 }
 
-/** Profile that a sender is opened with. */
+/** Data of a profile that opening a sender needs. */
 interface OpenProfile {
   appId: string;
   profile: string;
-  /** As they are stored. */
+  /** Credentials in their stored form. */
   credentials: unknown;
   version: string;
   /** Option `receiptUrlGeneration` of the app. */
   receiptGeneration: number;
-  /** Second version that some batches try. */
+  /** Candidate version of the credentials, which some batches try. */
   canary?: { credentials: unknown; stagedAt: Date } | undefined;
 }
 
 const keyOf = (appId: string, connector: ConnectorId, profile: string) =>
   JSON.stringify([appId, connector, profile]);
 
-/** A sender in use; its holder releases it at the end of the batch. */
+/** A sender in use. The holder releases it at the end of the batch. */
 export interface Lease {
   sender: Sender;
   connector: Connector;
-  /** Notes the answers to a candidate, for a batch that was sent with one. */
+  /** Releases the sender. If the batch was sent with a candidate, also records its answers. */
   settle?(): Promise<void>;
   release(): void;
 }
 
 /**
- * Long-lived senders of this thread, one per app, connector and profile. A changed profile gets a
- * new sender; the old one is closed after its last batch.
+ * Long-lived senders of this thread, one per app, connector and profile. If a profile changes, it
+ * gets a new sender, and the old sender is closed after its last batch.
  */
 export class SenderCache {
   readonly #options: SenderCacheOptions;
@@ -82,7 +82,9 @@ export class SenderCache {
     this.#closer = setInterval(() => this.#closeIdle(), idleMs / 10).unref();
   }
 
-  /** Returns a sender for a batch of a profile, or a hint for the operator on the reason. */
+  /**
+   * Returns a sender for a batch. If there is none, returns the reason as a hint for the operator.
+   */
   async lease(
     appId: string,
     connectorId: ConnectorId,
@@ -105,7 +107,7 @@ export class SenderCache {
     return typeof other === 'string' ? lease : this.#both(canary, other, lease);
   }
 
-  /** Joins the senders of a candidate and of the current version. */
+  /** Combines the senders of a candidate and of the current version. */
   #both(canary: Canary, candidate: Lease, current: Lease): Lease {
     const sender = new CanarySender(candidate.sender, current.sender);
     return {
@@ -131,7 +133,7 @@ export class SenderCache {
     return { connector, profile: { ...found, appId, profile: profileName } };
   }
 
-  /** Takes the sender of a version of a profile; `kind` tells the senders of two versions apart. */
+  /** Returns the sender of one version of a profile. `kind` distinguishes the two versions. */
   #take(connector: Connector, profile: OpenProfile, kind = ''): Lease | string {
     const key = keyOf(profile.appId, connector.id, profile.profile) + kind;
     const entry = this.#current(key, profile.version) ?? this.#open(key, connector, profile);
@@ -175,7 +177,7 @@ export class SenderCache {
     );
   }
 
-  /** Writes the load of the HTTP/2 connections into the gauges. */
+  /** Sets the gauges of HTTP/2 connections and streams. */
   reportTo({ http2Connections, http2Streams }: ThreadMetrics): void {
     http2Connections.reset();
     http2Streams.reset();
@@ -207,7 +209,7 @@ export class SenderCache {
     return { credentials, version, canary, receiptGeneration };
   }
 
-  /** Returns the sender that was opened with this version of the profile. */
+  /** Returns the cached sender of this version of the profile. */
   #current(key: string, version: string): Entry | undefined {
     const known = this.#entries.get(key);
     if (known?.version !== version) return undefined;
@@ -215,10 +217,7 @@ export class SenderCache {
     return known;
   }
 
-  /**
-   * Opens a sender; undefined if the credentials do not fit their schema. Reading keys and
-   * certificates takes a millisecond.
-   */
+  /** Opens a sender. Returns undefined if the credentials do not fit their schema. */
   #open(
     key: string,
     connector: Connector,
@@ -260,7 +259,7 @@ export class SenderCache {
     if (entry.users === 0 && this.#entries.get(key) !== entry) void entry.sender.close();
   }
 
-  /** Closes all senders, of which none is in use. */
+  /** Closes all senders. None of them may be in use. */
   async close(): Promise<void> {
     clearInterval(this.#closer);
     await Promise.all([...this.#entries.values()].map(({ sender }) => sender.close()));

@@ -26,7 +26,7 @@ import {
 } from '../../shared/process/operation-metrics.ts';
 import type { CallCount } from './task.ts';
 
-/** The access tokens of one app and connector, kept in the database. */
+/** The access tokens of one app and connector, stored in the database. */
 export function tokenStore(
   db: Database,
   vault: Vault,
@@ -38,7 +38,7 @@ export function tokenStore(
       try {
         return await readGatewayToken(db, vault, keyOf(credential));
       } catch (error) {
-        // Encrypted with a retired key; treat as missing.
+        // The token was encrypted with a retired key. Treat it as missing.
         if (error instanceof SealError) return null;
         throw error;
       }
@@ -49,7 +49,7 @@ export function tokenStore(
   };
 }
 
-/** The messages of one app for the device channel, kept in the database. */
+/** The messages of one app for the device channel, stored in the database. */
 export const messageStore = (db: Database, appId: string): MessageStore => ({
   enqueue: async ({ pushId, content, expiresAtMs, recipients }) => {
     await enqueueMessage(db, {
@@ -62,7 +62,7 @@ export const messageStore = (db: Database, appId: string): MessageStore => ({
   },
 });
 
-/** The day quotas of one profile, kept in the database. */
+/** The daily quotas of one profile, stored in the database. */
 export function dayQuota(db: Database, key: ProfileKey): DayQuota {
   return {
     closed: (messageClass) => closedReason(db, key, messageClass),
@@ -70,16 +70,16 @@ export function dayQuota(db: Database, key: ProfileKey): DayQuota {
   };
 }
 
-/** Requests to one profile's gateway. */
+/** Answers and durations of the requests to one profile's gateway. */
 export interface Calls {
   calls: CallCount[];
   durations: DurationCounts;
 }
 
-/** Answers of one profile's gateway since the last drain. */
+/** Collects the answers of one profile's gateway until the next drain. */
 export class CallLog {
   #counts = new Map<string, CallCount>();
-  /** The one that was counted last: nearly all answers are alike. */
+  /** The entry that was counted last. Nearly all answers are equal, so it saves a search. */
   #last: CallCount | undefined;
   #durations = noDurations();
 

@@ -1,11 +1,11 @@
-/** Numbers of one batch in flight, by their place in the shared memory. */
+/** Indexes of the numbers of a batch in flight in its shared memory. */
 const places = { stop: 0, size: 1, answered: 2, isGatewayUp: 3 } as const;
 
 const progressBytes = Object.keys(places).length * Int32Array.BYTES_PER_ELEMENT;
 
 /**
- * Progress of one batch in flight, in memory that the main thread and a worker thread share:
- * reading it costs neither thread a message, however many batches there are.
+ * Progress of one batch in flight, in memory that the main thread and a worker thread share.
+ * Reading it needs no message between the threads.
  */
 export class InFlightBatch {
   readonly memory: SharedArrayBuffer;
@@ -16,7 +16,7 @@ export class InFlightBatch {
     this.#numbers = new Int32Array(memory);
   }
 
-  /** Recipients of the request to the gateway; 0 before the thread has begun. */
+  /** Recipients in the request to the gateway; 0 before the thread has begun. */
   get size(): number {
     return Atomics.load(this.#numbers, places.size);
   }
@@ -26,7 +26,7 @@ export class InFlightBatch {
     return Atomics.load(this.#numbers, places.answered);
   }
 
-  /** The gateway answered a request of it. */
+  /** True if the gateway has answered a request of the batch. */
   get isGatewayUp(): boolean {
     return Atomics.load(this.#numbers, places.isGatewayUp) === 1;
   }
@@ -35,7 +35,7 @@ export class InFlightBatch {
     return Atomics.load(this.#numbers, places.stop) === 1;
   }
 
-  /** Tells the thread to send no more of this batch. */
+  /** Makes the thread stop sending this batch. */
   stop(): void {
     Atomics.store(this.#numbers, places.stop, 1);
   }
@@ -44,7 +44,7 @@ export class InFlightBatch {
     Atomics.store(this.#numbers, places.size, size);
   }
 
-  /** Counts a recipient with an outcome. `isFailure`: see `gateway-health.ts`. */
+  /** Counts a recipient with an outcome. For `isFailure` see `gateway-health.ts`. */
   countAnswer(isFailure: boolean | null): void {
     Atomics.add(this.#numbers, places.answered, 1);
     if (isFailure === false) Atomics.store(this.#numbers, places.isGatewayUp, 1);
@@ -52,9 +52,10 @@ export class InFlightBatch {
 }
 
 /**
- * Interrupts of paused or cancelled pushes, for the batches that threads are sending: one counter
- * per push in memory that all threads share. A batch whose counter has changed since it was taken
- * goes back to the gates. Two pushes may share a counter: then one of them goes back without need.
+ * Interrupts of paused or cancelled pushes, for batches that threads are sending. Shared memory
+ * contains 1,024 counters, and a push uses the counter of its id modulo 1,024. If the counter has
+ * changed since a batch was loaded, the batch returns to the gates. If two pushes share a counter,
+ * a batch of the other push returns too, which costs time but changes nothing.
  */
 const counters = 1024;
 
@@ -63,7 +64,10 @@ export const interruptBytes = counters * Int32Array.BYTES_PER_ELEMENT;
 export const interruptCount = (interrupts: Int32Array, pushId: number): number =>
   Atomics.load(interrupts, pushId % counters);
 
-/** Interrupts one push; all of them if no push is named (the LISTEN connection was lost). */
+/**
+ * Interrupts one push. Without `pushId`, interrupts all pushes, because the LISTEN connection was
+ * lost.
+ */
 export function interrupt(interrupts: Int32Array, pushId?: number): void {
   if (pushId !== undefined) Atomics.add(interrupts, pushId % counters, 1);
   else for (let counter = 0; counter < counters; counter += 1) Atomics.add(interrupts, counter, 1);

@@ -15,52 +15,47 @@ import { withCause, withHint } from '../../shared/domain/reasons.ts';
 import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverResult, RetryGroup, Why } from './task.ts';
 
-/**
- * Requests without an answer after which a recipient is sent to again, where the device would show
- * a repeat.
- */
+/** Maximum repeats after requests without an answer, if the device would show the message twice. */
 const maxShownRepeats = 1;
 
-/** Most gateway message ids of one batch: enough for multi-target requests of any size. */
+/** Maximum gateway message ids that are kept for one batch. */
 const maxMessages = 20;
 
-/** Returns the reason of a failed try, with the code of the broken connection if there is one. */
+/**
+ * Returns the reason of a failed try, with the error code of the broken connection if there is one.
+ */
 const reasonOfTry = ({ reason, cause }: { reason: string; cause?: string | undefined }): string =>
   cause === undefined ? reason : withCause(reason, cause);
 
-/** Save times of installations, as they were loaded. */
+/** Times at which installations were saved. */
 interface SaveTimes {
   /** Returns when the installation of a recipient was last saved, in epoch ms. */
   savedAtMs(index: number): number | undefined;
 }
 
-/** Attempt results of one batch while a thread sends it. */
+/** Results of one batch while a thread sends it. */
 export class Tally {
   readonly #batch: Batch;
   readonly #unknownOutcome: UnknownOutcome;
   readonly #retries = new RetryGroups();
   readonly #states: RecipientStates;
-  /** Tells when each recipient's installation was last saved. */
+  /** Times at which the installations of the recipients were last saved. */
   #recipients: SaveTimes | undefined;
   readonly failures: RecipientFailure[] = [];
-  /**
-   * Recipients that were sent to by the form of their token; null where the connector has one form.
-   */
+  /** Number of recipients by the form of their token; null if the connector has only one form. */
   sentBy: Record<string, number> | null = null;
   readonly health: HealthSample = { asked: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
-  /**
-   * Why the gateway did not answer, by the last such result; null when it answered every request.
-   */
+  /** Reason of the last request without an answer; null if the gateway answered every request. */
   trouble: string | null = null;
   /** Why no push can be sent with this profile, or null. */
   profileError: string | null = null;
-  /** Grows with every outcome: tells whether there is a new checkpoint to write. */
+  /** Grows with every outcome. Shows whether there is a new checkpoint to write. */
   changes = 0;
 
   /**
-   * Takes over the batch's states. `unknownOutcome`: the app's option for requests without an
-   * answer whose repeat the device would show.
+   * Starts with the states of the batch. `unknownOutcome` is the app's option: what to do after a
+   * request without an answer if the device would show a repeat.
    */
   constructor(batch: Batch, unknownOutcome: UnknownOutcome = 'repeat') {
     this.#batch = batch;
@@ -73,13 +68,14 @@ export class Tally {
   }
 
   /**
-   * Takes the save times of the recipients: an installation that was saved since has another token.
+   * Sets the save times of the recipients. If an installation was saved after the message was sent,
+   * it has another token.
    */
   useSaveTimes(recipients: SaveTimes): void {
     this.#recipients = recipients;
   }
 
-  /** Notes the result of one attempt; ignores a second one for the same recipient. */
+  /** Records the result of one attempt. Ignores a second result for the same recipient. */
   note(index: number, attempt: AttemptResult): void {
     if (!this.isOpen(index)) return;
     this.#measure(attempt);
@@ -108,7 +104,7 @@ export class Tally {
         else this.fail(index, { outcome: 'failed', status: 0, reason: 'unknown' });
         break;
       case 'profile_error': {
-        // The gateway's own code to search for, and a hint for the operator.
+        // The gateway's error code, which users search for, and a hint for the operator.
         const reason = withHint(attempt.reason, attempt.hint);
         this.profileError ??= reason;
         this.fail(index, { outcome: 'failed', status: attempt.status, reason });
@@ -143,7 +139,7 @@ export class Tally {
     });
   }
 
-  /** Fails all open recipients: this profile cannot send. */
+  /** Fails all open recipients, because this profile cannot send. */
   failAll(hint: string): void {
     this.profileError = hint;
     for (const index of this.#states.openIndexes)
@@ -151,17 +147,17 @@ export class Tally {
   }
 
   /**
-   * Returns the states for a checkpoint: recipients with a retry stay open until their retry batch
-   * is written.
+   * Returns the states for a checkpoint. Recipients that need a retry stay open in it until their
+   * retry batch is written.
    */
   checkpoint(): RecipientStates {
     return this.#states.withRetriedOpen();
   }
 
   /**
-   * Ends the batch. If recipients stay open, those that the gateway put off move to retry batches
-   * all the same, and those that could not be sent to after a stop (`isStopped`) go back with the
-   * batch.
+   * Ends the batch. If recipients stay open, the recipients that the gateway postponed still move
+   * to retry batches. Recipients that were not sent to because of a stop (`isStopped`) return with
+   * the batch.
    */
   end(isStopped: boolean): Pick<DeliverResult, 'states' | 'retriedCount' | 'retries'> {
     const { length: retriedCount } = this.#batch.retried;
@@ -174,7 +170,7 @@ export class Tally {
     return { states, retriedCount, retries: retries.filter(({ isReached }) => isReached) };
   }
 
-  /** The gateway's ids of the messages it took, the first ones. */
+  /** Message ids that the gateway returned, up to `maxMessages`. */
   get messages(): GatewayMessage[] {
     return [...this.#messages.values()];
   }
@@ -194,8 +190,9 @@ export class Tally {
   }
 
   /**
-   * Returns when the installation was saved; null if it is kept: it was saved after the token
-   * became invalid (protocol/apns.md#answers), or too recently for such an answer.
+   * Returns when the installation was saved. Returns null if the installation must be kept: it was
+   * saved after the token became invalid (protocol/apns.md#answers), or too recently for such an
+   * answer.
    */
   #invalidAsOf(
     index: number,
@@ -219,7 +216,7 @@ export class Tally {
     this.changes += 1;
   }
 
-  /** A repeat that the device hides is bounded like every other try (recording/recorder.ts). */
+  /** If the device hides repeats, the limit of tries applies (recording/recorder.ts). */
   #isRepeatable({ isRepeatHidden }: Extract<AttemptResult, { kind: 'unknown' }>): boolean {
     return (
       isRepeatHidden ||
@@ -234,20 +231,20 @@ export class Tally {
   }
 }
 
-/** Retry group before its recipients are filled in. */
+/** A retry group before its recipients are added. */
 type PlaceGroup = Omit<RetryGroup, 'recipients' | 'badges'>;
 
 /**
- * Groups the recipients of a batch that are tried again. Recipients with about the same wait share
- * a group, so that tokens with waits of their own do not become thousands of small batches.
+ * Groups the recipients of a batch that need a retry. Recipients with similar waits share a group,
+ * so that tokens with different waits do not cause thousands of small batches.
  */
 export class RetryGroups {
   readonly #groups = new Map<string, PlaceGroup>();
 
   /**
-   * Adds the recipient at a place. `wantedMs`: the shortest wait, null without one, 0 for a cause
-   * of our own; `isReached`: the gateway got the request, so that the try counts; `isRepeat`: it
-   * got the request and its answer is unknown.
+   * Adds the recipient at an index. `wantedMs`: minimum wait; null if the gateway requested none, 0
+   * if the gateway did not cause the retry. `isReached`: the request reached the gateway, so the
+   * try counts. `isRepeat`: the request reached the gateway, but its answer is unknown.
    */
   add(
     index: number,
@@ -263,14 +260,14 @@ export class RetryGroups {
     group.why.push({ status, reason });
   }
 
-  /** Places of the recipients whose request reached the gateway. */
+  /** Indexes of the recipients whose request reached the gateway. */
   get reached(): number[] {
     return [...this.#groups.values()].flatMap(({ isReached, indexes }) =>
       isReached ? indexes : [],
     );
   }
 
-  /** Returns the groups with the installations and badges of a batch. */
+  /** Returns the groups, with the installations and badges of the batch. */
   of({
     recipients,
     badges,
@@ -286,7 +283,10 @@ export class RetryGroups {
   }
 }
 
-/** Rounds a wait up by at most a quarter, to one of some sixty waits between nothing and a day. */
+/**
+ * Rounds a wait up by at most a quarter. There are about 60 possible results between nothing and a
+ * day.
+ */
 function bucketOf(afterMs: number | null): number | null {
   if (afterMs === null) return null;
   if (afterMs <= 0) return 0;

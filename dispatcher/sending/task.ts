@@ -1,6 +1,6 @@
 /**
- * Messages between the main thread and the worker threads. They are cloned, so they hold plain data
- * only.
+ * Messages between the main thread and the worker threads. They are cloned, so they contain only
+ * plain data.
  */
 import type { HealthSample } from '../../shared/breaker.ts';
 import type { Pooler } from '../../shared/db/limits/pooler.ts';
@@ -18,7 +18,7 @@ import type { DeliverJob } from '../../shared/queue/jobs.ts';
 export interface ThreadData {
   databaseUrl: string;
   pooler: Pooler;
-  /** Database connections of one thread; its batches load and checkpoint in turns. */
+  /** Database connections of one thread. Its batches share them to load and to checkpoint. */
   connections: number;
   /** Keys of CARILLON_SECRET, base64. */
   secrets: string[];
@@ -26,42 +26,42 @@ export interface ThreadData {
   /** CARILLON_PRIVATE_HOSTS. */
   privateHosts: string;
   logLevel: string;
-  /** One Int32: 1 when the dispatcher stops; threads then send no more. */
+  /** One Int32, which becomes 1 when the dispatcher stops. Threads stop sending then. */
   stopFlag: SharedArrayBuffer;
-  /** Counters of `shared-memory.ts`, one per push. */
+  /** Interrupt counters (`shared-memory.ts`). */
   interrupts: SharedArrayBuffer;
 }
 
-/** Time slot of a batch (epoch milliseconds), over which its requests are spread evenly. */
+/** Time slot of a batch (epoch ms). Its requests are spread evenly over the slot. */
 export interface SendSlot {
   startAtMs: number;
   durationMs: number;
 }
 
-/** Push that the main thread has read, so that the thread does not. */
+/** A push that the main thread has read, so that the thread need not read it. */
 export interface KnownPush {
   push: Push;
-  /** Interrupts of the push before its state was read. */
+  /** Interrupt count of the push, read before the state of the push. */
   interruptCount: number;
 }
 
 /** One batch for a thread. */
 export type DeliverTask = DeliverJob & {
   connector: ConnectorId;
-  /** Number of its open recipients to send to, for a probe; absent: all. */
+  /** For a probe: number of open recipients to send to. Absent: all of them. */
   probeSize?: number | undefined;
   slot?: SendSlot | undefined;
-  /** Memory of an `InFlightBatch`; absent where the batch is not watched. */
+  /** Memory of an `InFlightBatch`. Absent if the batch is not watched. */
   progressMemory?: SharedArrayBuffer | undefined;
-  /** Number of all its recipients. */
+  /** Number of all recipients of the batch. */
   size: number;
-  /** Absent: the thread reads the push. */
+  /** The push. If absent, the thread reads it. */
   known?: KnownPush | undefined;
 };
 
 /** Preparation of a thread for its first batch. */
 export interface WarmUpTask {
-  /** Profiles whose gateways are connected to. */
+  /** Profiles whose gateways to connect to. */
   profiles: RecentProfile[];
 }
 
@@ -78,19 +78,23 @@ export interface Why {
   reason: string;
 }
 
-/** Recipients that are tried again at the same time, in a batch of their own. */
+/** Recipients that are retried at the same time, in one retry batch. */
 export interface RetryGroup {
-  /** Places in the batch, and for each place its installation and cause. */
+  /**
+   * Indexes in the batch. `recipients` and `why` contain the installation and the cause for each
+   * index.
+   */
   indexes: number[];
   recipients: number[];
   why: Why[];
-  /** Whether the gateway got the request: such tries are bounded. */
+  /** True if the request reached the gateway. Such tries count towards their limit. */
   isReached: boolean;
-  /** Whether the last request got no answer: these recipients may get the message twice. */
+  /** True if the last request got no answer. These recipients may get the message twice. */
   isRepeat: boolean;
   badges: (number | null)[] | null;
   /**
-   * Shortest wait, null without one; 0: the cause was our own, and the first retry is immediate.
+   * Minimum wait in ms; null if the gateway requested none. 0 if the gateway did not cause the
+   * retry: then the first retry is immediate.
    */
   afterMs: number | null;
 }
@@ -98,7 +102,7 @@ export interface RetryGroup {
 /** Number of equal answers of a gateway. */
 export interface CallCount {
   status: number;
-  /** Text of the reason, a metric label. */
+  /** Text of the reason, as used in metric labels. */
   reason: string;
   count: number;
 }
@@ -107,34 +111,35 @@ export interface CallCount {
 export interface DeliverResult {
   connector: ConnectorId;
   profile: string;
-  /** State of each recipient; open ones were not sent to. */
+  /** State of each recipient. Open recipients were not sent to. */
   states: RecipientStates;
-  /** Recipients that had moved to retry batches before this try. */
+  /** Recipients that had moved to retry batches before this delivery. */
   retriedCount: number;
   failures: RecipientFailure[];
-  /**
-   * Recipients that were sent to by the form of their token; null where the connector has one form.
-   */
+  /** Number of recipients by the form of their token; null if the connector has only one form. */
   sentBy: Record<string, number> | null;
   retries: RetryGroup[];
   /**
-   * Whether the push was paused or cancelled while its batch was sent, or the slot was missed: the
-   * gates decide again.
+   * True if the push was paused or cancelled while its batch was sent, or if the time slot was
+   * missed. The gates decide again then.
    */
   isInterrupted: boolean;
-  /** Whether a probe left recipients of the batch unsent. */
+  /** True if a probe left recipients of the batch unsent. */
   hasUnsent: boolean;
   health: HealthSample;
-  /** Why the gateway did not answer, for the operator; null when it answered every request. */
+  /** Why the gateway did not answer, for the operator; null if it answered every request. */
   trouble: string | null;
   /** Why no push can be sent with this profile; null if no answer says so. */
   profileError: string | null;
-  /** The gateway's ids of the messages it took, the first ones. */
+  /** Message ids that the gateway returned, up to a limit. */
   messages: GatewayMessage[];
   calls: CallCount[];
   /** Durations of the requests. */
   durations: DurationCounts;
 }
 
-/** A result as a thread returns it: class instances do not survive the clone. */
+/**
+ * A result as a thread returns it. Cloning drops class instances, so it contains the bytes of the
+ * states.
+ */
 export type ThreadResult = Omit<DeliverResult, 'states'> & { stateBytes: Uint8Array<ArrayBuffer> };

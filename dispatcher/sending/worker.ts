@@ -20,7 +20,10 @@ import { LatenessBudget } from './pace.ts';
 import { SenderCache } from './sender-cache.ts';
 import type { DeliverTask, ThreadReport, ThreadResult, WarmUpTask } from './task.ts';
 
-/** Those that stay open while the thread is idle, so that a single push needs not connect first. */
+/**
+ * Connections that stay open while the thread is idle, so that a single push need not connect
+ * first.
+ */
 const idleConnectionsPerThread = 2;
 
 const threadData = z.object({
@@ -69,7 +72,7 @@ const senderDeps = {
   interrupts,
 };
 
-/** Prepares this thread for its first batch; piscina calls this function. */
+/** Prepares this thread for its first batch. piscina calls this function. */
 export async function warmUp({ profiles }: WarmUpTask): Promise<void> {
   runOpeningCode();
   try {
@@ -80,7 +83,7 @@ export async function warmUp({ profiles }: WarmUpTask): Promise<void> {
   }
 }
 
-/** Returns the metrics and the heap of this thread for a scrape; piscina calls this function. */
+/** Returns the metrics and the heap of this thread for a scrape. piscina calls this function. */
 export async function report(): Promise<ThreadReport> {
   senders.reportTo(metrics);
   metrics.poolWaitSeconds.add('dispatcher thread', db.takeWaits());
@@ -89,16 +92,16 @@ export async function report(): Promise<ThreadReport> {
 }
 
 /**
- * Opens the sender of a profile and connects it, for batches that are on their way; piscina calls
- * this function.
+ * Opens the sender of a profile and connects it, before its batches arrive. piscina calls this
+ * function.
  */
 export function prepare(profile: RecentProfile): Promise<void> {
   return senders.warmUp(profile);
 }
 
 /**
- * Runs what opens a sender of any profile: the first decryption, check of credentials and secure
- * context of a thread take 10 ms, which the first request of a push would wait for.
+ * Decrypts, checks credentials and creates a secure context once. The first run of this code in a
+ * thread is slow, and the first request of a push would wait for it.
  */
 function runOpeningCode(): void {
   vault.open(vault.seal({}, ''), '');
@@ -107,8 +110,8 @@ function runOpeningCode(): void {
 }
 
 /**
- * Runs the statements of a batch for a push that does not exist: PostgreSQL then has its tables in
- * the connection's caches.
+ * Runs the statements of a batch for a push that does not exist, so that each connection has
+ * prepared them and cached the catalogue of their tables.
  */
 async function runBatchStatements(connection: Handle): Promise<void> {
   const batch = { appId: '', id: 0, pushId: 0, connector: '', profile: '', unanswered: 0 };
@@ -120,7 +123,7 @@ async function runBatchStatements(connection: Handle): Promise<void> {
   await checkpointBatch(connection, batch, new RecipientStates(new Uint8Array(1)), []);
 }
 
-/** Sends one batch; piscina calls this function. */
+/** Sends one batch. piscina calls this function. */
 export default async function deliver(task: DeliverTask): Promise<ThreadResult> {
   const { states, ...result } = await new BatchSender(senderDeps, task).run();
   return { ...result, stateBytes: states.bytes };

@@ -22,13 +22,13 @@ import {
 import { planPush } from '../planning/planner.ts';
 
 /**
- * Shortest time between two fetches of new pushes: small ones that are taken together share all
- * their statements.
+ * Minimum time between two fetches of new pushes, in ms. Small pushes that are fetched together
+ * share their statements.
  */
 const planCooldownMs = 8;
 /**
- * The same at 2,000 pushes a second and more: a group of 60 takes a quarter less CPU time per push
- * than one of 25.
+ * Cooldown if a fetch returns many jobs, as at 2,000 pushes a second. Larger groups take less CPU
+ * time per push.
  */
 const busyPlanCooldown = { jobs: 16, ms: 24 };
 
@@ -37,7 +37,7 @@ interface ConsumerDeps extends DispatcherDeps, Waking {
 }
 
 /**
- * Starts the consumers of planning and of each connector. On close, batches stop after their
+ * Starts the consumers of planning and of each connector. When they close, batches stop after their
  * requests in flight.
  */
 export async function startConsumers(

@@ -37,7 +37,7 @@ interface Opened {
   timing: BreakerTiming;
 }
 
-/** Opens the dependencies of a dispatcher; the stack closes them. */
+/** Opens the dependencies of a dispatcher. `stack` closes them. */
 export async function openDeps(
   config: Config,
   { db, clock, log, stack, timing }: Opened,
@@ -90,12 +90,12 @@ export async function openDeps(
 }
 
 /**
- * Settings of scans. GROUP BY gives a handful of groups, but PostgreSQL expects one for each device
- * and would sort. With more memory for hash tables it hashes, which is 10 % faster.
+ * Settings of scans. PostgreSQL expects one group per device and would sort, although there are
+ * only a few groups. With more memory for hash tables it hashes, which is faster.
  */
 export const scanSettings = { hash_mem_multiplier: 16 };
 
-/** Opens a pool of its own for scans, since each holds a connection for as long as it reads. */
+/** Opens a separate pool for scans, because each scan occupies a connection while it reads. */
 function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Database {
   const readDb = new Database({
     url: config.databaseReadUrl,
@@ -112,7 +112,7 @@ function openReadDatabase(config: Config, log: Logger, stack: ClosingStack): Dat
 }
 
 /**
- * Opens a pool of its own for batched queries, since its connections have settings for their plans.
+ * Opens a separate pool for batched queries, because its connections have settings for their plans.
  */
 async function openBatchedDatabase(
   db: Database,

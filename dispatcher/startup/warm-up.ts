@@ -17,16 +17,16 @@ import { pageSize } from '../planning/pages.ts';
 import type { SenderPool } from '../sending/pool.ts';
 
 /**
- * Limits of a warm-up: the profiles whose gateways are connected to, and the longest delay of the
- * start.
+ * Limits of the warm-up: the number of profiles whose gateways are connected to, how recently they
+ * must have been used, and the maximum delay of the start.
  */
 export const warmUpLimits = { profiles: 50, usedWithinMs: hourMs, totalMs: 5000 };
 
 /**
- * Prepares a fresh process for its first push, which would otherwise be two to three times slower:
- * starts the threads, opens the connections to the database and to recently used gateways, and runs
- * the statements of a batch. Changes nothing and sends no request to a gateway. Never rejects: a
- * failure is logged.
+ * Prepares a new process for its first push, which would otherwise be two to three times slower.
+ * Starts the threads, opens the connections to the database and to recently used gateways, and runs
+ * the statements of a batch. Changes nothing and sends no request to a gateway. Never rejects:
+ * failures are logged.
  */
 export async function warmUp(
   deps: Pick<DispatcherDeps, 'db' | 'readDb' | 'queue' | 'queries' | 'clock' | 'log' | 'vault'> & {
@@ -39,7 +39,7 @@ export async function warmUp(
   const startedAtMs = clock.monotonicMs();
   const end = new AbortController();
   const signal = AbortSignal.any([stopped, end.signal]);
-  // The first decryption takes 5 ms; planning a push decrypts the profiles of its app.
+  // The first decryption is slow, and planning a push decrypts the profiles of its app.
   vault.open(vault.seal({}, ''), '');
   const warn = (error: unknown) => void log.warn({ err: error }, 'could not warm up');
   const warmUpThreads = async () => {
@@ -59,12 +59,12 @@ export async function warmUp(
   log.debug({ tookMs: clock.monotonicMs() - startedAtMs }, 'warmed up');
 }
 
-/** A push and a batch that do not exist. */
+/** Keys of a push and a batch that do not exist. */
 const none = { appId: '', id: 0, batchId: 0 };
 
 /**
- * Runs the statements of planning and of a batch for a push that does not exist: PostgreSQL then
- * has its tables in the connection's caches.
+ * Runs the statements of planning and of a batch for a push that does not exist, so that the
+ * connection has prepared them and cached the catalogue of their tables.
  */
 export async function runPushStatements(
   connection: Handle,
@@ -90,7 +90,7 @@ export async function runPushStatements(
 }
 
 /**
- * Reads an app that does not exist, and its profiles, as the first batch of a push does in its
+ * Reads an app that does not exist, and its profiles, like the first batch of a push does in its
  * thread.
  */
 export async function readApp(connection: Handle, vault: Vault, clock: Clock): Promise<void> {
@@ -100,15 +100,15 @@ export async function readApp(connection: Handle, vault: Vault, clock: Clock): P
 }
 
 /**
- * Runs statements that change nothing. Rolls back, so that a failed one leaves no transaction open
- * in its connection.
+ * Runs statements that change nothing. Rolls back, so that a failed statement leaves no open
+ * transaction in its connection.
  */
 async function withinTransaction(connection: Handle, work: () => Promise<unknown>): Promise<void> {
   await connection.query('BEGIN');
   await work().finally(() => connection.query('ROLLBACK'));
 }
 
-/** Reads the targets of such a push. */
+/** Reads the targets of a push that does not exist. */
 export async function runScanStatements(connection: Handle): Promise<void> {
   const app = { appId: none.appId, options: { installationValidityDays: 1 } };
   const target = { kind: 'query', where: {}, channels: null } as const;

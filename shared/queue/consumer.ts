@@ -6,8 +6,8 @@ import type { FetchFilter, Job, JobQueue, PriorityRange } from './queue.ts';
 import { type Waking, wakeTopic } from './waking.ts';
 
 /**
- * How the work on a job ended. `done`: its handler has ended it, in its own transaction. `again`:
- * it goes back to the queue, which hands it out again after its back-off.
+ * How the work on a job ended. `done`: the handler has ended the job in its own transaction.
+ * `again`: the job returns to the queue, which hands it out again after its back-off.
  */
 export type JobEnd = 'done' | 'again';
 
@@ -16,47 +16,50 @@ export interface ConsumerOptions<T extends object> extends Waking {
   log: Logger;
   kind: JobKind<T>;
   /**
-   * Job permits: jobs in work at the same time, not counting those that have released their permit.
+   * Concurrency slots: maximum jobs in work at the same time. Jobs that have released their slot do
+   * not count.
    */
   capacity: number;
-  /** Bound of the jobs that have released their permit; absent: they keep it. */
+  /** Limit of the jobs that have released their slot. Absent: jobs keep their slot. */
   parkedJobs?: ParkedJobs;
-  /** Priorities that this consumer takes; another consumer takes the others. */
+  /** Priorities that this consumer takes. Another consumer takes the other priorities. */
   range?: PriorityRange;
-  /** Name that NOTIFY wakes it by (`SendOptions`); by default that of the queue. */
+  /** Name with which NOTIFY wakes this consumer (`SendOptions`). Default: the name of the queue. */
   wakeName?: string;
   /**
-   * Shortest time between two fetches, default 0: jobs that arrive in it are taken by one
-   * statement, and work that shares statements starts together. A job that arrives later after the
-   * last fetch is taken at once.
+   * Minimum time between two fetches in ms, default 0. Jobs that arrive within this time are
+   * fetched by one statement, and work that shares statements starts together. If the last fetch is
+   * longer ago, a job is fetched at once.
    */
   cooldownMs?: number;
-  /** The same after a fetch of `jobs` or more: under load, fewer and larger groups cost less. */
+  /**
+   * The cooldown after a fetch of `jobs` or more. Under load, fewer and larger groups cost less.
+   */
   busyCooldown?: { jobs: number; ms: number } | undefined;
-  /** Does the work and ends the job. A handler that throws puts the job back too. */
+  /** Does the work and ends the job. If the handler throws, the job returns to the queue. */
   handle(job: Job<T>, context: JobContext): Promise<JobEnd>;
 }
 
-/** Context that a consumer passes to a job. */
+/** Context that a consumer passes to the handler of a job. */
 export interface JobContext {
   /** Aborts when the job has to stop. */
   signal: AbortSignal;
   permit: Permit;
 }
 
-/** Right of one job to be in work: a concurrency slot of its consumer. */
+/** A concurrency slot of a consumer, which one job holds. */
 export interface Permit {
   /**
-   * Lets another job be taken while this one only waits, and counts it among `held`; by default
-   * among the jobs that wait of all consumers. Does nothing when these are too many already. A job
-   * may move on from there in the same way.
+   * Releases the slot while the job only waits, so that the consumer can take another job. The job
+   * then counts in `held`; by default in the waiting jobs of all consumers. Does nothing if `held`
+   * is full. A job may move from one `held` to another.
    */
   release(held?: ParkedJobs): void;
 }
 
 /**
- * Bound of the jobs in work without a permit, over all consumers that share it; this bounds the
- * memory.
+ * Limits the jobs in work that have released their slot, over all consumers that share this object.
+ * This limits memory.
  */
 export class ParkedJobs {
   #free: number;
@@ -78,7 +81,7 @@ export class ParkedJobs {
 
 interface Entry<T> {
   job: Job<T>;
-  /** What it is counted among; undefined: it has a job permit. */
+  /** Where the job counts. Undefined: it holds a concurrency slot. */
   held: ParkedJobs | undefined;
   takenAtMs: number;
   done: Promise<void>;
@@ -88,34 +91,35 @@ interface Entry<T> {
 const pollMs = 60_000;
 const heartbeatMs = 3000;
 /**
- * Age from which a job gets a heartbeat: the fetch wrote the first one, and most jobs end before
- * the second.
+ * Age from which a job gets heartbeats. The fetch writes the first heartbeat, and most jobs end
+ * before the second.
  */
 const freshMs = 1500;
 
 /**
  * Returns the highest power of two that is not above `count`. pg-boss writes LIMIT into its SQL
- * text, so this keeps the number of prepared statements small.
+ * text, so this limits the number of prepared statements.
  */
 const roundedDown = (count: number): number => 2 ** Math.floor(Math.log2(count));
 
 /**
  * Takes jobs of one kind and works on them. Its states:
  *
- * - **fetching**: takes jobs until all permits are in use, or until a fetch returns fewer jobs than
- *   requested. Before, it looks behind the jobs of busy groups (`GroupTurns`). Leads to *full* or
- *   *drained*. A fetch that fails leads to *full*, so that the next event repeats it.
- * - **full**: all permits are in use. A job that ends or releases its permit leads to *cooling*.
+ * - **fetching**: takes jobs until all concurrency slots are in use, or until a fetch returns fewer
+ *   jobs than requested. If a group is busy, it first skips the jobs of this group (`GroupTurns`).
+ *   Leads to *full* or *drained*. A fetch that fails leads to *full*, so that the next event
+ *   repeats it.
+ * - **full**: all slots are in use. A job that ends or releases its slot leads to *cooling*.
  * - **drained**: the queue was empty. A NOTIFY or the poll for due jobs leads to *cooling*. A job
- *   that ends does not: it leaves a permit that no job waits for.
+ *   that ends does not, because no job waits for its slot.
  * - **cooling**: waits until the cooldown since the last fetch is over, then *fetching*. Without a
- *   cooldown it waits for the end of the tick: jobs that end in the same tick free their permits
+ *   cooldown it waits for the end of the tick. Jobs that end in the same tick then free their slots
  *   for one fetch.
- * - **stopping** (from every state): takes no more jobs, waits for the jobs in work up to the grace
+ * - **stopping** (from every state): takes no more jobs. Waits for the jobs in work up to the grace
  *   time, aborts their signals, and waits until they have ended.
  *
- * A NOTIFY or a poll that comes while it is fetching is not lost: it leads to *cooling* at once.
- * Independent of these states, the jobs in work get a heartbeat every 3 s.
+ * A NOTIFY or a poll during *fetching* is not lost: it leads to *cooling* at once. Independent of
+ * these states, the jobs in work get a heartbeat every 3 s.
  */
 export class Consumer<T extends object> {
   readonly #options: ConsumerOptions<T>;
@@ -123,11 +127,11 @@ export class Consumer<T extends object> {
   readonly #interrupt = new AbortController();
   readonly #active = new Map<string, Entry<T>>();
   readonly #turns: GroupTurns<T>;
-  /** Job permits in use. */
+  /** Concurrency slots in use. */
   #permits = 0;
   /** Jobs taken so far. */
   #taken = 0;
-  /** The last fetch returned fewer jobs than requested. */
+  /** True if the last fetch returned fewer jobs than requested. */
   #isDrained = false;
   #wake = new AbortController();
   #loop: Promise<void> | undefined;
@@ -157,8 +161,8 @@ export class Consumer<T extends object> {
   }
 
   /**
-   * Takes no more jobs, waits up to `graceMs` for those in work, then tells them to stop and waits
-   * for that.
+   * Takes no more jobs, and waits up to `graceMs` for the jobs in work. Then aborts their signals,
+   * and waits until they have ended.
    */
   async stop(graceMs: number): Promise<void> {
     for (const unlisten of this.#unlisten) unlisten();
@@ -188,7 +192,7 @@ export class Consumer<T extends object> {
     return busyCooldown && taken >= busyCooldown.jobs ? busyCooldown.ms : cooldownMs;
   }
 
-  /** Takes jobs for all free permits, and returns how many. */
+  /** Takes jobs for all free slots. Returns their number. */
   async #fill(): Promise<number> {
     this.#isDrained = false;
     const takenBefore = this.#taken;
@@ -205,7 +209,7 @@ export class Consumer<T extends object> {
     return this.#taken - takenBefore;
   }
 
-  /** Takes jobs until the permits are in use. Returns whether no further job was due. */
+  /** Takes jobs until all slots are in use. Returns whether no further job was due. */
   async #take(filter: FetchFilter): Promise<boolean> {
     const { queue, kind, capacity, range } = this.#options;
     for (let free = capacity - this.#permits; free > 0; ) {
@@ -218,7 +222,7 @@ export class Consumer<T extends object> {
     return false;
   }
 
-  /** Uses a freed permit. */
+  /** Uses a slot that was freed. */
   #wakeForMore(): void {
     if (!this.#isDrained) this.#wake.abort('woken');
   }
@@ -237,7 +241,7 @@ export class Consumer<T extends object> {
   }
 
   #release(entry: Entry<T>, held = this.#options.parkedJobs): void {
-    // A job that has ended holds no permit any more.
+    // A job that has ended holds no slot any more.
     const isActive = this.#active.get(entry.job.id) === entry;
     if (!isActive || entry.held === held || !held?.tryAdd()) return;
     this.#leave(entry);
@@ -275,20 +279,19 @@ export class Consumer<T extends object> {
   }
 }
 
-/** Jobs in work from which on a group counts as busy. */
+/** Jobs in work from which a group counts as busy. */
 const busyFrom = 16;
 
 /**
- * Shortest interval of fetches that skip busy groups, and its multiple of their duration: thousands
- * of skipped jobs take time.
+ * Minimum interval of fetches that skip busy groups, and its minimum as a multiple of their
+ * duration. Skipping thousands of jobs takes time.
  */
 const groupFetchMs = 25;
 const timesDuration = 10;
 
 /**
- * Decides when a consumer looks behind the waiting jobs of groups that it is busy with: the queue
- * is ordered by time, and a group with thousands of waiting jobs would delay the others by all of
- * them.
+ * Decides when a consumer skips the waiting jobs of groups that it is busy with. The queue is
+ * ordered by time, so a group with thousands of waiting jobs would delay all other groups.
  */
 class GroupTurns<T extends object> {
   readonly #kind: JobKind<T>;
@@ -298,7 +301,10 @@ class GroupTurns<T extends object> {
     this.#kind = kind;
   }
 
-  /** Returns the groups to skip in one fetch; undefined while it is too early, or none is busy. */
+  /**
+   * Returns the groups to skip in one fetch. Returns undefined if it is too early, or if no group
+   * is busy.
+   */
   busyGroups(active: Iterable<{ job: Job<T> }>): string[] | undefined {
     const { groupOf } = this.#kind;
     if (!groupOf || systemClock.monotonicMs() < this.#nextAtMs) return undefined;
@@ -312,8 +318,9 @@ class GroupTurns<T extends object> {
   }
 
   /**
-   * Runs such a fetch, which resolves whether no further job was due. After one that found none the
-   * next has to wait for a multiple of its duration; where more may be due, only for the interval.
+   * Runs a fetch that skips groups. The fetch resolves to whether no further job was due. If it
+   * found no job, the next one waits for a multiple of its duration, otherwise only for the
+   * interval.
    */
   async measure(fetch: () => Promise<boolean>): Promise<void> {
     const beganAtMs = systemClock.monotonicMs();

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { type ConnectorId, connectorIds } from '../domain/labels.ts';
 
 /**
- * Settings of every queue. A job without a heartbeat for 10 s, the shortest time that pg-boss
- * allows, is handed out again. Only the expiry of a push bounds its retries.
+ * Settings of every queue. A job without a heartbeat for 10 s, the minimum that pg-boss allows, is
+ * handed out again. Retries are unlimited, because each push has an expiry.
  */
 export const queueSettings = {
   heartbeatSeconds: 10,
@@ -16,23 +16,24 @@ export const queueSettings = {
   deleteAfterSeconds: 300,
 } as const;
 
-/** Version of pg-boss's tables that the installed pg-boss needs; it starts with no other. */
+/** Version of pg-boss's tables that the installed pg-boss requires. */
 export const queueSchemaVersion = 43;
 
 /**
- * End of the last wait that somebody asked for (a pause, a freeze, quiet hours, a start at local
- * time, an open breaker, the rate of a gateway), in epoch ms: the time to the first send counts
- * from it.
+ * End of the last wait that somebody requested, in epoch ms: a pause, a freeze, quiet hours, a
+ * start at local time, an open breaker or the rate of a gateway. The time to the first send counts
+ * from here.
  */
 const waitedUntilMs = z.number().optional();
 
-/** Job payloads. They hold ids, times and flags only: no content, no device lists. */
+/** Job payloads. They contain ids, times and flags, but no content and no device lists. */
 const planData = z.object({
   appId: z.string(),
   pushId: z.number(),
   waitedUntilMs,
   /**
-   * Written by processes of the last release when they resume a push: the job only continues it.
+   * Written by processes of the previous release when they resume a push. The job only continues
+   * the push.
    */
   isRelease: z.boolean().optional(),
 });
@@ -79,9 +80,9 @@ export const queueNames = [
 ];
 
 /**
- * How the planning of a new push is sent, and one that continues. New pushes have a higher
- * priority, so that a small push is not delayed (develop/architecture.md#fairness). They wake only
- * their own consumer.
+ * How the planning job of a new push is sent, and how the job of a continued planning is sent. New
+ * pushes have a higher priority, so that a small push is not delayed
+ * (develop/architecture.md#fairness). Each kind wakes only its own consumer.
  */
 export const freshPlan = { priority: 0 } as const;
 export const continuedPlan = { priority: -1, wakeName: 'plan-continued' } as const;

@@ -13,9 +13,9 @@ import {
 import { queueNames, queueSchemaVersion, queueSettings } from './jobs.ts';
 
 /**
- * Migrates a database: our tables, pg-boss's schema, and the queues. Returns the names of what it
- * ran; an empty list when all was there. Several processes may run it at once. Waits for locks as
- * `migrateTables` does.
+ * Migrates a database: our tables, pg-boss's schema and the queues. Returns the names of the
+ * changes that it made. Several processes may run it at the same time. Waits for locks like
+ * `migrateTables`.
  */
 export async function migrate(
   databaseUrl: string,
@@ -57,15 +57,13 @@ async function migrateQueues(databaseUrl: string, options: MigrateOptions): Prom
   return ran;
 }
 
-/**
- * What a database has of the queue: the version of pg-boss's tables, and the names of its queues.
- */
+/** Queue schema of a database: the version of pg-boss's tables, and the names of its queues. */
 export interface QueueSchema {
   version: number;
   names: string[];
 }
 
-/** Reads what a database has of the queue; undefined without pg-boss's tables. */
+/** Reads the queue schema of a database. Returns undefined without pg-boss's tables. */
 export async function readQueueSchema(db: Pick<Handle, 'query'>): Promise<QueueSchema | undefined> {
   const boss = openBoss({ db: { executeSql: (text, values) => db.query(text, values) } });
   if (!(await boss.isInstalled())) return undefined;
@@ -73,17 +71,17 @@ export async function readQueueSchema(db: Pick<Handle, 'query'>): Promise<QueueS
   return { version: version ?? 0, names: queues.map(({ name }) => name) };
 }
 
-/** What processes need of the queue before they start. */
+/** Queue schema that processes require to start. */
 export const queueNeeds = {
   read: readQueueSchema,
   schemaVersion: queueSchemaVersion,
   names: queueNames,
 } as const;
 
-/** Name of pg-boss's own schema in the list of pending changes. */
+/** Name of pg-boss's schema in the list of pending changes. */
 const queueSchema = 'the queue schema';
 
-/** Returns the names of what `migrate` would run; empty when the database is ready. */
+/** Returns the names of the changes that `migrate` would make. Empty if the database is ready. */
 export async function pendingChanges(databaseUrl: string): Promise<string[]> {
   return [...(await pendingMigrations(databaseUrl)), ...(await pendingQueues(databaseUrl))];
 }

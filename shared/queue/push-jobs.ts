@@ -12,7 +12,8 @@ import { highestPriority, startNow } from './queue-sql.ts';
 import { wakeConsumers } from './waking.ts';
 
 /**
- * Inserts pushes that are sent now, of any apps, each with the job that plans it, as part of `tx`.
+ * Inserts pushes that are sent now, each with its planning job, in `tx`. The pushes may be of
+ * several apps.
  */
 export async function insertQueuedPushes(
   tx: Handle,
@@ -26,10 +27,10 @@ export async function insertQueuedPushes(
 }
 
 /**
- * Start-time fair queueing of the batches of one push (develop/architecture.md#fairness). Its first
- * batch gets the priority at the front of the queue. Each further batch is lower by the number of
- * open pushes of its app. So apps share a gateway equally, the pushes of an app share its part, and
- * a small push never waits for the end of a large one.
+ * Start-time fair queueing of the batches of one push (develop/architecture.md#fairness). The first
+ * batch gets the priority at the front of the queue. Each further batch has a priority that is
+ * lower by the number of open pushes of its app. So apps share a gateway equally, the pushes of an
+ * app share the app's part, and a small push never waits for the end of a large push.
  */
 export class FairPriorities {
   readonly #appId: string;
@@ -40,7 +41,7 @@ export class FairPriorities {
     this.#appId = appId;
   }
 
-  /** Returns the priorities of `count` further batches on a queue, by their index. */
+  /** Returns the priorities of the next `count` batches on a queue, by their index. */
   async next(
     tx: Handle,
     kind: JobKind<DeliverJob>,
@@ -49,7 +50,7 @@ export class FairPriorities {
     const front = await highestPriority(tx, kind);
     const step = Math.max(1, await countOpenPushes(tx, this.#appId));
     const last = this.#last.get(kind.queue);
-    // Behind its own earlier batches, unless the queue has moved past them.
+    // Behind the push's own earlier batches, unless the queue has moved past them.
     const first = last === undefined ? front : Math.min(front, last - step);
     this.#last.set(kind.queue, first - (count - 1) * step);
     return (index) => first - index * step;
@@ -63,7 +64,7 @@ export interface WaitingBatch {
   connector: ConnectorId;
 }
 
-/** Writes jobs for batches of an app, in fair order, as part of `tx`. */
+/** Writes jobs for batches of an app in `tx`, in fair order. */
 export async function sendBatches(
   tx: Handle,
   queue: JobQueue,
@@ -89,13 +90,13 @@ interface PushKey {
   id: number;
 }
 
-/** Held batches that get their jobs by one statement. */
+/** Maximum held batches that get their jobs by one statement. */
 const continuedAtOnce = 1000;
 
 /**
- * Gives held work of pushes its jobs again, planning first, as part of `tx`: the pushes were
- * resumed or cancelled, or a freeze has ended (`markPlanningHeld`, `markBatchHeld`). A consumer
- * that finds that a push has to wait again holds it again. Returns the number of jobs.
+ * Gives held work of pushes its jobs again in `tx`, planning first. Called after the pushes were
+ * resumed or cancelled, or after a freeze has ended (`markPlanningHeld`, `markBatchHeld`). If a
+ * push must wait again, the consumer holds it again. Returns the number of jobs.
  */
 export async function continuePushes(
   tx: Handle,
@@ -120,10 +121,7 @@ export async function continuePushes(
   return jobs;
 }
 
-/**
- * Makes batches of an app due now that wait for a later time, and wakes their consumers when `tx`
- * commits.
- */
+/** Makes postponed batches of an app due now, and wakes their consumers when `tx` commits. */
 async function startBatchesNow(
   tx: Handle,
   appId: string,
@@ -133,8 +131,8 @@ async function startBatchesNow(
 }
 
 /**
- * Makes the waiting batches of a push due now, whatever they wait for: those of a cancelled push
- * end unsent.
+ * Makes all postponed batches of a push due now, whatever they wait for. Called after a push was
+ * cancelled, so that its batches end.
  */
 export async function startWaitingBatches(
   tx: Handle,
@@ -145,16 +143,16 @@ export async function startWaitingBatches(
 }
 
 /**
- * Makes the batches due now whose slots a changed rate of the push has made void, so that they
- * reserve new ones. The caller changes the rate first, in the same transaction or earlier.
+ * Makes the batches due now whose time slots are void because the rate of the push was changed.
+ * They then reserve new slots. Change the rate first, in the same transaction or earlier.
  */
 export async function startVoidSlots(tx: Handle, appId: string, pushId: number): Promise<void> {
   await startBatchesNow(tx, appId, await findVoidSlots(tx, appId, pushId));
 }
 
 /**
- * Makes the batches due now that wait for the gateway of one profile; not those with a slot or a
- * retry time ahead.
+ * Makes the batches due now that wait for the gateway of one profile. Batches with a time slot or a
+ * retry time in the future keep waiting.
  */
 export async function startWaitingForGateway(db: Handle, key: BreakerKey): Promise<void> {
   await startBatchesNow(db, key.appId, await findWaitingForGateway(db, key));

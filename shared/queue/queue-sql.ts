@@ -1,18 +1,18 @@
 /**
- * Our own statements on pg-boss's table of jobs: the only ones outside pg-boss. Each doc comment
- * says what the public API of pg-boss lacks. They hold for version 43 of its tables
- * (`queueSchemaVersion`). All of them work on a sharded database too: they name no other table.
+ * Our own statements on pg-boss's table of jobs. No other file outside pg-boss has any. Each doc
+ * comment says what the public API of pg-boss lacks. They fit version 43 of its tables
+ * (`queueSchemaVersion`). They name no other table, so they also work on a sharded database.
  */
 import type { Database, Handle } from '../db/pool.ts';
 import { PreparedStatements, prepare } from '../db/prepared.ts';
 
-/** An attempt at a job. */
+/** One attempt at a job. */
 interface Attempt {
   id: string;
   retryCount: number;
 }
 
-/** Jobs that wait, and jobs that are not done. */
+/** Jobs that wait, and jobs that have not ended. */
 const waiting = `state IN ('created', 'retry')`;
 const live = `state IN ('created', 'retry', 'active')`;
 
@@ -25,9 +25,9 @@ const heartbeat = prepare(
 );
 
 /**
- * Writes a heartbeat for jobs in work. Skips jobs that another transaction has locked: it usually
- * ends them. `touch` of pg-boss waits for these locks, which deadlocks with transactions that end
- * several jobs.
+ * Writes a heartbeat for jobs in work. Skips jobs that another transaction has locked, because that
+ * transaction usually ends them. `touch` of pg-boss waits for these locks, and deadlocks with
+ * transactions that end several jobs.
  */
 export async function touchJobs(
   db: Handle,
@@ -40,8 +40,8 @@ export async function touchJobs(
 }
 
 /**
- * Makes those batches of an app due now that wait for a later time. Returns the queues that have
- * some. `update` of pg-boss takes no list of ids.
+ * Makes postponed batches of an app due now. Returns the queues that contain any. `update` of
+ * pg-boss takes no list of ids.
  */
 export async function startNow(
   db: Handle,
@@ -61,7 +61,9 @@ export async function startNow(
   return rows.map(({ name }) => name);
 }
 
-/** The queue is part of the text: with a parameter PostgreSQL would plan each execution. */
+/**
+ * The queue name is part of the text. If it were a parameter, PostgreSQL would plan each execution.
+ */
 const highestText = (queue: string): string =>
   `SELECT max(priority) AS highest FROM pgboss.job
     WHERE name = '${queue}' AND ${waiting} AND start_after <= now()`;
@@ -69,7 +71,8 @@ const highestText = (queue: string): string =>
 const highestStatements = new PreparedStatements();
 
 /**
- * Returns the highest priority of the jobs that could be taken now; 0 without jobs. Not in the API.
+ * Returns the highest priority of the jobs that are due; 0 without jobs. The API of pg-boss has no
+ * such function.
  */
 export async function highestPriority(db: Handle, { queue }: { queue: string }): Promise<number> {
   const { rows } = await db.query<{ highest: number | null }>(
@@ -78,7 +81,7 @@ export async function highestPriority(db: Handle, { queue }: { queue: string }):
   return rows[0]?.highest ?? 0;
 }
 
-/** Text of `findDueQueues`. It uses the index that pg-boss takes jobs by. */
+/** Text of `findDueQueues`. It uses the index with which pg-boss fetches jobs. */
 export const dueText = `SELECT name FROM unnest($1::text[]) AS queue (name)
     WHERE EXISTS (SELECT FROM pgboss.job j
                    WHERE j.name = queue.name AND j.state < 'active' AND NOT j.blocked AND j.start_after <= now())`;
@@ -86,15 +89,15 @@ export const dueText = `SELECT name FROM unnest($1::text[]) AS queue (name)
 const dueStatement = prepare(dueText);
 
 /**
- * Returns those of the queues that have a job that could be taken now. With pg-boss this would be a
- * fetch of each queue every second.
+ * Returns the queues that contain a due job. With the API of pg-boss this would be a fetch of each
+ * queue every second.
  */
 export async function findDueQueues(db: Handle, queues: readonly string[]): Promise<string[]> {
   const { rows } = await db.query<{ name: string }>(dueStatement, [queues]);
   return rows.map(({ name }) => name);
 }
 
-/** Jobs of a queue that are not done. */
+/** Number of jobs of a queue that have not ended, and their age. */
 export interface QueueState {
   queue: string;
   ready: number;
@@ -104,9 +107,9 @@ export interface QueueState {
 }
 
 /**
- * Counts the jobs of each queue that has any, and returns the age of the oldest job that could be
- * taken now. pg-boss has no age, and `getQueues` returns the counts of the last maintenance, which
- * only running dispatchers do: without them the counts would stand still.
+ * Counts the jobs of each queue that contains any, and returns the age of the oldest due job.
+ * pg-boss reports no age. Its `getQueues` returns the counts of the last maintenance, which runs
+ * only on dispatchers. Without dispatchers these counts would not change.
  */
 export async function readQueueStates(db: Handle): Promise<QueueState[]> {
   const { rows } = await db.query<QueueState>(
@@ -122,8 +125,8 @@ export async function readQueueStates(db: Handle): Promise<QueueState[]> {
 }
 
 /**
- * Counts the jobs of a queue that could be taken now, at most `most`. The counts of `getQueues` are
- * too old to refuse pushes by (`readQueueStates`).
+ * Counts the due jobs of a queue, at most `most`. The counts of `getQueues` are too old to decide
+ * whether to refuse pushes (`readQueueStates`).
  */
 export async function countReady(
   db: Handle,
@@ -138,21 +141,21 @@ export async function countReady(
   return rows[0]?.ready ?? 0;
 }
 
-/** States of jobs that are not done. */
+/** States of jobs that have not ended. */
 export const jobStates = ['created', 'retry', 'active'] as const;
 
-/** Job of a queue that is not done. */
+/** A job that has not ended. */
 export interface WaitingJob {
   id: string;
   state: (typeof jobStates)[number];
-  /** Tries so far. */
+  /** Number of tries so far. */
   tries: number;
   appId: string | null;
   pushId: number | null;
   batchId: number | null;
   messageId: number | null;
   createdAt: Date;
-  /** Not taken before. */
+  /** True if the job was not taken before. */
   startAfter: Date;
   startedAt: Date | null;
 }
@@ -163,12 +166,12 @@ export interface JobFilter {
   limit: number;
 }
 
-/** Time limit of a list: a queue may hold millions of jobs. */
+/** Timeout of a list in ms. A queue may contain millions of jobs. */
 const listTimeoutMs = 5000;
 
 /**
- * Lists jobs of a queue that are not done, the oldest first. `findJobs` of pg-boss has no limit: it
- * would load the whole queue. Throws PostgreSQL's error of a statement over its time limit.
+ * Lists jobs of a queue that have not ended, oldest first. `findJobs` of pg-boss has no limit and
+ * would load the whole queue. Throws PostgreSQL's error if the statement exceeds its timeout.
  */
 export function listWaitingJobs(
   db: Database,
@@ -193,7 +196,7 @@ export function listWaitingJobs(
   );
 }
 
-/** Work that a job of a queue brings: a batch, or the planning of a push without `batchId`. */
+/** Work that a job brings: a batch, or the planning of a push if there is no `batchId`. */
 export interface JobWork {
   queue: string;
   appId: string;
@@ -202,8 +205,8 @@ export interface JobWork {
 }
 
 /**
- * Returns the work that no job brings. With ids made from the work, `insert` of pg-boss would find
- * it: jobs of the last release have other ids, so that a batch would get a second job and be sent
+ * Returns the work that has no job. pg-boss could find it only if job ids were derived from the
+ * work. Jobs of the previous release have other ids, so a batch would get a second job and be sent
  * twice.
  */
 export async function findJobless<T extends JobWork>(db: Handle, work: readonly T[]): Promise<T[]> {
@@ -224,9 +227,9 @@ export async function findJobless<T extends JobWork>(db: Handle, work: readonly 
 }
 
 /**
- * Makes the jobs due that processes of the last release hold by a start time in 100 years. A
- * consumer that meets one holds it as this release does, or works on it. Leaves with the release
- * after this one.
+ * Makes jobs due that processes of the previous release hold by a start time in 100 years. The
+ * consumer that takes such a job holds it in the new way or works on it. To be removed in the
+ * release after this one.
  */
 export async function startHeldJobs(db: Handle): Promise<void> {
   await db.query(

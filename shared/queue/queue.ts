@@ -10,28 +10,30 @@ import { type QueueState, readQueueStates, touchJobs } from './queue-sql.ts';
 import { QueueSupervision } from './supervision.ts';
 import { wakeConsumers } from './waking.ts';
 
-/** A job in work. Ending it names the attempt, so that a late worker cannot end a newer one. */
+/** A job in work. Ending it names the attempt, so that a late worker cannot end a newer attempt. */
 export interface Job<T> {
   id: string;
   retryCount: number;
   data: T;
 }
 
-/** When and in which order jobs are taken. */
+/** When, and in which order, jobs are taken. */
 export interface SendOptions {
-  /** The transaction that the jobs are part of. */
+  /** The transaction that writes the jobs. */
   tx: Handle;
-  /** Higher first. A function returns the priority of each job by its index. Default 0. */
+  /**
+   * Higher priorities first. A function returns the priority of each job by its index. Default 0.
+   */
   priority?: number | ((index: number) => number);
   startAfter?: Date;
   /**
-   * Name that the consumers to wake listen for. Default: the name of the queue. Null: the caller
+   * Name for which the consumers to wake listen. Default: the name of the queue. Null: the caller
    * wakes them after the commit (`wake`).
    */
   wakeName?: string | null;
 }
 
-/** Priorities that a consumer takes, both ends included. */
+/** Range of priorities that a consumer takes, both ends included. */
 export interface PriorityRange {
   minPriority?: number;
   maxPriority?: number;
@@ -39,32 +41,32 @@ export interface PriorityRange {
 
 /** Which jobs are taken. */
 export interface FetchFilter extends PriorityRange {
-  /** Groups (`groupOf`) whose jobs are left in the queue. */
+  /** Groups (`groupOf`) whose jobs stay in the queue. */
   ignoreGroups?: string[];
 }
 
 const statements = new PreparedStatements();
 
 /**
- * Runs the statements of pg-boss on a handle of ours, so that they are part of its transaction.
- * Connections parse each of the few texts once.
+ * Runs the statements of pg-boss on our database handle, so that they are part of its transaction.
+ * Connections prepare each text once.
  */
 const adapter = (handle: Handle) => ({
   executeSql: (text: string, values?: unknown[]) => handle.query(statements.of(text), values),
 });
 
-/** Most calls of `wake` that share a NOTIFY. */
+/** Maximum calls of `wake` that share a NOTIFY. */
 const mostWakes = 1000;
 /**
- * Shortest pause between two of them. Planners that are busy take jobs every 24 ms at most, so more
- * of them would cost CPU time only.
+ * Minimum pause between two NOTIFYs, in ms. Busy planners fetch at most every 24 ms, so more
+ * NOTIFYs would only cost CPU time.
  */
 const wakePauseMs = 8;
 
-/** What `deleteJob` of pg-boss returns: its type says nothing. */
+/** What `deleteJob` of pg-boss returns. Its type does not declare it. */
 const ended = z.object({ affected: z.number() });
 
-/** The jobs of all processes, in pg-boss. Only this folder uses pg-boss. */
+/** The jobs of all processes, stored by pg-boss. No other folder uses pg-boss. */
 export class JobQueue {
   readonly #boss: PgBoss;
   readonly #db: Database;
@@ -72,8 +74,8 @@ export class JobQueue {
   readonly #wakes: Batcher<string>;
 
   /**
-   * `supervise`: maintain the queues (expired heartbeats), which dispatchers do and api processes
-   * do not.
+   * `supervise`: maintain the queues (expired heartbeats). Dispatchers do this, api processes do
+   * not.
    */
   constructor(db: Database, log: Logger, options: { supervise: boolean }) {
     this.#db = db;
@@ -86,7 +88,7 @@ export class JobQueue {
       },
     });
     this.#boss = new PgBoss({
-      // Maintenance has texts of several statements, which cannot be prepared.
+      // Maintenance runs texts of several statements, which cannot be prepared.
       db: { executeSql: (text, values) => db.query(text, values) },
       schema: 'pgboss',
       migrate: false,
@@ -101,7 +103,7 @@ export class JobQueue {
     this.#supervision = new QueueSupervision({ probe, pass: () => this.#boss.supervise(), log });
   }
 
-  /** Starts; rejects when the database was not migrated. */
+  /** Starts. Rejects if the database is not migrated. */
   async start(): Promise<void> {
     await this.#boss.start();
     this.#supervision?.start();
@@ -112,7 +114,7 @@ export class JobQueue {
     await this.#boss.stop({ graceful: false, close: false });
   }
 
-  /** Writes jobs as part of `tx` and wakes the consumers when it commits. */
+  /** Writes jobs in `tx`, and wakes the consumers when it commits. */
   async send<T extends object>(
     kind: JobKind<T>,
     jobs: readonly T[],
@@ -131,7 +133,9 @@ export class JobQueue {
     if (wakeName !== null) await wakeConsumers(tx, [wakeName]);
   }
 
-  /** Takes up to `count` jobs, highest priority first; those of `filter` only, if there is one. */
+  /**
+   * Takes up to `count` jobs, highest priority first. With `filter` it takes only matching jobs.
+   */
   async fetch<T extends object>(
     kind: JobKind<T>,
     count: number,
@@ -147,14 +151,14 @@ export class JobQueue {
   }
 
   /**
-   * Ends a job as part of `tx`: deletes it, which costs less than to mark it as completed. Returns
-   * false when another consumer has taken it over.
+   * Ends a job in `tx`. Deletes it, which costs less than marking it as completed. Returns false if
+   * another consumer has taken over the job.
    */
   async end<T extends object>(kind: JobKind<T>, job: Job<T>, tx: Handle): Promise<boolean> {
     return (await this.endAll(kind, [job], tx)) > 0;
   }
 
-  /** Ends jobs as `end` does. Returns how many. */
+  /** Ends several jobs like `end`. Returns their number. */
   async endAll<T extends object>(
     kind: JobKind<T>,
     jobs: readonly Job<T>[],
@@ -167,8 +171,8 @@ export class JobQueue {
   }
 
   /**
-   * Ends a job and writes a new one with other data, as part of `tx`. Returns false, and writes
-   * nothing, when another consumer has taken it over.
+   * Ends a job and writes a new job with other data, in `tx`. If another consumer has taken over
+   * the job, writes nothing and returns false.
    */
   async replace<T extends object>(
     kind: JobKind<T>,
@@ -180,7 +184,7 @@ export class JobQueue {
     return true;
   }
 
-  /** Puts a job back: it is handed out again after the queue's back-off. */
+  /** Returns a job to the queue, which hands it out again after its back-off. */
   async putBack<T extends object>(kind: JobKind<T>, job: Job<T>, reason: string): Promise<void> {
     await this.#boss.fail(kind.queue, { id: job.id, retryCount: job.retryCount }, { reason });
   }
@@ -191,20 +195,20 @@ export class JobQueue {
   }
 
   /**
-   * Wakes the consumers of a queue, and resolves some milliseconds later. Calls until then share
-   * the next NOTIFY. If it fails, the consumers find the jobs by their poll.
+   * Wakes the consumers of a queue. Resolves some milliseconds later. Calls within this time share
+   * one NOTIFY. If the NOTIFY fails, the consumers find the jobs by their poll.
    */
   wake({ queue }: { queue: string }): Promise<void> {
     return this.#wakes.run(queue);
   }
 
-  /** Counts the jobs of each queue that has any (`readQueueStates`). */
+  /** Counts the jobs of each queue that contains any (`readQueueStates`). */
   states(): Promise<QueueState[]> {
     return readQueueStates(this.#db);
   }
 
   /**
-   * Counts the jobs of all queues that are not done, as of the last maintenance by a dispatcher.
+   * Counts the jobs of all queues that have not ended, as of the last maintenance by a dispatcher.
    */
   async countJobs(): Promise<number> {
     const queues = await this.#boss.getQueues();

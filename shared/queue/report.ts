@@ -15,7 +15,7 @@ import type { JobQueue } from './queue.ts';
 import { type AgedReading, readSharedState, refreshReading } from './shared-reading.ts';
 
 /**
- * Rows of each kind in a reading: they become labels of metrics, which must not grow with the
+ * Maximum rows of each kind in a sample. They become metric labels, which must not grow with the
  * number of apps.
  */
 const maxRows = 100;
@@ -28,39 +28,41 @@ const accountsReading = {
 
 const profile = { appId: z.string(), connector: z.string(), profile: z.string() };
 const accountReading = z.object({
-  /** Apps that used most of their daily cap; today in UTC. */
+  /** Apps that have used most of their daily cap today (UTC). */
   caps: z.array(z.object({ appId: z.string(), usedRatio: z.number() })),
-  /** Profiles that sent most today in China, those whose quota is used up first. */
+  /**
+   * Profiles that have sent most today (time in China). Profiles whose quota is used up come first.
+   */
   quotas: z.array(z.object({ ...profile, recipients: z.number(), isUsedUp: z.boolean() })),
-  /** Credentials that end first. */
+  /** Credentials that expire first. */
   credentials: z.array(z.object({ ...profile, endsAtMs: z.number() })),
   /**
-   * Encrypted values that are not under the first key of CARILLON_SECRET, by column; empty with a
-   * single key.
+   * Number of encrypted values that are not encrypted with the first key of CARILLON_SECRET, by
+   * column. Empty with a single key.
    */
   oldSecrets: z.record(z.string(), z.number()).default({}),
-  /** Rotations of credentials that are open or ended within a day. */
+  /** Rotations of credentials that are open, or that ended within a day. */
   rotations: z.array(z.object({ ...profile, state: z.string() })).default([]),
-  /** Pushes that wait for the approval of a second person, by app. */
+  /** Number of pushes that wait for the approval of a second person, by app. */
   approvals: z.array(z.object({ appId: z.string(), pushes: z.number() })).default([]),
-  /** Invalid tokens that pushes of the last day kept, by profile. */
+  /** Number of invalid tokens that pushes of the last day kept, by profile. */
   keptTokens: z.array(z.object({ ...profile, tokens: z.number() })).default([]),
-  /** Tokens of the admin API: valid, of those ending within 30 days, expired. */
+  /** Number of admin API tokens: valid, expiring within 30 days, expired. */
   tokens: z.record(z.string(), z.number()).default({}),
 });
 
 /**
- * Use of caps and quotas, and ends of credentials, of the apps that an operator has to look at
- * first.
+ * A sample of caps, quotas and expiring credentials. It contains the apps that need an operator's
+ * attention first.
  */
 type AccountReading = z.infer<typeof accountReading>;
 
-/** Profile whose credentials end. */
+/** A profile whose credentials expire. */
 export type EndingCredentials = AccountReading['credentials'][number];
 
 /**
- * Reads by `read` if no dispatcher has done so lately, and stores the result for all. Returns
- * whether it read.
+ * Takes a sample and stores it for all processes, unless a dispatcher has done so recently. Returns
+ * whether it took one.
  */
 export const refreshAccountReading = (
   db: Handle,
@@ -80,7 +82,7 @@ export const refreshAccountReading = (
     };
   });
 
-/** Returns the newest reading; undefined before the first one. */
+/** Returns the newest sample. Returns undefined before the first sample. */
 export const readAccounts = async (db: Handle): Promise<AccountReading | undefined> =>
   accountReading.safeParse(await query(db).value('SELECT accounts FROM shared_reading')).data;
 
@@ -110,34 +112,37 @@ const readQuotas = (db: Handle) =>
       GROUP BY app_id, connector, profile ORDER BY "isUsedUp" DESC, recipients DESC LIMIT ${maxRows}`,
   );
 
-/** Time that scrapes wait for a reading; Prometheus gives up after ten seconds. */
+/** Maximum time that a scrape waits for a sample, in ms. Prometheus gives up after ten seconds. */
 const patienceMs = 5000;
 /**
- * Age from which a reading counts as lost with its connection: the time limit of its statements is
- * 30 s.
+ * Age from which a sample in progress counts as lost with its connection, in ms. The timeout of its
+ * statements is 30 s.
  */
 const lostAfterMs = 60_000;
 
 /**
- * The scheduler may be up to this late by design (protocol/delivery.md#promise-8). A smaller lag is
- * shown as it was measured. A greater lag grows in the gauge until the next measurement.
+ * Delay that the scheduler may have by design (protocol/delivery.md#promise-8). A smaller lag is
+ * shown as measured. A greater lag grows in the gauge until the next measurement.
  */
 const usualLagSeconds = 1;
 
-/** Readings that the gauges of a process show. */
+/** Samples that the gauges of a process show. */
 interface Shown {
-  /** When the reading of queues and pushes was made, or the first scrape before that; monotonic. */
+  /**
+   * When the sample of queues and pushes was taken. Before the first sample, when the first scrape
+   * came (monotonic ms).
+   */
   madeAtMs: number;
-  /** Reading that has not ended, and when it began; monotonic. */
+  /** The sample in progress, and when it began (monotonic ms). */
   pending: { ended: Promise<void>; atMs: number } | undefined;
 }
 
 const shownBy = new WeakMap<Metrics, Shown>();
 
 /**
- * Updates the gauges of queues and open pushes for a scrape. Without a database, or while a reading
- * hangs, they keep their values and their age grows. A process has one reading at a time, for which
- * scrapes wait until it is `waitMs` old.
+ * Updates the gauges of queues and open pushes for a scrape. If the database is unavailable or a
+ * sample hangs, the gauges keep their values, and their age grows. A process takes one sample at a
+ * time. Scrapes wait for it until it has run for `waitMs`.
  */
 export async function reportQueues(
   db: Handle,
@@ -170,7 +175,7 @@ async function readAll(db: Handle, queue: JobQueue, metrics: Metrics): Promise<v
   if (accounts) recordAccounts(metrics, accounts);
 }
 
-/** Sets the gauges of apps and profiles; those that are no longer in the reading disappear. */
+/** Sets the gauges of apps and profiles. Removes those that are not in the sample. */
 function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
   const {
     capUsed,
@@ -211,7 +216,7 @@ function recordAccounts(metrics: Metrics, accounts: AccountReading): void {
   for (const [state, n] of Object.entries(accounts.tokens)) metrics.consoleTokens.set({ state }, n);
 }
 
-/** Sets the gauges of shared state; a queue that is absent from the reading is empty. */
+/** Sets the gauges of the shared state. A queue that is not in the sample is empty. */
 function recordSharedState(metrics: Metrics, { reading, ageSeconds }: AgedReading): void {
   const states = new Map(reading.queues.map((state) => [state.queue, state]));
   for (const queue of queueNames) {
@@ -247,7 +252,7 @@ export async function reportDatabases(
   { databases, readiness }: ReportedDatabases,
   metrics: Metrics,
 ): Promise<void> {
-  // Without probes of /readyz nothing else checks the schema of a running process.
+  // If nothing probes /readyz, this is the only check of the schema in a running process.
   await readiness.hint().catch(() => undefined);
   for (const database of databases) {
     const { name, ...use } = database.use;

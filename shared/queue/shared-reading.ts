@@ -4,24 +4,27 @@ import { query } from '../db/query.ts';
 import type { JobQueue } from './queue.ts';
 
 /**
- * Share of the time that reading may take, over all processes: a reading that took 1 s is repeated
- * after 20 s.
+ * Pause after a sample, as a multiple of its duration: a sample that took 1 s is repeated after 20
+ * s. This limits the load of all processes together.
  */
 const restPerReading = 20;
 
-/** A kind of reading: its columns in `shared_reading`, and how often it is made. */
+/** A kind of sample: its columns in the table `shared_reading`, and how often it is taken. */
 interface ReadingKind {
   column: 'reading' | 'accounts';
   nextAt: 'next_at' | 'accounts_next_at';
-  /** Least time between two readings of all processes. */
+  /** Minimum time between two samples of all processes. */
   leastRestMs: number;
-  /** Time after which another process reads, if this one did not come back. */
+  /**
+   * Time after which another process takes the sample, if the first process has not finished it.
+   */
   claimMs: number;
 }
 
 /**
- * Makes a reading and stores it for all processes, unless one of them has done so lately. One
- * process at a time reads; the longer it takes, the less often. Returns whether it read.
+ * Takes a sample and stores it for all processes, unless a process has done so recently. One
+ * process at a time does this. The longer a sample takes, the rarer it is. Returns whether it took
+ * one.
  */
 export async function refreshReading(
   db: Handle,
@@ -62,10 +65,10 @@ const sharedReading = z.object({
   scheduled: z.object({ count, lateSeconds: count }),
 });
 
-/** State of the queues and of open pushes, which all processes share. */
+/** State of the queues and of open pushes. All processes share the sample. */
 export type SharedReading = z.infer<typeof sharedReading>;
 
-/** A reading and its age. */
+/** A sample and its age. */
 export interface AgedReading {
   reading: SharedReading;
   ageSeconds: number;
@@ -79,8 +82,9 @@ const stateReading = {
 } as const;
 
 /**
- * Returns the newest reading; undefined before the first one. The larger the queue, the less often
- * it is made: a count of a million jobs takes a second of a core, and every process is scraped.
+ * Returns the newest sample, and undefined before the first one. The larger the queue, the rarer
+ * the sample: counting a million jobs takes a second of CPU time, and Prometheus scrapes every
+ * process.
  */
 export async function readSharedState(
   db: Handle,

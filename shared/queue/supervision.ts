@@ -7,7 +7,7 @@ const stopMs = 1000;
 const heartbeatMs = queueSettings.heartbeatSeconds * 1000;
 
 interface Supervised {
-  /** Rejects, or takes long, if the database is away. */
+  /** Rejects, or hangs, if the database is unavailable. */
   probe: () => Promise<unknown>;
   /** Hands out jobs without a heartbeat again, and deletes ended jobs. */
   pass: () => Promise<void>;
@@ -16,9 +16,9 @@ interface Supervised {
 }
 
 /**
- * Passes over the queues every two seconds. After the database was away it waits for as long as a
- * heartbeat lasts: nobody could write one, and another dispatcher must not get the jobs of one that
- * still works, and send them again.
+ * Maintains the queues every two seconds. After an outage of the database it waits for the duration
+ * of a heartbeat. No dispatcher could write heartbeats during the outage. Without the wait, jobs of
+ * a dispatcher that still works would be given to another dispatcher and sent twice.
  */
 export class QueueSupervision {
   readonly #supervised: Supervised;
@@ -35,13 +35,13 @@ export class QueueSupervision {
     this.#running = this.#run();
   }
 
-  /** Waits for a pass in work, but not for a database that is away. */
+  /** Waits for a pass in progress, but not if the database is unavailable. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await Promise.race([this.#running, sleep(stopMs)]);
   }
 
-  /** Probes the database once and passes over the queues if it may. Never rejects. */
+  /** Checks the database, and maintains the queues if it may. Never rejects. */
   async tick(): Promise<void> {
     const { probe, pass, log, clock = systemClock } = this.#supervised;
     const startedAtMs = clock.monotonicMs();

@@ -5,12 +5,12 @@ import type { Logger } from '../process/logging.ts';
 import { findDueQueues } from './queue-sql.ts';
 
 /**
- * NOTIFY topic that wakes consumers. The payload is the name that they listen for, usually that of
- * their queue.
+ * NOTIFY channel that wakes consumers. The payload is the name for which they listen, usually the
+ * name of their queue.
  */
 export const wakeTopic = 'carillon_queue';
 
-/** Wakes the consumers of these names when `db` commits. */
+/** Wakes the consumers with these names when `db` commits. */
 export async function wakeConsumers(db: Handle, names: readonly string[]): Promise<void> {
   if (names.length > 0)
     await db.query('SELECT pg_notify($1, name) FROM unnest($2::text[]) AS consumer (name)', [
@@ -19,20 +19,19 @@ export async function wakeConsumers(db: Handle, names: readonly string[]): Promi
     ]);
 }
 
-/** What tells consumers that jobs are due. */
+/** Sources that notify consumers of due jobs. */
 export interface Waking {
   listener: Listener;
   /** Reports jobs whose start time has come, and jobs whose NOTIFY was lost. */
   duePoll: Pick<DuePoll, 'add'>;
 }
 
-/** Poll interval: each poll reads the index entries of all jobs that wait for a later time. */
+/** Poll interval in ms. Each poll reads the index entries of all postponed jobs. */
 const everyMs = 1000;
 
 /**
- * Finds the queues with jobs that could be taken: those whose start time has come, and those whose
- * NOTIFY was lost. One statement for all consumers of a process; most of them find nothing for
- * hours.
+ * Finds the queues with due jobs: jobs whose start time has come, and jobs whose NOTIFY was lost.
+ * One statement serves all consumers of a process, and most of them have nothing to do for hours.
  */
 export class DuePoll {
   readonly #db: Handle;
@@ -46,7 +45,7 @@ export class DuePoll {
     this.#log = log;
   }
 
-  /** Calls `wake` while the queue has such jobs. Returns a function that ends this. */
+  /** Calls `wake` while the queue contains due jobs. Returns a function that ends this. */
   add(queue: string, wake: () => void): () => void {
     const wakes = this.#wakes.get(queue) ?? new Set();
     this.#wakes.set(queue, wakes.add(wake));
@@ -54,7 +53,7 @@ export class DuePoll {
     return () => wakes.delete(wake);
   }
 
-  /** Ends the loop and waits for its statement. */
+  /** Ends the loop, and waits for its statement. */
   async stop(): Promise<void> {
     this.#stop.abort();
     await this.#loop;
