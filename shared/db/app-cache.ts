@@ -8,18 +8,19 @@ import type { Handle } from './pool.ts';
 import { type AppVersions, findApp, readAppVersions } from './tables/apps.ts';
 import { openProfiles, type StoredProfile } from './tables/profiles.ts';
 
-/** Most apps whose versions one statement reads, and such statements at a time. */
+/** Maximum apps whose versions one statement reads, and maximum concurrent statements. */
 const batchLimits = { size: 100, concurrency: 2 };
 
-/** Value of an app with its version. */
+/** A value of an app and its version. */
 interface Versioned<V> {
   version: string;
   value: V;
 }
 
 /**
- * Cache of apps and their profiles, at most half a second old. A value that is older is kept if its
- * version is unchanged: reading, decrypting and checking it again costs many times the question.
+ * Cache of apps and their profiles, at most half a second old. An older value is used again if its
+ * version in the database is unchanged, because loading, decrypting and checking it costs much more
+ * than reading the version.
  */
 export class AppCache {
   readonly #db: Handle;
@@ -59,14 +60,20 @@ export class AppCache {
     });
   }
 
-  /** Drops an app; the process that changes it calls this to see the change at once. */
+  /**
+   * Drops an app from the cache. The process that changes an app calls this to see the change at
+   * once.
+   */
   forget(appId: string): void {
     this.#apps.delete(appId);
     this.#profiles.delete(appId);
   }
 }
 
-/** Returns the kept value of an app if it has this version, else reads it. Keeps no unknown app. */
+/**
+ * Returns the cached value of an app if it has this version. Otherwise loads it. Unknown apps are
+ * not cached.
+ */
 async function keep<V>(
   kept: TtlCache<string, Versioned<V>>,
   { appId, version, read }: { appId: string; version: string | undefined; read: () => Promise<V> },

@@ -4,22 +4,22 @@ import pg from 'pg';
 import { from as copyFrom } from 'pg-copy-streams';
 import type { Handle } from './pool.ts';
 
-/** Value of a row: objects as JSON text, times as ISO 8601. */
+/** Value of a column: objects as JSON text, times as ISO 8601. */
 export type CopyValue = string | number | boolean | null | string[] | Buffer;
 
 interface CopyTarget {
-  /** Constant names, never a client's text. */
+  /** Table and column names. They are constants, never text from a client. */
   table: string;
   columns: readonly string[];
 }
 
-/** Size of the buffers that rows share. */
+/** Size of the buffers that rows share, in bytes. */
 const chunkBytes = 256 * 1024;
 
 /**
- * Row in the text format of COPY, with its newline: bytes of a buffer that it shares with its
- * neighbours. Garbage collection would copy the texts of thousands of rows that wait to be written;
- * these bytes it does not.
+ * A row in the text format of COPY, including its newline. Its bytes are part of a buffer that it
+ * shares with the rows before and after it. Garbage collection does not copy these bytes, but it
+ * would copy thousands of strings that wait to be written.
  */
 export interface CopyRow {
   readonly buffer: Buffer;
@@ -27,11 +27,11 @@ export interface CopyRow {
   readonly to: number;
 }
 
-/** Most bytes of UTF-8 for one code unit of a string. */
+/** Maximum UTF-8 bytes of one code unit of a string. */
 const bytesPerUnit = 3;
 const tab = '\t'.charCodeAt(0);
 
-/** Encoder of rows for `copyIn`. Rows that are encoded one after the other are neighbours. */
+/** Encodes rows for `copyIn`. Rows that are encoded one after the other share buffers. */
 export class RowEncoder {
   #buffer = Buffer.alloc(0);
   #end = 0;
@@ -46,7 +46,7 @@ export class RowEncoder {
     return { buffer: this.#buffer, from, to: this.#end };
   }
 
-  /** Encodes a row of two values or more again, with another first value. */
+  /** Encodes a row of two or more values again with another first value. */
   withFirst(value: CopyValue, row: CopyRow): CopyRow {
     const rest = row.buffer.subarray(row.buffer.indexOf(tab, row.from), row.to);
     const first = Buffer.from(encoded(value));
@@ -56,7 +56,7 @@ export class RowEncoder {
     return { buffer: this.#buffer, from, to: this.#end };
   }
 
-  /** Returns where the next row begins, of at most so many bytes. */
+  /** Returns the offset of the next row. Allocates a new buffer if `length` bytes do not fit. */
   #reserve(bytes: number): number {
     if (this.#buffer.length - this.#end < bytes) {
       this.#buffer = Buffer.allocUnsafeSlow(Math.max(chunkBytes, bytes));
@@ -67,8 +67,8 @@ export class RowEncoder {
 }
 
 /**
- * Writes rows through COPY, several times as fast as INSERT. Needs a single connection or a
- * transaction, not a pool; without a transaction it is one by itself.
+ * Writes rows through COPY, which is several times as fast as INSERT. Needs a single connection or
+ * a transaction, not a pool. Outside of a transaction the COPY is its own transaction.
  */
 export async function copyIn(
   tx: Handle,
@@ -80,7 +80,7 @@ export async function copyIn(
   await pipeline(Readable.from(chunksOf(rows)), copy);
 }
 
-/** Joins neighbours. */
+/** Joins consecutive rows into chunks. */
 function* chunksOf(rows: readonly CopyRow[]): Generator<Buffer> {
   let buffer: Buffer = Buffer.alloc(0);
   let [from, to] = [0, 0];
@@ -109,7 +109,7 @@ function encoded(value: CopyValue): string {
   return escaped(arrayText(value));
 }
 
-/** Returns a list as the text of an array, several times as fast as `pg`. */
+/** Returns a list in the text format of an array. Several times as fast as `pg`. */
 export function arrayText(
   items: readonly (string | number | boolean | null | undefined)[],
 ): string {

@@ -3,15 +3,18 @@ import type { z } from 'zod';
 import { connectionUrl } from '../config/environment.ts';
 import type { Logger } from '../process/logging.ts';
 
-/** Returns the name of a process's LISTEN connection in pg_stat_activity; each process has one. */
+/**
+ * Returns the name of a process's LISTEN connection in pg_stat_activity. Each process has one such
+ * connection.
+ */
 export const listenerName = (process?: string): string =>
   process === undefined ? 'carillon listener' : `carillon listener (${process})`;
 
 type Handler = (payload: string) => void;
 
 /**
- * A LISTEN connection. It reconnects after a loss and then calls every handler once with an empty
- * payload, because PostgreSQL does not repeat notifications.
+ * A LISTEN connection. After a lost connection it reconnects, and then calls every handler once
+ * with an empty payload, because PostgreSQL does not repeat notifications.
  */
 export class Listener {
   readonly #url: string;
@@ -23,7 +26,9 @@ export class Listener {
   #isClosed = false;
   #delayMs = 100;
 
-  /** `process` is the kind of process, which `doctor` counts by the names in pg_stat_activity. */
+  /**
+   * `process` is the kind of process. `doctor` counts processes by this name in pg_stat_activity.
+   */
   constructor(url: string, log: Logger, process?: string) {
     this.#url = url;
     this.#log = log;
@@ -34,7 +39,7 @@ export class Listener {
     await this.#connect();
   }
 
-  /** Calls `handler` for each notification on a topic; returns a function that unsubscribes it. */
+  /** Calls `handler` for each notification on a channel. Returns a function that unsubscribes. */
   async listen(channel: string, handler: Handler): Promise<() => void> {
     const known = this.#handlers.get(channel);
     const handlers = known ?? new Set<Handler>();
@@ -96,7 +101,10 @@ export class Listener {
   }
 }
 
-/** Parses the payload of a NOTIFY; undefined if it is invalid: any database client can send one. */
+/**
+ * Parses the payload of a NOTIFY. Returns undefined if it is invalid, because any database client
+ * can send a NOTIFY.
+ */
 export function parseNotification<T>(shape: z.ZodType<T>, payload: string): T | undefined {
   try {
     return shape.safeParse(JSON.parse(payload)).data;

@@ -10,13 +10,13 @@ interface OutageOptions {
   log: Logger;
   /** Log message of each retry. */
   message: string;
-  /** Time limit of the retries. */
+  /** Maximum duration of the retries, in ms. */
   patienceMs: number;
 }
 
 /**
- * Retries `work` while the database is unreachable (down, restarting, out of connections), for up
- * to `patienceMs`. Throws every other failure at once.
+ * Retries `work` for up to `patienceMs` while the database is unavailable (down, restarting or out
+ * of connections). Throws other errors at once.
  */
 export async function retryDuringOutage<T>(
   options: OutageOptions,
@@ -34,13 +34,12 @@ export async function retryDuringOutage<T>(
   }
 }
 
-/** Time that a starting process waits for a database that starts or recovers. */
+/** Maximum time that a starting process waits for the database to start or recover, in ms. */
 const startPatienceMs = 30_000;
 
 /**
- * Resolves when the database responds. A process that starts while PostgreSQL recovers waits,
- * instead of exiting and being restarted with growing delays. Wrong credentials or a wrong name
- * fail at once.
+ * Resolves when the database answers. Waiting is better than exiting, because a supervisor would
+ * restart the process with growing delays. Wrong credentials or a wrong name fail at once.
  */
 export async function waitForDatabase(db: Database, log: Logger): Promise<void> {
   const options = { log, message: 'waiting for the database', patienceMs: startPatienceMs };

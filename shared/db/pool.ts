@@ -17,8 +17,8 @@ import { beginText, limitStatements, type TransactionOptions } from './limits/tr
 import type { PreparedStatement } from './prepared.ts';
 
 /**
- * Executor of statements: the pool, or the connection of a transaction. Every function in `tables/`
- * takes one as its first argument, so that the caller chooses the transaction.
+ * Executes statements: a pool, or the connection of a transaction. Every function in `tables/`
+ * takes a handle as its first argument, so that the caller chooses the transaction.
  */
 export interface Handle {
   query<R extends pg.QueryResultRow>(
@@ -27,13 +27,13 @@ export interface Handle {
   ): Promise<pg.QueryResult<R>>;
 }
 
-/** Parses ids that commas separate, in braces (the text form of a bigint array) or without. */
+/** Parses comma-separated ids, with or without braces (the text format of a bigint array). */
 export function parseIdList(text: string): number[] {
   const list = text.startsWith('{') ? text.slice(1, -1) : text;
   return list === '' ? [] : list.split(',').map(Number);
 }
 
-/** Parses bigint columns as numbers: ids and counts stay far below 2^53. */
+/** Parses bigint columns as numbers. Ids and counts stay far below 2^53. */
 const typeParsers: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: 'text' | 'binary') {
     if (format !== 'binary' && oid === pg.types.builtins.INT8) return Number;
@@ -49,20 +49,22 @@ export interface DatabaseOptions {
   /** Name of the process in pg_stat_activity. */
   applicationName: string;
   maxConnections?: number;
-  /** Connections that stay open while they are idle; default 0. */
+  /** Connections that stay open while they are idle. Default 0. */
   minConnections?: number;
-  /** Time limit of a statement; 0 for none. */
+  /** Timeout of a statement in ms; 0 for none. */
   statementTimeoutMs?: number;
   /**
-   * Shares the connections fairly between apps (`runInLane`); without it they are first come, first
-   * served.
+   * Shares the connections fairly between apps (`runInLane`). Default: first come, first served.
    */
   turns?: Semaphore;
-  /** Settings of the server for these connections, by name. */
+  /** PostgreSQL settings of these connections, by name. */
   settings?: ServerSettings;
-  /** Sends a statement before the previous one is answered; such a pool has no cursors (`scan`). */
+  /**
+   * Sends a statement before the previous statement is answered. Such a pool has no cursors
+   * (`scan`).
+   */
   isPipelined?: boolean;
-  /** Pooler that `url` leads to; none by default. */
+  /** Pooler behind `url`. Default: none. */
   pooler?: Pooler;
   onError?: (error: Error) => void;
 }
@@ -73,11 +75,14 @@ export class Database implements Handle {
   readonly #name: string;
   readonly #pool: TimedPool;
   readonly #turns: Semaphore | undefined;
-  /** Settings of every transaction, where a connection keeps none; undefined without a pooler. */
+  /**
+   * Settings of every transaction. Set if a pooler is used, because a connection then keeps no
+   * settings.
+   */
   readonly #localSettings: ServerSettings | undefined;
-  /** Whether a single statement also needs the settings, and so a transaction. */
+  /** True if a single statement needs the settings too, and so must run in a transaction. */
   readonly #hasOwnSettings: boolean;
-  /** Limit that each connection keeps for its statements; undefined with a pooler. */
+  /** Statement timeout that each connection keeps. Undefined with a pooler. */
   readonly #statementTimeoutMs: number | undefined;
   #failures: Partial<Record<FailureKind, number>> = {};
 
@@ -105,9 +110,10 @@ export class Database implements Handle {
     });
     this.#statementTimeoutMs = isPooled ? undefined : statementTimeoutMs;
     this.#hasOwnSettings = settings !== undefined && isPooled;
-    // A broken idle connection emits an error here; without a listener it would end the process.
+    // A broken idle connection emits an error here. Without a listener the error would end the
+    // process.
     this.#pool.on('error', (error) => options.onError?.(error));
-    // The same for a connection in use; the error of its statement reaches the caller.
+    // Likewise for a connection in use. The caller gets the error of its statement.
     this.#pool.on('connect', (client) => client.on('error', () => undefined));
   }
 
@@ -123,8 +129,8 @@ export class Database implements Handle {
   }
 
   /**
-   * Runs one statement that may take so long: alone where that is the limit of all statements of
-   * the pool, otherwise in a transaction.
+   * Runs one statement with its own timeout. Runs it in a transaction, unless its timeout equals
+   * the timeout of the pool.
    */
   queryWithin<R extends pg.QueryResultRow>(
     statementTimeoutMs: number,
@@ -136,7 +142,7 @@ export class Database implements Handle {
     return this.transaction(run, { isSnapshot: true, statementTimeoutMs });
   }
 
-  /** Returns how many statements and transactions failed since the last call, by kind. */
+  /** Returns the number of failed statements and transactions since the last call, by kind. */
   takeFailures(): Partial<Record<FailureKind, number>> {
     const taken = this.#failures;
     this.#failures = {};
@@ -144,15 +150,15 @@ export class Database implements Handle {
   }
 
   /**
-   * Returns how long calls waited for a connection, with the turn of their app, since the last
-   * call.
+   * Returns how long calls waited for a connection since the last call. Includes the wait for their
+   * app's turn.
    */
   takeWaits(): DurationCounts {
     return this.#pool.takeWaits();
   }
 
   /**
-   * Returns how many connections are in use, and how many calls wait for one or for their app's
+   * Returns the connections in use, and the calls that wait for a connection or for their app's
    * turn.
    */
   get use(): PoolUse {
@@ -167,9 +173,9 @@ export class Database implements Handle {
   }
 
   /**
-   * Runs `work` in a transaction: commits when it resolves, rolls back when it throws. Throws
-   * `QueueFull` if the app's share of the connections is used up, and `ResultTooLarge` over
-   * `maxBytes`.
+   * Runs `work` in a transaction. Commits if it resolves, and rolls back if it throws. Throws
+   * `QueueFull` if the app has used up its share of the connections, and `ResultTooLarge` if it
+   * reads more than `maxBytes`.
    */
   transaction<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions = {}): Promise<T> {
     return this.#inTurn(() => this.#transact(work, terms));
@@ -183,7 +189,7 @@ export class Database implements Handle {
         const begun = client.query(
           beginText(terms, this.#localSettings && localSettings(this.#localSettings)),
         );
-        // Pipelined, the first statement follows in the same round trip.
+        // In a pipelined pool the first statement follows in the same round trip.
         if (client.pipeline) begun.catch(() => undefined);
         else await begun;
         const value = await work(client);
@@ -221,8 +227,8 @@ export class Database implements Handle {
   }
 
   /**
-   * Opens connections, all by default, and runs `work` on each. Rejects with the first failure,
-   * after all have ended.
+   * Opens connections, by default all of the pool, and runs `work` on each. Rejects with the first
+   * error after all have ended.
    */
   async warmUp(
     work: (connection: Handle) => Promise<unknown>,
@@ -241,7 +247,7 @@ export class Database implements Handle {
     if (failed?.status === 'rejected') throw failed.reason;
   }
 
-  /** Returns whether the database responds. */
+  /** Returns whether the database answers. */
   isReachable(): Promise<boolean> {
     return this.query('SELECT 1').then(
       () => true,
@@ -254,7 +260,7 @@ export class Database implements Handle {
   }
 }
 
-/** Rolls back a failed transaction; returns an error if the connection must not be reused. */
+/** Rolls back a failed transaction. Returns an error if the connection must not be used again. */
 async function rollBack(client: pg.PoolClient): Promise<Error | undefined> {
   try {
     await client.query('ROLLBACK');

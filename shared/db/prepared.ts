@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Statement that a connection parses once. After a few executions PostgreSQL plans it once, too.
+ * A statement that a connection parses once. After a few executions PostgreSQL also plans it only
+ * once.
  */
 export interface PreparedStatement {
   name: string;
@@ -9,9 +10,10 @@ export interface PreparedStatement {
 }
 
 /**
- * Names a statement by its text. Only for frequent statements with one good plan for all values: no
- * OR between parameters and no parameter that may be NULL in a condition. They list their columns,
- * because a migration that adds a column would make `*` fail.
+ * Creates a prepared statement. Its name is derived from its text. Use it only for frequent
+ * statements for which one plan is good for all values: without OR between parameters, and without
+ * a parameter in a condition that may be NULL. List the columns of the result, because `*` fails
+ * after a migration that adds a column.
  */
 export const prepare = (text: string): PreparedStatement => ({
   name: createHash('sha256').update(text).digest('base64url').slice(0, 16),
@@ -19,13 +21,12 @@ export const prepare = (text: string): PreparedStatement => ({
 });
 
 /**
- * Most texts of one function: every connection keeps each of them, so a text that is made of values
- * must not fill it.
+ * Maximum prepared statements of one function whose text varies. Every connection keeps each text.
  */
 export const maxStatements = 100;
 
 /**
- * Prepared statements of a function with several texts, by text; those beyond the limit are not
+ * Prepared statements of a function whose text varies, by text. Texts beyond the limit are not
  * prepared.
  */
 export class PreparedStatements {
@@ -42,8 +43,8 @@ export class PreparedStatements {
 }
 
 /**
- * Returns columns (`object_id, name`) of a table under the names of members: `push.object_id AS
- * "objectId"`.
+ * Returns the columns of a table under the names of object members: `object_id` of table `push`
+ * becomes `push.object_id AS "objectId"`.
  */
 export const membersOf = (table: string, columns: string): string =>
   columns

@@ -5,8 +5,8 @@ import type { PreparedStatement } from './prepared.ts';
 type Statement = [statement: string | PreparedStatement, values?: unknown[]];
 
 /**
- * Page of a list, newest first: up to `limit` rows with ids below `before`; null for the first
- * page.
+ * A page of a list, newest first: up to `limit` rows with ids below `before`. The first page has
+ * `before: null`.
  */
 export interface PageBefore {
   before: number | null;
@@ -14,14 +14,15 @@ export interface PageBefore {
 }
 
 /**
- * Page of a list, oldest first: up to `limit` rows with ids above `after`; null for the first page.
+ * A page of a list, oldest first: up to `limit` rows with ids above `after`. The first page has
+ * `after: null`.
  */
 export interface PageAfter {
   after: number | null;
   limit: number;
 }
 
-/** Statements on a handle, by what they return. */
+/** Runs statements on a handle. Each method returns another form of the result. */
 class Query {
   readonly #db: Handle;
 
@@ -34,12 +35,12 @@ class Query {
     return (await this.#db.query<R>(...statement)).rows;
   }
 
-  /** Returns the first row; undefined without rows. */
+  /** Returns the first row, or undefined without rows. */
   async row<R extends object>(...statement: Statement): Promise<R | undefined> {
     return (await this.#db.query<R>(...statement)).rows[0];
   }
 
-  /** As `row`, of a statement that always returns a row. */
+  /** Like `row`, for a statement that always returns a row. */
   async one<R extends object>(...statement: Statement): Promise<R> {
     const row = await this.row<R>(...statement);
     if (!row) throw new Error('the database returned no row');
@@ -51,7 +52,7 @@ class Query {
     return (await this.rows<Record<string, V>>(...statement)).flatMap((row) => Object.values(row));
   }
 
-  /** Returns the first column of the first row; undefined without rows. */
+  /** Returns the first column of the first row, or undefined without rows. */
   async value<V>(...statement: Statement): Promise<V | undefined> {
     const row = await this.row<Record<string, V>>(...statement);
     return row && Object.values(row)[0];
@@ -67,7 +68,7 @@ class Query {
     return (await this.value<boolean>(...statement)) ?? false;
   }
 
-  /** Returns how many rows the statement returned or changed. */
+  /** Returns the number of rows that the statement returned or changed. */
   async rowCount(...statement: Statement): Promise<number> {
     return (await this.#db.query(...statement)).rowCount ?? 0;
   }
@@ -77,26 +78,26 @@ class Query {
     return (await this.rowCount(...statement)) > 0;
   }
 
-  /** Runs a statement for its effect alone. */
+  /** Runs a statement and ignores its result. */
   async run(...statement: Statement): Promise<void> {
     await this.#db.query(...statement);
   }
 }
 
-/** Begins a statement: `query(db).rows<Link>('SELECT …', [appId])`. */
+/** Returns an object that runs statements: `query(db).rows<Link>('SELECT …', [appId])`. */
 export const query = (db: Handle): Query => new Query(db);
 
-/** Returns members of rows as lists, one for each name, for a statement over `unnest`. */
+/** Returns one list of values for each member name, for a statement with `unnest`. */
 export const listsOf = <T>(rows: readonly T[], ...names: (keyof T)[]): unknown[][] =>
   names.map((name) => rows.map((row) => row[name]));
 
 /**
- * Returns SQL for the text of a stored reason (`shared/domain/reasons.ts`), by which callers filter
- * and count.
+ * Returns SQL for the text of a stored reason (`shared/domain/reasons.ts`). Callers filter and
+ * count by it.
  */
 export const reasonTextSql = (column = 'reason'): string => `split_part(${column}, E'\\t', 1)`;
 
-/** Returns the database's time in epoch milliseconds: the one clock that all processes share. */
+/** Returns the database's time in epoch ms. It is the only clock that all processes share. */
 export async function databaseNow(db: Handle): Promise<number> {
   const { now } = await query(db).one<{ now: Date }>(
     'SELECT clock_timestamp()::timestamptz(3) AS now',
@@ -104,7 +105,10 @@ export async function databaseNow(db: Handle): Promise<number> {
   return now.getTime();
 }
 
-/** Returns the time `afterMs` from now by the database's clock: the clocks of hosts may differ. */
+/**
+ * Returns the time `afterMs` from now by the database's clock, because the clocks of hosts may
+ * differ.
+ */
 export async function dueIn(db: Handle, afterMs: number): Promise<Date> {
   const text = "SELECT clock_timestamp() + $1 * interval '1 millisecond' AS due";
   return (await query(db).one<{ due: Date }>(text, [afterMs])).due;

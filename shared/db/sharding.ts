@@ -1,20 +1,20 @@
 /**
- * A database whose tables Citus shards by `app_id` (operate/distributed.md): whether it is one, the
- * statements that have another form there, and where its tables are.
+ * Support for a database whose tables Citus shards by `app_id` (operate/distributed.md): detects
+ * it, runs statements that need another form there, and places its tables.
  */
 import type { ServerSettings } from './limits/pooler.ts';
 import type { Database, Handle } from './pool.ts';
 import { type PreparedStatement, prepare } from './prepared.ts';
 import { query } from './query.ts';
 
-/** Row of an app. */
+/** A row that belongs to an app. */
 interface OfApp {
   appId: string;
 }
 
 const answers = new WeakMap<Handle, Promise<boolean>>();
 
-/** Returns whether the database is sharded. Reads it once for each pool or connection. */
+/** Returns whether the database is sharded. Checks it once for each pool or connection. */
 export function isSharded(db: Handle): Promise<boolean> {
   const cached = answers.get(db);
   if (cached) return cached;
@@ -32,7 +32,8 @@ async function readIsSharded(db: Handle): Promise<boolean> {
 }
 
 /**
- * Splits rows into the parts of one statement each: all, or on a sharded database those of an app.
+ * Splits rows into parts, each for one statement: all rows together, or the rows of each app on a
+ * sharded database.
  */
 export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[]): Promise<T[][]> {
   if (rows.length === 0) return [];
@@ -41,7 +42,10 @@ export async function partByApp<T extends OfApp>(db: Handle, rows: readonly T[])
     : [[...rows]];
 }
 
-/** Runs work that takes several statements on a sharded database only: there in a transaction. */
+/**
+ * Runs `work` in a transaction on a sharded database, where it takes several statements. Runs it
+ * without a transaction otherwise.
+ */
 export const inTransactionIfSharded = async <T>(
   db: Database,
   work: (tx: Handle) => Promise<T>,
@@ -97,7 +101,7 @@ export class AppStatement {
     return done;
   }
 
-  /** As `run`, of a statement that returns an id with each row. Returns the rows by their ids. */
+  /** Like `run`, for a statement that returns an id with each row. Returns the rows by id. */
   async rowsById<R extends { id: number }, T extends OfApp>(
     db: Handle,
     rows: readonly T[],
@@ -108,26 +112,27 @@ export class AppStatement {
   }
 }
 
-/** Small tables that every server holds completely, because rows of an app refer to them. */
+/** Small tables that every server stores completely, because rows of an app refer to them. */
 const everywhere = ['channel_node', 'restoration'];
 
 /**
- * Where the rows of a table are on a sharded database: the rows of an app together on one server,
- * all rows on every server, or all rows on the coordinator.
+ * Where the rows of a table are stored on a sharded database. `byApp`: the rows of an app together
+ * on one server. `everywhere`: all rows on every server. `coordinator`: all rows on the
+ * coordinator.
  */
 type Placement = 'byApp' | 'everywhere' | 'coordinator';
 
 export interface PlacedTable {
   name: string;
   placement: Placement;
-  /** Whether Citus has placed it so. */
+  /** True if the table is already placed there. */
   isPlaced: boolean;
-  /** Estimate of the planner. */
+  /** Number of rows as estimated by PostgreSQL. */
   rows: number;
   bytes: number;
 }
 
-/** A foreign key, and what adds it again. */
+/** A foreign key, with the definition to add it again. */
 interface ForeignKey {
   table: string;
   referenced: string;
@@ -141,7 +146,7 @@ export interface Distribution {
   keys: ForeignKey[];
 }
 
-/** Returns the version of Citus in the database; undefined without it. */
+/** Returns the version of Citus in the database, or undefined without Citus. */
 export const citusVersion = (db: Handle) =>
   query(db).value<string>(`SELECT extversion AS version FROM pg_extension WHERE extname = 'citus'`);
 
@@ -152,8 +157,8 @@ export const countShardServers = (db: Handle) =>
   );
 
 /**
- * Reads where the tables are and where they belong. A table is sharded if all its rows name an app.
- * Works without Citus, where no table is placed.
+ * Reads where the tables are stored and where they belong. A table is sharded if all its rows name
+ * an app. Without Citus no table is placed.
  */
 export async function readDistribution(db: Handle): Promise<Distribution> {
   const hasCitus = (await citusVersion(db)) !== undefined;
@@ -179,10 +184,10 @@ export async function readDistribution(db: Handle): Promise<Distribution> {
 }
 
 /**
- * Returns the statements that place the tables that are not placed yet. They belong in one
- * transaction. A foreign key is dropped before the tables move, and added again after. A key from a
- * table of the coordinator to a sharded table stays dropped, because Citus has no such keys:
- * `deleteApp` deletes those rows itself.
+ * Returns the statements that place the remaining tables. Run them in one transaction. Foreign keys
+ * are dropped before the tables move and added again afterwards. Citus has no foreign keys from a
+ * table of the coordinator to a sharded table. These keys stay dropped, and `deleteApp` deletes the
+ * rows itself.
  */
 export function placingStatements({ tables, keys }: Distribution): string[] {
   const placements = new Map(tables.map(({ name, placement }) => [name, placement]));
@@ -203,12 +208,14 @@ export function placingStatements({ tables, keys }: Distribution): string[] {
   ];
 }
 
-/** Colocates the shards of an app, so that its statements and transactions run on one server. */
+/**
+ * Stores the shards of an app together, so that its statements and transactions run on one server.
+ */
 const shardStatement = (name: string) =>
   `SELECT create_distributed_table('${name}', 'app_id', colocate_with => '${name === 'app' ? 'none' : 'app'}')`;
 
 /**
- * Places the tables. Returns the statements that it ran. Needs a transaction without a time limit.
+ * Places the tables, and returns the statements that it ran. Needs a transaction without a timeout.
  */
 export async function placeTables(tx: Handle): Promise<string[]> {
   await tx.query(`SELECT set_config('citus.multi_shard_modify_mode', 'sequential', true)`);
@@ -222,7 +229,7 @@ export interface ShardServer {
   server: string;
   shards: number;
   bytes: number;
-  /** Rows of all its shards, as the planner of that server estimates them. */
+  /** Rows of all its shards, as estimated by that server. */
   rows: number;
 }
 
@@ -249,10 +256,9 @@ export interface AppRow {
 }
 
 /**
- * Runs `work` for each app of the found rows, with the ids of its rows; the statements of `work`
- * lock and change them. A statement that locks names one app: a database that is sharded by app_id
- * locks no rows of several. `find` locks none, so the statements of `work` test its condition
- * again.
+ * Runs `work` for each app of the found rows, with the ids of the app's rows. The statements of
+ * `work` lock and change these rows. A sharded database cannot lock rows of several apps in one
+ * statement. `find` locks nothing, so the statements of `work` must check its condition again.
  */
 export async function forEachApp<T>(
   tx: Handle,
@@ -266,7 +272,7 @@ export async function forEachApp<T>(
   return done;
 }
 
-/** A plan that is made once, and that finds rows by an index even in a small table. */
+/** Plans a statement once, and makes the plan use an index even if the table is small. */
 const onePlan = {
   plan_cache_mode: 'force_generic_plan',
   enable_seqscan: 'off',
@@ -276,9 +282,9 @@ const onePlan = {
 };
 
 /**
- * Returns the settings of connections for statements over lists of keys: planning such a statement
- * for each execution would cost as much as executing it. On a sharded database Citus refuses a plan
- * that is made for all values.
+ * Returns the settings of connections for statements over lists of keys. Planning such a statement
+ * for each execution would cost as much as executing it. On a sharded database Citus does not
+ * support a plan that is made once for all values.
  */
 export async function onePlanSettings(db: Handle): Promise<ServerSettings> {
   return (await isSharded(db)) ? { plan_cache_mode: 'force_custom_plan', jit: 'off' } : onePlan;

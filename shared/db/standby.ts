@@ -2,14 +2,14 @@ import { sleep } from '../clock.ts';
 import type { Database } from './pool.ts';
 import { query } from './query.ts';
 
-/** Time that a scan waits for the standby; a healthy one is milliseconds behind. */
+/** Maximum time that a scan waits for the standby. A healthy standby is milliseconds behind. */
 const patienceMs = 1000;
 const pollMs = 5;
 
 /**
- * Chooses the database of a scan: the standby once it has replayed the primary's current position,
- * so that devices registered before the push are found; the primary if the standby lags or is
- * unreachable (develop/architecture.md#processes).
+ * Chooses the database of a scan. Returns the standby once it has replayed the primary's current
+ * position, so that devices registered before the push are found. Returns the primary if the
+ * standby lags or is unreachable (develop/architecture.md#processes).
  */
 export async function chooseScanDatabase(primary: Database, standby: Database): Promise<Database> {
   if (primary.url === standby.url) return standby;
@@ -22,15 +22,16 @@ export async function chooseScanDatabase(primary: Database, standby: Database): 
       await sleep(pollMs);
     }
   } catch {
-    // Fall back to the primary.
+    // Use the primary instead.
   }
   return primary;
 }
 
 /**
- * Returns by how many seconds a standby is behind; 0 when it has replayed all that it received and
- * receives more, or is a primary. Without a stream from the primary it is the time since its last
- * change. Roles that may not read the state of the stream see only whether its process runs.
+ * Returns by how many seconds a standby is behind. Returns 0 for a primary, and for a standby that
+ * has replayed everything and still receives changes. If the standby receives nothing, the lag is
+ * the time since its last change. Some roles may not read the state of the stream. They only see
+ * whether its process runs.
  */
 export async function readStandbyLag(standby: Database): Promise<number> {
   const lag = await query(standby).value<

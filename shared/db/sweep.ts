@@ -4,25 +4,22 @@ import { query } from './query.ts';
 /** Rows that a background job deletes when they are old. */
 interface OldRows {
   table: string;
-  /** Columns that name a row; those of the primary key. */
+  /** Columns of the primary key. */
   key: readonly string[];
-  /** Column whose value is the age of a row. */
+  /** Column that contains the age of a row. */
   column: string;
-  /** SQL of the value below which a row is old, from the time `$1`. */
+  /** SQL of the value below which a row is old. `$1` is the time. */
   bound?: string;
-  /** Further condition of old rows. */
+  /** Additional condition of old rows. */
   condition?: string;
 }
 
-/**
- * Deletes rows that are older than a time, the oldest first, up to `limit`. Returns their number.
- */
+/** Deletes rows that are older than a time, oldest first, up to `limit`. Returns their number. */
 type Sweep = (db: Handle, before: Date, limit: number) => Promise<number>;
 
 /**
- * Returns the deletion of old rows. Their keys are read in a CTE, not by IN (…): a plan may run the
- * subquery of IN several times, each with its own limit. A row that was renewed in the meantime
- * stays.
+ * Returns a function that deletes old rows. A CTE reads their keys. A subquery with IN may run
+ * several times in a plan, each time with its own limit. Rows that were renewed meanwhile remain.
  */
 export function sweepOf({ table, key, column, bound = '$1', condition = 'true' }: OldRows): Sweep {
   const text = `

@@ -1,16 +1,16 @@
 import pg from 'pg';
 
 /**
- * Pooler between the processes and PostgreSQL (production.md#connections): none, or one that gives
- * a connection of the server to another client after each transaction (PgBouncer's `pool_mode =
- * transaction`).
+ * Pooler between the processes and PostgreSQL (production.md#connections). `transaction`: after
+ * each transaction the pooler gives the server connection to another client, as PgBouncer does with
+ * `pool_mode = transaction`.
  */
 export type Pooler = 'none' | 'transaction';
 
-/** Settings of the server by name. */
+/** PostgreSQL settings by name. */
 export type ServerSettings = Readonly<Record<string, string | number>>;
 
-/** Connections of a pool, and the calls that wait for one. */
+/** Number of connections in use, and number of calls that wait for a connection. */
 export interface PoolUse {
   name: string;
   used: number;
@@ -20,8 +20,8 @@ export interface PoolUse {
 }
 
 /**
- * Client that sends prepared statements without their names, since the next statement may run on
- * another connection.
+ * Client that sends prepared statements without their names, because the next statement may use
+ * another server connection.
  */
 export class UnnamedClient extends pg.Client {
   constructor(config?: string | pg.ClientConfig) {
@@ -33,7 +33,10 @@ export class UnnamedClient extends pg.Client {
   }
 }
 
-/** Returns a statement without its name; a cursor or COPY, which runs itself, stays as it is. */
+/**
+ * Returns a statement without its name. Cursors and COPY submit themselves, so they are returned
+ * unchanged.
+ */
 function withoutName(statement: unknown): unknown {
   if (typeof statement !== 'object' || statement === null) return statement;
   if (!('name' in statement) || 'submit' in statement) return statement;

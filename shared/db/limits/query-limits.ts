@@ -5,22 +5,25 @@ import type { Database, Handle } from '../pool.ts';
 import { isConnectionFailure, isRecoveryConflict } from './database-errors.ts';
 import type { TransactionOptions } from './transaction.ts';
 
-/** Caller of a query: an app with its app key, or with its master key (also the operator). */
+/**
+ * Caller of a query: an app with its app key, or with its master key. The operator counts as master
+ * key.
+ */
 export interface QueryCaller {
   app: Pick<App, 'appId'>;
   isMaster: boolean;
 }
 
-/** Limits of concurrent query transactions per process, for app keys and for master keys. */
+/** Maximum concurrent query transactions per process, for app keys and for master keys. */
 interface QueryLimits {
   client: Required<SemaphoreLimits>;
   master: Required<SemaphoreLimits>;
 }
 
 /**
- * Returns the limits for a number of connections: half are for app keys, of which one app has half,
- * and half for master keys, of which one app has three quarters. Each waiting call may hold a
- * condition of 64 KB.
+ * Returns the limits for a number of connections. App keys get half of them, and one app gets half
+ * of these. Master keys get the other half, and one app gets three quarters of these. The number of
+ * waiting calls is limited too, because each may hold a condition of 64 KB.
  */
 export function queryLimitsFor(connections: number): QueryLimits {
   const client = Math.floor(connections / 2);
@@ -42,41 +45,41 @@ export function queryLimitsFor(connections: number): QueryLimits {
 }
 
 /**
- * Time limits of a statement with an app key and with the master key
+ * Timeouts of a statement in ms, with an app key and with the master key
  * (protocol/queries.md#query-time).
  */
 const clientTimeoutMs = 1500;
 const masterTimeoutMs = 10_000;
 /**
- * Limits of the rows that one call reads and of its included documents. Parsed, the worst JSON
- * takes sixteen times its text in memory.
+ * Maximum bytes of rows that one call reads, including its included documents. Parsed JSON takes up
+ * to 16 times the memory of its text.
  */
 const clientBytes = 4 * 1024 * 1024;
 const masterBytes = 16 * 1024 * 1024;
 
-/** Returns the size limit of a reply, in bytes. */
+/** Returns the size limit of a response, in bytes. */
 export const replyBytes = ({ isMaster }: Pick<QueryCaller, 'isMaster'>): number =>
   isMaster ? masterBytes : clientBytes;
 
 /**
- * Time without further tries after a standby was unreachable: one that drops packets takes seconds
- * to fail.
+ * Time without another attempt after a standby was unreachable. Connecting to a standby that drops
+ * packets takes seconds.
  */
 const standbyPauseMs = 5000;
 
 interface QueryPools {
-  /** Separate pools: waiting queries take no connection of other calls. */
+  /** Separate pools, so that waiting queries occupy no connection of other calls. */
   primary: Database;
-  /** Pool of the standby for lists; the primary's without a standby. */
+  /** Pool of the standby for lists. Without a standby, the pool of the primary. */
   standby: Database;
   limits: QueryLimits;
 }
 
 /**
- * Limits queries that clients compose: `where`, `include`, lists, scans and dry runs. An app has a
- * few transactions at a time, all apps together a few more, because a statement may occupy a core
- * until its time limit; further calls queue fairly. All methods throw `QueueFull`,
- * `ResultTooLarge`, or PostgreSQL's error of a statement over its time limit.
+ * Limits queries that clients compose: `where`, `include`, lists, scans and dry runs. A statement
+ * may occupy a CPU until its timeout, so each app has a few concurrent transactions, and all apps
+ * together have a few more. Further calls wait in a fair queue. All methods throw `QueueFull`,
+ * `ResultTooLarge`, or PostgreSQL's timeout error.
  */
 export class QueryLimiter {
   readonly #pools: QueryPools;
@@ -97,8 +100,9 @@ export class QueryLimiter {
   }
 
   /**
-   * Reads in one snapshot, from the standby if it can. Calls `prepare` in the app's turn: compiled
-   * SQL takes many times the memory of its condition, and the parsing counts as the app's time.
+   * Reads in one snapshot, from the standby if possible. Calls `prepare` when the app's call leaves
+   * the queue: compiled SQL takes much more memory than its condition, and the parsing counts as
+   * the app's time.
    */
   async readPrepared<T>(asker: QueryCaller, prepare: () => (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, async () => {
@@ -113,7 +117,7 @@ export class QueryLimiter {
     });
   }
 
-  /** Reads in one snapshot, from the standby if it can. */
+  /** Reads in one snapshot, from the standby if possible. */
   read<T>(
     asker: QueryCaller,
     work: (tx: Handle) => Promise<T>,
@@ -125,20 +129,20 @@ export class QueryLimiter {
     return this.#run(asker, () => this.#snapshot(work, terms), limit.maxWaitMs);
   }
 
-  /** As `read`, from the primary, to see the latest writes. */
+  /** Like `read`, but from the primary, to see the latest writes. */
   readFresh<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     const terms = { ...termsFor(asker), isSnapshot: true };
     return this.#run(asker, () => this.#pools.primary.transaction(work, terms));
   }
 
-  /** Runs a conditional change. */
+  /** Runs an update with a condition. */
   change<T>(asker: QueryCaller, work: (tx: Handle) => Promise<T>): Promise<T> {
     return this.#run(asker, () => this.#pools.primary.transaction(work, termsFor(asker)));
   }
 
   /**
-   * Reads from the standby; from the primary while the standby is away, and when it ends a
-   * statement to go on replaying.
+   * Reads from the standby. Reads from the primary instead while the standby is unavailable, or if
+   * the standby cancels the statement because of a recovery conflict.
    */
   async #snapshot<T>(work: (tx: Handle) => Promise<T>, terms: TransactionOptions): Promise<T> {
     const { primary, standby } = this.#pools;

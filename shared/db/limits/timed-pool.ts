@@ -9,7 +9,7 @@ type ConnectCallback = (
 ) => void;
 
 /**
- * Pool that counts how long calls wait for a connection: for one that is free, and for new ones to
+ * Pool that measures how long calls wait for a connection: for a free one, and for a new one to
  * open.
  */
 export class TimedPool extends pg.Pool {
@@ -17,8 +17,8 @@ export class TimedPool extends pg.Pool {
   #askedAtMs: number | undefined;
 
   /**
-   * Runs `work`, whose first connection, asked for before it returns, counts as waited for since
-   * `askedAtMs` (monotonic).
+   * Runs `work`. The wait for its first connection counts from `askedAtMs` (monotonic) if `work`
+   * requests it before it returns.
    */
   since<T>(askedAtMs: number, work: () => T): T {
     this.#askedAtMs = askedAtMs;
@@ -30,8 +30,8 @@ export class TimedPool extends pg.Pool {
   }
 
   /**
-   * Returns the waits that ended since the last call, also those for a connection that could not be
-   * opened.
+   * Returns the waits that ended since the last call. Includes waits for connections that could not
+   * be opened.
    */
   takeWaits(): DurationCounts {
     const taken = this.#waits;
@@ -57,8 +57,8 @@ export class TimedPool extends pg.Pool {
 const lanes = new AsyncLocalStorage<string>();
 
 /**
- * Runs `work` in the lane of an app: connections that it takes from a pool with `turns`, at any
- * depth, count for this app. Work outside of all lanes shares one.
+ * Runs `work` on behalf of an app. Connections that it takes from a pool with `turns`, at any
+ * depth, count for this app. All work outside of `runInLane` counts as one app.
  */
 export const runInLane = <T>(appId: string, work: () => T): T => lanes.run(appId, work);
 

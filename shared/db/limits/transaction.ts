@@ -2,37 +2,37 @@ import type pg from 'pg';
 
 /** Options of a transaction. */
 export interface TransactionOptions {
-  /** Uses one read-only snapshot for all statements. */
+  /** Runs all statements in one read-only snapshot. */
   isSnapshot?: boolean;
-  /** Time limit of a statement; the pool's by default. */
+  /** Timeout of a statement in ms. Default: the timeout of the pool. */
   statementTimeoutMs?: number;
-  /** Time limit of waiting for a lock; that of the statement by default. */
+  /** Timeout of waiting for a lock in ms. Default: the timeout of the statement. */
   lockTimeoutMs?: number;
-  /** Disables parallel workers and JIT compilation, which no time limit ends. */
+  /** Disables parallel workers and JIT compilation, which no timeout interrupts. */
   isSingle?: boolean;
-  /** Limit of all rows read, in bytes. */
+  /** Maximum bytes of all rows read. */
   maxBytes?: number;
-  /** Ends the transaction, with its running statement, by closing the connection. */
+  /** Closes the connection when aborted. This ends the transaction and its running statement. */
   signal?: AbortSignal;
 }
 
 /**
- * Interval in which the server looks whether the connection of an abortable transaction is still
- * there.
+ * Interval at which the server checks whether the client of an abortable transaction is still
+ * connected, in ms.
  */
 const checkIntervalMs = 100;
 
-/** Makes the workers of a sharded database keep the limits too. Without Citus it has no effect. */
+/** Makes the workers of a sharded database apply the limits too. Has no effect without Citus. */
 const limitsOnWorkers = `SET LOCAL citus.propagate_set_commands = 'local'`;
 
-/** Error of a transaction that reads more than `maxBytes`. */
+/** Thrown if a transaction reads more than `maxBytes`. */
 export class ResultTooLarge extends Error {
   override name = 'ResultTooLarge';
 }
 
 /**
- * Returns the statements that begin a transaction, for one round trip; `settings` are such
- * statements as well.
+ * Returns the statements that begin a transaction, sent in one round trip. `settings` are further
+ * statements.
  */
 export function beginText(options: TransactionOptions, settings = ''): string {
   const { isSnapshot, statementTimeoutMs, lockTimeoutMs, isSingle, signal } = options;
@@ -57,7 +57,7 @@ export const limitStatements = <T>(
   work: () => Promise<T>,
 ): Promise<T> => endWhenAborted(client, signal, () => limitResultBytes(client, maxBytes, work));
 
-/** Runs `work`. An abort of `signal` closes the connection, which ends the statement. */
+/** Runs `work`. If `signal` aborts, closes the connection, which ends the statement. */
 async function endWhenAborted<T>(
   { connection }: Pick<pg.Client, 'connection'>,
   signal: AbortSignal | undefined,
@@ -77,13 +77,13 @@ async function endWhenAborted<T>(
 }
 
 const rowEvent = 'dataRow';
-/** Bytes of rows parsed per tick of the event loop: a few milliseconds of work. */
+/** Bytes of rows that are parsed per tick: a few milliseconds of work. */
 const bytesPerTurn = 64 * 1024;
 
 /**
- * Runs `work` and closes the connection as soon as more than `maxBytes` of rows arrive, so that an
- * oversize result is never held in memory. Pauses between chunks for other calls; Node alone reads
- * megabytes from a socket in one turn. Throws `ResultTooLarge`.
+ * Runs `work`. Closes the connection as soon as more than `maxBytes` of rows arrive, so that an
+ * oversized result is never in memory. Yields between chunks, because Node would read megabytes
+ * from the socket in one tick. Throws `ResultTooLarge`.
  */
 async function limitResultBytes<T>(
   { connection }: Pick<pg.Client, 'connection'>,

@@ -1,17 +1,19 @@
 /**
- * Splits SQL into its statements, without comments and with single blanks. Knows quotes, dollar
- * quotes and comments; that is enough for migrations, which are our own.
+ * Splits SQL into statements, and removes comments and repeated spaces. Understands quotes, dollar
+ * quotes and comments, which is sufficient for our own migrations.
  */
 export function splitStatements(sql: string): string[] {
   return parts(sql, ';');
 }
 
-/** Splits a list, such as the actions of an ALTER TABLE, at the commas outside of brackets. */
+/** Splits a list, such as the actions of an ALTER TABLE, at commas outside of brackets. */
 function splitList(text: string): string[] {
   return parts(text, ',');
 }
 
-/** Tokens that hide a separator: comments, strings, quoted names, dollar-quoted bodies. */
+/**
+ * Tokens that may contain a separator: comments, strings, quoted names and dollar-quoted bodies.
+ */
 const token = /--[^\n]*|\/\*[\s\S]*?\*\/|'(?:[^']|'')*'|"(?:[^"]|"")*"|(\$\w*\$)[\s\S]*?\1|[\s\S]/g;
 
 function parts(sql: string, separator: ';' | ','): string[] {
@@ -48,22 +50,24 @@ type LockMode =
   | 'ROW EXCLUSIVE'
   | 'none';
 
-/** Work of a statement on the rows of its table: none, reading all of them, or writing them. */
+/** What a statement does with the rows of its table: nothing, read all, or write all. */
 type Cost = 'catalogue' | 'scan' | 'rewrite' | 'rows';
 
-/** Effect of a statement of a migration on a database with data. */
+/** Effect of a migration's statement on a database that contains data. */
 export interface Effect {
-  /** Table that it locks; undefined for a new one and for other objects. */
+  /**
+   * Table that the statement locks. Undefined if the table is new, or if the object is no table.
+   */
   table?: string | undefined;
-  /** Table that it creates. */
+  /** Table that the statement creates. */
   creates?: string;
   lock: LockMode;
   cost: Cost;
-  /** Reason why processes of the version before fail after it. */
+  /** Reason why processes of the previous version fail after the statement. */
   breaks?: string;
-  /** Whether it must run outside of a transaction. */
+  /** True if the statement must run outside of a transaction. */
   isConcurrent?: boolean;
-  /** False for a statement that this table does not know. */
+  /** False if this file does not know the statement. */
   isKnown: boolean;
 }
 
@@ -73,7 +77,7 @@ const volatileDefault =
   /\bDEFAULT (gen_random_uuid|uuid\w*|random|clock_timestamp|timeofday|nextval)\b|\bGENERATED (ALWAYS|BY DEFAULT) AS\b|\b(big|small)?serial\b/i;
 const dropped = 'the version before still names it';
 
-/** Actions of ALTER TABLE; the first rule that matches counts. */
+/** Actions of ALTER TABLE. The first matching rule applies. */
 const actions: readonly Rule[] = [
   [/^ADD (CONSTRAINT \S+ )?(CHECK|FOREIGN KEY)\b.*\bNOT VALID$/i, brief('SHARE ROW EXCLUSIVE')],
   [/^ADD (CONSTRAINT \S+ )?(UNIQUE|PRIMARY KEY) USING INDEX\b/i, brief('ACCESS EXCLUSIVE')],
@@ -100,7 +104,7 @@ const actions: readonly Rule[] = [
   [/^RENAME\b/i, { ...brief('ACCESS EXCLUSIVE'), breaks: dropped }],
 ];
 
-/** Other statements on an existing table; the group `table` of the expression names it. */
+/** Other statements on an existing table. The group `table` of the expression is its name. */
 const statements: readonly Rule[] = [
   [
     /^CREATE (UNIQUE )?INDEX CONCURRENTLY .*?\bON (ONLY )?(?<table>[\w."]+)/i,
@@ -137,7 +141,7 @@ function slow(lock: LockMode, cost: Cost) {
   return { lock, cost };
 }
 
-/** Returns the effect of a statement, as `splitStatements` returns it. */
+/** Returns the effect of a statement that `splitStatements` returned. */
 export function effectOf(statement: string): Effect {
   const created = /^CREATE (UNLOGGED )?TABLE (IF NOT EXISTS )?(?<table>[\w."]+)/i.exec(statement)
     ?.groups?.table;
@@ -197,8 +201,7 @@ const locks: readonly LockMode[] = [
 ];
 
 /**
- * Joins the effects of the actions of one statement: it takes the strongest lock for the longest
- * work.
+ * Combines the effects of the actions of one statement: the strongest lock and the longest work.
  */
 function strongest(effects: Effect[]): Effect {
   const breaks = effects.find((effect) => effect.breaks !== undefined)?.breaks;

@@ -9,23 +9,23 @@ import { isLockTimeout, isUndefinedTable } from '../limits/database-errors.ts';
 import type { Handle } from '../pool.ts';
 import { effectOf, splitStatements, upPart } from './effects.ts';
 
-/** Folder of the migrations of this version. */
+/** Folder of this version's migrations. */
 export const migrationFolder = fileURLToPath(new URL('../migrations', import.meta.url));
 
-/** Table of the migrations that a database has. */
+/** Table with the migrations that a database already contains. */
 export const migrationTable = 'carillon_migration';
 
 /** A migration of this version. */
 export interface MigrationFile {
   name: string;
-  /** Text of the part that is run. */
+  /** The part of the file that is run. */
   up: string;
   statements: string[];
-  /** Whether it runs outside of a transaction, since PostgreSQL requires that of CONCURRENTLY. */
+  /** True if it runs outside of a transaction, because it contains CONCURRENTLY. */
   isConcurrent: boolean;
 }
 
-/** Returns the names of the migrations in a folder, in their order. */
+/** Returns the names of the migrations in a folder, in order. */
 export function migrationNames(folder = migrationFolder): string[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.sql'))
@@ -48,15 +48,18 @@ export async function readMigration(
   };
 }
 
-/** Key of the advisory lock; that of earlier versions, so that they wait as well. */
+/** Key of the advisory lock. Earlier versions use the same key, so that they wait too. */
 const lockKey = '7241865325823964';
 const lockPollMs = 500;
 
 /** How a migration waits for the locks of its tables. */
 interface LockPatience {
-  /** Longest wait in the queue of a lock: all later statements on the table wait behind it. */
+  /**
+   * Timeout of waiting for a lock, in ms. All later statements on the table wait behind the
+   * migration.
+   */
   lockTimeoutMs: number;
-  /** Pause after a wait that was given up, in which those statements run. */
+  /** Pause after a timeout, in which these statements run. */
   pauseMs: number;
   /** Attempts before the migration fails. */
   attempts: number;
@@ -66,19 +69,18 @@ export const defaultPatience: LockPatience = { lockTimeoutMs: 3000, pauseMs: 300
 
 export interface MigrateOptions extends Partial<LockPatience> {
   /**
-   * Reports that the migrations wait: for another process that migrates, or for the lock of a
-   * table.
+   * Called if the migrations wait for another process that migrates, or for the lock of a table.
    */
   onWait?: (reason: string) => void;
-  /** Folder of the migrations; tests have their own. */
+  /** Folder of the migrations. Tests use their own. */
   folder?: string;
 }
 
 /**
  * Runs the pending migrations, each in its own transaction, and returns their names. An advisory
- * lock lets one process migrate at a time. A migration that does not get the lock of a table within
- * `lockTimeoutMs` is rolled back and tried again. Rejects with PostgreSQL's error after the last
- * attempt; the migrations before it stay.
+ * lock ensures that only one process migrates. A migration that does not get the lock of a table
+ * within `lockTimeoutMs` is rolled back and tried again. Rejects with PostgreSQL's error after the
+ * last attempt. Earlier migrations remain.
  */
 export function migrateTables(
   databaseUrl: string,
@@ -119,7 +121,7 @@ async function takesLock(client: pg.Client): Promise<boolean> {
   return rows[0]?.taken === true;
 }
 
-/** Repeats `work` while it fails because a lock was not free. */
+/** Repeats `work` if it fails because it did not get a lock. */
 export async function retryLocks<T>(options: MigrateOptions, work: () => Promise<T>): Promise<T> {
   const { attempts, pauseMs } = { ...defaultPatience, ...options };
   for (let attempt = 1; ; attempt += 1) {
@@ -179,7 +181,7 @@ async function runOne(
     await record();
     await client.query('COMMIT');
   } catch (error) {
-    // A lost connection has ended its transaction.
+    // If the connection is lost, its transaction has ended.
     await client.query('ROLLBACK').catch(() => undefined);
     throw error;
   }
@@ -187,8 +189,8 @@ async function runOne(
 
 /**
  * Runs statements one by one outside of a transaction. They wait for older transactions without
- * blocking anyone, so they have no time limit. An index that an earlier attempt left invalid is
- * dropped first.
+ * blocking other statements, so they have no timeout. Drops an index first that an earlier attempt
+ * left invalid.
  */
 async function runConcurrently(client: pg.Client, statements: readonly string[]): Promise<void> {
   await client.query('SET lock_timeout = 0');
@@ -202,10 +204,7 @@ async function runConcurrently(client: pg.Client, statements: readonly string[])
   await client.query('RESET lock_timeout');
 }
 
-/**
- * Returns the names of the migrations of this version that the database lacks, without running
- * them.
- */
+/** Returns the names of this version's migrations that the database lacks. Runs nothing. */
 export async function pendingMigrations(databaseUrl: string, folder?: string): Promise<string[]> {
   const client = await connect(databaseUrl);
   try {
@@ -216,7 +215,7 @@ export async function pendingMigrations(databaseUrl: string, folder?: string): P
   }
 }
 
-/** Returns the names of the migrations that a database has; none where the table is missing. */
+/** Returns the names of the migrations that a database contains. Empty if the table is missing. */
 async function runMigrations(client: pg.Client): Promise<Set<string>> {
   try {
     const { rows } = await client.query<{ name: string }>(`SELECT name FROM ${migrationTable}`);
@@ -228,8 +227,8 @@ async function runMigrations(client: pg.Client): Promise<Set<string>> {
 }
 
 /**
- * Opens a connection that belongs to no pool. `options`: settings of its session, as PostgreSQL's
- * command line has them.
+ * Opens a connection outside of any pool. `options` are settings of its session, in the syntax of
+ * PostgreSQL's command line.
  */
 export async function connect(
   databaseUrl: string,
@@ -241,32 +240,32 @@ export async function connect(
     connectionTimeoutMillis: 5000,
     ...settings,
   });
-  // The error of a lost connection reaches the next statement.
+  // The next statement reports the error of a lost connection.
   client.on('error', () => undefined);
   await client.connect();
   return client;
 }
 
-/** Rows from which a wrong plan costs more than reading a table that has no statistics. */
+/** Minimum rows of a table to analyze. For smaller tables a wrong plan costs little. */
 const leastRows = 25;
 /**
- * Growth since its last statistics from which a table is analyzed; autovacuum analyzes after
- * smaller growth.
+ * A table is analyzed if it has grown by this factor since its last statistics. Autovacuum analyzes
+ * after smaller growth.
  */
 const growth = 10;
-/** Tables of one call; the time of each is bounded by PostgreSQL's sample of it. */
+/** Maximum tables of one call. PostgreSQL reads a sample of each, which limits the time. */
 const tablesAtOnce = 10;
 
 /**
- * Analyzes our tables, and those of the queue library, that have at least 25 rows and ten times as
- * many as PostgreSQL last counted, or were never counted; returns how many. Without statistics, or
- * with those of an empty table, all indexes look equally good for a condition of one row, and
- * prepared statements keep a plan that reads all rows of an app or of a queue
- * (develop/decisions.md#why-new-tables-are-analyzed-at-once). Leaves out tables that are being
- * analyzed, and those of another owner.
+ * Analyzes our tables and pg-boss's tables that have at least 25 rows, and have grown tenfold since
+ * PostgreSQL last counted them or were never counted. Returns their number. Without current
+ * statistics all indexes look equally good for a condition of one row, and prepared statements keep
+ * a plan that reads all rows of an app or a queue
+ * (develop/decisions.md#why-new-tables-are-analyzed-at-once). Skips tables that are being analyzed,
+ * and tables of another owner.
  */
 export async function analyzeGrownTables(db: Handle): Promise<number> {
-  // `reltuples` is -1 before the first count.
+  // `reltuples` is -1 before the first ANALYZE.
   const { rows } = await db.query<{ name: string }>(
     `SELECT format('%I.%I', s.schemaname, s.relname) AS name
        FROM pg_stat_user_tables s JOIN pg_class c ON c.oid = s.relid

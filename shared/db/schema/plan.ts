@@ -4,11 +4,11 @@ import { connect, pendingMigrations, readMigration } from './migrate.ts';
 /** What one statement of a pending migration does. */
 export interface PlannedStatement {
   statement: string;
-  /** Table that it locks; absent for a new one. */
+  /** Table that the statement locks. Absent if the table is new. */
   table?: string;
   lock: Effect['lock'];
   cost: Effect['cost'];
-  /** Rows of the table, as PostgreSQL estimates them, and its bytes. */
+  /** Rows of the table, as estimated by PostgreSQL, and its size in bytes. */
   rows?: number;
   bytes?: number;
 }
@@ -16,15 +16,12 @@ export interface PlannedStatement {
 /** A pending migration. */
 export interface PlannedMigration {
   name: string;
-  /** Whether it runs outside of a transaction, while reads and writes go on. */
+  /** True if it runs outside of a transaction. Reads and writes continue meanwhile. */
   isConcurrent: boolean;
   statements: PlannedStatement[];
 }
 
-/**
- * Returns the pending migrations with the locks that they take and the size of the tables; runs
- * nothing.
- */
+/** Returns the pending migrations with their locks and the sizes of their tables. Runs nothing. */
 export async function planMigrations(
   databaseUrl: string,
   folder?: string,
@@ -54,7 +51,7 @@ function planned(
 ): PlannedStatement {
   const { table, lock, cost, creates } = effectOf(statement);
   if (creates !== undefined) created.add(creates);
-  // Nobody waits for a table that the same transaction has made.
+  // A table that the same transaction has created blocks no one.
   if (table === undefined || created.has(table))
     return { statement, lock: 'none', cost: 'catalogue' };
   return { statement, table, lock, cost, ...sizes.get(table) };

@@ -16,15 +16,15 @@ const newerQueue =
 
 const notReachable = 'The database cannot be reached.';
 
-/** Intervals of a waiting process: between checks, and between log messages. */
+/** Intervals of a waiting process in ms: between checks, and between log messages. */
 const checkEveryMs = 1000;
 const logEveryMs = 10_000;
 
-/** What this version needs of the queue's schema. */
+/** Queue schema that this version requires. */
 interface QueueNeeds {
-  /** Reads what the database has; undefined without the tables of pg-boss. */
+  /** Reads the queue schema of the database. Returns undefined without the tables of pg-boss. */
   read(db: Handle): Promise<{ version: number; names: string[] } | undefined>;
-  /** Version of pg-boss's own tables: it runs with no other. */
+  /** Version of pg-boss's tables. pg-boss starts with no other version. */
   schemaVersion: number;
   names: readonly string[];
 }
@@ -36,14 +36,14 @@ interface ReadinessOptions {
   queue: QueueNeeds;
 }
 
-/** Hint to the operator on why the database is not ready; undefined if it is. */
+/** Hint to the operator why the database is not ready. Undefined if it is ready. */
 type ReadinessHint = string | undefined;
 
 /**
- * Readiness check of the database: all migrations of this version have run, its queues exist, and
- * CARILLON_SECRET opens the apps. A database that has further migrations, of a newer version, is
- * accepted (develop/decisions.md#why-expand-migrate-contract). Checks at most every half second,
- * however many callers there are.
+ * Checks whether the database is ready: all migrations of this version have run, its queues exist,
+ * and CARILLON_SECRET decrypts the apps. Further migrations of a newer version are accepted
+ * (develop/decisions.md#why-expand-migrate-contract). Checks at most every half second, whatever
+ * the number of callers.
  */
 export class DatabaseReadiness {
   readonly #db: Handle;
@@ -66,14 +66,14 @@ export class DatabaseReadiness {
   }
 
   /**
-   * Migrations of this version that the database lacks, and those of a newer one that it has, at
-   * the last check.
+   * Result of the last check: migrations of this version that are missing, and migrations of a
+   * newer version.
    */
   get skew(): { pending: number; newer: number } {
     return { pending: this.#pending, newer: this.#newer };
   }
 
-  /** Returns the current hint and logs every change. Throws if the database is unreachable. */
+  /** Returns the current hint, and logs every change. Throws if the database is unavailable. */
   async hint(): Promise<ReadinessHint> {
     const hint = await this.#cache.getOrMake('hint', () => this.#check());
     if (hint !== this.#lastHint) {
@@ -85,8 +85,8 @@ export class DatabaseReadiness {
   }
 
   /**
-   * Resolves when the database is ready, and logs the hint every 10 s. `isBlocking` selects the
-   * hints to wait for, beside an unreachable database. Rejects with the signal's reason.
+   * Resolves when the database is ready. Logs the hint every 10 s. `isBlocking` selects the hints
+   * to wait for, in addition to an unavailable database. Rejects with the signal's reason.
    */
   async whenReady(
     signal: AbortSignal,
@@ -146,5 +146,5 @@ function unreachable(error: unknown): string {
   throw error;
 }
 
-/** Returns whether a hint is about the schema: without the right one no call works. */
+/** Returns whether a hint is about the schema. No call works with a wrong schema. */
 export const isAboutSchema = (hint: string): boolean => hint === notMigrated || hint === newerQueue;

@@ -70,7 +70,7 @@ function toApp(row: AppRow, vault: Vault): App {
   return { ...members, ...keys, options: effectiveOptions(row.plan, set) };
 }
 
-/** Runs a statement that returns one row of an app at most. */
+/** Runs a statement that returns at most one app. */
 async function queryApp(
   db: Handle,
   vault: Vault,
@@ -82,8 +82,8 @@ async function queryApp(
 }
 
 /**
- * Counts the apps that the keys of a vault decrypt and those that they do not, by the first bytes
- * of each ciphertext.
+ * Counts the apps whose ciphertext the keys of a vault can decrypt, and the other apps. Checks the
+ * first bytes of each ciphertext.
  */
 export const countSealedApps = (db: Handle, vault: Vault) =>
   query(db).one<{ open: number; closed: number }>(
@@ -94,7 +94,7 @@ export const countSealedApps = (db: Handle, vault: Vault) =>
 
 /**
  * Inserts an app, with an approved SMS signature of its own name (protocol/admin-api.md#apps).
- * Returns undefined when the id is taken.
+ * Returns undefined if the id is taken.
  */
 export function insertApp(db: Handle, vault: Vault, app: NewApp): Promise<App | undefined> {
   const { open, sealed } = splitOptions(app.options);
@@ -122,7 +122,7 @@ export async function listApps(db: Handle, vault: Vault): Promise<App[]> {
   return mapInTicks(rows, (row) => toApp(row, vault));
 }
 
-/** App without its secrets, with the numbers of its devices and pushes, up to a limit. */
+/** An app without its secrets, and the numbers of its devices and pushes, up to a limit. */
 export interface AppSummary {
   appId: string;
   name: string;
@@ -133,10 +133,10 @@ export interface AppSummary {
   pushes7d: number;
 }
 
-/** App of a list: its last one is the cursor of the next page. */
+/** An app in a list. The last app is the cursor of the next page. */
 export type AppName = Pick<AppSummary, 'appId' | 'name'>;
 
-/** Apps of a list: `apps` null for all, `q` an id or a part of a name. */
+/** Filter of a list of apps. `apps`: null for all. `q`: an id or a part of a name. */
 export interface AppFilter {
   apps: readonly string[] | null;
   q: string | undefined;
@@ -149,7 +149,9 @@ interface AppPage {
   limit: number;
 }
 
-/** Page of apps, ordered. Parameters: apps, `q`, id and name of the last app, limit. */
+/**
+ * Returns SQL of a sorted page of apps. Parameters: apps, `q`, id and name of the last app, limit.
+ */
 function pageOfApps(columns: string, sort: AppPage['sort']): string {
   const isAfter =
     sort === 'name' ? '(lower(name), app_id) > (lower($4::text), $3::text)' : 'app_id > $3::text';
@@ -175,7 +177,7 @@ export const listAppNames = (db: Handle, filter: AppFilter, page: AppPage) =>
     pageValues(filter, page),
   );
 
-/** Lists apps without decrypting anything. Counts up to `most` devices and pushes of each. */
+/** Lists apps without decrypting anything. Counts at most `most` devices and pushes of each. */
 export const listAppSummaries = (db: Handle, filter: AppFilter, page: AppPage & { most: number }) =>
   query(db).rows<AppSummary>(
     `SELECT a.app_id AS "appId", a.name, a.edition, a.plan, a.created_at AS "createdAt",
@@ -191,8 +193,8 @@ export const listAppIds = (db: Handle) =>
   query(db).column<string>('SELECT app_id FROM app ORDER BY created_at, app_id');
 
 /**
- * Finds the options of an app that are stored as plain text, without a key. Returns undefined for
- * an unknown app.
+ * Finds the options of an app that are not encrypted. Needs no key. Returns undefined for an
+ * unknown app.
  */
 export async function findOpenOptions(db: Handle, appId: string): Promise<AppOptions | undefined> {
   const row = await query(db).row<Pick<AppRow, 'plan' | 'options'>>(
@@ -202,7 +204,7 @@ export async function findOpenOptions(db: Handle, appId: string): Promise<AppOpt
   return row && effectiveOptions(row.plan, row.options);
 }
 
-/** Switches an option on, unless somebody has set it. Returns whether it was switched on. */
+/** Switches an option on, unless it has a value. Returns whether it was switched on. */
 export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuery') =>
   query(tx).hasRows(
     `UPDATE app SET options = options || jsonb_build_object($2::text, true), updated_at = now()
@@ -211,8 +213,8 @@ export const switchOn = (tx: Handle, appId: string, option: 'allowStrictUserQuer
   );
 
 /**
- * Changes the name and options of a locked app: `change` gets its current state and returns the new
- * name and the options to merge. Returns undefined for an unknown app. Needs a transaction.
+ * Changes the name and options of an app under a lock. `change` gets its current state, and returns
+ * the new name and the options to merge. Returns undefined for an unknown app. Needs a transaction.
  */
 export async function updateApp(
   tx: Handle,
@@ -235,8 +237,9 @@ export async function updateApp(
 }
 
 /**
- * Replaces a key of a locked app; the old one stays valid until `oldValidUntilMs`, and one that was
- * replaced before ends now. Returns undefined for an unknown app. Needs a transaction.
+ * Replaces a key of an app under a lock. The old key stays valid until `oldValidUntilMs`. A key
+ * that was replaced earlier becomes invalid now. Returns undefined for an unknown app. Needs a
+ * transaction.
  */
 export async function rotateKey(
   tx: Handle,
@@ -260,16 +263,16 @@ const lockApp = (tx: Handle, appId: string) =>
   query(tx).row<AppRow>(`SELECT ${columns} FROM app WHERE app_id = $1 FOR UPDATE`, [appId]);
 
 /**
- * Locks the row of an app against others until `tx` ends, to keep a limit exactly. False for an
- * unknown app.
+ * Locks the row of an app until `tx` ends, so that a limit is exact. Returns false for an unknown
+ * app.
  */
 export const lockAppRow = (tx: Handle, appId: string) =>
   query(tx).hasRows('SELECT FROM app WHERE app_id = $1 FOR NO KEY UPDATE', [appId]);
 
 /**
- * Tables with rows of an app, besides those with a foreign key that cascades. Recurring pushes are
- * first: a dispatcher that makes a push from one of these has committed it when this deletion goes
- * on. The foreign key of `push_freeze` is gone in a sharded database.
+ * Tables with rows of an app that no foreign key deletes. Recurring pushes are first: if a
+ * dispatcher is creating a push from one, its transaction has ended when this deletion continues.
+ * On a sharded database `push_freeze` has no foreign key.
  */
 const tablesOfApp = `recurring_push, installation, device_day, notification, push_batch, push_failure, failure_count,
   failed_receipt, push_receipt, push_receipt_total, dead_notice, request_ledger, scheduled_push,
@@ -285,7 +288,7 @@ export async function deleteApp(tx: Handle, appId: string): Promise<boolean> {
   return true;
 }
 
-/** Versions of an app's row and of its profiles; they change with every write. */
+/** Versions of an app's row and of its profiles. They change with every write. */
 export interface AppVersions {
   app: string;
   profiles: string;
@@ -298,15 +301,20 @@ const versionsText = (condition: string): string =>
      FROM app a WHERE a.app_id ${condition}`;
 
 const severalStatement = prepare(versionsText('= ANY($1::text[])'));
-/** For one app: PostgreSQL plans a list at each execution, since the plan depends on its length. */
+/**
+ * For one app. PostgreSQL would plan a statement with a list at each execution, because the plan
+ * depends on the length of the list.
+ */
 const oneStatement = prepare(versionsText('= $1'));
 
-/** Reads the versions of apps, in their order; undefined for an unknown one. Decrypts nothing. */
+/**
+ * Reads the versions of apps in the given order. Undefined for an unknown app. Decrypts nothing.
+ */
 export async function readAppVersions(
   db: Handle,
   appIds: readonly string[],
 ): Promise<(AppVersions | undefined)[]> {
-  // An app and its profiles are asked for at the same time.
+  // An app and its profiles are usually requested together.
   const distinct = [...new Set(appIds)];
   const [statement, value] =
     distinct.length === 1 ? [oneStatement, distinct[0]] : [severalStatement, distinct];
@@ -315,14 +323,14 @@ export async function readAppVersions(
   return appIds.map((appId) => byId.get(appId));
 }
 
-/** Function host of one stage of an app. A list of hooks is valid for this URL only. */
+/** Function host of one stage of an app. Its list of hooks is valid for this URL only. */
 export interface DeclaringHost {
   appId: string;
   stage: FunctionStage;
   url: string;
 }
 
-/** Saves the hooks that a host declares, in place of those of the app's host of this stage. */
+/** Saves the hooks that a host declares. Replaces the hooks of this stage. */
 export const keepDeclaredHooks = (
   db: Handle,
   { appId, stage, url }: DeclaringHost,
@@ -337,19 +345,19 @@ export const keepDeclaredHooks = (
     [appId, stage, url, names],
   );
 
-/** Finds the hooks that a host declared last; undefined before its first declaration. */
+/** Finds the hooks that a host declared last. Undefined before its first declaration. */
 export const findDeclaredHooks = (db: Handle, { appId, stage, url }: DeclaringHost) =>
   query(db).value<string[]>(
     'SELECT names FROM declared_hooks WHERE app_id = $1 AND stage = $2 AND url = $3',
     [appId, stage, url],
   );
 
-/** NOTIFY topic of changed freezes. */
+/** NOTIFY channel of changed freezes. */
 export const freezeTopic = 'carillon_freeze';
 
 /** A freeze: pushes of an app, or of all apps, are accepted and held. */
 export interface Freeze {
-  /** Null: the whole service. */
+  /** Null for the whole service. */
   appId: string | null;
   reason: string;
   /** Name of the operator. */
@@ -359,15 +367,15 @@ export interface Freeze {
 
 const members = 'app_id AS "appId", reason, actor AS "by", since';
 
-/** Lists the freezes, that of the whole service first. */
+/** Lists the freezes. The freeze of the whole service comes first. */
 export const listFreezes = (db: Handle) =>
   query(db).rows<Freeze>(
     `SELECT ${members} FROM push_freeze WHERE released_at IS NULL ORDER BY app_id NULLS FIRST`,
   );
 
 /**
- * Freezes an app, or the whole service (null), and tells all dispatchers once `tx` commits; a
- * freeze that exists gets the new reason. Returns undefined if the app does not exist.
+ * Freezes an app, or the whole service (null), and notifies all dispatchers when `tx` commits. If
+ * the freeze exists, it gets the new reason. Returns undefined if the app does not exist.
  */
 export async function insertFreeze(
   tx: Handle,
@@ -387,8 +395,8 @@ export async function insertFreeze(
 }
 
 /**
- * Ends a freeze and tells all dispatchers once `tx` commits. Its row stays until all held pushes
- * have their jobs again. Returns it; undefined if there is no such freeze.
+ * Ends a freeze, and notifies all dispatchers when `tx` commits. Its row remains until all held
+ * pushes have jobs again. Returns the freeze, or undefined if there is none.
  */
 export async function releaseFreeze(tx: Handle, appId: string | null): Promise<Freeze | undefined> {
   const freeze = await query(tx).row<Freeze>(
@@ -400,7 +408,7 @@ export async function releaseFreeze(tx: Handle, appId: string | null): Promise<F
   return freeze;
 }
 
-/** Returns whether an app or the service is frozen, and keeps it so until `tx` ends. */
+/** Returns whether an app or the service is frozen. The answer stays true until `tx` ends. */
 export const lockFreeze = (tx: Handle, appId: string) =>
   query(tx).hasRows(
     `SELECT FROM push_freeze WHERE (app_id IS NULL OR app_id = $1) AND released_at IS NULL LIMIT 1 FOR SHARE`,
@@ -412,21 +420,21 @@ export const hasEndedFreeze = (db: Handle) =>
   query(db).hasRows('SELECT FROM push_freeze WHERE released_at IS NOT NULL LIMIT 1');
 
 /**
- * Locks the freezes that have ended until `tx` ends, and returns their scopes: the app, or '' for
- * the service. Omits those that another dispatcher has locked.
+ * Locks the freezes that have ended until `tx` ends. Returns their scopes: the app, or '' for the
+ * service. Skips freezes that another dispatcher has locked.
  */
 export const lockEndedFreezes = (tx: Handle) =>
   query(tx).column<string>(
     `SELECT coalesce(app_id, '') AS scope FROM push_freeze WHERE released_at IS NOT NULL FOR UPDATE SKIP LOCKED`,
   );
 
-/** Forgets locked freezes. */
+/** Deletes locked freezes. */
 export const deleteFreezes = (tx: Handle, scopes: readonly string[]) =>
   query(tx).run(`DELETE FROM push_freeze WHERE coalesce(app_id, '') = ANY ($1)`, [scopes]);
 
 const notifyFreezes = (tx: Handle) => query(tx).run(`SELECT pg_notify($1, '')`, [freezeTopic]);
 
-/** Tells whether an app or the whole service is frozen. */
+/** Returns whether an app or the whole service is frozen. */
 export const isFrozen = (db: Handle, appId: string) =>
   query(db).boolean(
     'SELECT EXISTS (SELECT FROM push_freeze WHERE released_at IS NULL AND (app_id IS NULL OR app_id = $1)) AS found',

@@ -14,7 +14,10 @@ import { PreparedStatements } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
-/** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
+/**
+ * SQL expressions of `DeviceTraits`. FCM has two labels, and the stored spelling selects one of
+ * them.
+ */
 const expressions = {
   device_type: 'device_type',
   vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
@@ -31,30 +34,32 @@ export const traitColumns = Object.entries(expressions)
   .map(([name, expression]) => `${expression} AS ${name}`)
   .join(', ');
 
-/** Expressions of `DeviceTraits`, for GROUP BY: the names alone would mean the table's columns. */
+/** The same expressions for GROUP BY, where the names alone would mean the columns of the table. */
 export const traitExpressions = Object.values(expressions).join(', ');
 
 /**
- * Expressions as one text, PostgreSQL's text form of a row: one column reads several times as fast
- * as eight, and the text can be a map key.
+ * The routing key of a device: the expressions as one text, in PostgreSQL's text format of a row.
+ * Reading one column is several times as fast as reading eight, and the text can be the key of a
+ * map.
  */
 export const traitsText = `ROW(${traitExpressions})::text`;
 
-/** Expression of the `locale` of an installation; a longer one is cut and means nothing. */
+/** SQL of an installation's `locale`. Longer values are cut and have no meaning. */
 export const localeExpression = `left(fields ->> 'locale', ${maxLocaleLength + 1})`;
 
-/** As `traitsText`, with the locale at the end. */
+/** Like `traitsText`, followed by the locale. */
 export const localizedTraitsText = `ROW(${traitExpressions}, ${localeExpression})::text`;
 
-/** Expression of the `timeZone` of an installation; a longer one is cut and means nothing. */
+/** SQL of an installation's `timeZone`. Longer values are cut and have no meaning. */
 export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 
-/** As `traitsText` or `localizedTraitsText`, with the time zone behind the place of the locale. */
+/** Like `traitsText` or `localizedTraitsText`, followed by the time zone. */
 export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
 export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
 /**
- * Fields of a row's text: empty is NULL; quotes and backslashes are doubled (PostgreSQL, 8.16.6).
+ * Fields in the text of a row. An empty field is NULL, and quotes and backslashes are doubled
+ * (PostgreSQL, 8.16.6).
  */
 const rowField = /[,(](?:"((?:[^"\\]|""|\\.)*)"|([^,()"\\]*))/gs;
 
@@ -65,15 +70,15 @@ const fieldsOf = (text: string): (string | null)[] =>
       : quoted.replaceAll(/""|\\(.)/gs, (pair, escaped) => escaped ?? pair[0]),
   );
 
-/** Returns the locale in the text of `localizedTraitsText`, or of that with the time zone. */
+/** Returns the locale in a text of `localizedTraitsText` or `zonedLocalizedTraitsText`. */
 export const localeOfTraits = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length] ?? null;
 
-/** Returns the time zone in the text of `zonedTraitsText` or `zonedLocalizedTraitsText`. */
+/** Returns the time zone in a text of `zonedTraitsText` or `zonedLocalizedTraitsText`. */
 export const zoneOfTraits = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
 
-/** Parses the text of `traitsText`, or one of those with more behind it. */
+/** Parses a text of `traitsText`, or of the variants with a locale or time zone. */
 export function parseTraits(text: string): DeviceTraits {
   const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] =
@@ -91,23 +96,23 @@ export function parseTraits(text: string): DeviceTraits {
 }
 
 /**
- * Condition over `installation` as SQL of the query compiler, never a client's text. The functions
- * below serve the dry run of a push, inside a READ ONLY transaction.
+ * Condition on `installation` as SQL from the query compiler, never text from a client. The
+ * functions below serve the dry run of a push, in a READ ONLY transaction.
  */
 export interface SqlCondition {
   text: string;
   values: unknown[];
 }
 
-/** Devices with the same routing traits, and their number. */
+/** Devices that share a routing key, and their number. */
 export interface DeviceGroup extends DeviceTraits {
   devices: number;
 }
 
-/** Limit of groups in memory: clients choose profiles and topics. */
+/** Maximum groups in memory. Clients choose profiles and topics, so their number is unlimited. */
 export const maxGroups = 20_000;
 
-/** Returns the largest groups and the number of all devices; counts `most` devices at most. */
+/** Returns the largest groups and the number of all devices. Counts at most `most` devices. */
 export async function countAudience(
   tx: Handle,
   condition: SqlCondition,
@@ -124,8 +129,9 @@ export async function countAudience(
 }
 
 /**
- * Counts for each of several conditions the devices of an app (`$1`) that fail it alone: so many
- * more there would be without it. Reads all devices of the app, each condition once.
+ * For each of several conditions, counts the devices of an app (`$1`) that fail only this
+ * condition. The audience would grow by this number without the condition. Reads all devices of the
+ * app, and checks each condition once.
  */
 export async function countUnmet(
   tx: Handle,
@@ -145,13 +151,13 @@ export async function countUnmet(
   return met ?? [];
 }
 
-/** Most values of one audience that are told apart: clients choose them. */
+/** Maximum different values in one audience. Clients choose the values. */
 const maxLocales = 2000;
 const maxZones = 1000;
 
 /**
- * Counts devices by an expression, the most frequent value first. Devices without a value, and
- * those with one beyond the limit, are under null.
+ * Counts devices by an expression, most frequent value first. Devices without a value, or with a
+ * value beyond the limit, are counted under null.
  */
 async function countBy(
   tx: Handle,
@@ -168,19 +174,22 @@ async function countBy(
   return others > 0 ? [...groups, [null, others]] : groups;
 }
 
-/** Counts devices by their `locale`, as `countBy`. */
+/** Counts devices by their `locale` (`countBy`). */
 export async function countLocales(tx: Handle, condition: SqlCondition) {
   const groups = await countBy(tx, condition, { expression: localeExpression, limit: maxLocales });
   return groups.map(([locale, devices]) => ({ locale, devices }));
 }
 
-/** Devices with the same `timeZone`; null for those without one, or with one of too many. */
+/**
+ * Devices with the same `timeZone`. Null: devices without a time zone, or with a value beyond the
+ * limit.
+ */
 export interface ZoneGroup {
   zone: string | null;
   devices: number;
 }
 
-/** Counts devices by their time zone, as `countBy`. */
+/** Counts devices by their time zone (`countBy`). */
 export async function countZones(tx: Handle, condition: SqlCondition): Promise<ZoneGroup[]> {
   const groups = await countBy(tx, condition, { expression: 'time_zone', limit: maxZones });
   return groups.map(([zone, devices]) => ({ zone, devices }));
@@ -193,10 +202,13 @@ export const countDevices = (tx: Handle, condition: SqlCondition) =>
     condition.values,
   );
 
-/** Limit of device types of one app: clients choose them; a few are usual. */
+/** Maximum device types of one app. Clients choose them, and apps usually have a few. */
 const maxTypes = 100;
 
-/** Lists the device types of an app with one index lookup each, whatever the number of devices. */
+/**
+ * Lists the device types of an app. Each type takes one index lookup, whatever the number of
+ * devices.
+ */
 export const listDeviceTypes = (db: Handle, appId: string) =>
   query(db).column<string>(
     `WITH RECURSIVE found (type, n) AS (
@@ -209,7 +221,7 @@ export const listDeviceTypes = (db: Handle, appId: string) =>
     [appId, maxTypes],
   );
 
-/** Node of a query plan, without its conditions: those hold clients' values. */
+/** Node of a query plan, without its conditions, which contain values of clients. */
 export interface PlanNode {
   type: string;
   relation: string | undefined;
@@ -220,14 +232,17 @@ export interface PlanNode {
   steps: PlanNode[];
 }
 
-/** Plan of the server with the rows of the app; the coordinator shows it in place of its own. */
+/**
+ * Plan of the server that stores the rows of the app. On a sharded database EXPLAIN shows it inside
+ * the coordinator's plan.
+ */
 const remotePlan = z
   .object({
     Job: z.object({ Tasks: z.array(z.object({ 'Remote Plan': z.lazy(() => z.array(plans)) })) }),
   })
   .transform(({ Job }) => Job.Tasks[0]?.['Remote Plan'][0]?.[0]?.Plan);
 
-/** Returns the name of a table or an index without the number of its shard. */
+/** Returns the name of a table or an index without its shard number. */
 const withoutShard = (name: string | undefined): string | undefined =>
   name?.replace(/_\d{6,}$/, '');
 
@@ -257,7 +272,7 @@ const planNode: z.ZodType<PlanNode> = z
 
 const plans = z.array(z.object({ Plan: planNode })).min(1);
 
-/** Returns the plan of a statement (EXPLAIN without ANALYZE: does not run it). */
+/** Returns the plan of a statement without running it (EXPLAIN without ANALYZE). */
 export async function explainStatement(tx: Handle, statement: SqlCondition): Promise<PlanNode> {
   const { rows } = await tx.query<{ 'QUERY PLAN': unknown }>(
     `EXPLAIN (FORMAT JSON) ${statement.text}`,
@@ -268,13 +283,15 @@ export async function explainStatement(tx: Handle, statement: SqlCondition): Pro
   return first.Plan;
 }
 
-/** Indexes with every row of an app: a scan of one with a filter reads the whole app. */
+/**
+ * Indexes that contain every row of an app. Scanning one of them with a filter reads the whole app.
+ */
 export const wholeAppIndexes: ReadonlySet<string> = new Set(['installation_pkey']);
 
 /**
- * Returns the rows that a scan without a condition reads, by the statistics of the database: the
- * rows of the app if its index contains whole apps or the database is sharded, otherwise those of
- * the table.
+ * Returns the number of rows that a scan without a condition reads, from PostgreSQL's statistics.
+ * If the index contains whole apps, or the database is sharded, these are the rows of the app,
+ * otherwise the rows of the table.
  */
 export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): Promise<number> {
   const isOfApp = wholeAppIndexes.has(scan.index ?? '') || (await isSharded(tx));
@@ -288,7 +305,10 @@ export async function estimateRows(tx: Handle, appId: string, scan: PlanNode): P
 export const countScheduled = (tx: Handle, appId: string) =>
   query(tx).number('SELECT count(*) AS n FROM scheduled_push WHERE app_id = $1', [appId]);
 
-/** Returns recipients per second of the newest large finished push among the last hundred. */
+/**
+ * Returns the recipients per second of the newest large finished push among the last hundred
+ * pushes.
+ */
 export async function readPastRate(tx: Handle, appId: string): Promise<number | undefined> {
   const rate = await query(tx).value<number | null>(
     `SELECT devices / extract(epoch FROM finished_at - first_sent_at)::float8 AS pace
@@ -299,16 +319,16 @@ export async function readPastRate(tx: Handle, appId: string): Promise<number | 
   return rate ?? undefined;
 }
 
-/** Devices of one type of an app, or of one vendor among them. */
+/** A device type of an app, optionally of one vendor only. */
 export interface DeviceKind {
   appId: string;
   deviceType: string;
-  /** Canonical label; null for the devices of all vendors and of none. */
+  /** Canonical name of the vendor; null for all devices, with or without a vendor. */
   vendor: string | null;
 }
 
 /**
- * `min` makes the planner use the index; for EXISTS it may prefer a scan that ends at the first
+ * `min` makes PostgreSQL use the index. With EXISTS it may prefer a scan that ends at the first
  * row.
  */
 const existing = new AppStatement(
@@ -324,7 +344,7 @@ const existing = new AppStatement(
   { isPrepared: true },
 );
 
-/** Returns for each kind whether a device of it exists, with one index lookup. */
+/** Returns for each kind whether a device exists. Each kind takes one index lookup. */
 export async function haveDevices(db: Handle, kinds: readonly DeviceKind[]): Promise<boolean[]> {
   const parts = await existing.run<{ place: number }, DeviceKind>(db, kinds, (part) =>
     listsOf(part, 'appId', 'deviceType', 'vendor'),
@@ -340,14 +360,17 @@ export const uniqueColumns = ['object_id', 'installation_id', 'device_token'] as
 
 type UniqueColumn = (typeof uniqueColumns)[number];
 
-/** Target of a push that names one installation by a unique member. */
+/** Target of a push to the one installation that a unique member names. */
 export interface PointTarget {
   column: UniqueColumn;
-  /** Stored texts that are equal to the member: the first one that is found counts. */
+  /** Stored spellings that equal the member. The first one that is found counts. */
   names: readonly string[];
 }
 
-/** Point target of a push; its installation must be active since a time (`activeCondition`). */
+/**
+ * Point target of a push, and the time since which its installation must have been active
+ * (`activeCondition`).
+ */
 export interface PointLookup extends PointTarget {
   appId: string;
   activeSince: Date;
@@ -356,18 +379,18 @@ export interface PointLookup extends PointTarget {
 /** Installation of a point target. */
 export interface PointDevice {
   id: number;
-  /** Its traits as one text, which `parseTraits` reads. */
+  /** Routing key, which `parseTraits` reads. */
   traits: string;
 }
 
 type PointRow = PointDevice & { appId: string; value: string };
 
-/** A name of an installation that a lookup asks for. */
+/** A value of a unique column that a lookup searches for. */
 interface NamedLookup extends PointLookup {
   name: string;
 }
 
-/** The valid, active installations with a value of a column. */
+/** Finds the valid, active installations with given values of a column. */
 const pointStatement = (column: UniqueColumn): AppStatement =>
   new AppStatement(
     4,
@@ -386,7 +409,10 @@ const pointStatements = {
   device_token: pointStatement('device_token'),
 } satisfies Record<UniqueColumn, AppStatement>;
 
-/** Finds the installations of many pushes with one statement per column; undefined for none. */
+/**
+ * Finds the installations of many pushes with one statement per column. Undefined for a push
+ * without an installation.
+ */
 export async function findPointDevices(
   db: Handle,
   lookups: readonly PointLookup[],
@@ -413,11 +439,11 @@ const keyOf = (appId: string, column: string, value: string): string =>
 const valuesOf = (lookups: readonly NamedLookup[]): unknown[] =>
   listsOf(lookups, 'appId', 'name', 'activeSince');
 
-/** Blanks at the ends of a value do not count. */
+/** Spaces at the start and end of a value are ignored. */
 const trimmed = (text: string): string =>
   String.raw`nullif(btrim(left(btrim(${text}, E' \t\r\n'), ${maxValueChars}), E' \t\r\n'), '')`;
 
-/** Returns the value of a field as text; NULL for none, an empty one, a list or an object. */
+/** Returns SQL of a field's value as text. NULL if it is missing, empty, a list or an object. */
 function valueSql(field: string, paths: (path: string[]) => string): string {
   const column = shownColumns.get(field);
   if (column !== undefined) return trimmed(`${column}::text`);
@@ -426,19 +452,25 @@ function valueSql(field: string, paths: (path: string[]) => string): string {
                THEN ${trimmed(`fields #>> ${path}`)} END`;
 }
 
-/** Builds the expressions of all variables; appends their paths to the values of the statement. */
+/** Builds the SQL of all variables, and appends their paths to the values of the statement. */
 function expressionsOf(variables: Variables, values: unknown[]): string[] {
   const paths = (path: string[]) => `$${values.push(path)}`;
   return Object.values(variables).map(({ field }) => valueSql(field, paths));
 }
 
-/** Values of the variables of one installation, in their order; null for a missing one. */
+/** Values of the variables of one installation, in order; null for a missing value. */
 export type FieldValues = (string | null)[];
 
-/** Prepared: the texts differ by the number of variables and the columns among them only. */
+/**
+ * Prepared statements. Their texts differ only in the number of variables and the columns that they
+ * use.
+ */
 const fieldValueStatements = new PreparedStatements();
 
-/** Reads the values of variables of installations, by id; those that were deleted are missing. */
+/**
+ * Reads the values of variables by installation id. Deleted installations are missing in the
+ * result.
+ */
 export async function readFieldValues(
   db: Handle,
   { appId, ids }: { appId: string; ids: readonly number[] },
@@ -452,7 +484,10 @@ export async function readFieldValues(
   return new Map(rows.map(({ id, found }) => [id, found]));
 }
 
-/** Counts the devices that meet a condition, and those that get the default of each variable. */
+/**
+ * Counts the devices that meet a condition, and the devices that get the default value of each
+ * variable.
+ */
 export async function countFallbacks(
   db: Handle,
   condition: SqlCondition,
@@ -472,7 +507,7 @@ export async function countFallbacks(
   );
 }
 
-/** As `countFallbacks`, for the installations of a page. */
+/** Like `countFallbacks`, for the installations of a page. */
 export const countFallbacksOf = (
   tx: Handle,
   { appId, ids }: { appId: string; ids: readonly number[] },
@@ -484,23 +519,26 @@ export const countFallbacksOf = (
     variables,
   );
 
-/** Devices of a sample: the newest of an app. */
+/** Number of devices in a sample: the newest of an app. */
 const maxSampled = 2000;
-/** Members, and values of one, in a reply; longer values are left out. */
+/** Maximum members, and values of a member, in a response. Longer values are omitted. */
 const maxNames = 200;
 const maxValues = 20;
 const maxValueLength = 100;
 
-/** Member of installations in a sample. */
+/** A member of installations in a sample. */
 export interface SampledField {
   name: string;
-  /** JSON types of its values, or `__type` of typed ones. */
+  /** JSON types of its values, or `__type` of typed values. */
   types: string[];
-  /** Its most frequent values with their share of the devices that have it. */
+  /** Its most frequent values, with their share of the devices that have the member. */
   values: { value: Json; share: number }[];
 }
 
-/** Built-in members whose values are suggested; not those that differ for each device. */
+/**
+ * Built-in members whose values are suggested. Members that differ for each device are not in the
+ * list.
+ */
 const columns = `'deviceType', device_type, 'vendor', vendor_name, 'deviceProfile', device_profile, 'timeZone', time_zone,
   'apnsTopic', topic, 'apnsTeamId', team_id, 'channels', CASE WHEN cardinality(channels) > 0 THEN to_jsonb(channels) END,
   'badge', badge, 'valid', valid`;
@@ -546,18 +584,18 @@ export const sampleChannels = (db: Handle, appId: string, prefix: string) =>
     [appId, prefix],
   );
 
-/** What the tables of the device channel and of receipts know of a device. */
+/** State of a device in the tables of the device channel and of receipts. */
 interface DeviceState {
-  /** Login to the device channel, and its process; null while it is not connected. */
+  /** Time of its login to the device channel, and its api process; null if it is not connected. */
   onlineSince: Date | null;
   node: string | null;
-  /** Messages that wait for it, up to the limit of the query. */
+  /** Number of messages that wait for the device, up to the limit of the query. */
   inbox: number;
-  /** A gateway called its token invalid; the next push decides. */
+  /** True if a gateway reported its token as invalid. The next push decides. */
   notice: { connector: string; at: Date; isSure: boolean } | null;
 }
 
-/** Reads the state of a device; counts at most `maxInbox` waiting messages. */
+/** Reads the state of a device. Counts at most `maxInbox` waiting messages. */
 export async function readDeviceState(
   db: Handle,
   { appId, id }: { appId: string; id: number },
@@ -581,23 +619,23 @@ export async function readDeviceState(
 
 type NoticeColumns = { connector: string | null; at: Date | null; isSure: boolean | null };
 
-/** Devices and users that are counted; an app with more has at least so many. */
+/** Maximum devices and users that are counted. */
 export const maxCounted = 1_000_000;
 
-/** Devices of an app by where they come from, and users by what they need of the service. */
+/** Devices of an app by origin, and users by what they still need. */
 export interface Arrivals {
   /** Devices that an import wrote. */
   imported: number;
-  /** Devices among them whose app has called this service since. */
+  /** Imported devices whose app has called Carillon since the import. */
   seen: number;
-  /** Devices that registered here by themselves. */
+  /** Devices that registered at Carillon themselves. */
   registered: number;
   users: number;
   withEmail: number;
   withPhone: number;
 }
 
-/** Counts the devices and users of an app; at most `maxCounted` of each. */
+/** Counts the devices and users of an app, at most `maxCounted` of each. */
 export const countArrivals = (tx: Handle, appId: string) =>
   query(tx).one<Arrivals>(
     `SELECT d.*, u.* FROM
@@ -610,9 +648,9 @@ export const countArrivals = (tx: Handle, appId: string) =>
   );
 
 /**
- * Returns the days in UTC (`YYYY-MM-DD`) on which devices called last, oldest first, with the
- * number of imported devices (`moved`) and of those that registered here. Reads `maxCounted`
- * devices at most.
+ * Returns the days (UTC, `YYYY-MM-DD`) on which devices last called, oldest first, each with the
+ * number of imported devices (`moved`) and of devices that registered at Carillon. Reads at most
+ * `maxCounted` devices.
  */
 export const listArrivalDays = (tx: Handle, appId: string, since: Date) =>
   query(tx).rows<{ day: string; moved: number; registered: number }>(

@@ -13,41 +13,44 @@ import {
   type RecipientFailure,
 } from './push-failures.ts';
 
-/** Batch to insert: at most 1000 installations of one push, connector and profile. */
+/** A batch to insert: installations of one push, connector and profile. */
 export interface NewBatch {
   connector: ConnectorId;
   profile: string;
   recipients: number[];
-  /** Badge numbers already counted for these recipients; a retry batch keeps them. */
+  /** Badge numbers that these recipients already have. A retry batch keeps them. */
   badges: (number | null)[] | null;
   attempt: number;
   /**
-   * Tries that reached the gateway, and the reason of the last failure; absent for a first batch.
+   * Number of tries that reached the gateway, and the reason of the last failure. Absent for a
+   * first batch.
    */
   tries?: number;
   lastReason?: string | null;
-  /** Unanswered requests to these recipients so far; `isRepeat`: the last request was one. */
+  /**
+   * Number of unanswered requests to these recipients. `isRepeat`: the last request was unanswered.
+   */
   unanswered?: number;
   isRepeat?: boolean;
-  /** Earliest time to send; at once by default. */
+  /** Earliest time to send. Default: at once. */
   notBefore?: Date;
-  /** Expiry, where it is not that of the push. */
+  /** Expiry of the batch, if it differs from the push's. */
   expiresAt?: Date | null;
-  /** Translation that its recipients get; absent or null: `data` as it is. */
+  /** Translation for its recipients. Absent or null: `data` unchanged. */
   language?: string | null;
   /**
-   * Quiet hours of its recipients with their zone (`quietRule`), and the end that they wait for;
-   * absent or null for none.
+   * Quiet hours of its recipients with their time zone (`quietRule`), and the end of the quiet
+   * hours for which the batch waits.
    */
   quiet?: string | null;
   quietUntil?: Date | null;
-  /** Whether the batch has a job of its own; the batches of a small push have none. */
+  /** True if the batch has its own job. The planning job of a small push delivers its batches. */
   hasJob: boolean;
-  /** For recipients that end without being sent to: one byte each, and their totals. */
+  /** States and totals of recipients that end without being sent to. */
   settled?: { codes: Uint8Array; totals: OutcomeTotals };
 }
 
-/** Batch as a dispatcher fetches it. */
+/** A batch as a dispatcher loads it. */
 export interface Batch {
   appId: string;
   id: number;
@@ -57,21 +60,21 @@ export interface Batch {
   recipients: number[];
   badges: (number | null)[] | null;
   states: RecipientStates;
-  /** Indexes of recipients that moved to retry batches while the others stayed open. */
+  /** Indexes of recipients that moved to retry batches while others stayed open. */
   retried: number[];
   isSettled: boolean;
   attempt: number;
-  /** Tries that reached the gateway. */
+  /** Number of tries that reached the gateway. */
   tries: number;
-  /** Unanswered requests to these recipients so far. */
+  /** Number of unanswered requests to these recipients. */
   unanswered: number;
-  /** Expiry, where it is not that of the push. */
+  /** Expiry of the batch, if it differs from the push's. */
   expiresAt: Date | null;
-  /** Translation that its recipients get; null: `data` as it is. */
+  /** Translation for its recipients. Null: `data` unchanged. */
   language: string | null;
 }
 
-/** Columns of a batch: those of a few bytes, and those with an entry for each recipient. */
+/** Columns of a batch: small ones, and columns with one entry per recipient. */
 export const batchColumns = {
   short:
     'app_id, id, push_id, connector, profile, is_settled, attempt, tries, unanswered, expires_at, language',
@@ -89,14 +92,14 @@ export const toBatch = ({ settled, moved, ...batch }: BatchRow): Batch => ({
   retried: moved ?? [],
 });
 
-/** Columns of a batch that `insertBatches` reads from JSON, by name. */
+/** Columns and types of the JSON list from which batches are inserted. */
 const newBatchColumns = `app_id text, push_id bigint, connector text, profile text, recipients text, size int, badges int[], attempt int, settled text,
   totals jsonb, has_job boolean, tries int, last_reason text, not_before timestamptz, unanswered int, repeats int,
   expires_at timestamptz, language text, quiet text, quiet_until timestamptz`;
 
 /**
- * SQL that inserts the batches of a JSON list, in the order of the list. `condition` selects from
- * the list `b`.
+ * Returns SQL that inserts the batches of a JSON list in the order of the list. `place` is the
+ * number of the parameter. `condition` selects entries of the list `b`.
  */
 export const insertBatchesSql = (place: number, condition = 'true'): string =>
   `INSERT INTO push_batch (app_id, push_id, connector, profile, recipients, size, badges, attempt, settled, totals,
@@ -110,7 +113,7 @@ export const insertBatchesSql = (place: number, condition = 'true'): string =>
 
 const insertStatement = prepare(`${insertBatchesSql(1)} RETURNING id`);
 
-/** Batches of a push. */
+/** The batches of one push. */
 export interface PushBatches {
   appId: string;
   pushId: number;
@@ -126,7 +129,8 @@ export const batchesJson = (pushes: readonly PushBatches[]): string =>
   );
 
 /**
- * Writes batches of pushes in one statement. Returns the ids of the batches, by push and in order.
+ * Inserts batches of pushes in one statement. Returns the ids of the batches of each push, in
+ * order.
  */
 export async function insertBatchesOf(
   tx: Handle,
@@ -137,7 +141,7 @@ export async function insertBatchesOf(
   return pushes.map(({ batches }) => ids.splice(0, batches.length));
 }
 
-/** Writes batches of one push; returns their ids in the same order. */
+/** Inserts batches of one push. Returns their ids in the same order. */
 export async function insertBatches(
   tx: Handle,
   appId: string,
@@ -150,7 +154,7 @@ export async function insertBatches(
 const toColumns = (batch: NewBatch) => ({
   connector: batch.connector,
   profile: batch.profile,
-  // An array's text form: PostgreSQL reads it several times as fast as a JSON array.
+  // The text format of an array. PostgreSQL parses it several times as fast as a JSON array.
   recipients: `{${batch.recipients.join(',')}}`,
   size: batch.recipients.length,
   badges: batch.badges,
@@ -186,13 +190,13 @@ export const batchKeyValues = (keys: readonly BatchKey[]): unknown[] =>
 const readText = `SELECT ${membersOf('b', `${batchColumns.short}, ${batchColumns.ofRecipients}`)}
   FROM push_batch b WHERE app_id = $1 AND id = $2`;
 
-/** Reads a batch; undefined if it was deleted. */
+/** Reads a batch. Returns undefined if it was deleted. */
 export async function findBatch(db: Handle, appId: string, id: number): Promise<Batch | undefined> {
   const row = await query(db).row<BatchRow>(readText, [appId, id]);
   return row && toBatch(row);
 }
 
-/** Returns open batches without a job: a resumed small push sends them itself. */
+/** Returns the open batches without a job. The planning job of a resumed small push sends them. */
 export const findBatchesWithoutJob = (db: Handle, appId: string, pushId: number) =>
   query(db).column<number>(
     `SELECT id FROM push_batch
@@ -207,7 +211,7 @@ export const listOpenBatches = (db: Handle, appId: string, pushId: number) =>
     [appId, pushId],
   );
 
-/** Returns the open batches of a push whose slots are void since its rate was changed. */
+/** Returns the open batches of a push whose time slots are void because its rate was changed. */
 export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
   query(db).column<number>(
     `SELECT b.id FROM push_batch b JOIN notification n ON n.app_id = b.app_id AND n.id = b.push_id
@@ -216,7 +220,10 @@ export const findVoidSlots = (db: Handle, appId: string, pushId: number) =>
     [appId, pushId],
   );
 
-/** Returns the open batches of a gateway that have no slot and no retry time ahead. */
+/**
+ * Returns the open batches of a gateway that have neither a time slot nor a retry time in the
+ * future.
+ */
 export const findWaitingForGateway = (db: Handle, { appId, connector, profile }: BreakerKey) =>
   query(db).column<number>(
     `SELECT b.id FROM notification n JOIN push_batch b ON b.app_id = n.app_id AND b.push_id = n.id
@@ -225,13 +232,13 @@ export const findWaitingForGateway = (db: Handle, { appId, connector, profile }:
     [appId, connector, profile],
   );
 
-/** Marks that the batch has a job from now on. */
+/** Records that the batch now has a job. */
 export const markJobCreated = (tx: Handle, appId: string, id: number) =>
   query(tx).run('UPDATE push_batch SET has_job = true WHERE app_id = $1 AND id = $2', [appId, id]);
 
 /**
- * Saves the settled recipients of a batch in flight, with reasons, so that a retaken batch skips
- * them (protocol/delivery.md#promise-3). Does nothing to a settled batch.
+ * Saves the settled recipients of a batch in flight, and the reasons. If the batch is delivered
+ * again, it skips them (protocol/delivery.md#promise-3). Does nothing to a settled batch.
  */
 export async function checkpointBatch(
   db: Handle,
@@ -249,9 +256,12 @@ export interface SettledBatch {
   id: number;
   states: RecipientStates;
   totals: OutcomeTotals;
-  /** Its recipients that have moved to retry batches, as far as the caller knows. */
+  /** Number of recipients that had moved to retry batches when the result was made. */
   retriedCount: number;
-  /** Recipients by the form of their token; absent or null where the connector has one form. */
+  /**
+   * Number of recipients by the form of their token; absent or null if the connector has only one
+   * form.
+   */
   sentBy?: Record<string, number> | null;
 }
 
@@ -266,8 +276,8 @@ const settleStatement = new AppStatement(
 );
 
 /**
- * Settles batches. Returns false for a batch that was settled before, or of which more recipients
- * have moved than `retriedCount`, the number that `states` includes: its result does not count.
+ * Settles batches. Returns false for a batch that was already settled, or whose number of moved
+ * recipients differs from `retriedCount`. The result of such a batch does not count.
  */
 export async function settleBatches(
   tx: Handle,
@@ -288,7 +298,7 @@ const toResultColumns = ({ appId, id, states, totals, retriedCount, sentBy }: Se
   retried: retriedCount,
 });
 
-/** Locks a batch until `tx` ends and returns it; undefined if it is settled. */
+/** Locks a batch until `tx` ends, and returns it. Returns undefined if it is settled. */
 export async function lockBatch(tx: Handle, appId: string, id: number): Promise<Batch | undefined> {
   const row = await query(tx).row<BatchRow>(`${readText} AND NOT is_settled FOR UPDATE`, [
     appId,

@@ -4,9 +4,9 @@ import { listsOf, query } from '../query.ts';
 import { AppStatement } from '../sharding.ts';
 
 /**
- * Message of a push for devices that were connected when it was stored, in one row instead of an
- * inbox row for each. It holds the devices that have not acknowledged. A group lives for seconds:
- * `moveToInboxes` ends it.
+ * A message of a push for devices that were connected when it was stored. One row contains all of
+ * them, instead of one inbox row per device. It lists the devices that have not acknowledged. A
+ * group exists for seconds, until `moveToInboxes` ends it.
  */
 export interface MessageGroup {
   id: number;
@@ -20,7 +20,7 @@ const readStatement = prepare(
     WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id`,
 );
 
-/** Returns groups by id, oldest first; those that are acknowledged or moved are missing. */
+/** Returns groups by id, oldest first. Groups that are acknowledged or moved are missing. */
 export async function readGroups(
   db: Handle,
   appId: string,
@@ -29,24 +29,27 @@ export async function readGroups(
   return (await db.query<MessageGroup>(readStatement, [appId, ids])).rows;
 }
 
-/** Acknowledgement of a device: it has the message of a push. */
+/** A device's acknowledgement of the message of a push. */
 export interface Acknowledgement {
   appId: string;
   installation: number;
   pushId: number;
-  /** Group that the message was read from; undefined when it is in the inbox, or unknown. */
+  /**
+   * Group from which the message was read. Undefined if it is in the inbox, or if the group is
+   * unknown.
+   */
   groupId?: number | undefined;
 }
 
-/** Acknowledgement of a device for a message of a group. */
+/** A device's acknowledgement of a message in a group. */
 export interface GroupAcknowledgement extends Acknowledgement {
   groupId: number;
 }
 
 /**
  * Locks rows in one order, so that concurrent calls do not deadlock. The commit does not wait for
- * the disk: what a crash of the database loses is delivered again, with the same id, and counts
- * when it is acknowledged again.
+ * the disk. If the database crashes, lost acknowledgements are delivered again with the same id,
+ * and count when they are acknowledged again.
  */
 const acknowledgeStatement = new AppStatement(
   4,
@@ -90,22 +93,22 @@ const acknowledgeStatement = new AppStatement(
 interface GroupResult {
   acked: number;
   /**
-   * Acknowledgements of devices that their group does not hold: repeated ones, and those of moved
-   * messages.
+   * Acknowledgements of devices that are not in their group, because they are repeated or their
+   * message was moved.
    */
   others: GroupAcknowledgement[];
 }
 
 /**
- * Returns for each group, once, its app, its id, and its devices as the text of an array, which
- * costs less than a list.
+ * Returns for each group its app, its id, and its devices in the text format of an array, which is
+ * cheaper than a list.
  */
 function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[], string[]] {
   const byGroup = new Map<string, GroupAcknowledgement[]>();
   let last: GroupAcknowledgement | undefined;
   let ofLast: GroupAcknowledgement[] = [];
   for (const ack of acknowledgements) {
-    // Devices of a group acknowledge one after the other, so that most need no lookup.
+    // Devices of a group acknowledge in sequence, so most of them need no lookup.
     if (ack.groupId !== last?.groupId || ack.appId !== last.appId) {
       const key = `${ack.appId}/${ack.groupId}`;
       ofLast = byGroup.get(key) ?? [];
@@ -122,7 +125,7 @@ function columnsOf(acknowledgements: GroupAcknowledgement[]): [string[], number[
   ];
 }
 
-/** Removes devices from groups and adds their number to the push records (`lcSuccesses`). */
+/** Removes devices from groups, and adds their number to the push records (`lcSuccesses`). */
 export async function acknowledgeGroups(
   db: Handle,
   acks: GroupAcknowledgement[],
@@ -140,7 +143,7 @@ export async function acknowledgeGroups(
 }
 
 /**
- * Finds the groups of acknowledgements whose sender did not know them; those without a group are
+ * Finds the groups of acknowledgements that name none. Acknowledgements without a group are
  * missing.
  */
 export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
@@ -152,16 +155,16 @@ export const findGroups = (db: Handle, acknowledgements: Acknowledgement[]) =>
     listsOf(acknowledgements, 'appId', 'installation', 'pushId'),
   );
 
-/** Groups that one transaction of `moveToInboxes` moves. */
+/** Maximum groups that one transaction of `moveToInboxes` moves. */
 const groupsPerMove = 50;
 
 /**
- * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, where a
- * message takes no room in the rows of others. A message keeps its place among those of its device.
- * Deletes expired ones instead, and returns their number, one for each device.
+ * Moves messages that were not acknowledged within `afterMs` from their groups to inboxes, so that
+ * they no longer enlarge the row that other devices share. A message keeps its position among the
+ * messages of its device. Expired messages are deleted. Returns their number, one per device.
  */
 export async function moveToInboxes(db: Database, afterMs: number): Promise<number> {
-  // Read once: while pushes go on, there is always a newer group. The margin covers the rounding to
+  // Read once: while pushes continue, there is always a newer group. The margin covers rounding to
   // milliseconds.
   const before = await query(db).value<Date>(
     `SELECT now() + interval '10 milliseconds' - $1 * interval '1 millisecond' AS before`,
@@ -173,7 +176,8 @@ export async function moveToInboxes(db: Database, afterMs: number): Promise<numb
     [page.before],
   );
   let expired = 0;
-  // A transaction for each page of an app: a sharded database locks no rows of several apps.
+  // One transaction for each page of an app, because a sharded database cannot lock rows of several
+  // apps.
   for (const appId of apps)
     for (let moved = page.limit; moved === page.limit; ) {
       const result = await db.transaction((tx) => moveGroupsOfApp(tx, appId, page));

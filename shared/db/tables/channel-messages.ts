@@ -13,10 +13,10 @@ import {
 } from './channel-groups.ts';
 
 /**
- * Message of a push for devices of the device channel. It is stored before delivery, kept until it
- * expires, and deleted from the inbox of a device by its acknowledgement
+ * A message of a push for devices of the device channel. It is stored before delivery and kept
+ * until it expires. The acknowledgement of a device deletes it from the inbox of this device
  * (protocol/channel.md#delivery-on-the-channel). A device has at most one message of a push, so the
- * message id on the wire is the push id, the same at every delivery.
+ * message id on the wire is the push id at every delivery.
  */
 interface MessageToEnqueue {
   appId: string;
@@ -25,7 +25,7 @@ interface MessageToEnqueue {
   /** Rendered content. */
   content: JsonObject;
   expiresAt: Date;
-  /** Internal ids of the installations, about 1000 at most. */
+  /** Internal ids of the installations, at most about 1,000. */
   installations: number[];
 }
 
@@ -44,15 +44,18 @@ export interface GroupNotification {
   groupId: number;
 }
 
-/** NOTIFY topic that wakes api processes: an `InboxNotification` or `GroupNotification` in JSON. */
+/**
+ * NOTIFY channel that wakes api processes. The payload is an `InboxNotification` or a
+ * `GroupNotification` as JSON.
+ */
 export const inboxTopic = 'carillon_inbox';
 
 const enqueueTries = 3;
 
 /**
- * Takes ids sorted and without repeats, so that the usual case needs no sort and no set operation:
- * all devices are new and connected, and the lists of the deposit and of the group are the one that
- * was passed.
+ * Requires sorted ids without duplicates. In the usual case all devices are new and connected. The
+ * lists of past recipients and of the group are then the list that was passed, without a sort or a
+ * set operation.
  */
 const enqueueStatement = prepare(`
   WITH known AS (
@@ -107,10 +110,10 @@ const enqueueStatement = prepare(`
     FROM span s LEFT JOIN grouped g ON true`);
 
 /**
- * Stores a message for installations and wakes the api processes, in one statement: all or nothing.
- * Connected devices get one group together, the others an inbox row each. Skips installations that
- * ever got a message of this push, acknowledged or not, so that the call can be repeated after any
- * failure. Returns the number of devices that it is new for.
+ * Stores a message for installations, and wakes the api processes. It is one statement, so all or
+ * nothing is stored. Connected devices share one group. Other devices get an inbox row each. Skips
+ * installations that ever got a message of this push, so the call can be repeated after any
+ * failure. Returns the number of devices for which the message is new.
  */
 export async function enqueueMessage(db: Database, message: MessageToEnqueue): Promise<number> {
   const { appId, pushId, expiresAt } = message;
@@ -122,7 +125,7 @@ export async function enqueueMessage(db: Database, message: MessageToEnqueue): P
   const digest = createHash('sha256').update(content).digest();
   const values = [appId, pushId, digest, content, expiresAt, `{${ids.join()}}`, lowest, highest];
   const sharded = await isSharded(db);
-  // A concurrent call may insert the same message or group; the next try finds it.
+  // A concurrent call may insert the same message or group. The next try finds it.
   for (let i = 0; i < enqueueTries; i += 1) {
     const enqueued = await unlessStored(() =>
       sharded
@@ -142,7 +145,7 @@ async function enqueue(db: Handle, values: unknown[]): Promise<number | undefine
   return hasMessage ? enqueued : undefined;
 }
 
-/** Returns undefined when a concurrent call stored the same group. */
+/** Returns undefined if a concurrent call stored the same group. */
 async function unlessStored(work: () => Promise<number | undefined>): Promise<number | undefined> {
   try {
     return await work();
@@ -153,10 +156,10 @@ async function unlessStored(work: () => Promise<number | undefined>): Promise<nu
 }
 
 /**
- * Deletes acknowledged messages from groups and inboxes and adds their number to the push records
- * (`lcSuccesses`, protocol/push-records.md#successes), in any state of the record. Counts what was
- * pending, so a repeated acknowledgement counts once. An acknowledgement whose group is unknown, or
- * does not hold the device, is looked for in the inbox first and then in all groups.
+ * Deletes acknowledged messages from groups and inboxes, and adds their number to the push records
+ * (`lcSuccesses`, protocol/push-records.md#successes) in any state. Counts only pending messages,
+ * so a repeated acknowledgement counts once. If the group of an acknowledgement is unknown or does
+ * not contain the device, searches the inbox first and then all groups.
  */
 export async function acknowledgeMessages(
   db: Handle,
@@ -211,11 +214,14 @@ async function acknowledgeInboxes(
   return parts.reduce((sum, { found }) => sum + (found[0]?.acked ?? 0), 0);
 }
 
-/** Grace period: an `enqueueMessage` in progress at the expiry must still find its message. */
+/**
+ * Grace period. An `enqueueMessage` that is in progress at the expiry must still find its message.
+ */
 const graceMs = 10 * 60_000;
 
 /**
- * Joined with a CTE, since a plan may run a subquery of IN several times, each with its own limit.
+ * Joined with a CTE, because a plan may run a subquery of IN several times, each with its own
+ * limit.
  */
 const expiredStatements = [
   `WITH old AS MATERIALIZED (
@@ -236,10 +242,9 @@ const expiredStatements = [
 ];
 
 /**
- * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and
- * recipient lists: at most `limit` rows. Returns their number; fewer than `limit` means that none
- * is left. `count` gets the number of messages that devices did not acknowledge, one for each
- * device.
+ * Deletes messages that expired at least ten minutes ago, with their inbox rows, groups and lists
+ * of recipients, at most `limit` rows. Returns their number. If it is less than `limit`, none is
+ * left. `count` gets the number of messages that devices did not acknowledge, one per device.
  */
 export async function deleteExpiredMessages(
   db: Handle,
@@ -263,8 +268,8 @@ export async function deleteExpiredMessages(
 }
 
 /**
- * Sends notifications when `tx` commits, for statements on a sharded database: the coordinator
- * sends them. A server of the app would do it in a statement over tables, and nobody listens there.
+ * Sends notifications when `tx` commits. For a sharded database: the coordinator sends them. In a
+ * statement on tables, the server of the app would send them, where no process listens.
  */
 export async function notify(tx: Handle, topic: string, payloads: object[]): Promise<void> {
   if (payloads.length === 0) return;
@@ -277,7 +282,7 @@ export async function notify(tx: Handle, topic: string, payloads: object[]): Pro
 // On a sharded database (operate/distributed.md): a transaction of one app with a statement for
 // each step.
 
-/** Message for installations of an app, `ids` sorted and without repeats. */
+/** Message for installations of an app. `ids` are sorted, without duplicates. */
 interface ShardedMessage {
   appId: string;
   pushId: number;
@@ -312,7 +317,7 @@ const insertInboxes = `
 
 const listText = (ids: readonly number[]) => `{${ids.join()}}`;
 
-/** Stores a message in a transaction; undefined if a concurrent call stores it. */
+/** Stores a message in a transaction. Returns undefined if a concurrent call stores it. */
 function enqueueSharded(
   db: Database,
   topic: string,
@@ -382,12 +387,12 @@ async function addInboxes(
 }
 
 /**
- * Limit of the inbox of a device (protocol/channel.md#channel-limits): a device that stays away
- * takes no more room, and gets the newest messages when it returns.
+ * Maximum messages in the inbox of a device (protocol/channel.md#channel-limits). A device that
+ * stays offline takes no more space, and gets the newest messages when it returns.
  */
 export const maxPendingMessages = 100;
 
-/** Place in a walk over all inboxes, in the order of the unique index. */
+/** Position in a scan over all inboxes, in the order of the unique index. */
 export interface InboxPlace {
   appId: string;
   installation: number;
@@ -395,15 +400,15 @@ export interface InboxPlace {
 
 export const firstInbox: InboxPlace = { appId: '', installation: 0 };
 
-/** Inboxes over their limit in one step of a walk. */
+/** Inboxes over their limit in one step of a scan. */
 interface CrowdedInboxes {
   /** Installations by app. */
   installations: Map<string, number[]>;
-  /** Start of the next step; undefined after the last one. */
+  /** Start of the next step. Undefined after the last one. */
   next: InboxPlace | undefined;
 }
 
-/** The last inbox of a page may go on in the next one: that page begins with it. */
+/** The last inbox of a page may continue on the next page, so the next page begins with it. */
 const crowdedStatement = `
   WITH page AS MATERIALIZED (
     SELECT app_id, installation FROM channel_inbox WHERE (app_id, installation) >= ($1, $2::bigint)
@@ -417,7 +422,9 @@ const crowdedStatement = `
    UNION ALL
   SELECT app_id, installation, false FROM last WHERE (SELECT count(*) FROM page) = $3`;
 
-/** Reads up to `rows` inbox rows from a place on. Returns the inboxes that are over their limit. */
+/**
+ * Reads up to `rows` inbox rows from a position on. Returns the inboxes that are over their limit.
+ */
 export async function findCrowdedInboxes(
   db: Handle,
   { appId, installation }: InboxPlace,
@@ -439,7 +446,8 @@ export async function findCrowdedInboxes(
 }
 
 /**
- * Locks in the order of acknowledgements, to avoid deadlocks. A locked row is being acknowledged.
+ * Locks in the same order as acknowledgements, to avoid deadlocks. A locked row is being
+ * acknowledged.
  */
 const displaceStatement = prepare(`
   WITH crowded AS MATERIALIZED (
@@ -470,33 +478,35 @@ const displaceStatement = prepare(`
 export const displaceOldest = (db: Handle, appId: string, installations: number[]) =>
   query(db).number(displaceStatement, [appId, `{${installations.join()}}`]);
 
-/** Message of a push, as devices get it. */
+/** A message of a push as devices get it. */
 export interface DeviceMessage {
   pushId: number;
-  /** JSON text of the content. */
+  /** Content as JSON text. */
   content: string;
   expiresAtMs: number;
 }
 
-/** Pending message of a device. */
+/** A pending message of a device. */
 export interface InboxMessage extends DeviceMessage {
-  /** Place among the messages of the device: id of the inbox row or of the group. */
+  /** Position among the messages of the device: id of the inbox row or of the group. */
   position: number;
-  /** Group that holds the message; undefined for a message of the inbox. */
+  /** Group that contains the message. Undefined for a message of the inbox. */
   groupId: number | undefined;
 }
 
-/** Condition: group `g` holds an installation. Compares the range first, to read few lists. */
+/**
+ * SQL condition: group `g` contains an installation. Compares the range first, so that few lists
+ * are read.
+ */
 export const holds = (installation: string) =>
   `${installation} BETWEEN g.lowest AND g.highest AND ${installation} = ANY (g.pending)`;
 
-/** Expiry of `channel_message m` in epoch milliseconds. */
+/** SQL of the expiry of `channel_message m` in epoch ms. */
 const expiresAtMs = `floor(extract(epoch FROM m.expires_at) * 1000)::float8 AS "expiresAtMs"`;
 
 /**
  * Reads a page of the pending messages of an installation, oldest first. `except` lists the pushes
- * already sent to it. Excluding them, instead of reading after the last position, also finds
- * messages whose transactions committed late.
+ * that were already sent to it. A cursor would miss messages whose transactions committed late.
  */
 export async function readInbox(
   db: Handle,
@@ -519,7 +529,7 @@ export async function readInbox(
   return rows.map((row) => ({ ...row, groupId: row.groupId ?? undefined }));
 }
 
-/** Whether a device has pending messages: none, some, or more than its inbox may hold. */
+/** Whether a device has pending messages: none, some, or more than its inbox may contain. */
 export type PendingState = 'none' | 'some' | 'too many';
 
 const pendingStatement = new AppStatement(
@@ -535,7 +545,10 @@ const pendingStatement = new AppStatement(
                     WHERE g.app_id = d.app_id AND ${holds('d.installation')}${andApp('g')})`,
 );
 
-/** Returns for each device whether it has pending messages; expired ones count until deleted. */
+/**
+ * Returns for each device whether it has pending messages. Expired messages count until they are
+ * deleted.
+ */
 export async function findPendingStates(
   db: Handle,
   devices: { appId: string; installation: number }[],
@@ -551,18 +564,18 @@ export async function findPendingStates(
   return devices.map((device) => states.get(device) ?? 'none');
 }
 
-/** Devices of one node in a page of inbox rows, and the id of the message for each. */
+/** Devices of one node in a page of inbox rows, with the id of the message for each. */
 interface NodePage {
   installations: number[];
   messageIds: number[];
-  /** First row id of the next page; undefined after the last. */
+  /** First row id of the next page. Undefined after the last page. */
   nextId: number | undefined;
 }
 
 /**
- * Reads up to `limit` inbox rows of a notification and returns those of devices connected to this
- * node. The lateral subquery keeps the planner from joining whole tables, which it does with stale
- * statistics and which takes a second instead of milliseconds.
+ * Reads up to `limit` inbox rows of a notification. Returns the devices that are connected to this
+ * node. With stale statistics PostgreSQL would join whole tables, which takes a second instead of
+ * milliseconds. The lateral subquery prevents this.
  */
 export async function messagesForNode(
   db: Handle,
@@ -588,7 +601,7 @@ export async function messagesForNode(
   return { ...page, nextId: read === limit && lastId !== null ? lastId + 1 : undefined };
 }
 
-/** Returns messages by id; deleted ones are missing. */
+/** Returns messages by id. Deleted messages are missing. */
 export async function findMessages(
   db: Handle,
   appId: string,
@@ -602,7 +615,10 @@ export async function findMessages(
   return new Map(rows.map(({ id, ...message }) => [id, message]));
 }
 
-/** Lists the devices of this node with messages in their inboxes; counts 1000 of each at most. */
+/**
+ * Lists the devices of this node with messages in their inboxes. Counts at most 1,000 messages of
+ * each.
+ */
 export const devicesWithMessages = (db: Handle, nodeId: string) =>
   query(db).rows<{ appId: string; installation: number; messages: number }>(
     `SELECT s.app_id AS "appId", s.installation, waiting.messages

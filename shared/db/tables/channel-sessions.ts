@@ -5,8 +5,8 @@ import { AppStatement, isSharded, partByApp } from '../sharding.ts';
 import { holds, notify } from './channel-messages.ts';
 
 /**
- * Session of a connected device. Session ids of an installation grow with every login, at any
- * process: of two sessions the one with the lower id is closed.
+ * Session of a connected device. Session ids of an installation grow with every login, in any
+ * process. If there are two sessions, the session with the lower id is closed.
  */
 export interface DeviceSession {
   appId: string;
@@ -14,16 +14,16 @@ export interface DeviceSession {
   sessionId: number;
 }
 
-/** Session that was just opened. */
+/** A session that was just opened. */
 export interface NewDeviceSession extends DeviceSession {
-  /** Highest position of a pending message of the device at the login; 0 without one. */
+  /** Highest position of a pending message of the device at the login; 0 if there is none. */
   newestPosition: number;
 }
 
-/** NOTIFY topic of logins that end another session; the payload is a `DeviceSession` in JSON. */
+/** NOTIFY channel of logins that end another session. The payload is a `DeviceSession` as JSON. */
 export const sessionTopic = 'carillon_session';
 
-/** Device, as its login command names it. */
+/** A device as named in its login command. */
 export interface DeviceName {
   appId: string;
   installationId: string;
@@ -32,15 +32,15 @@ export interface DeviceName {
 export interface SessionRequest {
   nodeId: string;
   now: Date;
-  /** An installation's `updatedAt` is refreshed when it is older than this. */
+  /** If an installation's `updatedAt` is older than this, the login renews it. */
   touchedBefore: Date;
 }
 
 /**
- * Opens sessions of devices, each named once, at a node, refreshes their `updatedAt`
- * (protocol/installations.md#installation-fields) and notifies the processes that had sessions of
- * them, in one statement. Returns undefined for a device without a valid installation. Throws when
- * the node was removed.
+ * Opens sessions of devices at a node, in one statement. Each device occurs once. Renews their
+ * `updatedAt` (protocol/installations.md#installation-fields), and notifies the processes where
+ * they had sessions. Returns undefined for a device without a valid installation. Throws if the
+ * node was removed.
  */
 export async function openSessions(
   db: Database,
@@ -102,9 +102,9 @@ function columnsOf(sessions: DeviceSession[]): unknown[] {
 }
 
 /**
- * Closes sessions whose connections ended; a session that was taken over has a new id and stays.
- * Locks rows in the order of `openSessions`: devices that move between processes are in both
- * statements.
+ * Closes sessions whose connections have ended. A session that another process took over has a new
+ * id and remains. Locks rows in the order of `openSessions`, because devices that move between
+ * processes occur in both statements.
  */
 export async function closeSessions(db: Handle, sessions: DeviceSession[]): Promise<void> {
   await closeStatement.run(db, sessions, columnsOf);
@@ -124,7 +124,9 @@ const closeStatement = new AppStatement(
       WHERE s.app_id = l.app_id AND s.installation = l.installation${andApp('s')}`,
 );
 
-/** Restores sessions that were removed with their node; a newer session at another process wins. */
+/**
+ * Restores sessions that were removed with their node. A newer session at another process remains.
+ */
 export const restoreSessions = (db: Handle, nodeId: string, sessions: DeviceSession[]) =>
   query(db).run(
     `INSERT INTO channel_session (app_id, installation, session_id, node_id)
@@ -144,8 +146,8 @@ export const sessionsOfNode = (db: Handle, nodeId: string) =>
   );
 
 /**
- * Records a heartbeat of a node. Returns true when the node was unknown: new, or removed after a
- * silence.
+ * Records a heartbeat of a node. Returns true if the node was unknown, because it is new or was
+ * removed after a silence.
  */
 export const recordHeartbeat = (db: Handle, nodeId: string) =>
   query(db).boolean(
@@ -154,7 +156,7 @@ export const recordHeartbeat = (db: Handle, nodeId: string) =>
     [nodeId],
   );
 
-/** Removes nodes without a heartbeat for `silentMs`, with their sessions. */
+/** Removes nodes that have sent no heartbeat for `silentMs`, with their sessions. */
 export const removeDeadNodes = (db: Handle, silentMs: number) =>
   query(db).run(`DELETE FROM channel_node WHERE seen_at < now() - $1 * interval '1 millisecond'`, [
     silentMs,
@@ -166,7 +168,7 @@ export const removeNode = (db: Handle, nodeId: string) =>
 
 /**
  * Returns which of these installations of an app exist and have no session. A device that waited
- * for its installation takes no session over: it may have connected again elsewhere since.
+ * for its installation must not take over a session, because it may have connected elsewhere since.
  */
 export const findUnopened = (db: Handle, appId: string, installationIds: string[]) =>
   query(db).column<string>(unopened, [appId, installationIds]);
@@ -196,7 +198,9 @@ const findDevices = `
      SELECT i.id, i.updated_at FROM installation i
       WHERE i.app_id = $1 AND i.installation_id = a.installation_id AND i.valid LIMIT 1) i`;
 
-/** Makes concurrent logins of a device wait, so that they get ids in the order of their commits. */
+/**
+ * Makes concurrent logins of a device wait, so that their ids are in the order of their commits.
+ */
 const lockDevices = `SELECT pg_advisory_xact_lock(hashtextextended($1 || '/' || id, 0)) FROM unnest($2::bigint[]) AS id`;
 
 const touchDevices = `
@@ -223,7 +227,7 @@ const newestPositions = `
 type OpenedRow = Omit<DeviceSession, 'appId'> & { isTakeover: boolean };
 type PositionRow = { installation: number; newest: number };
 
-/** Opens sessions as `openSessions` does, with a transaction for each app. */
+/** Opens sessions like `openSessions`, with one transaction for each app. */
 async function openSharded(
   db: Database,
   devices: DeviceName[],
@@ -240,7 +244,7 @@ async function openSharded(
   return devices.map((device) => opened.get(device));
 }
 
-/** Returns the sessions of the devices of an app by their place. */
+/** Returns the sessions of the devices of an app by their index. */
 async function openSessionsOfApp(
   tx: Handle,
   devices: DeviceName[],

@@ -8,11 +8,11 @@ import { type PageBefore, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import { lockAppRow, switchOn } from './apps.ts';
 
-/** Session of the console; `tokenId` is null for CARILLON_ADMIN_TOKEN. */
+/** Session of the console. `tokenId` is null for CARILLON_ADMIN_TOKEN. */
 export interface ConsoleSession {
   id: number;
   tokenId: number | null;
-  /** Name, role and apps of the token; null without one. */
+  /** Name, role and apps of the token. Null without a token. */
   name: string | null;
   role: OperatorRole | null;
   apps: string[] | null;
@@ -23,19 +23,16 @@ export interface ConsoleSession {
   seenAt: Date;
 }
 
-/** Times that bound a valid session. */
+/** Times that limit the validity of a session. */
 export interface SessionBounds {
   now: Date;
   seenAfter: Date;
   createdAfter: Date;
 }
 
-/**
- * Most sessions of one token; a further one replaces the session of this token that is idle
- * longest.
- */
+/** Maximum sessions of one token. A further session replaces the one that has been idle longest. */
 const maxSessionsOfToken = 20;
-/** Login codes of one token that wait at a time. */
+/** Maximum unused login codes of one token. */
 const maxCodesOfToken = 10;
 
 const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t.expires_at AS "tokenExpiresAt",
@@ -45,7 +42,7 @@ const sessionColumns = `s.id, s.token_id AS "tokenId", t.name, t.role, t.apps, t
 const isValid = `s.admin_mark = ANY($1) AND s.seen_at > $2 AND s.created_at > $3
   AND (t.expires_at IS NULL OR t.expires_at > $4)`;
 
-/** Bounds of valid sessions, with the marks of the current CARILLON_ADMIN_TOKEN. */
+/** Limits of valid sessions, and the digests of the current CARILLON_ADMIN_TOKEN. */
 type ValidSessions = SessionBounds & { marks: readonly Buffer[] };
 const validity = ({ marks, seenAfter, createdAfter, now }: ValidSessions): unknown[] => [
   ...[marks, seenAfter, createdAfter, now],
@@ -89,7 +86,7 @@ export const findSession = (db: Handle, digest: Buffer, valid: ValidSessions) =>
     [...validity(valid), digest],
   );
 
-/** Tells whether a session is valid, by its id. */
+/** Returns whether a session is valid, by its id. */
 export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
   query(db).hasRows(
     `SELECT FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id WHERE s.id = $5 AND ${isValid}`,
@@ -99,7 +96,7 @@ export const hasSession = (db: Handle, id: number, valid: ValidSessions) =>
 export const touchSession = (db: Handle, id: number, now: Date) =>
   query(db).run('UPDATE console_session SET seen_at = $2 WHERE id = $1', [id, now]);
 
-/** Lists valid sessions, the newest first. */
+/** Lists valid sessions, newest first. */
 export const listSessions = (db: Handle, page: PageBefore, valid: ValidSessions) =>
   query(db).rows<ConsoleSession>(
     `SELECT ${sessionColumns} FROM console_session s LEFT JOIN console_token t ON t.id = s.token_id
@@ -107,7 +104,7 @@ export const listSessions = (db: Handle, page: PageBefore, valid: ValidSessions)
     [...validity(valid), page.before, page.limit],
   );
 
-/** Deletes a session. Returns false when no session has this id. */
+/** Deletes a session. Returns false if no session has this id. */
 export const deleteSession = (tx: Handle, id: number) =>
   query(tx).hasRows('DELETE FROM console_session WHERE id = $1', [id]);
 
@@ -118,7 +115,7 @@ export async function deleteEndedSessions(db: Handle, bounds: SessionBounds): Pr
   await db.query('DELETE FROM console_login_code WHERE expires_at <= $1', [bounds.now]);
 }
 
-/** Stores a login code; replaces the oldest ones of its token beyond the limit. */
+/** Stores a login code. If its token has too many codes, replaces the oldest ones. */
 export async function insertLoginCode(
   tx: Handle,
   code: { digest: Buffer; adminMark: Buffer; tokenId: number | null; expiresAt: Date },
@@ -135,7 +132,10 @@ export async function insertLoginCode(
   );
 }
 
-/** Uses up a login code; of concurrent calls one gets it. Undefined for an invalid one. */
+/**
+ * Uses up a login code. Only one of several concurrent calls gets it. Returns undefined for an
+ * invalid code.
+ */
 export const spendLoginCode = (
   tx: Handle,
   digest: Buffer,
@@ -147,7 +147,7 @@ export const spendLoginCode = (
     [digest, marks, now],
   );
 
-/** Token for the admin API, without its secret. */
+/** A token of the admin API, without its secret. */
 export interface ConsoleToken {
   id: number;
   name: string;
@@ -156,14 +156,14 @@ export interface ConsoleToken {
   createdBy: string;
   createdAt: Date;
   expiresAt: Date | null;
-  /** When it was used last, to the minute; null before the first use. */
+  /** When it was last used, to the minute. Null before the first use. */
   usedAt: Date | null;
 }
 
 const tokenColumns = `id, name, role, apps, created_by AS "createdBy", created_at AS "createdAt",
   expires_at AS "expiresAt", used_at AS "usedAt"`;
 
-/** Interval in which a use is written. */
+/** Minimum interval at which a use is saved. */
 const usedEveryMs = 60_000;
 
 export const insertToken = (
@@ -191,14 +191,14 @@ export const findToken = (db: Handle, digest: Buffer, now: Date) =>
     [digest, now],
   );
 
-/** Tells whether a token exists and has not expired. */
+/** Returns whether a token exists and has not expired. */
 export const hasToken = (db: Handle, id: number, now: Date) =>
   query(db).hasRows(
     'SELECT FROM console_token WHERE id = $1 AND (expires_at IS NULL OR expires_at > $2)',
     [id, now],
   );
 
-/** Writes that a token is used, at most once a minute. */
+/** Saves that a token is used, at most once a minute. */
 export async function touchToken(
   db: Handle,
   { id, usedAt }: ConsoleToken,
@@ -208,7 +208,7 @@ export async function touchToken(
   await db.query('UPDATE console_token SET used_at = $2 WHERE id = $1', [id, now]);
 }
 
-/** Lists tokens, the newest first, also expired ones. */
+/** Lists tokens, including expired ones, newest first. */
 export const listTokens = (db: Handle, page: PageBefore) =>
   query(db).rows<ConsoleToken>(
     `SELECT ${tokenColumns} FROM console_token WHERE $1::bigint IS NULL OR id < $1 ORDER BY id DESC LIMIT $2`,
@@ -218,13 +218,16 @@ export const listTokens = (db: Handle, page: PageBefore) =>
 export const countTokens = (db: Handle) =>
   query(db).number('SELECT count(*) AS n FROM console_token');
 
-/** Deletes a token with its sessions and login codes. Needs a transaction with the audit. */
+/**
+ * Deletes a token with its sessions and login codes. Needs a transaction that also writes the
+ * audit.
+ */
 export const deleteToken = (tx: Handle, id: number) =>
   query(tx).row<ConsoleToken>(`DELETE FROM console_token WHERE id = $1 RETURNING ${tokenColumns}`, [
     id,
   ]);
 
-/** Counts the tokens that are valid, that end within 30 days, and that have expired. */
+/** Counts the tokens that are valid, that expire within 30 days, and that have expired. */
 export const countTokenStates = (db: Handle) =>
   query(db).one<{
     valid: number;
@@ -235,7 +238,7 @@ export const countTokenStates = (db: Handle) =>
             count(*) FILTER (WHERE expires_at <= now()) AS expired
        FROM console_token`);
 
-/** Kinds of things that people save for sending. */
+/** Kinds of saved items: what people store to send it later. */
 export type SavedKind = 'push-template' | 'audience' | 'test-device';
 
 export interface SavedItem {
@@ -253,7 +256,7 @@ interface ItemKey {
 
 const savedItemColumns = `name, content, updated_at AS "updatedAt", updated_by AS "updatedBy"`;
 
-/** Lists the items of a kind by name; their number is limited. */
+/** Lists the items of a kind by name. A limit bounds their number. */
 export const listSavedItems = (db: Handle, appId: string, kind: SavedKind) =>
   query(db).rows<SavedItem>(
     `SELECT ${savedItemColumns} FROM saved_item WHERE app_id = $1 AND kind = $2 ORDER BY name`,
@@ -267,8 +270,8 @@ export const findSavedItem = (db: Handle, { appId, kind, name }: ItemKey) =>
   );
 
 /**
- * Locks the items of an app until `tx` ends, and counts those of a kind beside the named one, so
- * that their limit is exact. Undefined without such an app.
+ * Locks the items of an app until `tx` ends, so that their limit is exact. Counts the items of a
+ * kind without the named one. Returns undefined if the app does not exist.
  */
 export async function countOtherItems(
   tx: Handle,
@@ -295,14 +298,14 @@ export const putSavedItem = (
     [appId, kind, name, JSON.stringify(content), updatedBy],
   );
 
-/** Deletes an item and returns it; undefined without such an item. */
+/** Deletes an item, and returns it. Returns undefined if it does not exist. */
 export const deleteSavedItem = (tx: Handle, { appId, kind, name }: ItemKey) =>
   query(tx).row<SavedItem>(
     `DELETE FROM saved_item WHERE app_id = $1 AND kind = $2 AND name = $3 RETURNING ${savedItemColumns}`,
     [appId, kind, name],
   );
 
-/** Thing that a search found. */
+/** An object that a search found. */
 export interface Hit {
   kind: 'app' | 'push' | 'installation' | 'user';
   appId: string;
@@ -310,7 +313,7 @@ export interface Hit {
   title: string;
 }
 
-/** Most results of each kind. */
+/** Maximum results of each kind. */
 const maxOfKind = 10;
 
 /** Finds apps by id, or by a part of the name. */
@@ -352,23 +355,23 @@ export const searchUsers = (db: Handle, apps: readonly string[], q: string) =>
     [apps, q, q.replaceAll(/[ -]/g, '')],
   );
 
-/** Change by a caller of the admin API. */
+/** A change made through the admin API. */
 export interface AuditEntry {
   id: number;
   at: Date;
-  /** Null for a change that concerns no app. */
+  /** Null if the change concerns no app. */
   appId: string | null;
   actorName: string;
   actorRole: OperatorRole;
-  /** Token of the caller; null for CARILLON_ADMIN_TOKEN. */
+  /** Token of the caller. Null for CARILLON_ADMIN_TOKEN. */
   tokenId: number | null;
   address: string;
   requestId: string;
   /** `<noun>.<verb>`, such as `profile.put`. */
   action: string;
-  /** Id or name of what was changed. */
+  /** Id or name of the changed object. */
   target: string;
-  /** Changed members before and after; secrets are masked. */
+  /** Changed members before and after the change. Secrets are masked. */
   before: JsonObject | null;
   after: JsonObject | null;
 }
@@ -400,15 +403,15 @@ export const insertAudit = (tx: Handle, entry: Omit<AuditEntry, 'id' | 'at'>) =>
     ],
   );
 
-/** Most bytes of the JSON of `before` and of `after`: entries are kept for a year. */
+/** Maximum bytes of `before` and `after` as JSON. Entries are kept for a year. */
 const maxBytes = 4096;
-/** Bytes from which one member is cut, and characters of it that are kept. */
+/** Size in bytes from which a member is cut, and the number of its characters that remain. */
 const longMember = 512;
 const keptChars = 200;
 
 /**
  * Returns the members of an entry, cut to 4 KB. A long member is replaced by its beginning, its
- * length and its SHA-256; if that is not enough, all members are.
+ * length and its SHA-256. If the entry is still too large, all members are replaced.
  */
 function boundedMembers(members: JsonObject | null): JsonObject | null {
   if (members === null || bytesOf(members) <= maxBytes) return members;
@@ -422,10 +425,10 @@ function boundedMembers(members: JsonObject | null): JsonObject | null {
 
 const bytesOf = (value: Json): number => Buffer.byteLength(textOf(value));
 
-/** Returns a value as JSON; a member without a value is written as null. */
+/** Returns a value as JSON. A member without a value becomes null. */
 const textOf = (value: Json | undefined): string => JSON.stringify(value) ?? 'null';
 
-/** Returns the digest of a value's JSON, by which a copy can be recognised. */
+/** Returns the digest of a value's JSON, so that a copy of the value can be recognised. */
 function digestOf(value: Json): JsonObject {
   const text = textOf(value);
   return { cutBytes: Buffer.byteLength(text), sha256: sha256(text).toString('hex') };
@@ -436,7 +439,10 @@ const cut = (value: Json): JsonObject => ({
   ...digestOf(value),
 });
 
-/** Writes a change by a command without a token; the actor has its name: `carillon restore`. */
+/**
+ * Saves a change by a command without a token. The actor is the command, such as `carillon
+ * restore`.
+ */
 export function insertCommand(
   tx: Handle,
   {
@@ -448,7 +454,7 @@ export function insertCommand(
   return insertAudit(tx, { ...actor, address: '', requestId: '', before: null, ...entry });
 }
 
-/** Lists entries, the newest first. */
+/** Lists entries, newest first. */
 export const listAudit = (
   db: Handle,
   { app, actor, action, target, from, to }: AuditFilter,
@@ -480,8 +486,8 @@ export const recordImport = (db: Handle, appId: string, report: ImportReport): P
   });
 
 /**
- * Lets the clients of an app with imported users find users by strict queries, as they did at the
- * public service. Keeps what an owner has set, and writes a change into the audit.
+ * Allows strict user queries to the clients of an app with imported users, as the public service
+ * did. Does nothing if an owner has set the option. Writes a change into the audit.
  */
 export async function allowStrictQueries(tx: Handle, appId: string): Promise<void> {
   if (!(await switchOn(tx, appId, 'allowStrictUserQuery'))) return;
@@ -489,7 +495,7 @@ export async function allowStrictQueries(tx: Handle, appId: string): Promise<voi
   await insertCommand(tx, { command: 'import', appId, action: 'app.update', target: appId, after });
 }
 
-/** Returns the newest import of an app, while the audit has it. */
+/** Returns the newest import of an app, as long as the audit contains it. */
 export async function findLastImport(
   db: Handle,
   appId: string,

@@ -2,21 +2,24 @@ import type { Handle } from '../pool.ts';
 import { query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
-/** SQL: number of recipients of a `push_batch`; rows of older versions have no `size`. */
+/** SQL of the number of recipients of a `push_batch`. Rows of older versions have no `size`. */
 export const sizeSql = (alias: string): string =>
   `coalesce(${alias}.size, cardinality(${alias}.recipients))`;
 
-/** SQL: number of open recipients of a `push_batch`; only a retaken batch has closed ones. */
+/**
+ * SQL of the number of open recipients of a `push_batch`. Only a batch that was delivered before
+ * has closed ones.
+ */
 export const openCountSql = (alias: string): string =>
   `CASE WHEN ${alias}.settled IS NULL THEN ${sizeSql(alias)}
         ELSE (SELECT count(*)::int FROM generate_series(0, length(${alias}.settled) - 1) AS i
                WHERE get_byte(${alias}.settled, i) = 0) END`;
 
-/** Time slot of a batch, reserved by flow control or a gateway's rate. */
+/** Time slot of a batch, reserved by flow control or by the rate of a gateway. */
 export interface Slot {
   /** Start, by the database's clock. */
   at: Date;
-  /** Milliseconds from now to `at`; negative after the start. */
+  /** Milliseconds from now to `at`. Negative if the slot has begun. */
   inMs: number;
   durationMs: number;
 }
@@ -30,7 +33,8 @@ export interface SlotRow {
 const epochMs = (value: string) => `(extract(epoch FROM ${value}) * 1000)::float8`;
 
 /**
- * Columns of a `SlotRow` from `push_batch b` and `notification n`; null after a change of the pace.
+ * Columns of a `SlotRow` from `push_batch b` and `notification n`. Null if the rate of the push was
+ * changed meanwhile.
  */
 export const slotColumns = `CASE WHEN b.slot_epoch = n.pace_epoch OR b.slot_at < n.pace_epoch_at
        THEN b.slot_at END AS "slotAt",
@@ -40,26 +44,27 @@ export const toSlot = ({ slotAt: at, slotInMs: inMs, slotMs: durationMs }: SlotR
   at === null || inMs === null || durationMs === null ? null : { at, inMs, durationMs };
 
 /**
- * Share of a rate that slots use: groups leave and arrive some milliseconds early or late, and no
- * second may carry more than 1.1 times the rate (protocol/delivery.md#promise-5).
+ * Share of a rate that time slots use. Requests leave and arrive some milliseconds early or late,
+ * and no second may carry more than 1.1 times the rate (protocol/delivery.md#promise-5).
  */
 export const paceShare = 0.97;
 
 /** Minimum of flow control (protocol/push.md#flow-control). */
 const minRate = 1000;
 /**
- * Seconds since the epoch, by immutable functions: Citus allows no others in an UPDATE with
- * columns.
+ * SQL of a time as seconds since the epoch, with immutable functions. Citus allows no other
+ * functions in an UPDATE that reads columns.
  */
 const epochOf = (time: string): string => `extract(epoch FROM ${time} - to_timestamp(0))::float8`;
 
 const rate = `(${paceShare} * greatest(${minRate}, (n.request ->> 'flowControl')::float8))`;
 
 /**
- * Reserves the next slot of a push for the open recipients of a batch. The rate holds over all
- * dispatchers, because each slot starts at the end of the last one
- * (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the earliest, the first one
- * of a push `firstLeadMs`. Undefined if the batch is settled or the push has no flow control.
+ * Reserves the next time slot of a push for the open recipients of a batch. Each slot starts at the
+ * end of the previous slot, so the rate applies to all dispatchers together
+ * (protocol/delivery.md#promise-5). A slot starts `leadMs` from now at the earliest, the first slot
+ * of a push `firstLeadMs`. Returns undefined if the batch is settled or the push has no flow
+ * control.
  */
 export async function reserveSlot(
   db: Handle,
@@ -90,13 +95,16 @@ export async function reserveSlot(
   return (row && toSlot(row)) ?? undefined;
 }
 
-/** Slots within this time stay after a change: their batches are already in the threads. */
+/**
+ * Slots that start within this time stay valid after a change, because their batches are already in
+ * the threads.
+ */
 const heldSeconds = 1;
 
 /**
  * Changes the flow control of an unfinished push; null removes it. Slots that start within a second
- * stay, later ones are void: their batches reserve again when they are fetched (`startVoidSlots`).
- * Returns false for a push that is finished.
+ * stay valid. Later slots are void, and their batches reserve new slots when they are delivered
+ * (`startVoidSlots`). Returns false if the push is finished.
  */
 export const changePace = (tx: Handle, appId: string, pushId: number, flowControl: number | null) =>
   query(tx).hasRows(
@@ -118,10 +126,10 @@ type TestBatch = {
   devices: number;
 };
 
-/** Today in China, the day of all gateway quotas, by the database's clock. */
+/** Today in China by the database's clock. All gateway quotas use this day. */
 const today = `(now() AT TIME ZONE 'Asia/Shanghai')::date`;
 
-/** Profile of a quota. */
+/** The profile to which a quota applies. */
 export interface ProfileKey {
   appId: string;
   connector: string;
@@ -134,7 +142,7 @@ export const valuesOfKey = ({ appId, connector, profile }: ProfileKey) => [
   profile,
 ];
 
-/** Returns why a class of messages is closed for the rest of the day; null if it is open. */
+/** Returns why a message class is closed for the rest of the day; null if it is open. */
 export async function closedReason(
   db: Handle,
   key: ProfileKey,
@@ -148,7 +156,7 @@ export async function closedReason(
   return reason ?? null;
 }
 
-/** Closes a class until midnight in China; keeps the first reason. */
+/** Closes a message class until midnight in China. Keeps the first reason. */
 export const closeClass = (
   db: Handle,
   key: ProfileKey,
@@ -162,13 +170,13 @@ export const closeClass = (
     [...valuesOfKey(key), messageClass, reason],
   );
 
-/** Answered requests, and recipients accepted by the gateway. */
+/** Answered requests, and recipients that the gateway accepted. */
 export interface GatewayUse {
   requests: number;
   recipients: number;
 }
 
-/** Adds to today's use. Commits asynchronously: a crash may lose a moment's counts. */
+/** Adds to today's use. Commits asynchronously, so a crash may lose the counts of a moment. */
 export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipients }: GatewayUse) =>
   query(db).run(
     `INSERT INTO gateway_day AS d (app_id, connector, profile, class, day, requests, recipients)
@@ -179,8 +187,9 @@ export const addGatewayUse = (db: Handle, key: ProfileKey, { requests, recipient
   );
 
 /**
- * Reserves devices of a test push for a batch and returns their number; a retaken batch keeps its
- * reservation. Limits the pushes per app and day, and the devices per push. Needs a transaction.
+ * Reserves devices of a test push for a batch. Returns their number. A batch that is delivered
+ * again keeps its reservation. Limits the test pushes per app and day, and the devices per push.
+ * Needs a transaction.
  */
 export async function grantTest(
   tx: Handle,
@@ -217,7 +226,7 @@ const testKey = ['app_id', 'connector', 'day', 'push_id', 'batch_id'];
 const sweepDays = sweepOf({ table: 'gateway_day', key: dayKey, column: 'day', bound: chinaDay });
 const sweepTests = sweepOf({ table: 'gateway_test', key: testKey, column: 'day', bound: chinaDay });
 
-/** Deletes days before `before`. Returns the larger number of both tables. */
+/** Deletes days before `before`. Returns the larger number of the two tables. */
 export const deleteOldGatewayDays = async (
   db: Handle,
   before: Date,
@@ -225,7 +234,7 @@ export const deleteOldGatewayDays = async (
 ): Promise<number> =>
   Math.max(await sweepDays(db, before, limit), await sweepTests(db, before, limit));
 
-/** Rate limit of a profile, in the units of its gateway. */
+/** Rate limit of a profile, in the units that its gateway counts. */
 interface RateLimit {
   perSecond: number;
   burst: number;
@@ -239,14 +248,15 @@ interface RateRow {
   busyMs: number;
 }
 
-/** Time for handing a batch to a thread and loading its recipients. */
+/** Time to hand a batch to a thread and to load its recipients. */
 const leadMs = 100;
 
 /**
- * Reserves a slot for a batch, so that all dispatchers together keep to a profile's rate: each
- * reservation starts at the end of the one before. After a pause as long as the ramp (at least a
- * second) the ramp restarts. `isEven`: the units are sent over the slot, not at once. Saves the
- * slot on the batch, which keeps it when it is retaken. Needs a transaction.
+ * Reserves a time slot for a batch, so that all dispatchers together stay within the rate of a
+ * profile. Each slot starts at the end of the previous slot. After a pause as long as the ramp, at
+ * least a second, the ramp starts again. `isEven`: the units are spread over the slot, not sent at
+ * once. Saves the slot on the batch, which keeps it when it is delivered again. Needs a
+ * transaction.
  */
 export async function reserveRate(
   tx: Handle,
@@ -257,7 +267,7 @@ export async function reserveRate(
   const { nowMs, units, busyMs, ...rate } = await lockRate(tx, key);
   const isIdle = nowMs - busyMs > Math.max(limit.rampMs, 1000);
   const beganMs = isIdle ? nowMs : rate.beganMs;
-  // Unused units beyond the burst are lost.
+  // Unused units beyond the burst expire.
   const used = isIdle ? 0 : Math.max(units, allowedUnits(limit, nowMs - beganMs) - limit.burst);
   const endMs = beganMs + msUntilAllowed(limit, used + wanted.units);
   const isAtOnce = endMs <= nowMs;
@@ -285,7 +295,7 @@ export async function reserveRate(
 
 /**
  * Locks the row of a profile until the end of the transaction. Commits asynchronously, because all
- * batches wait for this row; a crash of the database loses a moment's reservations.
+ * batches wait for this row. A crash of the database loses the reservations of a moment.
  */
 async function lockRate(tx: Handle, key: ProfileKey): Promise<RateRow> {
   const known = await readRate(tx, key);
@@ -309,13 +319,13 @@ const readRate = (tx: Handle, { appId, connector, profile }: ProfileKey) =>
     [appId, connector, profile],
   );
 
-/** Returns the units allowed until a time after the start of the ramp. */
+/** Returns the number of units that are allowed until a time after the start of the ramp. */
 export function allowedUnits({ perSecond, burst, rampMs }: RateLimit, ms: number): number {
   if (ms < rampMs) return burst + (perSecond * ms * ms) / (2 * rampMs) / 1000;
   return burst + (perSecond * (ms - rampMs / 2)) / 1000;
 }
 
-/** Returns the time after which so many units are allowed: the inverse of `allowedUnits`. */
+/** Returns the time after which a number of units is allowed: the inverse of `allowedUnits`. */
 export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: number): number {
   if (units <= burst) return 0;
   const ramped = (units - burst) * 1000;
@@ -325,19 +335,22 @@ export function msUntilAllowed({ perSecond, burst, rampMs }: RateLimit, units: n
     : ramped / perSecond + rampMs / 2;
 }
 
-/** Columns of the slot that the gateway's rate reserved, from `push_batch b`. */
+/** Columns of the time slot that the gateway's rate reserved, from `push_batch b`. */
 export const rateColumns = `b.rate_at AS "rateAt", b.rate_ms AS "rateMs",
   ${epochMs('b.rate_at - clock_timestamp()')} AS "rateInMs"`;
 
-/** Deletes the rates of profiles that have not sent since: their ramps restart anyway. */
+/**
+ * Deletes the rates of profiles that have not sent since `before`. Their ramp would start again
+ * anyway.
+ */
 export const deleteOldRates = (db: Handle, before: Date) =>
   query(db).run('DELETE FROM gateway_rate WHERE busy_until < $1', [before]);
 
-/** Use of a gateway by a profile on a day in China; a class is closed once its quota is used up. */
+/** Use of a gateway by a profile on a day in China. A class is closed once its quota is used up. */
 export interface ProfileUse {
   connector: string;
   profile: string;
-  /** Empty: all messages of the profile. */
+  /** Message class. Empty: all messages of the profile. */
   class: string;
   requests: number;
   recipients: number;

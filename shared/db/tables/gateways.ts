@@ -14,13 +14,13 @@ import type { Handle } from '../pool.ts';
 import { databaseNow, query } from '../query.ts';
 import { type ProfileKey, valuesOfKey } from './gateway-limits.ts';
 
-/** NOTIFY topic of changed overrides. */
+/** NOTIFY channel of changed overrides. */
 export const breakerTopic = 'carillon_breaker';
 
 /** Age from which the rows of a dispatcher are ignored. */
 const deadAfterSeconds = 10;
 
-/** Condition of a gateway's rows, of which `valuesOfKey` returns the values. */
+/** Condition on the rows of a gateway. `valuesOfKey` returns its values. */
 const ofKey = 'app_id = $1 AND connector = $2 AND profile = $3';
 const ofProfile = 'app_id = $1 AND connector = $2 AND name = $3';
 
@@ -35,8 +35,8 @@ export async function readBreakerOverrides(
 }
 
 /**
- * Overrides a breaker, or removes the override (null), and notifies all dispatchers once `tx`
- * commits. Returns false if the app has no such profile.
+ * Overrides a breaker, or removes the override (null). Notifies all dispatchers when `tx` commits.
+ * Returns false if the app has no such profile.
  */
 export async function overrideBreaker(
   tx: Handle,
@@ -65,9 +65,9 @@ export async function overrideBreaker(
 type ViewRow = Omit<BreakerView, 'id' | 'lastFailure'> & { reason: string | null; at: Date | null };
 
 /**
- * Lists one breaker per profile over all dispatchers: the override, else the worst of their states
- * (protocol/admin-api.md#breakers). A breaker that never opened is closed since its profile was
- * created.
+ * Lists one breaker per profile over all dispatchers. Its state is the override, otherwise the
+ * worst state of the dispatchers (protocol/admin-api.md#breakers). A breaker that never opened
+ * counts as closed since its profile was created.
  */
 export async function listBreakers(
   db: Handle,
@@ -111,7 +111,7 @@ export const saveBreakerState = (
     [...valuesOfKey(key), own.dispatcher, own.state, own.since, own.probeInMs],
   );
 
-/** Returns the ids of the breakers that are not closed at another dispatcher. */
+/** Returns the ids of breakers that are not closed on another dispatcher. */
 export async function findTroubledElsewhere(db: Handle, dispatcher: string): Promise<string[]> {
   const rows = await query(db).rows<BreakerKey>(
     `SELECT DISTINCT app_id AS "appId", connector, profile FROM breaker_state
@@ -122,8 +122,8 @@ export async function findTroubledElsewhere(db: Handle, dispatcher: string): Pro
 }
 
 /**
- * Returns whether the gateway has answered another dispatcher since a time: its breaker closed
- * after a successful probe, or was closed all the time.
+ * Returns whether the gateway has answered another dispatcher since a time. It has if the breaker
+ * there closed after a successful probe, or was never open.
  */
 export const hasAnsweredElsewhere = (
   db: Handle,
@@ -145,7 +145,7 @@ export const deleteBreakerStatesOf = (db: Handle, dispatcher: string) =>
     dispatcher,
   ]);
 
-/** Records why a gateway is unavailable; a later failure replaces an earlier one. */
+/** Records why a gateway is unavailable. A later failure replaces an earlier one. */
 export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }: GatewayFailure) =>
   query(db).run(
     `INSERT INTO gateway_failure (app_id, connector, profile, reason, at)
@@ -154,14 +154,14 @@ export const recordGatewayFailure = (db: Handle, key: BreakerKey, { reason, at }
     [...valuesOfKey(key), reason, at],
   );
 
-/** Deletes the failure of a gateway that has responded since. */
+/** Deletes the failure of a gateway that has answered since. */
 export const clearGatewayFailure = (db: Handle, key: BreakerKey, answeredAt: Date) =>
   query(db).run(`DELETE FROM gateway_failure WHERE ${ofKey} AND at <= $4`, [
     ...valuesOfKey(key),
     answeredAt,
   ]);
 
-/** Deletes failures that were not renewed since a time: the gateway is not in use. */
+/** Deletes failures that were not renewed since a time, because the gateway is no longer used. */
 export const deleteOldGatewayFailures = (db: Handle, before: Date) =>
   query(db).run('DELETE FROM gateway_failure WHERE at < $1', [before]);
 
@@ -172,7 +172,7 @@ export const findGatewayFailure = (db: Handle, key: ProfileKey) =>
     valuesOfKey(key),
   );
 
-/** Limit of listed failures; more gateways fail only for a common reason. */
+/** Maximum failures in a list. If more gateways fail, they have a common cause. */
 const maxListed = 100;
 
 /** Lists the newest failures of all gateways. */
@@ -182,12 +182,10 @@ export const listGatewayFailures = (db: Handle) =>
   >(`SELECT app_id AS "appId", connector, profile, reason, at FROM gateway_failure
       ORDER BY at DESC LIMIT ${maxListed}`);
 
-/** Limit of failing gateways in the text of one push. */
+/** Maximum failing gateways in the text of one push. */
 const maxToldOf = 5;
 
-/**
- * Returns one line per open push with the unavailable gateways that still have recipients of it.
- */
+/** Returns one line per open push: the unavailable gateways for which recipients are still open. */
 export async function describeGatewayFailures(
   db: Handle,
   appId: string,
@@ -223,7 +221,7 @@ interface GatewayToken {
   isReplacement: boolean;
 }
 
-/** Key of a token: `credential` identifies the credentials, and is stored as a keyed digest. */
+/** Key of a token. `credential` identifies the credentials, and is stored as a keyed digest. */
 export interface TokenKey {
   appId: string;
   connector: string;
@@ -239,7 +237,7 @@ const valuesOf = (vault: Vault, { appId, connector, credential }: TokenKey) => [
 const ofToken = 'app_id = $1 AND connector = $2 AND credential = $3';
 const sealContext = ({ appId, connector }: TokenKey) => sealContexts.gatewayToken(appId, connector);
 
-/** Reads the stored token; null without one. Throws `SealError`. */
+/** Reads the stored token, or undefined if there is none. Throws `SealError`. */
 export async function readGatewayToken(
   db: Handle,
   vault: Vault,
@@ -254,7 +252,9 @@ export async function readGatewayToken(
   return row ? { ...row, value: String(vault.open(row.value, sealContext(key))) } : null;
 }
 
-/** Claims the renewal of a token for `leaseMs`; false while another process holds it. */
+/**
+ * Claims the renewal of a token for `leaseMs`. Returns false while another process has the claim.
+ */
 export async function claimGatewayToken(
   db: Handle,
   vault: Vault,
@@ -293,7 +293,7 @@ export const releaseGatewayToken = (db: Handle, vault: Vault, key: TokenKey) =>
     valuesOf(vault, key),
   );
 
-/** Deletes expired tokens of unused credentials; returns their number. */
+/** Deletes expired tokens of unused credentials. Returns their number. */
 export const deleteOldGatewayTokens = (db: Handle, before: Date) =>
   query(db).rowCount(
     'DELETE FROM gateway_token WHERE expires_at < $1 AND (claimed_until IS NULL OR claimed_until < $1)',

@@ -11,14 +11,16 @@ import { draftColumns, draftValues } from './installations.ts';
 import { countRolesLocked } from './roles.ts';
 import { userDraftColumns, userDraftValues } from './users.ts';
 
-/** Staged row that was not written, and why: it exists, or it conflicts with another row. */
+/**
+ * A staged row that was not written, and the reason: it exists, or it conflicts with another row.
+ */
 export interface Unwritten {
   line: number;
   objectId: string;
   isThere: boolean;
-  /** The row exists, but the file has a later update of it. */
+  /** True if the row exists, but the file contains a later update of it. */
   isNewer: boolean;
-  /** Public ids of the conflicting rows by member; empty when the row exists. */
+  /** Public ids of the conflicting rows by member. Empty if the row exists. */
   holders: Record<string, string>;
   /** Another reason, for the report. */
   message?: string;
@@ -31,20 +33,21 @@ export interface Merged {
 }
 
 /**
- * Temporary table of staged rows, and where they go. All names are constants, never of a request.
+ * Temporary table of staged rows, and the table to which they are written. All names are constants,
+ * never text of a request.
  */
 interface Stage {
   name: string;
   table: string;
-  /** Table that a dry run writes to, which finds duplicates within the file. */
+  /** Table to which a dry run writes. It finds duplicates within the file. */
   shadow: string;
   columns: readonly string[];
-  /** Unique columns beside `object_id`, and the names of their members. */
+  /** Unique columns in addition to `object_id`, with the names of their members. */
   unique: Readonly<Record<string, string>>;
 }
 
 /**
- * Creates the temporary tables of a stage on this connection; `extra`: further columns of the
+ * Creates the temporary tables of a stage on this connection. `extra`: additional columns of the
  * stage.
  */
 async function openStage(
@@ -65,7 +68,7 @@ async function openStage(
 }
 
 /**
- * Writes the staged rows without a conflict to a table, in line order, and deletes them from the
+ * Writes the staged rows without a conflict to a table in line order, and deletes them from the
  * stage. Returns their number.
  */
 const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table: string) =>
@@ -78,7 +81,7 @@ const insertStaged = (tx: Handle, appId: string, { name, columns }: Stage, table
     [appId],
   );
 
-/** Reads the staged rows in line order, with the rows of a table that they conflict with. */
+/** Reads the staged rows in line order, with the rows of a table that conflict with them. */
 function unwrittenRows(tx: Handle, appId: string, { name, unique }: Stage, table: string) {
   const holders = Object.entries(unique).map(
     ([column, member]) =>
@@ -116,7 +119,7 @@ async function unstage(tx: Handle, { name }: Stage, rows: readonly Unwritten[]):
   ]);
 }
 
-/** Validated installation of an export. Times are ISO 8601. */
+/** A validated installation of an export. Times are ISO 8601. */
 export interface ImportedInstallation {
   objectId: string;
   draft: InstallationDraft;
@@ -125,14 +128,14 @@ export interface ImportedInstallation {
   importedAt: string;
 }
 
-/** Installation of an import, ready to be written. */
+/** An installation of an import that is ready to be written. */
 interface StagedInstallation {
   /** Line of its file. */
   line: number;
   objectId: string;
-  /** Hashes of its values of unique columns. */
+  /** Hashes of the values in its unique columns. */
   keyHashes: number[];
-  /** Its app and the values of `columns`. */
+  /** Its app, and the values of `columns`. */
   row: CopyRow;
 }
 
@@ -147,7 +150,7 @@ const installations: Stage = {
 /** Creates the temporary tables of an import on this connection. */
 export const openInstallationStage = (connection: Handle) => openStage(connection, installations);
 
-/** Encoder of the installations of an app, while the batch before is written. */
+/** Encodes the installations of an app while the previous batch is written. */
 export class InstallationEncoder {
   readonly #appId: string;
   readonly #rows = new RowEncoder();
@@ -171,7 +174,7 @@ export class InstallationEncoder {
 
 const hashFactor = 31;
 
-/** Returns a hash of 32 bits, which takes less memory than a long text. */
+/** Returns a 32-bit hash, which takes less memory than a long text. */
 function hashOf(text: string): number {
   let hash = 0;
   for (let i = 0; i < text.length; i += 1)
@@ -181,8 +184,8 @@ function hashOf(text: string): number {
 
 /**
  * Writes a batch of new installations with one statement, which is its own transaction. Returns
- * false, and writes nothing, when another row has a unique value of one of them, or a sharded
- * database does not tell why it refused them.
+ * false, and writes nothing, if another row has one of their unique values. On a sharded database
+ * it also returns false if the reason of the failure is unknown.
  */
 export async function writeNewInstallations(
   connection: Handle,
@@ -194,16 +197,16 @@ export async function writeNewInstallations(
     await copyIn(connection, target, copied);
     return true;
   } catch (error) {
-    // The caller then merges the rows, which fails by any other reason again.
+    // The caller then merges the rows. If the reason is another one, merging fails with it too.
     if (violatedConstraint(error) === undefined && !isFailedCopyToWorker(error)) throw error;
     return false;
   }
 }
 
 /**
- * Writes the new rows of a batch in line order and returns the others; existing rows stay
+ * Writes the new rows of a batch in line order, and returns the other rows. Existing rows stay
  * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table.
- * `areKnown`: most rows probably exist, and looking them up costs less than a failing insert.
+ * `areKnown`: most rows probably exist, so that searching them costs less than a failing insert.
  */
 export async function mergeInstallations(
   tx: Handle,
@@ -226,7 +229,7 @@ export async function mergeInstallations(
   return { written, unwritten: [...known, ...unwritten] };
 }
 
-/** Updates statistics and indexes after many new rows, so that the next push gets a good plan. */
+/** Updates statistics and indexes after an import, so that the next push gets a good plan. */
 export const tidyInstallations = (db: Handle) => query(db).run('VACUUM (ANALYZE) installation');
 
 /** Validated role of an import. Times are ISO 8601. */
@@ -239,10 +242,10 @@ export interface StagedRole {
   updatedAt: string;
 }
 
-/** Membership of an import: public ids of the role and of its member. */
+/** A membership of an import: the public ids of the role and of its member. */
 export interface StagedMembership {
   line: number;
-  /** Both ids: a file may hold a membership twice. */
+  /** Both ids, because a file may contain a membership twice. */
   objectId: string;
   role: string;
   member: string;
@@ -255,15 +258,15 @@ const roles: Stage = {
   columns: ['object_id', 'name', 'acl', 'fields', 'created_at', 'updated_at'],
   unique: { name: 'name' },
 };
-/** Table of memberships that a dry run writes to. */
+/** Table of memberships to which a dry run writes. */
 const shadowMemberships = 'import_seen_membership';
 
-/** Error of an import that would exceed the app's limit of roles. */
+/** Thrown if an import would exceed the app's limit of roles. */
 export class TooManyRoles extends Error {
   override name = 'TooManyRoles';
 }
 
-/** Creates the temporary tables of an import on this connection. Needs those of users. */
+/** Creates the temporary tables of an import on this connection. Needs the tables of users. */
 export async function openRoleStage(connection: Handle): Promise<void> {
   await openStage(connection, roles);
   await connection.query(
@@ -273,7 +276,7 @@ export async function openRoleStage(connection: Handle): Promise<void> {
 }
 
 /**
- * Writes the new roles of a batch in line order and returns the others; existing roles stay
+ * Writes the new roles of a batch in line order, and returns the other roles. Existing roles stay
  * unchanged. The object ids of a batch must be distinct. With `isDry`, only reads the table. Throws
  * `TooManyRoles`.
  */
@@ -299,7 +302,9 @@ export async function mergeRoles(
   return { written, unwritten: [...known, ...(await unwrittenRows(tx, appId, roles, table))] };
 }
 
-/** Where the members of each relation are, and what of them a dry run has seen. */
+/**
+ * For each relation: the table of its members, and the table of members that a dry run has seen.
+ */
 const relations = {
   users: { table: 'role_user', column: 'user_id', members: 'app_user', noun: 'user' },
   roles: { table: 'role_role', column: 'child_id', members: 'role', noun: 'role' },
@@ -314,8 +319,8 @@ interface MembershipRow {
 }
 
 /**
- * Writes the new memberships of a batch and returns the others, with a message for those of an
- * unknown role or member. With `isDry`, only reads the tables.
+ * Writes the new memberships of a batch, and returns the others. Those of an unknown role or member
+ * get a message. With `isDry`, only reads the tables.
  */
 export async function mergeMemberships(
   tx: Handle,
@@ -372,8 +377,8 @@ function writeSql(relation: RelationName): string {
 }
 
 /**
- * Does a dry run, which also finds roles and members of this run. Two statements: a sharded
- * database joins no temporary table to one that Citus has sharded.
+ * Runs a dry run, which also finds roles and members of the same import. It takes two statements,
+ * because a sharded database cannot join a temporary table with a sharded one.
  */
 async function tryMemberships(
   tx: Handle,
@@ -385,7 +390,7 @@ async function tryMemberships(
   return query(tx).rows(drySql(relation), [values[0], ...lists]);
 }
 
-/** Membership of an import, with what the database has of it. */
+/** Returns SQL of the memberships of an import, with the matching rows of the database. */
 interface StoredMembership extends Omit<MembershipRow, 'isWritten'> {
   role: string;
   member: string;
@@ -406,7 +411,7 @@ function storedSql(relation: RelationName): string {
       FROM given`;
 }
 
-/** Returns the statement that adds what the run has seen, and notes the memberships. */
+/** Returns SQL that adds roles and members of the dry run, and stores the memberships. */
 function drySql(relation: RelationName): string {
   const isSeen = (shadowed: string, id: string) =>
     `EXISTS (SELECT FROM ${shadowed} r WHERE r.app_id = $1 AND r.object_id = ${id})`;
@@ -431,7 +436,10 @@ export interface StagedUser {
   draft: UserDraft;
   passwordHash: string | null;
   session: SessionSecret;
-  /** Third-party accounts, which conflict, and UnionIDs, which stay with their present user. */
+  /**
+   * Third-party accounts and UnionIDs. A taken account is a conflict; a taken UnionID stays with
+   * its present user.
+   */
   identities: { own: Identity[]; claims: Identity[] };
   createdAt: string;
   updatedAt: string;
@@ -453,7 +461,7 @@ const users: Stage = {
   },
 };
 
-/** Target tables: the real ones, or those of a dry run. */
+/** The target tables, or the tables of a dry run. */
 interface Targets {
   users: string;
   identities: string;
@@ -473,8 +481,8 @@ export async function openUserStage(connection: Handle): Promise<void> {
 
 /**
  * Writes the new users of a batch in line order, with their third-party accounts, and returns the
- * others; existing users stay unchanged. The object ids of a batch must be distinct. With `isDry`,
- * only reads the tables.
+ * other users. Existing users stay unchanged. The object ids of a batch must be distinct. With
+ * `isDry`, only reads the tables.
  */
 export async function mergeUsers(
   tx: Handle,
@@ -513,7 +521,7 @@ const copyValues = ({
   ...[session.nonce, session.hash, user.createdAt, user.updatedAt, ...userDraftValues(draft)],
 ];
 
-/** Inserts the staged users that are not written yet, except those with a taken unique value. */
+/** Inserts the staged users that are not written yet, except users with a taken unique value. */
 const insertUsers = (tx: Handle, appId: string, targets: Targets) =>
   query(tx).run(
     `WITH written AS (
@@ -527,13 +535,13 @@ const insertUsers = (tx: Handle, appId: string, targets: Targets) =>
 const identitiesIn = (column: 'own' | 'claims') =>
   `${users.name} s CROSS JOIN jsonb_to_recordset(s.${column}) AS x (platform text, uid text)`;
 
-/** Joins the user who has the account `x`. LIMIT 1 prevents a plan that reads all users. */
+/** Joins the user that has account `x`. LIMIT 1 prevents a plan that reads all users. */
 const holderIn = ({ users: holders, identities }: Targets) =>
   `CROSS JOIN LATERAL (
      SELECT t.id, t.object_id FROM ${identities} i JOIN ${holders} t ON t.app_id = i.app_id AND t.id = i.user_id
       WHERE i.app_id = $1 AND i.platform = x.platform AND i.uid = x.uid LIMIT 1) h`;
 
-/** Written user, and the user who has one of its third-party accounts. */
+/** A written user, and the user that already has one of its third-party accounts. */
 interface Conflict {
   line: number;
   userId: number;
@@ -543,7 +551,10 @@ interface Conflict {
   holder: string;
 }
 
-/** Inserts the third-party accounts of written users. Returns those that belong to another user. */
+/**
+ * Inserts the third-party accounts of written users. Returns the accounts that belong to another
+ * user.
+ */
 async function insertIdentities(tx: Handle, appId: string, targets: Targets): Promise<Conflict[]> {
   await insertAccounts(tx, appId, { identities: targets.identities, column: 'own' });
   return query(tx).rows(
@@ -569,9 +580,9 @@ const insertAccounts = (
   );
 
 /**
- * Deletes the users with conflicts. A user whose conflict is with another deleted one is tried
- * again; the others are unwritten. The first conflict in line order is always with a user who
- * stays, so the caller's loop ends.
+ * Deletes the users with conflicts. If the other user of a conflict is deleted too, the user is
+ * tried again. Otherwise the user counts as unwritten. The first conflict in line order is always
+ * with a user that remains, so the caller's loop ends.
  */
 async function removeConflicts(
   tx: Handle,
@@ -599,7 +610,7 @@ async function removeConflicts(
 
 type Linked = Pick<Conflict, 'line' | 'objectId' | 'platform' | 'holder'>;
 
-/** Returns the users of conflicts, each once, with its last conflict. */
+/** Returns each user of the conflicts once, with its last conflict. */
 const byLine = (conflicts: readonly Linked[]): Unwritten[] => [
   ...new Map(conflicts.map((conflict) => [conflict.line, conflictOf(conflict)])).values(),
 ];
@@ -609,7 +620,7 @@ const conflictOf = ({ line, objectId, platform, holder }: Linked): Unwritten => 
   holders: { [`authData.${platform}`]: holder },
 });
 
-/** As `takeUnwritten`, also for users whose third-party accounts belong to another user. */
+/** Like `takeUnwritten`, including users whose third-party accounts belong to another user. */
 async function takeUnwrittenUsers(tx: Handle, appId: string): Promise<Unwritten[]> {
   const kept = await takeUnwritten(tx, appId, users);
   const linked = await query(tx).rows<Linked>(

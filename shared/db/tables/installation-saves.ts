@@ -14,9 +14,9 @@ import {
 } from './installations.ts';
 
 /**
- * Settings of the connections for saves. The plan of a statement is made once and finds each row by
- * an index, even while the table has few rows. The lock timeout is short, because saves of several
- * apps wait together.
+ * Settings of the connections for saves. A statement is planned once, and finds each row by an
+ * index even while the table is small. The lock timeout is short, because saves of several apps
+ * wait together.
  */
 export const saveSettings = {
   lock_timeout: '100ms',
@@ -31,8 +31,8 @@ export const saveSettings = {
 };
 
 /**
- * Returns the settings of the connections for saves to a database. On a sharded database Citus
- * chooses the server by the values of a statement, and refuses a plan that is made for all values.
+ * Returns the settings of the connections for saves. On a sharded database Citus chooses the server
+ * by the values of a statement, and does not support a plan that is made once for all values.
  */
 export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
   return (await isSharded(db))
@@ -41,8 +41,8 @@ export async function saveSettingsOf(db: Handle): Promise<ServerSettings> {
 }
 
 /**
- * Most bytes of custom members, and of channels, of a row that is written in a group. Smaller
- * values are not compressed, so their size is known without reading them.
+ * Maximum bytes of custom members, and of channels, of a row that is written in a group. PostgreSQL
+ * does not compress smaller values, so their size is known without reading them.
  */
 const maxBytes = 2000;
 
@@ -54,9 +54,9 @@ const isSmall = (column: string) =>
 const small = `${isSmall('fields')} AND ${isSmall('channels')}`;
 
 /**
- * Selects from the rows of an app with a value of a column. The bounds and the order allow one
- * index only: a plan for an equal value that is made while the app has few rows may read all rows
- * of the app later. NULL finds nothing.
+ * Selects the rows of an app with a given value in a column. The range and the order allow only one
+ * index. With an equality condition, a plan that is made while the app has few rows may read all
+ * its rows later. NULL finds nothing.
  */
 const rowsWith = (
   column: string,
@@ -67,7 +67,7 @@ const rowsWith = (
      WHERE app_id = g.app_id${andApp} AND ${column} >= ${value} AND ${column} <= ${value} AND ${condition}
      ORDER BY app_id, ${column} OFFSET 0)`;
 
-/** The newest installations with a registration id. */
+/** Selects the newest installations with a registration id. */
 const newestOfRegistration = (andApp: string) =>
   `(SELECT id FROM ${rowsWith('registration_id', 'g.registration_id', { andApp })} AS same
      ORDER BY id DESC LIMIT ${maxOfRegistration})`;
@@ -79,7 +79,10 @@ const foundColumns = [
   `${small} AS "isSmall"`,
 ];
 
-/** Rows with one of the unique ids of a device, and the newest ones with its registration id. */
+/**
+ * Selects rows with one of the unique ids of a device, and the newest rows with its registration
+ * id.
+ */
 const keysOf = (andApp: string) =>
   [
     ...uniqueIds.map((column) => rowsWith(column, `g.${column}`, { andApp })),
@@ -103,28 +106,31 @@ interface AskedDevice {
   ids: DeviceIds;
 }
 
-/** Place and version of a row, as PostgreSQL writes them. */
+/** Location and version of a row (`ctid` and `xmin`), as PostgreSQL prints them. */
 interface RowVersion {
   place: string;
   version: string;
 }
 
-/** Installation that matches an id, with the version of its row. */
+/** An installation that matches an id, with the version of its row. */
 export interface FoundInstallation {
   installation: Installation;
   row: RowVersion;
-  /** Without it, `fields` and `channels` are not read. */
+  /** False if `fields` and `channels` are not needed. */
   isSmall: boolean;
 }
 
 type FoundRow = Installation & RowVersion & { device: number; isSmall: boolean };
 
-/** Ids of a device, at its place among all. */
+/** Ids of a device, and its index in the request. */
 interface Asked extends AskedDevice {
   at: number;
 }
 
-/** Returns the ids of a device, and a row for each further text of its token (`namesOfToken`). */
+/**
+ * Returns the ids of a device, and a further row for each other spelling of its token
+ * (`namesOfToken`).
+ */
 function asSpelled({ appId, ids }: AskedDevice, at: number): Asked[] {
   if (ids.deviceToken === undefined) return [{ appId, ids, at }];
   const [compared, ...others] = namesOfToken(ids.deviceToken);
@@ -141,7 +147,9 @@ const noIds: DeviceIds = {
   registrationId: undefined,
 };
 
-/** Finds the installations that match an id of each device, by the place of the device. */
+/**
+ * Finds the installations that match an id of each device. Returns them by the index of the device.
+ */
 export async function findInstallationsOfDevices(
   db: Handle,
   devices: AskedDevice[],
@@ -158,7 +166,7 @@ export async function findInstallationsOfDevices(
     for (const row of found) {
       const { device, place, version, isSmall, ...installation } = row;
       const ofDevice = byDevice[part[device - 1]?.at ?? -1];
-      // A row may have one spelling of the token, and another id of the device.
+      // A row may contain one spelling of the token and another id of the device.
       if (!ofDevice || ofDevice.some((one) => one.installation.id === installation.id)) continue;
       ofDevice.push({ installation, row: { place, version }, isSmall });
     }
@@ -167,7 +175,7 @@ export async function findInstallationsOfDevices(
   return byDevice;
 }
 
-/** New installation of a group. */
+/** A new installation of a group. */
 export interface GroupInsert {
   appId: string;
   objectId: string;
@@ -190,8 +198,8 @@ const types: Readonly<Record<string, string>> = {
   fields: 'jsonb',
 };
 /**
- * Returns the rows of arrays, one for each column, from parameter `first` on. An array of channels
- * is a text.
+ * Returns SQL of rows from arrays, one array per column, starting at parameter `first`. An array of
+ * channels is a text.
  */
 const rowsOf = (names: string[], first: number) =>
   `unnest(${names.map((name, i) => `$${first + i}::${types[name] ?? 'text'}[]`).join(', ')}) AS g(${names.join(', ')})`;
@@ -206,8 +214,8 @@ const insertText = (first: number) =>
    ON CONFLICT DO NOTHING RETURNING object_id, NULL::bigint AS id`;
 
 /**
- * Finds rows by their place, which needs no index. Skips those that another transaction has locked:
- * a group never waits for one of its rows.
+ * Finds rows by their `ctid`, which needs no index. Skips rows that another transaction has locked,
+ * so that a group never waits for one of its rows.
  */
 const updateText = (first: number) =>
   `UPDATE installation i
@@ -225,16 +233,16 @@ const bothStatement = prepare(
    SELECT * FROM made UNION ALL SELECT * FROM changed`,
 );
 
-/** Public ids of the inserted installations, and keys of the updated ones. */
+/** Public ids of the inserted installations, and internal ids of the updated ones. */
 interface WrittenGroup {
   inserted: ReadonlySet<string>;
   updated: ReadonlySet<number>;
 }
 
 /**
- * Writes a group in one transaction. On a sharded database the inserts are one transaction, and so
- * are the updates of each app. Leaves out an insert whose unique ids another installation holds,
- * and an update whose row is locked or has changed since its version.
+ * Writes a group in one transaction. On a sharded database, the inserts are one transaction, and
+ * the updates of each app are one transaction. Skips an insert if another installation has one of
+ * its unique ids. Skips an update if its row is locked or has changed since its version.
  */
 export async function writeInstallationGroup(
   db: Handle,
@@ -306,8 +314,8 @@ const jsonTypes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Takes the rows as JSON, which needs no casts: Citus refuses a cast that depends on settings here.
- * The `ctid` of a row is unknown here, because it is a place on one server.
+ * Takes the rows as JSON, which needs no casts, because Citus refuses casts that depend on settings
+ * here. It has no `ctid`, which is a location on one server.
  */
 const shardedUpdateText = `
   UPDATE installation i SET updated_at = $1, ${draftColumns.map((name) => `${name} = g.${name}`).join(', ')}

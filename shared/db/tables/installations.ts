@@ -17,7 +17,7 @@ import { type RowCondition, type Selection, selectByIds, selectRows } from './se
 /** Value of a column: objects as JSON text. */
 type DraftValue = Exclude<CopyValue, Buffer>;
 
-/** Client-writable columns, with the value that a draft has for each. */
+/** Columns that clients may write, and for each the value of a draft. */
 const valueByColumn: Readonly<Record<string, (draft: InstallationDraft) => DraftValue>> = {
   device_type: (draft) => draft.deviceType,
   device_token: ({ deviceToken }) => deviceToken && comparedToken(deviceToken),
@@ -44,11 +44,14 @@ export const draftReaders = Object.values(valueByColumn);
 export const draftValues = (draft: InstallationDraft): CopyValue[] =>
   draftReaders.map((read) => read(draft));
 
-/** Token as the client sent it; a process of an older version changes it without its spelling. */
+/**
+ * The token as the client sent it. A process of an older version changes the token without this
+ * spelling.
+ */
 const sentToken =
   'CASE WHEN lower(device_token_sent COLLATE "C") = device_token THEN device_token_sent ELSE device_token END';
 
-/** Columns of an `Installation`; `large` returns the expression of a member that may be large. */
+/** Columns of an `Installation`. `large` returns the expression of a member that may be large. */
 export const installationColumns = (large = (column: string) => column): string => {
   const plain = `id, object_id, device_type, installation_id, vendor, vendor_name, registration_id, device_profile,
     topic, team_id, valid, time_zone, badge, created_at, updated_at`;
@@ -58,10 +61,10 @@ export const installationColumns = (large = (column: string) => column): string 
 const columns = installationColumns();
 const from = { table: 'installation', columns } as const;
 
-/** Installation with the version of its row: the transaction that wrote it. */
+/** An installation with the version of its row: the transaction that wrote it. */
 type Versioned = Installation & { version: string };
 
-/** Finds an installation by its public id; `isLocked` locks it until the transaction ends. */
+/** Finds an installation by its public id. `isLocked` locks it until the transaction ends. */
 export const findInstallation = (
   db: Handle,
   { appId, objectId, isLocked = false }: { appId: string; objectId: string; isLocked?: boolean },
@@ -71,7 +74,7 @@ export const findInstallation = (
     [appId, objectId],
   );
 
-/** Finds installations by public ids, unordered. Throws as `selectByIds`. */
+/** Finds installations by public ids, unordered. Throws like `selectByIds`. */
 export const findInstallations = (
   db: Handle,
   appId: string,
@@ -87,13 +90,16 @@ const keyColumns = {
 };
 const ofDevice = new PreparedStatements();
 
-/** Newest installations with a registration id that are read; usually one has it. */
+/**
+ * Maximum installations with the same registration id that are read, newest first. Usually there is
+ * one.
+ */
 export const maxOfRegistration = 8;
 
 /**
- * Selects the installations, a dozen at most, that match one of the ids, in the order of their
- * keys. Each set of ids has a statement of its own with one look-up per id: PostgreSQL chooses poor
- * plans for alternatives that may be NULL.
+ * Selects the installations that match one of the ids, at most a dozen, in the order of their
+ * internal ids. Each set of ids has its own statement with one index lookup per id, because
+ * PostgreSQL plans alternatives that may be NULL badly.
  */
 async function selectOfDevice(
   db: Handle,
@@ -110,7 +116,7 @@ async function selectOfDevice(
   const lookUps = given.map(({ name }, i) => {
     const lookUp = `SELECT id FROM installation WHERE app_id = $1 AND ${keyColumns[name]} = $${i + 2}`;
     if (name !== 'registrationId') return lookUp;
-    // OFFSET 0: without it a plan may read all installations of the app in the order of their keys.
+    // OFFSET 0: otherwise a plan may read all installations of the app in the order of their ids.
     return `(SELECT id FROM (${lookUp} OFFSET 0) AS same ORDER BY id DESC LIMIT ${maxOfRegistration})`;
   });
   const statement = ofDevice.of(
@@ -121,7 +127,8 @@ async function selectOfDevice(
 }
 
 /**
- * Finds the installations that match one of the ids, by their keys, with the version of each row.
+ * Finds the installations that match one of the ids, ordered by internal id, with the version of
+ * each row.
  */
 export async function findInstallationsOfDevice(
   db: Handle,
@@ -133,8 +140,8 @@ export async function findInstallationsOfDevice(
 }
 
 /**
- * Locks the installations that match one of the ids, in the order of their keys. A concurrent
- * change may leave one among them that no longer matches.
+ * Locks the installations that match one of the ids, in the order of their internal ids. After a
+ * concurrent change, one of them may no longer match.
  */
 export async function lockInstallationsOfDevice(
   tx: Handle,
@@ -151,7 +158,7 @@ const insertOne = prepare(
    ON CONFLICT DO NOTHING RETURNING ${columns}`,
 );
 
-/** Inserts an installation; undefined if another one holds one of the unique ids. */
+/** Inserts an installation. Returns undefined if another installation has one of its unique ids. */
 export const insertInstallation = (
   db: Handle,
   appId: string,
@@ -173,14 +180,16 @@ interface InstallationUpdate {
   now: Date;
 }
 
-/** Updates a locked installation. Fails on a unique index if another one holds its new ids. */
+/**
+ * Updates a locked installation. Throws a unique violation if another installation has its new ids.
+ */
 export const updateInstallation = (
   tx: Handle,
   appId: string,
   { id, draft, now }: InstallationUpdate,
 ) => query(tx).one<Installation>(updateLocked, [appId, id, now, ...draftValues(draft)]);
 
-/** As `updateInstallation`, without a lock: undefined if the row has another version. */
+/** Like `updateInstallation`, without a lock. Returns undefined if the row has another version. */
 export const updateInstallationVersion = (
   db: Handle,
   appId: string,
@@ -191,8 +200,8 @@ export const updateInstallationVersion = (
 const vendorOfRow = `coalesce(vendor, CASE WHEN device_type IN (${harmonyDeviceTypes.map((name) => `'${name}'`).join(', ')}) THEN 'vendor_a' END)`;
 
 /**
- * Takes the registration id of an installation from the others of its vendor, except for those that
- * are being saved: the next walk finds these (`identities.ts`).
+ * Removes the registration id of an installation from other installations of the same vendor. Skips
+ * installations that are being saved; the next scan finds them (`identities.ts`).
  */
 export async function takeRegistration(
   tx: Handle,
@@ -212,7 +221,8 @@ export async function takeRegistration(
 }
 
 /**
- * Locks installations in the order of their keys, to avoid deadlocks. Returns the keys and ACLs.
+ * Locks installations in the order of their internal ids, to avoid deadlocks. Returns the ids and
+ * ACLs.
  */
 export const lockInstallations = (tx: Handle, appId: string, objectIds: string[]) =>
   query(tx).rows<Pick<Installation, 'id'> & { acl: Json }>(
@@ -230,7 +240,7 @@ export const deleteInstallations = (tx: Handle, appId: string, ids: number[]) =>
 export const selectInstallations = (tx: Handle, selection: Selection) =>
   selectRows<Installation>(tx, from, selection);
 
-/** The condition of the index `installation_token_spelling`. */
+/** Condition of the index `installation_token_spelling`. */
 const isAsSent = `device_token COLLATE "C" ~ '^[0-9A-Fa-f]*[A-F][0-9A-Fa-f]*$'`;
 const asSent = `SELECT app_id, id FROM installation WHERE ${isAsSent} ORDER BY app_id, id LIMIT $1`;
 
@@ -241,8 +251,8 @@ interface TokenRow {
 }
 
 /**
- * Rewrites up to `limit` tokens that an older version stored as they were sent, and merges the
- * installations of a token with several spellings. Returns the number of rows read. Skips
+ * Rewrites up to `limit` tokens that an older version stored as they were sent, and merges
+ * installations whose tokens differ only in spelling. Returns the number of rows read. Skips
  * installations that are being saved.
  */
 export function rewriteTokens(db: Database, limit: number): Promise<number> {
@@ -275,8 +285,8 @@ async function rewriteRows(tx: Handle, appId: string, rows: readonly TokenRow[])
 }
 
 /**
- * Finds which tokens no installation holds as they are compared, and locks the holders of the
- * others that no call is saving.
+ * Finds which tokens no installation has in normal form. For the other tokens, locks the
+ * installations that have them, unless they are being saved.
  */
 async function findHolders(
   tx: Handle,
@@ -311,8 +321,9 @@ interface MergedRow {
 }
 
 /**
- * Keeps the installation that was saved last, and deletes the others. What it lacks it gets from
- * these: a client that registered with another spelling may have sent its token alone.
+ * Keeps the installation that was saved last, and deletes the others. Missing members are copied
+ * from the deleted ones, because a client may have registered another spelling with its token
+ * alone.
  */
 async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Promise<void> {
   const [kept, ...older] = rows.toSorted(
@@ -343,25 +354,26 @@ async function merge(tx: Handle, appId: string, rows: readonly TokenRow[]): Prom
   await rewrite(tx, appId, [kept.id]);
 }
 
-/** Registration ids that one statement reads: some milliseconds. */
+/** Maximum registration ids that one statement reads. This takes some milliseconds. */
 const idsOfPage = 5000;
-/** Installations that lose their registration id, from which on the page is read again. */
+/** If at least this many installations lose their registration id, the page is read again. */
 const releasedAtOnce = 1000;
 
-/** Walk over the installations of an app, a page at a time. */
+/** A scan over the installations of an app, one page at a time. */
 interface Walk {
   appId: string;
   now: Date;
   /**
-   * Start of the next walk after one of several pages; one of a single page begins again at once.
+   * Start of the next scan after a scan of several pages. A scan of a single page begins again at
+   * once.
    */
   nextAt: Date;
 }
 
 /**
- * Makes the next page of a walk, unless another process does so now or the next walk is later.
- * `makePage` gets the place where the page begins, and returns that of the next page; null after
- * the last one. Returns the same.
+ * Runs the next page of a scan, unless another process is doing so or the next scan is not due.
+ * `makePage` gets the position where the page begins, and returns the position of the next page, or
+ * null after the last page. Returns the same.
  */
 async function continueWalk<P extends string | number>(
   tx: Handle,
@@ -389,9 +401,9 @@ const registrationWalk = { table: 'registration_walk', column: 'after', start: '
 const idleWalk = { table: 'idle_walk', column: 'after_id', start: 0 };
 
 /**
- * Makes the next page of an app's walk over its registration ids (`continueWalk`). Of the
- * installations with an id of the same vendor, the one that was saved last keeps it. Returns
- * whether a further page follows.
+ * Runs the next page of an app's scan over its registration ids (`continueWalk`). If installations
+ * of a vendor have the same id, the installation that was saved last keeps it. Returns whether
+ * another page follows.
  */
 export const continueRegistrationWalk = (db: Database, walk: Walk): Promise<boolean> =>
   db.transaction(async (tx) => {
@@ -400,12 +412,13 @@ export const continueRegistrationWalk = (db: Database, walk: Walk): Promise<bool
   });
 
 /**
- * Lets the next walk begin at once: an import may have written registration ids that devices have.
+ * Makes the next scan due now, because an import may have written registration ids that devices
+ * already have.
  */
 export const hastenRegistrationWalk = (db: Handle, appId: string) =>
   db.query("UPDATE registration_walk SET next_at = '-infinity' WHERE app_id = $1", [appId]);
 
-/** Returns the registration id after which the next page begins; null after the last page. */
+/** Returns the registration id after which the next page begins. Null after the last page. */
 async function releasePage(tx: Handle, appId: string, after: string): Promise<string | null> {
   const { read, last, repeated } = await query(tx).one<{
     read: number;
@@ -420,7 +433,7 @@ async function releasePage(tx: Handle, appId: string, after: string): Promise<st
     [appId, after],
   );
   const isLast = read < idsOfPage;
-  // The last id of a full page may have more rows behind it.
+  // The last id of a full page may have more rows on the next page.
   const ids = isLast || last === null ? repeated : [...repeated, last];
   if (ids.length > 0 && (await release(tx, appId, ids)) >= releasedAtOnce) return after;
   return isLast ? null : last;
@@ -447,16 +460,16 @@ interface BatchKey {
 }
 
 /**
- * Condition for the recipients of a batch. Rows are locked in the order of the scan, as a rule that
- * of their ids; a lock in a fixed order before the update would cost half as much again, so that a
- * rare deadlock is repeated instead.
+ * SQL condition of the recipients of a batch. Rows are locked in the order of the scan, usually the
+ * order of their ids. Locking them in a fixed order first would cost half as much again, so a rare
+ * deadlock is repeated instead.
  */
 const ofBatch = (recipients: string) =>
   `i.app_id = $1 AND i.id = ANY((SELECT recipients FROM ${recipients})::bigint[])`;
 
 const largestBadge = 2 ** 31 - 1;
 
-/** Counts all or nothing. Each update must fit into its page (migration 0031). */
+/** Increments all badges or none. The updated row must fit into its page (migration 0031). */
 const incrementStatement = prepare(
   `WITH held AS MATERIALIZED (
      SELECT recipients FROM push_batch WHERE app_id = $1 AND id = $2 AND badges IS NULL FOR NO KEY UPDATE),
@@ -477,8 +490,8 @@ const countedStatement = prepare(
 );
 
 /**
- * Increments the badge of every recipient of a batch, once even if the batch is retaken, and
- * returns the numbers in the order of its recipients, null for a deleted one
+ * Increments the badge of every recipient of a batch, only once even if the batch is delivered
+ * again. Returns the numbers in the order of its recipients, null for a deleted one
  * (protocol/apns.md#badge: a retry sends the same number).
  */
 export async function incrementBadges(
@@ -486,8 +499,8 @@ export async function incrementBadges(
   { appId, id }: BatchKey,
 ): Promise<(number | null)[]> {
   const counted = await repeatDeadlocked(() => readBadges(db, incrementStatement, { appId, id }));
-  // Undefined if another take has counted. A second statement sees what that take committed after
-  // the first one began.
+  // Undefined if another delivery has incremented them. That delivery may have committed after this
+  // statement began, so a second statement reads the numbers.
   const badges = counted ?? (await readBadges(db, countedStatement, { appId, id }));
   if (!badges) throw new Error('the batch was deleted');
   return badges;
@@ -514,7 +527,7 @@ export async function setBadges(db: Handle, { appId, id }: BatchKey, badge: numb
 
 const mostTries = 5;
 
-/** Repeats a statement that PostgreSQL ended because of a deadlock; it was rolled back. */
+/** Repeats a statement that PostgreSQL rolled back because of a deadlock. */
 async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries): Promise<T> {
   try {
     return await work();
@@ -524,7 +537,7 @@ async function repeatDeadlocked<T>(work: () => Promise<T>, triesLeft = mostTries
   }
 }
 
-/** Lists the keys of up to `limit` installations that meet a condition, unordered. */
+/** Lists the internal ids of up to `limit` installations that meet a condition, unordered. */
 export const listMatching = (tx: Handle, { condition, values }: RowCondition, limit: number) =>
   query(tx).column<number>(
     `SELECT id FROM installation WHERE app_id = $1 AND (${condition}) LIMIT $${values.length + 1}`,
@@ -532,8 +545,8 @@ export const listMatching = (tx: Handle, { condition, values }: RowCondition, li
   );
 
 /**
- * Deletes installations that still meet a condition. Locks them in the order of their keys. Returns
- * their number.
+ * Deletes installations that still meet a condition. Locks them in the order of their internal ids.
+ * Returns their number.
  */
 export const deleteMatching = (
   tx: Handle,
@@ -548,11 +561,11 @@ export const deleteMatching = (
     [...values, ids],
   );
 
-/** Installations that one statement reads: some milliseconds. */
+/** Installations that one statement reads. This takes some milliseconds. */
 export const rowsOfPage = 5000;
 
 /**
- * Installations that were neither updated nor imported since `before`, and most of them that a page
+ * Installations that were neither updated nor imported since `before`, and the maximum that a page
  * deletes.
  */
 interface IdleInstallations {
@@ -562,8 +575,8 @@ interface IdleInstallations {
 }
 
 /**
- * Deletes the idle installations of a page; skips those that are being saved. Returns their number,
- * and the key after which the next page begins; null after the last one.
+ * Deletes the idle installations of a page. Skips installations that are being saved. Returns their
+ * number, and the id after which the next page begins, or null after the last page.
  */
 async function deleteIdlePage(
   tx: Handle,
@@ -596,8 +609,8 @@ async function deleteIdlePage(
 }
 
 /**
- * Makes the next page of an app's walk over its installations (`continueWalk`). Returns the number
- * of deleted ones; `limit` if a further page follows.
+ * Runs the next page of an app's scan for idle installations (`continueWalk`). Returns the number
+ * of deleted installations, or `limit` if another page follows.
  */
 export const continueIdleWalk = (db: Database, walk: Walk & IdleInstallations): Promise<number> =>
   db.transaction(async (tx) => {

@@ -9,14 +9,15 @@ import { listsOf, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { ReceiptSource } from './receipts.ts';
 
-/** Installations that one statement deletes. */
+/** Maximum installations that one statement deletes. */
 const pageSize = 5000;
 
 /** A push by its internal key. */
 type PushKey = { appId: string; pushId: number };
 
 /**
- * Answers of one profile, and the forms of tokens with a success; `''`: any token of the profile.
+ * Answers of one profile, and the token forms that had a success. `''` stands for any token of the
+ * profile.
  */
 interface JudgedProfile extends ProfileAnswers {
   successes: ReadonlySet<string>;
@@ -28,7 +29,7 @@ interface AnswerRow extends Omit<ProfileAnswers, 'answers'> {
   forms: Record<string, number> | null;
 }
 
-/** Reads the answers of the profiles of which a push called tokens invalid. */
+/** Reads the answers of the profiles for which a push found invalid tokens. */
 export async function readInvalidAnswers(
   db: Handle,
   { appId, pushId }: PushKey,
@@ -59,17 +60,21 @@ export async function readInvalidAnswers(
   }));
 }
 
-/** Which installations of a push are deleted; absent profile: those of all profiles. */
+/** Which installations of a push are deleted. Without a profile: those of all profiles. */
 interface InvalidSelection extends PushKey {
   profile?: Pick<ProfileAnswers, 'connector' | 'profile'>;
-  /** Whether tokens with and without a proof are selected. */
+  /** Whether tokens with, and tokens without, a proof are selected. */
   deletable: Deletable;
-  /** Forms of tokens with a success, which those without a proof need; absent: they need none. */
+  /**
+   * Token forms that had a success. Tokens without a proof are only deleted if their form is in the
+   * list. Absent: no condition.
+   */
   successes?: ReadonlySet<string>;
 }
 
 /**
- * Deletes the installations with invalid tokens that were not saved since. Returns their number.
+ * Deletes the installations with invalid tokens, unless they were saved since. Returns their
+ * number.
  */
 export async function deleteInvalid(db: Handle, selection: InvalidSelection): Promise<number> {
   let deleted = 0;
@@ -82,13 +87,16 @@ export async function deleteInvalid(db: Handle, selection: InvalidSelection): Pr
   return deleted;
 }
 
-/** Deleted installations of a page, and the recipient before the next page; null after the last. */
+/**
+ * Deleted installations of a page, and the recipient at which the next page starts; null after the
+ * last page.
+ */
 export interface DeletedPage {
   last: number | null;
   deleted: number;
 }
 
-/** As `deleteInvalid`, for one page of recipients whose internal ids are above `after`. */
+/** Like `deleteInvalid`, for one page of recipients whose internal ids are above `after`. */
 export async function deleteInvalidPage(
   db: Handle,
   { appId, pushId, profile, deletable, successes }: InvalidSelection,
@@ -124,9 +132,7 @@ export async function deleteInvalidPage(
   return { last: size < pageSize ? null : last, deleted };
 }
 
-/**
- * Notes on the record of a push which profiles kept their invalid tokens; empty clears the note.
- */
+/** Records on a push which profiles kept their invalid tokens. An empty list removes the record. */
 export const noteKeptTokens = (
   db: Handle,
   { appId, pushId }: PushKey,
@@ -137,7 +143,7 @@ export const noteKeptTokens = (
     [appId, pushId, kept.length === 0 ? null : JSON.stringify(kept)],
   );
 
-/** Lists the invalid tokens that pushes of the last day kept, the newest pushes first. */
+/** Lists the invalid tokens that pushes of the last day kept, newest push first. */
 export async function listKeptTokens(
   db: Handle,
   limit: number,
@@ -150,7 +156,7 @@ export async function listKeptTokens(
   return pushes.flatMap(({ kept, ...push }) => kept.map((one) => ({ ...push, ...one })));
 }
 
-/** Counts these tokens by profile. */
+/** Counts the invalid tokens that were kept, by profile. */
 export async function countKeptTokens(
   db: Handle,
   limit: number,
@@ -172,15 +178,17 @@ export async function countKeptTokens(
 interface InvalidTokenNotice {
   pushId: number;
   registrationId: string;
-  /** The report does not apply to an installation updated after this. */
+  /** The report does not apply to an installation that was updated after this time. */
   asOf: Date;
-  /** False if the gateway only suspects it; a second push must confirm it. */
+  /**
+   * False if the gateway only suspects that the token is invalid. A second push must confirm it.
+   */
   isSure: boolean;
 }
 
 /**
- * Records invalid tokens of receipts for installations that were not updated since. A suspicion
- * becomes certain when another push reports the same for an installation that was not updated in
+ * Records invalid tokens from receipts for installations that were not updated since. A suspicion
+ * becomes certain if another push reports the same token, and the installation was not updated in
  * between.
  */
 export async function recordInvalidTokens(
@@ -206,7 +214,7 @@ export async function recordInvalidTokens(
   );
 }
 
-/** Deletes the reports of devices that a message has reached. */
+/** Deletes the reports of devices that a message has reached since. */
 export async function clearInvalidTokens(
   tx: Handle,
   appId: string,
@@ -220,11 +228,11 @@ export async function clearInvalidTokens(
 }
 
 /**
- * Deletes the installations with certain reports of these pushes, if they were not updated since
- * and the push reached some device of the connector (protocol/delivery.md#promise-7). In a push to
- * many it must have reached at least the number that is reported: receipts come one after the
- * other, and may never come for some devices, so their share is unknown. Keeps the public ids in
- * the push's failures.
+ * Deletes the installations with certain reports of these pushes. They must not have been updated
+ * since, and the push must have reached a device of the connector (protocol/delivery.md#promise-7).
+ * A push to many must have reached at least as many devices as are reported. Receipts arrive one by
+ * one and may never arrive for some devices, so the share is unknown. The failures of the push keep
+ * the public ids.
  */
 export async function deleteReportedInvalid(
   tx: Handle,
@@ -251,7 +259,7 @@ export async function deleteReportedInvalid(
 }
 
 /**
- * Deletes the installations with certain reports, of one connector or all. Returns their number.
+ * Deletes the installations with certain reports, of one connector or of all. Returns their number.
  */
 export const deleteReported = (
   tx: Handle,

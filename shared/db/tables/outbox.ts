@@ -5,7 +5,9 @@ import type { Handle } from '../pool.ts';
 import { type PageBefore, query, reasonTextSql } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 
-/** Mail or SMS of the outbox; without a provider it stays there (protocol/admin-api.md#outbox). */
+/**
+ * A mail or SMS of the outbox. Without a provider it stays there (protocol/admin-api.md#outbox).
+ */
 export interface OutboxMessage {
   kind: 'sms' | 'mail';
   /** Phone number in international form, or mail address. */
@@ -15,13 +17,13 @@ export interface OutboxMessage {
   text: string;
   code?: string | undefined;
   link?: string | undefined;
-  /** Parts for the provider only. */
+  /** Members that only the provider needs. */
   mail?: MailParts | undefined;
   sms?: SmsParts | undefined;
 }
 
 const mailParts = z.object({
-  /** Display name of the sender: the app's. */
+  /** Display name of the sender, which is the app's name. */
   fromName: z.string(),
   subject: z.string(),
   html: z.string().optional(),
@@ -36,12 +38,12 @@ const smsParts = z.object({
 });
 type SmsParts = z.infer<typeof smsParts>;
 
-/** Message of the outbox, as the operator sees it. */
+/** A message of the outbox as the operator sees it. */
 export interface SentMessage extends Omit<OutboxMessage, 'mail' | 'sms'> {
   createdAt: Date;
 }
 
-/** Encrypted part, since codes and links give access to accounts. */
+/** The encrypted part. Codes and links give access to accounts. */
 const body = z.object({
   text: z.string(),
   code: z.string().optional(),
@@ -50,13 +52,13 @@ const body = z.object({
   sms: smsParts.optional(),
 });
 
-/** Message as it is stored. */
+/** A message in its stored form. */
 type StoredMessage = Pick<OutboxMessage, 'kind' | 'to' | 'type'> & {
   body: Buffer;
   createdAt: Date;
 };
 
-/** Inserts a message that is valid until `expiresAt` (by default a day). Returns its id. */
+/** Inserts a message that is valid until `expiresAt`, by default for a day. Returns its id. */
 export async function insertOutboxMessage(
   db: Handle,
   vault: Vault,
@@ -80,7 +82,7 @@ export async function insertOutboxMessage(
 interface OutboxFilter {
   kind?: OutboxMessage['kind'] | undefined;
   to?: string | undefined;
-  /** Number of messages, the newest first. */
+  /** Maximum number of messages, newest first. */
   limit: number;
 }
 
@@ -110,16 +112,16 @@ const openBody = (
   appId: string,
 ) => body.parse(vault.open(sealed, sealContexts.message({ appId, kind, to, type })));
 
-/** Message that waits for its provider. */
+/** A message that waits for its provider. */
 export interface WaitingMessage extends OutboxMessage {
-  /** Tries so far. */
+  /** Number of tries so far. */
   attempts: number;
   expiresAt: Date;
-  /** Constant over all tries. */
+  /** Message id, equal for all tries. */
   createdAt: Date;
 }
 
-/** Finds a waiting message; returns undefined when it has ended or its app was deleted. */
+/** Finds a waiting message. Returns undefined if it has ended or its app was deleted. */
 export async function findWaitingMessage(
   db: Handle,
   vault: Vault,
@@ -136,13 +138,13 @@ export async function findWaitingMessage(
   return { ...message, ...openBody(row, vault, appId) };
 }
 
-/** Final result of a message. `reason` comes from a bounded set and contains no personal data. */
+/** Final result of a message. `reason` is one of a fixed set and contains no personal data. */
 export interface MessageResult {
   state: 'sent' | 'kept' | 'failed';
   reason: string | null;
 }
 
-/** Writes the final result. Returns false when the message had ended already. */
+/** Saves the final result. Returns false if the message had ended before. */
 export const settleMessage = (
   tx: Handle,
   appId: string,
@@ -155,7 +157,7 @@ export const settleMessage = (
     [appId, id, state, reason],
   );
 
-/** Counts a try that will be repeated. Returns false when the message had ended already. */
+/** Counts a try that will be repeated. Returns false if the message had ended before. */
 export const countTry = (tx: Handle, appId: string, id: number, reason: string) =>
   query(tx).hasRows(
     `UPDATE outbox SET attempts = attempts + 1, reason = $3
@@ -169,11 +171,11 @@ export const deleteOldMessages = sweepOf({
   column: 'created_at',
 });
 
-/** States of a message: `kept` found no provider. */
+/** States of a message. `kept`: no provider is configured. */
 export const messageStates = ['waiting', 'sent', 'kept', 'failed'] as const;
 type MessageState = (typeof messageStates)[number];
 
-/** Message of the outbox with the state of its delivery, without its text. */
+/** A message of the outbox with its delivery state, without its text. */
 export interface ListedMessage {
   id: number;
   kind: OutboxMessage['kind'];
@@ -181,13 +183,13 @@ export interface ListedMessage {
   type: string;
   state: MessageState;
   attempts: number;
-  /** Short reason of the last failed try; holds no personal data. */
+  /** Short reason of the last failed try. Contains no personal data. */
   reason: string | null;
   createdAt: Date;
   expiresAt: Date;
 }
 
-/** Listed message with its encrypted text. */
+/** A listed message with its encrypted text. */
 type SealedMessage = ListedMessage & { body: Buffer };
 
 const columns = `id, kind, recipient AS "to", type, state, attempts, reason, created_at AS "createdAt",
@@ -199,7 +201,7 @@ export interface OutboxPageFilter {
   state?: MessageState | undefined;
 }
 
-/** Lists a page of messages of an app, newest first; with a vault their bodies too. */
+/** Lists a page of messages of an app, newest first. With a vault it also returns their bodies. */
 export const listOutboxPage = (
   db: Handle,
   appId: string,
@@ -224,7 +226,7 @@ export function openListed(
   return { text, code, link };
 }
 
-/** Locks a message for a change. Undefined if it does not exist. */
+/** Locks a message for a change. Returns undefined if it does not exist. */
 export const lockMessage = (tx: Handle, appId: string, id: number) =>
   query(tx).row<SealedMessage>(
     `SELECT ${columns}, body FROM outbox WHERE app_id = $1 AND id = $2 FOR UPDATE`,
@@ -243,17 +245,19 @@ export const reopenMessage = (
     [appId, id, expiresAt],
   );
 
-/** State of an app's SMS: counted messages, and countries that are suspended. */
+/** SMS state of an app: the number of messages, and suspended countries. */
 export interface SmsState {
-  /** Messages of the window of a day that `since` began; null without one. */
+  /**
+   * Messages in the current window of a day, which began at `since`. Null if there is no window.
+   */
   day: { used: number; since: Date } | null;
   freeUsed: number;
   suspended: { prefix: string; openedAt: Date; openUntil: Date }[];
-  /** Codes of the last hour by country. */
+  /** Codes of the last hour, by country. */
   conversion: { prefix: string; sent: number; used: number }[];
 }
 
-/** Countries that a report names. */
+/** Maximum countries in a report. */
 const maxCountries = 100;
 
 /** Reads the budgets and breakers of an app. */
@@ -285,7 +289,7 @@ export async function readSmsState(
   };
 }
 
-/** Selection among the messages that were not sent. */
+/** Filter of messages that were not sent. */
 export interface UnsentFilter {
   kind?: OutboxMessage['kind'] | undefined;
   state: 'failed' | 'kept';
@@ -294,7 +298,7 @@ export interface UnsentFilter {
   to?: Date | undefined;
 }
 
-/** Locks a page of unsent messages, oldest first; skips those that are locked. */
+/** Locks a page of unsent messages, oldest first. Skips messages that are already locked. */
 export async function lockUnsent(
   tx: Handle,
   appId: string,
@@ -312,7 +316,9 @@ export async function lockUnsent(
   return rows;
 }
 
-/** Makes locked messages wait again; each until `expiresAt` where its own time is over. */
+/**
+ * Makes locked messages wait again. If the time of a message is over, it waits until `expiresAt`.
+ */
 export const reopenMessages = (
   tx: Handle,
   appId: string,

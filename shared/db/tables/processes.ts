@@ -12,38 +12,38 @@ import { query } from '../query.ts';
 /** Kinds of processes of a service. */
 const processKinds = ['api', 'dispatcher'] as const;
 
-/** Running process, as it registered itself. */
+/** A running process, as it registered itself. */
 export interface SeenProcess {
   id: string;
   kind: (typeof processKinds)[number];
   host: string;
   pid: number;
   version: string;
-  /** Threads that send; 1 for an api process. */
+  /** Number of sending threads; 1 for an api process. */
   threads: number;
-  /** Connections of clients and devices, or of a dispatcher to gateways. */
+  /** Connections of clients and devices. For a dispatcher: connections to gateways. */
   connections: number;
   startedAt: Date;
   seenAt: Date;
 }
 
 const processReport = z.object({
-  /** Clock of the process when it wrote the row, in epoch milliseconds. */
+  /** Clock of the process when it wrote the row, in epoch ms. */
   nowMs: z.number(),
-  /** Files that it may open; null where the system does not say it. */
+  /** Maximum open files; null if the operating system does not report it. */
   maxFiles: z.number().nullable(),
   /** Seconds since the last success of each background duty. */
   duties: z.record(z.string(), z.number()),
-  /** Ids of its keys of CARILLON_SECRET, the first key first; absent in older versions. */
+  /** Ids of its keys of CARILLON_SECRET, first key first. Absent in older versions. */
   secretKeys: z.array(z.string()).optional(),
 });
 
-/** What a process says about itself for `carillon doctor`. */
+/** What a process reports about itself for `carillon doctor`. */
 export type ProcessReport = z.infer<typeof processReport>;
 
 /**
- * Writes the row of a process by the clock of the database, and deletes the rows of processes that
- * have ended.
+ * Writes the row of a process with the database's time, and deletes the rows of processes that have
+ * ended.
  */
 async function renewProcess(
   db: Handle,
@@ -77,10 +77,10 @@ async function renewProcess(
 const forgetProcess = (db: Handle, id: string) =>
   query(db).run('DELETE FROM process_seen WHERE id = $1', [id]);
 
-/** Processes that a list names. */
+/** Maximum processes in a list. */
 const maxListed = 1000;
 
-/** Lists the processes that renewed their rows lately, by kind and host. */
+/** Lists the processes that renewed their rows recently, by kind and host. */
 export const listProcesses = (db: Handle, goneAfterMs: number) =>
   query(db).rows<SeenProcess>(
     `SELECT id, kind, host, pid, version, threads, connections, started_at AS "startedAt", seen_at AS "seenAt"
@@ -89,16 +89,16 @@ export const listProcesses = (db: Handle, goneAfterMs: number) =>
     [goneAfterMs],
   );
 
-/** Report of a running process, with its clock and the time since it was written. */
+/** Report of a running process, with its clock and the age of the report. */
 export interface ReportedProcess
   extends Pick<SeenProcess, 'id' | 'kind' | 'host' | 'pid' | 'connections'> {
   report: ProcessReport;
-  /** By how much its clock is ahead of the clock of the database, in milliseconds. */
+  /** Milliseconds by which its clock is ahead of the database's clock. */
   clockAheadMs: number;
   ageSeconds: number;
 }
 
-/** Lists the reports of the running processes; processes of older versions write none. */
+/** Lists the reports of running processes. Processes of older versions write none. */
 export async function listReports(db: Handle, goneAfterMs: number): Promise<ReportedProcess[]> {
   const rows = await query(db).rows<Omit<ReportedProcess, 'report'> & { facts: unknown }>(
     `SELECT id, kind, host, pid, connections, facts, extract(epoch FROM now() - seen_at)::float8 AS "ageSeconds",
@@ -113,17 +113,17 @@ export async function listReports(db: Handle, goneAfterMs: number): Promise<Repo
   });
 }
 
-/** Interval in which a process renews its row. */
+/** Interval at which a process renews its row, in ms. */
 const renewMs = 5000;
-/** Age after which a process counts as gone: it missed several renewals. */
+/** Age from which a process counts as ended, in ms. It missed several renewals. */
 export const processGoneMs = 20_000;
 
-/** Facts of a process that change. */
+/** Properties of a process that change. */
 type ProcessFacts = Pick<SeenProcess, 'threads' | 'connections'> & { report?: ProcessReport };
 
 type ReadFacts = () => ProcessFacts | Promise<ProcessFacts>;
 
-/** Keeps the row of this process in the register (protocol/admin-api.md#processes). */
+/** Maintains the row of this process in the register (protocol/admin-api.md#processes). */
 export class ProcessRegister {
   readonly #db: Handle;
   readonly #log: Logger;
@@ -150,7 +150,7 @@ export class ProcessRegister {
     return this.#renewal;
   }
 
-  /** Deletes the row, unless the database is away. */
+  /** Deletes the row, unless the database is unavailable. */
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#timer);
@@ -171,7 +171,7 @@ export class ProcessRegister {
   }
 }
 
-/** Returns what this process says about itself in the register of processes. */
+/** Returns the report of this process for the register. */
 export async function reportProcess(
   metrics: Metrics,
   clock: Clock,

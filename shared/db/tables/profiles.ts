@@ -11,7 +11,7 @@ import { membersOf } from '../prepared.ts';
 import { query } from '../query.ts';
 import { insertAudit } from './console.ts';
 
-/** Profile that a rotation belongs to. */
+/** The profile to which a rotation belongs. */
 export interface RotatedProfile {
   appId: string;
   connector: string;
@@ -23,14 +23,14 @@ const keyOf = ({ appId, connector, name }: RotatedProfile) => [appId, connector,
 const sealContext = ({ appId, connector, name }: RotatedProfile) =>
   sealContexts.profile(appId, connector, name);
 
-/** Push profile with decrypted credentials. The connector validates their shape. */
+/** A push profile with decrypted credentials. The connector validates them. */
 export interface StoredProfile {
   connector: string;
   name: string;
   credentials: unknown;
   /** Changes with every upload, so that connections with older credentials are closed. */
   updatedAt: Date;
-  /** Second version that is tried on some batches; absent without a canary. */
+  /** Candidate version that some batches try. Absent without a canary. */
   canary?: { credentials: unknown; stagedAt: Date };
 }
 
@@ -44,8 +44,8 @@ export interface ProfileEntry {
 const entryColumns = membersOf('p', 'connector, name, created_at, updated_at');
 
 /**
- * Stores a profile; replaces one with the same name. Returns undefined for an unknown app. Locks
- * the app's row, so that the app is not deleted concurrently.
+ * Stores a profile. Replaces a profile with the same name. Returns undefined for an unknown app.
+ * Locks the app's row, so that the app cannot be deleted meanwhile.
  */
 export const putProfile = (
   db: Handle,
@@ -67,12 +67,12 @@ export const listProfiles = (db: Handle, appId: string) =>
     [appId],
   );
 
-/** Profile of any app, without its credentials. */
+/** A profile of any app, without its credentials. */
 export interface ProfileVersion extends RotatedProfile {
   updatedAt: Date;
 }
 
-/** Lists the profiles of all apps, at most `limit`; decrypts nothing. */
+/** Lists the profiles of all apps, at most `limit`. Decrypts nothing. */
 export const listProfileVersions = (db: Handle, limit: number) =>
   query(db).rows<ProfileVersion>(
     `SELECT app_id AS "appId", connector, name, updated_at AS "updatedAt" FROM push_profile
@@ -111,7 +111,10 @@ export async function openProfiles(
   });
 }
 
-/** Returns the candidate of a profile. If no key decrypts it, the current version sends. */
+/**
+ * Returns the candidate of a profile. If no key can decrypt it, returns none, and the current
+ * version sends.
+ */
 function canaryOf(
   { candidate, stagedAt }: Pick<SendingRow, 'candidate' | 'stagedAt'>,
   vault: Vault,
@@ -124,11 +127,11 @@ function canaryOf(
 }
 
 interface RotationOf {
-  /** State of its last rotation; null if it was never rotated. */
+  /** State of its last rotation. Null if it was never rotated. */
   rotation: RotationState | null;
 }
 
-/** Finds a profile with its credentials. Throws `SealError` when they cannot be decrypted. */
+/** Finds a profile with its credentials. Throws `SealError` if they cannot be decrypted. */
 export async function openProfile(
   db: Handle,
   vault: Vault,
@@ -161,7 +164,9 @@ export interface ProfileRotation extends RotatedProfile, CanaryCounts {
 const columns = `app_id AS "appId", connector, name, state, staged_at AS "stagedAt", changed_at AS "changedAt", reason, detail,
   batches_seen AS "batchesSeen", batches, asked, accepted, refused, worse, previous IS NOT NULL AS "hasPrevious"`;
 
-/** Stores a candidate in place of an earlier one. Returns undefined without such a profile. */
+/**
+ * Stores a candidate, and replaces an earlier one. Returns undefined if the profile does not exist.
+ */
 export async function stageCandidate(
   tx: Handle,
   vault: Vault,
@@ -187,13 +192,13 @@ export const findRotation = (db: Handle, profile: RotatedProfile) =>
     keyOf(profile),
   );
 
-/** As `findRotation`, and locks it for the transaction. */
+/** Like `findRotation`. Locks the rotation until the transaction ends. */
 export async function lockRotation(
   tx: Handle,
   profile: RotatedProfile,
 ): Promise<ProfileRotation | undefined> {
-  // The profile first, as every change of it does: a concurrent upload or deletion waits, and not
-  // the other way round.
+  // Locks the profile first, like every change of a profile, so that two transactions cannot
+  // deadlock.
   await touchProfile(tx, profile);
   return query(tx).row(
     `SELECT ${columns} FROM profile_rotation WHERE ${ofProfile} FOR UPDATE`,
@@ -201,7 +206,10 @@ export async function lockRotation(
   );
 }
 
-/** Writes the result of the check of a candidate; undefined if another one has replaced it. */
+/**
+ * Saves the result of the check of a candidate. Returns undefined if another candidate has replaced
+ * it.
+ */
 export async function saveCheck(
   tx: Handle,
   profile: RotatedProfile,
@@ -215,7 +223,7 @@ export async function saveCheck(
   );
 }
 
-/** Makes the candidate of a locked rotation the current version, and keeps the replaced one. */
+/** Makes the candidate of a locked rotation the current version, and keeps the replaced version. */
 export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
   query(tx).run(
     `WITH old AS (SELECT credentials FROM push_profile WHERE ${ofProfile}),
@@ -227,7 +235,9 @@ export const promoteCandidate = (tx: Handle, profile: RotatedProfile) =>
     keyOf(profile),
   );
 
-/** Ends a locked rotation. After a promotion, the kept version becomes the current one again. */
+/**
+ * Ends a locked rotation. After a promotion, the replaced version becomes the current one again.
+ */
 export const rollBackCandidate = (
   tx: Handle,
   profile: RotatedProfile,
@@ -242,7 +252,7 @@ export const rollBackCandidate = (
     [...keyOf(profile), reason, detail],
   );
 
-/** Ends an open rotation of a profile that is uploaded again, and forgets the version before. */
+/** Ends an open rotation of a profile that is uploaded again, and deletes the replaced version. */
 export const endRotation = (tx: Handle, profile: RotatedProfile) =>
   query(tx).run(
     `UPDATE profile_rotation
@@ -255,7 +265,7 @@ export const endRotation = (tx: Handle, profile: RotatedProfile) =>
 
 /**
  * Counts the next `count` batches of a profile during a canary. Returns the number of batches
- * before them; undefined if the canary has ended.
+ * before them, or undefined if the canary has ended.
  */
 export const claimBatches = (db: Handle, profile: RotatedProfile, count: number) =>
   query(db).value<number>(
@@ -264,7 +274,9 @@ export const claimBatches = (db: Handle, profile: RotatedProfile, count: number)
     [...keyOf(profile), count],
   );
 
-/** Adds the answers of a batch to a locked canary; undefined if it has ended or began later. */
+/**
+ * Adds the answers of a batch to a locked canary. Returns undefined if it has ended or began later.
+ */
 const addCanaryCounts = (
   tx: Handle,
   profile: RotatedProfile,
@@ -277,14 +289,14 @@ const addCanaryCounts = (
     [...keyOf(profile), stagedAt, batches, asked, accepted, refused, worse],
   );
 
-/** Lists canaries by their beginning, for the decisions that depend on their age. */
+/** Lists canaries by their start, for decisions that depend on their age. */
 export const listCanaries = (db: Handle, limit: number) =>
   query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation WHERE state = 'canary' ORDER BY changed_at LIMIT $1`,
     [limit],
   );
 
-/** Lists rotations that changed since `after`, and all open ones, the newest first. */
+/** Lists all open rotations, and rotations that changed since `after`, newest first. */
 export const listRotations = (db: Handle, after: Date, limit: number) =>
   query(db).rows<ProfileRotation>(
     `SELECT ${columns} FROM profile_rotation
@@ -292,31 +304,34 @@ export const listRotations = (db: Handle, after: Date, limit: number) =>
     [after, limit],
   );
 
-/** Forgets credentials that promotions replaced before `before`. Returns their number. */
+/** Deletes credentials that promotions replaced before `before`. Returns their number. */
 export const forgetPrevious = (db: Handle, before: Date) =>
   query(db).rowCount(
     `UPDATE profile_rotation SET previous = NULL WHERE previous IS NOT NULL AND changed_at < $1`,
     [before],
   );
 
-/** Changes the version of a profile, so that caches read its rotation again. */
+/** Changes the version of a profile, so that caches load its rotation again. */
 const touchProfile = (tx: Handle, profile: RotatedProfile) =>
   query(tx).run(
     `UPDATE push_profile SET updated_at = updated_at WHERE ${ofProfile}`,
     keyOf(profile),
   );
 
-/** Notice that the credentials of a profile end. */
+/** Notice that the credentials of a profile expire. */
 interface CredentialNotice {
   appId: string;
   connector: string;
   profile: string;
   endsAt: Date;
-  /** Step: the number of days before the end from which on it is told. */
+  /** Step: the number of days before the expiry from which the operator is notified. */
   days: number;
 }
 
-/** Notes that a step was notified. Returns false if it was before, or without such a profile. */
+/**
+ * Records that a step was notified. Returns false if it was notified before, or if the profile does
+ * not exist.
+ */
 export const noteNotice = (
   tx: Handle,
   { appId, connector, profile, endsAt, days }: CredentialNotice,
@@ -329,18 +344,18 @@ export const noteNotice = (
     [appId, connector, profile, endsAt, days],
   );
 
-/** Name of the actor of a decision in the audit. */
+/** Actor of such a decision in the audit. */
 const actorName = 'carillon (canary)';
 
 /** Answers of one batch to a candidate. */
 export interface CanaryAnswers extends Omit<CanaryCounts, 'batches'> {
-  /** The first answer that was not an acceptance, for the operator; holds no token. */
+  /** The first answer that was no acceptance, for the operator. Contains no token. */
   detail: string | null;
 }
 
 /**
- * Adds the answers of a batch to the canary that was staged at `stagedAt`, and promotes or rolls it
- * back if they suffice. Returns the state that was decided; undefined without a decision.
+ * Adds the answers of a batch to the canary that was staged at `stagedAt`. If the answers suffice,
+ * promotes it or rolls it back. Returns the resulting state, or undefined without a decision.
  */
 export function recordCanary(
   db: Pick<Database, 'transaction'>,
@@ -355,7 +370,7 @@ export function recordCanary(
   });
 }
 
-/** Decides on a canary by its age; undefined without a decision. */
+/** Decides about a canary by its age. Returns undefined without a decision. */
 export function reviewCanary(
   db: Pick<Database, 'transaction'>,
   profile: RotatedProfile,
@@ -368,7 +383,9 @@ export function reviewCanary(
   });
 }
 
-/** Promotes or rolls back a locked canary if its counts or its age say so, with an audit entry. */
+/**
+ * Promotes or rolls back a locked canary, if its counts or its age require it, with an audit entry.
+ */
 async function settle(
   tx: Handle,
   rotation: ProfileRotation,

@@ -5,10 +5,10 @@ import { forEachApp } from '../sharding.ts';
 import { lockFreeze } from './apps.ts';
 import type { PushKey } from './pushes.ts';
 
-/** NOTIFY topic of interrupted pushes; the payload is the internal id. */
+/** NOTIFY channel of interrupted pushes. The payload is the internal id. */
 export const pushTopic = 'carillon_push';
 
-/** Tells all dispatchers, once `tx` commits, to interrupt the batches of a push. */
+/** Makes all dispatchers interrupt the batches of a push when `tx` commits. */
 export const notifyPushChanged = (tx: Handle, id: number) =>
   query(tx).run('SELECT pg_notify($1, $2)', [pushTopic, String(id)]);
 
@@ -49,8 +49,8 @@ export async function markExpiredResumed(tx: Handle, now: Date, limit: number): 
 }
 
 /**
- * Returns whether an unfinished push has to wait: it is paused, or its app or the service is
- * frozen. That stays so until `tx` ends.
+ * Returns whether an unfinished push must wait, because it is paused, or because its app or the
+ * service is frozen. The answer stays true until `tx` ends.
  */
 export async function lockWaiting(
   tx: Handle,
@@ -65,7 +65,7 @@ export async function lockWaiting(
   return isPaused !== undefined && (isPaused || (await lockFreeze(tx, appId)));
 }
 
-/** Marks a batch as held: it has no job until its push continues. Voids its slot. */
+/** Marks a batch as held. It has no job until its push continues. Its time slot becomes void. */
 export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; batchId: number }) =>
   query(tx).run(
     `UPDATE push_batch SET is_held = true, has_job = true, slot_at = NULL, slot_ms = NULL, slot_epoch = NULL
@@ -73,7 +73,7 @@ export const markBatchHeld = (tx: Handle, { appId, batchId }: { appId: string; b
     [appId, batchId],
   );
 
-/** Marks the planning of a push as held: it has no job until the push continues. */
+/** Marks the planning of a push as held. It has no job until the push continues. */
 export const markPlanningHeld = (
   tx: Handle,
   { appId, pushId }: { appId: string; pushId: number },
@@ -83,7 +83,7 @@ export const markPlanningHeld = (
     pushId,
   ]);
 
-/** Takes up to `limit` held batches of pushes of an app; each needs a job. */
+/** Unmarks up to `limit` held batches of pushes of an app, and returns them. Each needs a job. */
 export async function takeHeldBatches(
   tx: Handle,
   appId: string,
@@ -91,7 +91,7 @@ export async function takeHeldBatches(
   limit: number,
 ): Promise<{ id: number; pushId: number; connector: ConnectorId }[]> {
   const rows = await query(tx).rows<{ id: number; pushId: number; connector: ConnectorId }>(
-    // A CTE, not IN (…): a plan may run a subquery several times, each with the limit.
+    // A CTE, because a plan may run a subquery of IN several times, each with its own limit.
     `WITH held AS MATERIALIZED (
        SELECT id FROM push_batch WHERE app_id = $1 AND push_id = ANY ($2::bigint[]) AND NOT is_settled AND is_held
         ORDER BY id LIMIT $3 FOR UPDATE)
@@ -102,7 +102,7 @@ export async function takeHeldBatches(
   return rows.sort((one, other) => one.id - other.id);
 }
 
-/** Takes the held planning of pushes of an app; returns the pushes, each of which needs a job. */
+/** Unmarks the held planning of pushes of an app, and returns the pushes. Each needs a job. */
 export async function takeHeldPlanning(
   tx: Handle,
   appId: string,
@@ -116,7 +116,7 @@ export async function takeHeldPlanning(
   return ids.sort((one, other) => one - other);
 }
 
-/** Finds pushes with held work that are neither paused nor of `frozen` apps, the oldest first. */
+/** Finds pushes with held work that are neither paused nor of `frozen` apps, oldest first. */
 export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: number) =>
   query(db).rows<PushKey>(
     `SELECT n.app_id AS "appId", n.id FROM notification n
@@ -127,29 +127,32 @@ export const findHeldPushes = (db: Handle, frozen: readonly string[], limit: num
     [frozen, limit],
   );
 
-/** Work of a push that is not paused: a batch, or planning with the batches without own jobs. */
+/**
+ * Work of a push that is not paused: a batch, or planning including the batches without their own
+ * job.
+ */
 export interface OpenWork {
   appId: string;
   pushId: number;
-  /** Null: the planning of the push. */
+  /** Null for the planning of the push. */
   batchId: number | null;
   connector: ConnectorId | null;
   /** Start of a retry. */
   notBefore: Date | null;
-  /** It was held and has to continue; all other work needs a job. */
+  /** True if the work was held and must continue now. All other work needs a job. */
   isHeld: boolean;
-  /** Planning that has begun. */
+  /** True if planning has begun. */
   isContinued: boolean;
-  /** Changes with every progress. */
+  /** A value that changes with any progress. */
   mark: string;
 }
 
-/** States in which open recipients of a push are sent to or counted. */
+/** States of a push in which open recipients are sent to or counted. */
 const working = `'queued', 'sending', 'cancelled'`;
-/** Most batches of one reading. */
+/** Maximum batches of one call. */
 const maxBatches = 20_000;
 
-/** Lists the pushes with open work, the oldest first. A paused or scheduled push needs no job. */
+/** Lists the pushes with open work, oldest first. Paused and scheduled pushes need no job. */
 export function listOpenPushes(
   tx: Handle,
   { afterId, limit }: { afterId: number; limit: number },
@@ -164,8 +167,8 @@ export function listOpenPushes(
 }
 
 /**
- * Reads the open work of pushes. Planning needs a job until its end, and after it while batches of
- * a small push have no jobs of their own.
+ * Reads the open work of pushes. Planning needs a job until it has finished. In a small push it
+ * needs a job as long as batches without their own job are open.
  */
 export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Promise<OpenWork[]> {
   if (pushes.length === 0) return [];
@@ -198,15 +201,15 @@ export async function readOpenWork(tx: Handle, pushes: readonly PushKey[]): Prom
 }
 
 /**
- * Locks the rows of work until `tx` ends, and returns the work: a transaction that settles, holds
- * or postpones it changes its row first. Omits rows that another transaction has locked, since
- * their work goes on.
+ * Locks the rows of work until `tx` ends, and returns the work. A transaction that settles, holds
+ * or postpones work changes its row first. Work whose row is locked by another transaction is
+ * omitted, because it progresses.
  */
 export async function lockOpenWork(tx: Handle, work: readonly OpenWork[]): Promise<OpenWork[]> {
   const locked: OpenWork[] = [];
   for (const table of ['notification', 'push_batch'] as const) {
     const ofTable = work.filter(({ batchId }) => (batchId === null) === (table === 'notification'));
-    // A statement for each app: a sharded database locks no rows of several.
+    // One statement for each app, because a sharded database cannot lock rows of several apps.
     for (const [appId, ofApp] of Map.groupBy(ofTable, (item) => item.appId)) {
       const found = await query(tx).column<number>(
         `SELECT id FROM ${table} WHERE app_id = $1 AND id = ANY ($2::bigint[]) ORDER BY id FOR UPDATE SKIP LOCKED`,

@@ -7,11 +7,11 @@ import { type PageAfter, type PageBefore, query, reasonTextSql } from '../query.
 import type { SqlCondition } from './audience.ts';
 import type { PushKey } from './pushes.ts';
 
-/** Recipient that a push did not reach, or that its gateway rejected. */
+/** A recipient that a push did not reach, or that its gateway rejected. */
 interface FailureRow {
-  /** Internal key of the installation, also the position in the list. */
+  /** Internal id of the installation, which is also the position in the list. */
   installation: number;
-  /** Public id of the installation; null where it was not kept. */
+  /** Public id of the installation; null if it was not stored. */
   objectId: string | null;
   connector: ConnectorId;
   outcome: Outcome;
@@ -45,7 +45,7 @@ export async function listFailurePage(
   return rows;
 }
 
-/** Failures with one cause. */
+/** Failures with the same cause. */
 export interface FailureGroup {
   connector: ConnectorId;
   outcome: Outcome;
@@ -69,7 +69,7 @@ export async function summarizeFailures(
   return rows;
 }
 
-/** Returns when the first and the last batch of a push were settled; undefined before the first. */
+/** Returns when the first and the last batch of a push were settled. Undefined before the first. */
 export async function readSettledSpan(
   db: Handle,
   { appId, id }: PushKey,
@@ -81,7 +81,7 @@ export async function readSettledSpan(
   return first && last ? { first, last } : undefined;
 }
 
-/** Adds up the settled recipients of a push by connector and step. */
+/** Sums the settled recipients of a push by connector and time step. */
 export const readTimeline = (
   db: Handle,
   { appId, id }: PushKey,
@@ -98,7 +98,8 @@ export const readTimeline = (
   );
 
 /**
- * What failures of a batch need of it. `unanswered`: requests to its recipients that got no answer.
+ * Members of a batch that its failures need. `unanswered`: number of requests to its recipients
+ * that got no answer.
  */
 export interface FailedBatch {
   appId: string;
@@ -108,18 +109,20 @@ export interface FailedBatch {
   unanswered: number;
 }
 
-/** Failure of one recipient. Holds ids, never a token. */
+/** Failure of one recipient. Contains ids, never a token. */
 export interface RecipientFailure {
   installation: number;
   outcome: Outcome;
   status: number;
   reason: string;
   /**
-   * The installation's `updated_at` in epoch ms if the gateway reported its token invalid, else
+   * If the gateway reported the token as invalid, the installation's `updated_at` in epoch ms, else
    * null.
    */
   invalidAsOfMs: number | null;
-  /** Of an invalid token: whether the answer proves its end, and its form (`AttemptResult`). */
+  /**
+   * Form of an invalid token, and whether the answer proves that it is invalid (`AttemptResult`).
+   */
   isProof?: boolean;
   form?: string | undefined;
 }
@@ -130,7 +133,7 @@ export interface BatchFailures {
   failures: readonly RecipientFailure[];
 }
 
-/** Writes failures; a recipient of a push has one. */
+/** Writes failures. A recipient has at most one failure per push. */
 export async function insertFailures(tx: Handle, list: readonly BatchFailures[]): Promise<void> {
   const rows = list.flatMap(({ batch, failures }) =>
     failures.map((failure) => toColumns(batch, failure)),
@@ -140,7 +143,7 @@ export async function insertFailures(tx: Handle, list: readonly BatchFailures[])
 }
 
 /**
- * Returns `INSERT INTO push_failure SELECT … FROM`; `$place` is the JSON list of `failuresText`.
+ * Returns `INSERT INTO push_failure SELECT … FROM`. `$place` is the JSON list of `failuresText`.
  */
 export const insertFailuresSql = (
   place: number,
@@ -172,15 +175,15 @@ const toColumns = (batch: FailedBatch, failure: RecipientFailure) => ({
   form: failure.form,
 });
 
-/** Returns whether a failure meets a condition over `push_failure`. */
+/** Returns whether a failure meets a condition on `push_failure`. */
 export const hasFailure = (db: Handle, { text, values }: SqlCondition) =>
   query(db).hasRows(`SELECT FROM push_failure WHERE ${text} LIMIT 1`, values);
 
-/** Failures with one cause: all of them, and those that a redrive leaves out. */
+/** Failures with one cause: their number, and the number that a redrive omits. */
 interface RedrivableCause extends FailureGroup {
-  /** Failures that a redrive has taken over. */
+  /** Failures that another redrive already covers. */
   redriven: number;
-  /** Failures of recipients that may have the message. */
+  /** Failures of recipients that may have received the message. */
   unsure: number;
 }
 
@@ -193,7 +196,7 @@ interface RedrivableCounts {
 }
 
 /**
- * Counts selected failures, by cause and in all. The conditions are SQL over `push_failure` with
+ * Counts selected failures, by cause and in total. The conditions are SQL on `push_failure` with
  * the values of `selected`.
  */
 export async function countRedrivable(
@@ -226,7 +229,7 @@ export async function countRedrivable(
   };
 }
 
-/** Push with recipients that it did not reach. */
+/** A push with recipients that it did not reach. */
 export interface UndeliveredPush {
   id: number;
   objectId: string;
@@ -245,7 +248,7 @@ const countOf = (outcome: string): string =>
   `(SELECT coalesce(sum((counts ->> '${outcome}')::bigint), 0)::bigint
       FROM jsonb_each(totals) AS t (connector, counts) WHERE $2::text IS NULL OR t.connector = $2)`;
 
-/** Selection among the pushes of an app: finished from `from` on, accepted before `to`. */
+/** Filter of an app's pushes: finished from `from` on, accepted before `to`. */
 interface UndeliveredFilter {
   connector?: string | undefined;
   reason?: string | undefined;
@@ -280,7 +283,7 @@ export async function listUndelivered(
   return rows;
 }
 
-/** Locks in the order of ids, so that two redrives do not wait for each other. */
+/** Locks rows in the order of ids, so that two redrives cannot deadlock. */
 const claimStatement = prepare(
   `WITH own AS MATERIALIZED (
      SELECT installation FROM push_failure
@@ -296,8 +299,8 @@ const claimStatement = prepare(
 );
 
 /**
- * Gives failures of a push to a redrive (`id`), each to one redrive only, and counts them on the
- * record of the push. Returns the installations that it got.
+ * Assigns failures of a push to a redrive (`id`). Each failure is assigned to one redrive only.
+ * Counts them on the record of the push. Returns the assigned installations.
  */
 export function claimFailures(
   tx: Handle,
@@ -308,16 +311,19 @@ export function claimFailures(
   return query(tx).column(claimStatement, values);
 }
 
-/** Push that sends to recipients of a locked one again. */
+/** A push that also sends to recipients of the locked push. */
 export interface RivalPush {
   objectId: string;
-  /** False: it was sent by a process of the version before, which notes no recipients. */
+  /**
+   * False if a process of the previous version sent it. That version does not record the
+   * recipients.
+   */
   isRedrive: boolean;
 }
 
 /**
- * Locks a push until `tx` ends. Returns a push other than `objectId` that prevents a redrive: one
- * that is not planned yet, so that its recipients are not known, or one of the version before.
+ * Locks a push until `tx` ends. Returns another push that prevents a redrive: a push that is not
+ * planned yet, so that its recipients are unknown, or a push of the previous version.
  */
 export async function lockForRedrive(
   tx: Handle,
@@ -337,8 +343,8 @@ export async function lockForRedrive(
 }
 
 /**
- * Notes the newest redrive of a push, so that a process of the version before does not send it
- * again.
+ * Records the newest redrive of a push, so that a process of the previous version does not redrive
+ * it too.
  */
 export const noteRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string) =>
   query(tx).run('UPDATE notification SET resent_as = $3 WHERE app_id = $1 AND id = $2', [
@@ -347,7 +353,7 @@ export const noteRedrive = (tx: Handle, { appId, id }: PushKey, objectId: string
     objectId,
   ]);
 
-/** Redrives of one push that a record names. */
+/** Maximum redrives of one push in a record. */
 const maxRedrives = 100;
 
 /** Lists the redrives of a push, newest first. */

@@ -26,10 +26,10 @@ import {
 import { keyValues, type PushKey } from './pushes.ts';
 import type { Grant } from './usage.ts';
 
-/** Names the app of a table in a condition, where one server has to be known (`AppStatement`). */
+/** Returns the condition that names the app of a table (`AppStatement`). */
 type AndApp = (table: string) => string;
 
-/** Subquery for `{connector: {outcome: n}}`, summed over the settled batches of a push. */
+/** Subquery for `{connector: {outcome: n}}`: the sums over the settled batches of a push. */
 const totalsOf = (
   app: string,
   push: string,
@@ -42,11 +42,11 @@ const totalsOf = (
                            GROUP BY b.connector, t.key) by_outcome
                    GROUP BY connector) by_connector`;
 
-/** Subquery for the repeats of all batches of a push. */
+/** Subquery for the number of repeats of all batches of a push. */
 const repeatsOf = (app: string, push: string, andApp: AndApp): string =>
   `SELECT coalesce(sum(b.repeats), 0) FROM push_batch b WHERE b.app_id = ${app} AND b.push_id = ${push}${andApp('b')}`;
 
-/** Subquery for one line of failure reasons, the most frequent first; null without failures. */
+/** Subquery for one line of failure reasons, most frequent first. Null without failures. */
 const summaryOfFailures = (
   andApp: AndApp,
 ): string => `SELECT string_agg(format('%s: %s (%s)', connector, reason, n), '; ' ORDER BY n DESC, reason)
@@ -64,7 +64,7 @@ const advanceStatement = prepare(
     WHERE app_id = $1 AND id = $2 AND planned_through = $3 AND NOT is_planned AND state IN ('queued', 'sending')`,
 );
 
-/** Step of planning: from one mark to the next, over so many devices. */
+/** A planning step: moves the cursor from `from` to `through`, and adds `devices` devices. */
 interface PlanningStep {
   from: number;
   through: number;
@@ -73,9 +73,9 @@ interface PlanningStep {
 }
 
 /**
- * Moves the cursor of planning; the first step moves the push to `sending`. Returns false if
- * another planner has moved it, or the push was paused or cancelled. The caller must then roll the
- * step back.
+ * Moves the planning cursor. The first step moves the push to `sending`. Returns false if another
+ * planner has moved the cursor, or if the push was paused or cancelled. The caller must then roll
+ * back.
  */
 export function advancePlanning(
   tx: Handle,
@@ -86,7 +86,7 @@ export function advancePlanning(
   return query(tx).hasRows(advanceStatement, values);
 }
 
-/** Fails a push that cannot be sent at all: sets its error text and the totals of all devices. */
+/** Fails a push that cannot be sent at all: saves its error text and the totals of all devices. */
 export const failPush = (
   tx: Handle,
   push: PushKey,
@@ -121,7 +121,9 @@ const firstSendStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** Saves the times of the first sends of pushes. Returns true for each push that had no time. */
+/**
+ * Saves the times of the first sends of pushes. Returns true for each push that had no time before.
+ */
 export async function markFirstSends(
   db: Handle,
   times: readonly FirstSendTime[],
@@ -134,7 +136,8 @@ export async function markFirstSends(
 }
 
 /**
- * Records that a profile cannot send this push: later batches of it are counted without being sent.
+ * Records that a profile cannot send this push. Later batches are counted as failed without being
+ * sent.
  */
 export const recordProfileError = (tx: Handle, push: PushKey, profile: string, message: string) =>
   query(tx).run(
@@ -159,7 +162,7 @@ const closeStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** A push to close, with the time of its first send if that is not saved yet. */
+/** A push to close. `firstSentAt` is set if the time of its first send is not saved yet. */
 export interface ClosingPush extends PushKey {
   firstSentAt?: Date | null | undefined;
 }
@@ -171,9 +174,10 @@ export interface ClosedPush {
 }
 
 /**
- * Closes the pushes whose planning is done and whose batches are all settled: `done`, with their
- * totals. The state is derived from the batches (develop/architecture.md#batches), so calling this
- * too early or twice does nothing. Undefined for a push that was not closed.
+ * Closes pushes: each push whose planning is finished and whose batches are all settled becomes
+ * `done` and gets its totals. The state is derived from the batches
+ * (develop/architecture.md#batches), so calling this too early or twice does nothing. Returns
+ * undefined for a push that was not closed.
  */
 export async function closeSettled(
   db: Handle,
@@ -187,7 +191,7 @@ export async function closeSettled(
   return pushes.map(({ id }) => closed.get(id));
 }
 
-/** Returns settled pushes that are open after a crash between the last batch and the closing. */
+/** Returns settled pushes that a crash left open between the last batch and the closing. */
 export const findSettledPushes = (db: Handle, limit: number) =>
   query(db).rows<PushKey>(
     `SELECT n.app_id AS "appId", n.id FROM notification n
@@ -203,10 +207,10 @@ export const readTotals = async (db: Handle, appId: string, id: number): Promise
   (await query(db).value<ConnectorTotals>(`SELECT (${totalsOfBatches}) AS totals`, [appId, id])) ??
   {};
 
-/** Limit of in-flight batches that one call reads, 1 kB each; dispatchers have some dozens. */
+/** Maximum in-flight batches that one call reads, 1 kB each. Dispatchers have some dozens. */
 const bytesReadOf = 256;
 
-/** Recipients of an open push by connector: those that have ended, and those that have not. */
+/** Recipients of an open push by connector: those that have ended, and those that are open. */
 export interface Progress {
   totals: ConnectorTotals;
   /** Recipients that are sent to again after an unanswered request. */
@@ -215,9 +219,9 @@ export interface Progress {
 }
 
 /**
- * Returns the progress of an open push from its settled batches and the checkpoints of those in
- * flight. One statement, so that a batch settled during the call is not counted twice. Beyond
- * `bytesReadOf` batches in flight, the others count once they are settled.
+ * Returns the progress of an open push from its settled batches and the checkpoints of its
+ * in-flight batches. It is one statement, so a batch that settles meanwhile is not counted twice.
+ * If more than `bytesReadOf` batches are in flight, the other batches count once they are settled.
  */
 export async function readProgress(db: Handle, appId: string, id: number): Promise<Progress> {
   const { rows } = await db.query<
@@ -247,7 +251,7 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
     else {
       const ended = RecipientStates.ofRow(row, row.settled.length).totals();
       totals[row.connector] = addTotals(totals[row.connector] ?? {}, ended);
-      // Those that moved to a batch of retries are counted there.
+      // Recipients that moved to a retry batch are counted there.
       const gone = sumTotals(ended) + (row.moved?.length ?? 0);
       open[row.connector] = Math.max(0, (open[row.connector] ?? 0) - gone);
     }
@@ -259,42 +263,44 @@ export async function readProgress(db: Handle, appId: string, id: number): Promi
 export const readRepeats = (db: Handle, appId: string, id: number) =>
   query(db).number(`SELECT (${repeatsOfBatches}) AS repeats`, [appId, id]);
 
-/** State of a batch and its push for the main thread; a worker thread loads the recipients. */
+/** State of a batch and its push for the main thread. A worker thread loads the recipients. */
 export interface BatchSnapshot {
   connector: ConnectorId;
   profile: string;
   isSettled: boolean;
   attempt: number;
-  /** Tries that reached the gateway, and the reason of the last failure. */
+  /** Number of tries that reached the gateway, and the reason of the last failure. */
   tries: number;
   lastReason: string | null;
-  /** Unanswered requests to its recipients so far. */
+  /** Number of unanswered requests to its recipients. */
   unanswered: number;
-  /** Earliest time to send, in ms from now (0 or less: due) and by the database's clock. */
+  /** Earliest time to send: in ms from now (0 or less: due), and by the database's clock. */
   notBefore: { inMs: number; at: Date } | null;
   state: PushState;
   expiresAt: Date;
-  /** Expiry of its own, where it is not that of its push; `expiresAt` is the one that counts. */
+  /** Expiry of the batch, if it differs from the push's. `expiresAt` is the effective expiry. */
   ownExpiry: Date | null;
-  /** Translation that its recipients get; null: `data` as it is. */
+  /** Translation for its recipients. Null: `data` unchanged. */
   language: string | null;
-  /** Quiet hours of its recipients (`quietRule`), and the end that they wait for. */
+  /**
+   * Quiet hours of its recipients (`quietRule`), and the end of the quiet hours for which it waits.
+   */
   quiet: string | null;
   quietUntil: Date | null;
   createdAt: Date;
   pushTime: Date;
   firstSentAt: Date | null;
   profileErrors: Record<string, string>;
-  /** Grant of the daily cap; null before the reservation. */
+  /** Grant of the daily cap. Null before the recipients are reserved. */
   grant: Grant | null;
-  /** Whether its push has flow control, and the slot reserved by it. */
+  /** True if its push has flow control. `slot` is the time slot reserved by it. */
   isPaced: boolean;
-  /** Whether its recipients get texts of their own, as a rule one in each request. */
+  /** True if its recipients get different texts, usually one text per request. */
   isPersonal: boolean;
   slot: Slot | null;
   /** Slot reserved by the rate of its gateway. */
   rateSlot: Slot | null;
-  /** Number of all recipients, and of the open ones. */
+  /** Number of all recipients, and of open recipients. */
   size: number;
   open: number;
 }
@@ -333,7 +339,7 @@ const snapshotStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** Reads the states of batches and their pushes; undefined for a batch that was deleted. */
+/** Reads the states of batches and their pushes. Returns undefined for a batch that was deleted. */
 export async function readBatchSnapshots(
   db: Handle,
   keys: readonly BatchKey[],
@@ -368,14 +374,14 @@ function toSnapshot(columns: SnapshotRow): BatchSnapshot {
   };
 }
 
-/** A push whose targets are all planned by one step, with all its batches. */
+/** A push that one step plans completely, with all its batches. */
 export interface WholePush extends PushKey {
   through: number;
   devices: number;
   batches: readonly NewBatch[];
 }
 
-/** A batch that was planned, with its state and that of its push. */
+/** A batch that was planned, with its state and the state of its push. */
 export interface PlannedBatch {
   batchId: number;
   stored: BatchSnapshot;
@@ -442,7 +448,10 @@ export async function planWholePushes(
 
 const toPushBatches = ({ appId, id: pushId, batches }: WholePush) => ({ appId, pushId, batches });
 
-/** As `planWholePushes`. Citus has no INSERT … SELECT behind an UPDATE in one statement. */
+/**
+ * Like `planWholePushes`, in three statements. Citus does not support INSERT … SELECT after an
+ * UPDATE in one statement.
+ */
 async function planShardedPushes(
   tx: Handle,
   pushes: readonly WholePush[],

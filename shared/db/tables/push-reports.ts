@@ -16,24 +16,24 @@ export interface PushFilter {
   states?: readonly PushState[] | undefined;
   /** `from-service` of the record. */
   source?: string | undefined;
-  /** Recurring push that they were made from. */
+  /** The recurring push that created the pushes. */
   recurring?: number | undefined;
-  /** Part of the content in any case, or an id. */
+  /** Part of the content, ignoring case, or an id. */
   text?: string | undefined;
   from?: Date | undefined;
   to?: Date | undefined;
 }
 
 /**
- * Ids are in the order of acceptance except for this tolerance: slow inserts, and clocks that
- * differ. So a filter by time reads ids 15 minutes beyond its range.
+ * Ids are in the order of acceptance, except within this tolerance: inserts may be slow, and clocks
+ * may differ. So a filter by time reads ids up to 15 minutes outside of its range.
  */
 const disorder = "interval '15 minutes'";
 
 /**
- * A range of times is also one of ids, which bounds the scan of the primary key: with the time
- * alone a list that ends days ago would read all newer pushes first. The bounds come from the index
- * of `created_at`.
+ * Translates a range of times into a range of ids, which limits the scan of the primary key. With
+ * the time alone, a list that ends days ago would read all newer pushes first. The index of
+ * `created_at` provides the limits.
  */
 const conditions = `app_id = $1 AND ($2::text[] IS NULL OR state = ANY($2)) AND ($3::text IS NULL OR from_service = $3)
   AND ($4::text IS NULL OR object_id = $4 OR notification_id = $4
@@ -53,7 +53,7 @@ const valuesOf = (
   return [appId, states, source, text, inJson, from, to, recurring];
 };
 
-/** Lists pushes of an app, cancelled ones included, the newest first. */
+/** Lists pushes of an app, newest first. Includes cancelled pushes. */
 export const listPushPage = (db: Handle, appId: string, filter: PushFilter, page: PageBefore) =>
   query(db).rows<Push>(
     `SELECT ${listedPushColumns} FROM notification n WHERE ${conditions} AND ($9::bigint IS NULL OR id < $9)
@@ -68,7 +68,10 @@ export const countPushPage = (db: Handle, appId: string, filter: PushFilter, mos
     [...valuesOf(appId, filter), most],
   );
 
-/** Lists pushes that meet a condition of ours, the newest first; `apps` null for all apps. */
+/**
+ * Lists pushes that meet a condition, newest first. `apps` null: of all apps. The condition is our
+ * SQL.
+ */
 const listOpen =
   (condition: string) => (db: Handle, apps: readonly string[] | null, limit: number) =>
     query(db).rows<Push>(
@@ -77,23 +80,23 @@ const listOpen =
       [apps, limit],
     );
 
-/** Lists pushes that are not done, as `listOpen`. */
+/** Lists pushes that are not done (`listOpen`). */
 export const listRunning = listOpen(`state IN ('queued', 'sending', 'paused')`);
 
-/** Lists pushes that wait for an approval, as `listOpen`. */
+/** Lists pushes that wait for an approval (`listOpen`). */
 export const listWaitingForApproval = listOpen(
   `state = 'paused' AND EXISTS (SELECT FROM push_approval a WHERE a.app_id = n.app_id
                                    AND a.push_id = n.id AND a.above IS NOT NULL AND a.given_at IS NULL)`,
 );
 
-/** Counts the scheduled pushes of several apps; null for all. */
+/** Counts the scheduled pushes of several apps. Null: of all apps. */
 export const countScheduledOf = (db: Handle, apps: readonly string[] | null) =>
   query(db).number(
     'SELECT count(*) AS n FROM scheduled_push WHERE $1::text[] IS NULL OR app_id = ANY($1)',
     [apps],
   );
 
-/** Returns the totals of pushes that were accepted since a time, of the newest `limit` pushes. */
+/** Returns the totals of the newest `limit` pushes that were accepted since a time. */
 export const readRecentTotals = (
   db: Handle,
   apps: readonly string[] | null,
@@ -106,7 +109,7 @@ export const readRecentTotals = (
     [apps, since, limit],
   );
 
-/** Returns the usage of several apps on a day in UTC, null for all apps. */
+/** Returns the usage of several apps on a day (UTC). Null: of all apps. */
 export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: string) =>
   query(db).one<Usage>(
     `SELECT coalesce(sum(calls), 0)::bigint AS calls, coalesce(max(peak_calls_per_minute), 0) AS "peakCallsPerMinute",
@@ -115,7 +118,10 @@ export const readUsageOf = (db: Handle, apps: readonly string[] | null, day: str
     [apps, day],
   );
 
-/** Tells what an app has: whether a first push is possible, and was ever sent. */
+/**
+ * Returns the setup state of an app: whether a first push is possible, and whether one was ever
+ * sent.
+ */
 export const readSetup = (db: Handle, appId: string) =>
   query(db).one<{ hasProfile: boolean; hasDevice: boolean; hasPush: boolean }>(
     `SELECT EXISTS (SELECT FROM push_profile WHERE app_id = $1) AS "hasProfile",
@@ -125,7 +131,7 @@ export const readSetup = (db: Handle, appId: string) =>
     [appId],
   );
 
-/** Recipients by a key of the push: language or variable. */
+/** Adds recipients by a key of the push: a language or a variable. */
 type Counts = Readonly<Record<string, { devices: number; fallback: number }>>;
 
 const addStatement = (column: 'languages' | 'variables') =>
@@ -170,7 +176,7 @@ export async function readCounts(
   return new Map(rows.map(({ id, counts }) => [id, counts]));
 }
 
-/** Adds recipients that wait for the end of their quiet hours to those of a push. */
+/** Adds to the number of recipients of a push that wait for the end of their quiet hours. */
 export async function addQuietWaits(
   tx: Handle,
   { appId, id }: PushKey,
@@ -183,7 +189,7 @@ export async function addQuietWaits(
   );
 }
 
-/** A batch that waits, as it was read, and until when. */
+/** A batch that waits, its state as it was read, and the end of its wait. */
 interface QuietWait {
   appId: string;
   pushId: number;
@@ -192,7 +198,7 @@ interface QuietWait {
   until: Date;
 }
 
-/** Notes that a batch waits for the end of quiet hours; counts its recipients the first time. */
+/** Records that a batch waits for the end of quiet hours. Counts its recipients the first time. */
 export async function recordQuietWait(
   tx: Handle,
   { appId, pushId, batchId, stored, until }: QuietWait,
@@ -206,7 +212,7 @@ export async function recordQuietWait(
     await addQuietWaits(tx, { appId, id: pushId }, stored.open);
 }
 
-/** Device of a push trace. */
+/** A device in a push trace. */
 export interface TracedDevice extends DeviceTraits {
   id: number;
   object_id: string;
@@ -217,7 +223,7 @@ export interface TracedDevice extends DeviceTraits {
   updated_at: Date;
 }
 
-/** Finds a device by its objectId, else its installationId or device token. */
+/** Finds a device by its objectId, otherwise by its installationId or device token. */
 export const findDevice = (db: Handle, appId: string, name: string) =>
   query(db).row<TracedDevice>(
     `SELECT id, object_id, valid, time_zone, ${localeExpression} AS locale, created_at, updated_at, ${traitColumns}
@@ -227,8 +233,8 @@ export const findDevice = (db: Handle, appId: string, name: string) =>
   );
 
 /**
- * Tests each of the conditions (SQL of the query compiler) on an installation; NULL counts as
- * false. Undefined if the installation is deleted.
+ * Evaluates each condition on an installation. The conditions are SQL of the query compiler. NULL
+ * counts as false. Returns undefined if the installation was deleted.
  */
 export function testConditions(
   db: Handle,
@@ -243,30 +249,33 @@ export function testConditions(
   );
 }
 
-/** Batch of a device, with the device's outcome. */
+/** A batch that contains a device, with the outcome of the device. */
 export interface TracedBatch {
   id: number;
   connector: string;
   profile: string;
-  /** Translation that its recipients get; null: `data` as it is. */
+  /** Translation for its recipients. Null: `data` unchanged. */
   language: string | null;
-  /** Quiet hours of its recipients (`quietRule`), and the end that they waited for. */
+  /**
+   * Quiet hours of its recipients (`quietRule`), and the end of the quiet hours for which they
+   * waited.
+   */
   quiet: string | null;
   quietUntil: Date | null;
   attempt: number;
-  /** Unanswered requests to its recipients before this batch. */
+  /** Number of unanswered requests to its recipients before this batch. */
   unanswered: number;
   /** Reason of the failure before this batch. */
   lastReason: string | null;
   isSettled: boolean;
   settledAt: Date | null;
-  /** Null while it is open. */
+  /** Null while the recipient is open. */
   outcome: Outcome | null;
 }
 
 /**
- * Finds the newest batch of a push that holds an installation; a retry is a batch of its own. Reads
- * all batches of the push without an index: a batch holds 1000 ids at most.
+ * Finds the newest batch of a push that contains an installation. A retry is a separate batch.
+ * Reads all batches of the push, because their recipients have no index.
  */
 export async function findBatchOfDevice(
   db: Handle,
@@ -298,7 +307,10 @@ export interface TracedFailure {
   createdAt: Date;
 }
 
-/** Finds the failure of a device; by its public id also if the device was deleted for it. */
+/**
+ * Finds the failure of a device. Searches by its public id too, in case the device was deleted
+ * because of the failure.
+ */
 export function findFailure(
   db: Handle,
   push: PushKey,
@@ -316,7 +328,7 @@ export function findFailure(
   );
 }
 
-/** Returns whether a message of a push waits for a device of the channel. */
+/** Returns whether a message of a push waits for a device on the device channel. */
 export const hasPendingMessage = (db: Handle, push: PushKey, installation: number) =>
   query(db).hasRows(
     `SELECT FROM channel_inbox WHERE app_id = $1 AND installation = $2 AND push_id = $3

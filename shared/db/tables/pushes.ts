@@ -15,13 +15,13 @@ export interface NewPush {
   pushTime: Date;
   expiresAt: Date;
   createdAt: Date;
-  /** Caller of the admin API; absent for a push of the app itself. */
+  /** Caller of the admin API. Absent if the app itself sent the push. */
   sender?: PushCreator | undefined;
-  /** Span of the call, as `traceparent`; absent without tracing. */
+  /** Span of the call, as `traceparent`. Absent without tracing. */
   traceParent?: string | undefined;
 }
 
-/** Inserts pushes from one parameter, a JSON list of `toRowText`. */
+/** Inserts pushes from one parameter: a JSON list of `toRowText`. */
 const insertStatement =
   prepare(`INSERT INTO notification (app_id, object_id, notification_id, state, request, prod, push_time, expires_at,
                              created_at, updated_at, from_service, created_by, created_token, trace_parent, redrive_of, recurring_id)
@@ -35,7 +35,7 @@ const insertStatement =
        trace_parent text)
    RETURNING app_id AS "appId", id, object_id AS "objectId"`);
 
-/** Inserts pushes of any apps. Returns their internal ids in the same order. */
+/** Inserts pushes, which may be of several apps. Returns their internal ids in the same order. */
 export async function insertPushes(tx: Handle, pushes: readonly NewPush[]): Promise<number[]> {
   const rows = await query(tx).rows<PushKey & { objectId: string }>(insertStatement, [
     `[${pushes.map(toRowText).join(',')}]`,
@@ -84,7 +84,10 @@ const senderColumns = `n.created_by AS "createdBy", n.created_token AS "createdT
 export const pushColumns = `${basicColumns}, ${senderColumns}, n.request AS "pushOrder",
   coalesce(n.kept_tokens, '[]') AS "keptTokens"`;
 
-/** Columns of a `Push` in a list. The listed device ids are not read: a push may have thousands. */
+/**
+ * Columns of a `Push` in a list. Omits the device ids of the target, because a push may have
+ * thousands.
+ */
 export const listedPushColumns = `${basicColumns}, ${senderColumns},
   jsonb_set(n.request, '{target,deviceIds}', '[]', false) AS "pushOrder", '[]'::jsonb AS "keptTokens"`;
 
@@ -105,7 +108,7 @@ const findStatement = new AppStatement(
   { isPrepared: true },
 );
 
-/** Reads pushes; undefined for a push that was deleted. */
+/** Reads pushes. Returns undefined for a push that was deleted. */
 export async function findPushes(
   db: Handle,
   keys: readonly PushKey[],
@@ -130,8 +133,8 @@ export const findTrace = (db: Handle, appId: string, id: number) =>
   query(db).row<{ objectId: string; traceParent: string | null }>(findTraceStatement, [appId, id]);
 
 /**
- * Finds a push by its objectId, else the newest with this custom `notification_id`
- * (protocol/push-records.md#look-up-a-record).
+ * Finds a push by its objectId. If there is none, finds the newest push with this custom
+ * `notification_id` (protocol/push-records.md#look-up-a-record).
  */
 export const findPushByPublicId = (db: Handle, appId: string, publicId: string) =>
   query(db).row<Push>(
@@ -140,10 +143,10 @@ export const findPushByPublicId = (db: Handle, appId: string, publicId: string) 
     [appId, publicId],
   );
 
-/** Limit of pushes that share one custom `notification_id`; enough for any campaign. */
+/** Maximum pushes that share one custom `notification_id`. */
 const maxGroup = 1000;
 
-/** Lists the pushes that share a custom `notification_id`, newest first, without cancelled ones. */
+/** Lists the pushes that share a custom `notification_id`, newest first. Omits cancelled pushes. */
 export const listPushGroup = (db: Handle, appId: string, notificationId: string) =>
   query(db).rows<Push>(
     `SELECT ${pushColumns} FROM notification n WHERE app_id = $1 AND notification_id = $2 AND state <> 'cancelled'
@@ -155,7 +158,7 @@ interface PushPage {
   limit: number;
   skip: number;
   oldestFirst: boolean;
-  /** Which records; all when absent. */
+  /** Filter of the records. Absent: all records. */
   filter?: RowCondition | undefined;
 }
 
@@ -179,11 +182,11 @@ export function countPushes(db: Handle, appId: string, filter?: RowCondition): P
 }
 
 /**
- * Moves an unfinished push to `cancelled`, which stops all further sends. Returns false if it was
- * finished (protocol/push-records.md#state-changes).
+ * Moves an unfinished push to `cancelled`, so that nothing more is sent. Returns false if the push
+ * was finished (protocol/push-records.md#state-changes).
  */
 export async function markPushCancelled(tx: Handle, appId: string, id: number): Promise<boolean> {
-  // Lock order of the scheduler: the entry first.
+  // The scheduler locks in the same order: the entry first.
   await tx.query('DELETE FROM scheduled_push WHERE app_id = $1 AND push_id = $2', [appId, id]);
   return query(tx).hasRows(
     `UPDATE notification SET state = 'cancelled', updated_at = now(), finished_at = now()
@@ -192,7 +195,7 @@ export async function markPushCancelled(tx: Handle, appId: string, id: number): 
   );
 }
 
-/** Use of a `req_id` by a push. */
+/** A `req_id` that a push uses. */
 export interface RequestClaim {
   appId: string;
   reqId: string;
@@ -206,12 +209,11 @@ const input = `unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
   AS c (app_id, req_id, object_id, accepted_at)`;
 
 /**
- * Claims the `req_id` of each push, and returns the claims of other pushes that used one of them
- * less than `windowMs` before (protocol/push.md#repeated-requests: five minutes). No two of
- * `claims` have the same id. A concurrent claim waits until the first transaction ends; rows are
- * locked in one order, so that two transactions cannot deadlock. The window is part of the text,
- * because a sharded database takes no parameter in this clause, and only functions that are
- * immutable.
+ * Claims the `req_id` of each push. Returns the claims of other pushes that used the same id less
+ * than `windowMs` ago (protocol/push.md#repeated-requests: five minutes). The ids in `claims` must
+ * be different. A concurrent claim waits until the first transaction ends. Rows are locked in one
+ * order, so that two transactions cannot deadlock. The window is part of the text, and the
+ * functions are immutable, because a sharded database allows nothing else in this clause.
  */
 export async function claimRequestIds(
   tx: Handle,
@@ -227,7 +229,7 @@ export async function claimRequestIds(
      RETURNING 1`,
     values,
   );
-  // A sharded database counts a row without RETURNING also where its condition left it as it was.
+  // Without RETURNING, a sharded database also counts rows that the condition left unchanged.
   if (claimed.length === claims.length) return [];
   return query(tx).rows(
     `SELECT ${claimColumns}
@@ -248,14 +250,17 @@ export const findRequestId = (
     [appId, reqId, windowMs],
   );
 
-/** Deletes request ids whose window is over; returns their number. */
+/** Deletes request ids whose window is over. Returns their number. */
 export const deleteOldRequestIds = (db: Handle, before: Date) =>
   query(db).rowCount('DELETE FROM request_ledger WHERE accepted_at < $1', [before]);
 
-/** Rows of one table that one pass deletes: 0.1 s of work, also where a push has millions. */
+/**
+ * Rows of one table that one pass deletes. This takes about 0.1 s, even if a push has millions of
+ * rows.
+ */
 const rowsOfPass = 10_000;
 
-/** Tables with rows of a push, and what names a row beside the push. */
+/** Tables with rows of a push, and the columns that identify a row within the push. */
 const children = [
   { table: 'push_batch', key: 'id' },
   { table: 'push_failure', key: 'installation' },
@@ -289,10 +294,10 @@ function qualified(table: string, key: string): string {
 }
 
 /**
- * Deletes finished pushes older than the retention (protocol/push-records.md#retention: seven days)
- * with all their rows. A pass is bounded in rows, not in pushes: a push with millions of
- * failures takes many, and its record goes with the last. Returns the number of pushes; `limit`, if
- * a further pass has rows to delete.
+ * Deletes finished pushes after their retention (protocol/push-records.md#retention: seven days),
+ * with all their rows. A pass has a limit of rows, not of pushes. So a push with millions of
+ * failures needs many passes, and the last pass deletes its record. Returns the number of pushes,
+ * or `limit` if another pass has rows to delete.
  */
 export function deleteOldPushes(db: Database, before: Date, limit: number): Promise<number> {
   return db.transaction(async (tx) => {
@@ -325,20 +330,26 @@ async function deleteChildren(tx: Handle, pushes: unknown[]): Promise<boolean> {
   return isMore;
 }
 
-/** Notes how many recipients a finished push did not reach, for the bound of its app. */
+/**
+ * Saves how many recipients a finished push did not reach, for the limit of stored failures of its
+ * app.
+ */
 export const noteFailureCount = (db: Handle, push: PushKey, n: number) =>
   query(db).run(
     'INSERT INTO failure_count (app_id, push_id, n) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING',
     [push.appId, push.id, n],
   );
 
-/** The oldest push with failures beyond the bound of its app. */
+/** The oldest push with failures beyond the limit of its app. */
 const surplusPush = `
   SELECT app_id AS "appId", push_id AS "pushId"
     FROM (SELECT app_id, push_id, sum(n) OVER (PARTITION BY app_id ORDER BY push_id DESC) - $1 AS beyond FROM failure_count) AS kept
    WHERE beyond > 0 ORDER BY push_id LIMIT 1`;
 
-/** Reads how many again with the row locked; no rows while another dispatcher deletes them. */
+/**
+ * Reads the number again with the row locked. Returns no rows while another dispatcher deletes the
+ * failures.
+ */
 const surplusStatement = `
   WITH held AS MATERIALIZED (
     SELECT n FROM failure_count WHERE app_id = $1 AND push_id = $2 FOR UPDATE SKIP LOCKED),
@@ -354,8 +365,8 @@ const surplusStatement = `
   RETURNING s.n`;
 
 /**
- * Deletes failures beyond the `most` newest ones of an app, those of its oldest push first, at most
- * `rows` in one pass. Counts the pushes that `noteFailureCount` has. Returns the number of
+ * Deletes failures beyond the newest `most` of an app, starting with its oldest push, at most
+ * `rows` in one pass. Counts only pushes that `noteFailureCount` has saved. Returns the number of
  * failures.
  */
 export async function deleteSurplusFailures(

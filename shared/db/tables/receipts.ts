@@ -5,28 +5,28 @@ import { listsOf, type PageAfter, type PageBefore, query } from '../query.ts';
 import { sweepOf } from '../sweep.ts';
 import type { PushKey } from './pushes.ts';
 
-/** App and connector of a callback's receipts. */
+/** App and connector of the receipts in a callback. */
 export interface ReceiptSource {
   appId: string;
   connector: ConnectorId;
 }
 
-/** Delivery receipt of a device; `isClicked`: the message was opened. */
+/** Delivery receipt of a device. `isClicked`: the user opened the message. */
 export interface DeviceReceipt {
   pushId: number;
   installation: number;
   isClicked: boolean;
 }
 
-/** Push that receipts refer to. */
+/** The push of a receipt. */
 export interface ReceiptPush {
   id: number;
   objectId: string;
-  /** Start of sending: an installation updated since then has a newer token. */
+  /** When sending started. An installation that was updated since has a newer token. */
   sentAt: Date;
 }
 
-/** Finds pushes by public ids and protects them from deletion until `tx` ends. */
+/** Finds pushes by public ids, and locks them against deletion until `tx` ends. */
 export const lockPushes = (tx: Handle, appId: string, objectIds: readonly string[]) =>
   query(tx).rows<ReceiptPush>(
     `SELECT id, object_id AS "objectId", coalesce(first_sent_at, push_time) AS "sentAt" FROM notification
@@ -34,7 +34,9 @@ export const lockPushes = (tx: Handle, appId: string, objectIds: readonly string
     [appId, objectIds],
   );
 
-/** Finds the installation of each registration id; of several with the same id, the oldest. */
+/**
+ * Finds the installation of each registration id. If several have the same id, finds the oldest.
+ */
 export async function findByRegistrationIds(
   db: Handle,
   { appId, connector }: ReceiptSource,
@@ -48,7 +50,7 @@ export async function findByRegistrationIds(
   return new Map(rows.map(({ registrationId, id }) => [registrationId, id]));
 }
 
-/** Runs a statement with a row for each push, and returns the totals by push. */
+/** Runs a statement that returns a row for each push. Returns the totals by push. */
 async function queryTotals(
   db: Handle,
   text: string,
@@ -62,8 +64,8 @@ const marks =
   'unnest($3::bigint[], $4::bigint[], $5::boolean[]) AS m (push_id, installation, is_clicked)';
 
 /**
- * Sets the bits of devices and returns how many were not set before, by push. Locks blocks in a
- * fixed order. Needs a transaction, with `addReceiptTotals` after it.
+ * Sets the bits of devices. Returns by push how many were not set before. Locks blocks in a fixed
+ * order. Needs a transaction; `addReceiptTotals` must follow in it.
  */
 export async function markReceipts(
   tx: Handle,
@@ -84,7 +86,7 @@ export async function markReceipts(
       ORDER BY push_id, block FOR UPDATE`,
     values,
   );
-  // The blocks are locked, so `before` matches what `changed` updates.
+  // The blocks are locked, so `before` matches the rows that `changed` updates.
   return queryTotals(
     tx,
     `WITH told AS (
@@ -108,7 +110,7 @@ export async function markReceipts(
   );
 }
 
-/** Counter slots, so that concurrent calls rarely update the same row. */
+/** Rows per counter, so that concurrent calls rarely update the same row. */
 const slots = 16;
 
 /** Adds newly counted receipts to the totals of the pushes. */
@@ -136,7 +138,7 @@ export async function addReceiptTotals(
   );
 }
 
-/** Returns the receipts of pushes over all connectors; a push without receipts is absent. */
+/** Returns the receipts of pushes over all connectors. Pushes without receipts are absent. */
 export const readReceipts = (db: Handle, appId: string, pushIds: readonly number[]) =>
   queryTotals(
     db,
@@ -145,26 +147,26 @@ export const readReceipts = (db: Handle, appId: string, pushIds: readonly number
     [appId, pushIds],
   );
 
-/** Call of a gateway that was refused, without its content. */
+/** A refused callback of a gateway, without its content. */
 export interface FailedReceipt {
   id: number;
   connector: ConnectorId;
-  /** Status that the gateway got, and why. */
+  /** Status of the response, and the reason. */
   status: number;
   reason: string;
-  /** Size of the body. */
+  /** Size of the body in bytes. */
   bytes: number;
   at: Date;
 }
 
-/** Content of a refused call, encrypted. */
+/** Encrypted content of a refused callback. */
 export interface SealedCall {
-  /** Hex text that is the same for the same call. */
+  /** Hex text that is equal for equal callbacks. */
   digest: string;
   call: Buffer;
 }
 
-/** Keeps a refused call, unless the app has `most`. Returns whether it is kept. */
+/** Stores a refused callback, unless the app has `most` of them. Returns whether it is stored. */
 export function keepFailedReceipt(
   db: Handle,
   appId: string,
@@ -183,7 +185,7 @@ export function keepFailedReceipt(
 
 const columns = 'id, connector, status, reason, bytes, created_at AS at';
 
-/** Lists refused calls of an app, newest first. */
+/** Lists refused callbacks of an app, newest first. */
 export const listFailedReceipts = (
   db: Handle,
   appId: string,
@@ -197,7 +199,7 @@ export const listFailedReceipts = (
     [appId, connector ?? null, page.before, page.limit],
   );
 
-/** Reads a page of refused calls with their content, oldest first. */
+/** Reads a page of refused callbacks with their content, oldest first. */
 export const readFailedReceipts = (
   db: Handle,
   appId: string,
@@ -210,7 +212,7 @@ export const readFailedReceipts = (
     [appId, connector ?? null, page.after, page.limit],
   );
 
-/** Deletes refused calls that were processed. */
+/** Deletes refused callbacks that were processed. */
 export const deleteFailedReceipts = (tx: Handle, appId: string, ids: readonly number[]) =>
   query(tx).run('DELETE FROM failed_receipt WHERE app_id = $1 AND id = ANY($2::bigint[])', [
     appId,
@@ -223,7 +225,10 @@ export const deleteOldFailedReceipts = sweepOf({
   column: 'created_at',
 });
 
-/** A gateway's id of a message (or of one request's messages), and its number of devices. */
+/**
+ * Message id of a gateway, and the number of devices that it covers. One id may cover a whole
+ * request.
+ */
 export interface GatewayMessage {
   messageId: string;
   devices: number;
@@ -235,7 +240,7 @@ export interface BatchMessages {
   messages: readonly GatewayMessage[];
 }
 
-/** Saves the message ids of batches, for questions to the gateway's support. */
+/** Saves the message ids of batches. The gateway's support asks for them. */
 export async function insertGatewayMessages(
   tx: Handle,
   list: readonly BatchMessages[],

@@ -15,28 +15,29 @@ import {
 import type { PushKey } from './pushes.ts';
 import { today, utcDay } from './usage.ts';
 
-/** Installations that differ by id and token only; the lists have the same order. */
+/** Installations that differ only by id and token. The lists have the same order. */
 export interface RecipientGroup {
   deviceType: string;
   vendor: string | null;
   topic: string | null;
   teamId: string | null;
   ids: number[];
-  /** Empty for an installation that has none. */
+  /** Token of each installation; empty if it has none. */
   tokens: string[];
-  /** When each was last saved, as `savedAtMs` reads it. */
+  /** When each installation was last saved. `savedAtMs` reads it. */
   savedAt: Buffer;
 }
 
-/** A batch with those of its recipients that still exist. */
+/** A batch with its recipients that still exist. */
 export interface LoadedBatch {
   batch: Batch;
   groups: RecipientGroup[];
 }
 
 /**
- * Row of a group, with the columns of its batch. Those of the batch's recipients are null but in
- * the first row of a batch. A batch has one row without a group if none of its recipients exists.
+ * A row of the result: a group of recipients, and the columns of its batch. The large columns of
+ * the batch are null except in its first row. If none of its recipients exists, a batch has one row
+ * without a group.
  */
 type GroupRow = BatchRow &
   Omit<RecipientGroup, 'ids' | 'tokens'> & {
@@ -49,8 +50,8 @@ type GroupRow = BatchRow &
 const tokenSeparator = '\n';
 
 /**
- * Reads batches with their recipients; undefined for a batch that was deleted. One row for each
- * group instead of one for each installation costs a fifth of the CPU time on this side.
+ * Reads batches with their recipients. Returns undefined for a batch that was deleted. One row per
+ * group costs this process much less CPU time than one row per installation.
  */
 export async function loadBatches(
   db: Handle,
@@ -63,7 +64,7 @@ export async function loadBatches(
       (part) => part.found,
     );
   const rows = await read(joined);
-  // A token contains the separator; tokens of gateways do not.
+  // Only a token that contains the separator, which tokens of gateways never do.
   const isAmbiguous = rows.some(
     (row) => row.place !== null && splitTokens(row).length !== row.count,
   );
@@ -91,7 +92,7 @@ function toLoaded(
   return found;
 }
 
-/** Prepared: planning each time for all the ids takes as long as reading the rows. */
+/** Prepared, because planning the statement takes as long as reading the rows. */
 const loadStatement = (tokens: string): AppStatement =>
   new AppStatement(
     3,
@@ -116,7 +117,7 @@ const statementsOf = (column: string) => ({
   listed: loadStatement(`json_agg(coalesce(${column}, ''))::text`),
 });
 
-/** Statements by the token that each kind of gateway addresses an installation by. */
+/** Statements by the kind of token that a connector uses. */
 const loadStatements = {
   deviceToken: statementsOf('device_token'),
   registrationId: statementsOf('registration_id'),
@@ -125,19 +126,19 @@ const loadStatements = {
 
 export type TokenField = keyof typeof loadStatements;
 
-/** PostgreSQL counts microseconds from 2000-01-01, in eight bytes. */
+/** PostgreSQL stores a time as microseconds since 2000-01-01 in eight bytes. */
 const timestampBytes = 8;
 const epochOffsetMs = Date.UTC(2000, 0, 1);
 
-/** Reads when the installation at a place of a group was last saved, in epoch ms. */
+/** Returns when the installation at an index of a group was last saved, in epoch ms. */
 export const savedAtMs = ({ savedAt }: RecipientGroup, place: number): number =>
   Number(savedAt.readBigInt64BE(place * timestampBytes) / 1000n) + epochOffsetMs;
 
 const deviceDayStatements = new PreparedStatements();
 
 /**
- * Sorted, so that two pushes to the same devices do not wait for each other. The cap is part of the
- * text: Citus passes no parameters to the conflict clause of rows that it has selected.
+ * Sorted, so that two pushes to the same devices cannot deadlock. The cap is part of the text,
+ * because Citus passes no parameters to the conflict clause of an INSERT … SELECT.
  */
 const chargeText = (cap: number): string =>
   `INSERT INTO device_day AS d (day, app_id, installation, pushes)
@@ -146,8 +147,8 @@ const chargeText = (cap: number): string =>
    RETURNING installation`;
 
 /**
- * Counts a push for each of these installations that had fewer than `cap` pushes today; returns
- * those. One statement reads and counts, so that any number of dispatchers stays within the cap.
+ * Counts a push for each installation that had fewer than `cap` pushes today. Returns these
+ * installations. One statement reads and counts, so all dispatchers together stay within the cap.
  */
 export const chargeDevices = (
   tx: Handle,
@@ -186,7 +187,7 @@ export const deleteOldDeviceDays = sweepOf({
   bound: utcDay,
 });
 
-/** Profile that recent pushes were sent with. */
+/** A profile that recent pushes used. */
 export interface RecentProfile {
   appId: string;
   connector: string;
@@ -194,11 +195,11 @@ export interface RecentProfile {
   prod: 'dev' | 'prod';
 }
 
-/** Latest pushes, and batches of each, that are read: an estimate is enough. */
+/** Maximum recent pushes, and batches of each, that are read. An estimate is sufficient. */
 const pushesRead = 1000;
 const batchesRead = 20;
 
-/** Returns the profiles of the pushes since a time, the most recently used ones first. */
+/** Returns the profiles of the pushes since a time, most recently used first. */
 export async function findRecentProfiles(
   db: Handle,
   since: { sinceMs: number; limit: number },
@@ -209,7 +210,7 @@ export async function findRecentProfiles(
     [since.sinceMs],
   );
   const found: (RecentProfile & { last: Date })[] = [];
-  // A statement for each app: Citus reads the batches of each push of one app only.
+  // One statement for each app, because Citus can only join the batches of one app.
   for (const [appId, ofApp] of [...Map.groupBy(pushes, (push) => push.appId)].slice(
     0,
     since.limit,

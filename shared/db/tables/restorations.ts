@@ -3,34 +3,30 @@ import { query } from '../query.ts';
 import { insertCommand } from './console.ts';
 
 /**
- * Age from which a message that is still waiting is not sent after a restore: it was probably sent
- * after the backup.
+ * Minimum age of a waiting message that is dropped after a restore. It was probably sent after the
+ * backup.
  */
 const droppedAfter = "interval '10 minutes'";
 
-/**
- * Distance by which ids move on: devices remember ids of messages that were sent after the backup.
- */
+/** Number of ids to skip. Devices remember ids of messages that were sent after the backup. */
 const skippedIds = 1_000_000;
 
-/** Open work that a restore found and held. */
+/** Open work that a restore found, and held. */
 export interface HeldWork {
-  /** Pushes that were waiting or being sent, now paused. */
+  /** Pushes that were waiting or being sent. They are paused now. */
   pushes: number;
-  /** Scheduled pushes whose time has passed, now paused. */
+  /** Scheduled pushes whose time has passed. They are paused now. */
   scheduled: number;
-  /** Mails and SMS that are not sent. */
+  /** Mails and SMS that are dropped. */
   messages: number;
-  /**
-   * Messages of the device channel that offline devices do not get any more; one per push and text.
-   */
+  /** Messages that waited on the device channel and are dropped: one per push and text. */
   channelMessages: number;
 }
 
 /**
  * Holds everything in a restored database that may have been sent after the backup: pauses open and
- * overdue pushes, drops old messages, and moves the ids on. Saves a report of it. Runs before any
- * api or dispatcher, in one transaction.
+ * overdue pushes, drops old messages, and skips ids. Saves a report. Runs in one transaction before
+ * any api or dispatcher starts.
  */
 export async function holdRestoredWork(tx: Handle, asOf: Date): Promise<HeldWork> {
   const insertion = "INSERT INTO restoration (as_of, report) VALUES ($1, '{}') RETURNING id";
@@ -61,7 +57,9 @@ const pauseOpen = `
     RETURNING app_id, id)
   INSERT INTO restored_push (app_id, push_id, restoration_id) SELECT app_id, id, $1 FROM paused`;
 
-/** Their planning has no job yet: a resume gives it one, as to planning that a pause has parked. */
+/**
+ * Their planning has no job yet. A resume gives it a job, as for planning that a pause has held.
+ */
 const pauseOverdue = `
   WITH overdue AS (DELETE FROM scheduled_push WHERE push_time <= now() RETURNING app_id, push_id),
   paused AS (
@@ -80,7 +78,7 @@ const dropChannelMessages = `
    WHERE n.app_id = m.app_id AND n.id = m.push_id AND m.expires_at > now()
      AND greatest(n.created_at, n.push_time) < now() - ${droppedAfter}`;
 
-/** Starts whose time has passed were probably made after the backup. */
+/** Recurring runs whose time has passed were probably made after the backup. */
 const skipPastStarts = 'UPDATE recurring_push SET skip_before = now() WHERE next_at <= now()';
 
 const moveIds = `
@@ -88,15 +86,15 @@ const moveIds = `
     FROM (SELECT unnest(ARRAY[pg_get_serial_sequence('notification', 'id'), pg_get_serial_sequence('channel_message', 'id'),
                               pg_get_serial_sequence('channel_inbox', 'id')])::regclass AS name) AS sequences`;
 
-/** Last restore of a database. */
+/** The last restore of a database. */
 interface Restoration {
   asOf: Date;
   restoredAt: Date;
-  /** Pushes that it paused and that nobody has resumed or cancelled yet. */
+  /** Pushes that the restore paused and that nobody has resumed or cancelled yet. */
   paused: number;
 }
 
-/** Returns the last restore; undefined when the database was never restored. */
+/** Returns the last restore. Returns undefined if the database was never restored. */
 export async function findRestoration(db: Handle): Promise<Restoration | undefined> {
   const last = await query(db).row<Omit<Restoration, 'paused'> & { id: number }>(
     'SELECT id, as_of AS "asOf", restored_at AS "restoredAt" FROM restoration ORDER BY id DESC LIMIT 1',

@@ -18,7 +18,7 @@ export const findRole = (
     [appId, objectId],
   );
 
-/** Finds roles by their public ids, in no order. Throws as `selectByIds`. */
+/** Finds roles by their public ids, unordered. Throws like `selectByIds`. */
 export const findRoles = (
   db: Handle,
   appId: string,
@@ -34,7 +34,7 @@ export async function countRolesLocked(tx: Handle, appId: string): Promise<numbe
   return query(tx).number('SELECT count(*) AS count FROM role WHERE app_id = $1', [appId]);
 }
 
-/** Inserts a role. Fails on a unique index for a taken name. */
+/** Inserts a role. Throws a unique violation if the name is taken. */
 export const insertRole = (
   tx: Handle,
   appId: string,
@@ -72,7 +72,7 @@ const links = {
 export interface Members {
   roleId: number;
   relation: RelationName;
-  /** Public ids, each once. */
+  /** Public ids without duplicates. */
   objectIds: string[];
 }
 
@@ -94,7 +94,7 @@ export function addMembers(
   );
 }
 
-/** Removes members from a relation of a locked role; ignores ids of other objects. */
+/** Removes members from a relation of a locked role. Ignores ids of other objects. */
 export async function removeMembers(
   tx: Handle,
   appId: string,
@@ -108,19 +108,19 @@ export async function removeMembers(
   );
 }
 
-/** Limit of levels from a role of the user up to the roles that contain it. */
+/** Maximum levels from a role of the user up to the roles that contain it. */
 export const maxRoleDepth = 10;
-/** Limit of roles per user; the nearest count. */
+/** Maximum roles of a user. The nearest roles count. */
 export const maxRolesOfUser = 1000;
-/** Limit of pairs per level, which bounds the load of roles that all contain each other. */
+/** Maximum pairs per level. It limits the load of roles that all contain each other. */
 const maxPairsPerStep = 20_000;
 
 export const hasAnyRole = (db: Handle, appId: string) =>
   query(db).boolean('SELECT EXISTS (SELECT FROM role WHERE app_id = $1) AS is_there', [appId]);
 
 /**
- * Finds the names of a user's roles, the nearest first: roles with the user in `users`, and roles
- * with one of those in `roles`, up to `maxRoleDepth` levels. Visits each role once, so a cycle
+ * Finds the names of a user's roles, nearest first: roles with the user in `users`, and roles whose
+ * `roles` contain one of these, up to `maxRoleDepth` levels. Visits each role once, so a cycle
  * ends.
  */
 export const findRolesOfUser = (db: Handle, appId: string, userId: number) =>

@@ -11,13 +11,13 @@ import { lockAppRow } from './apps.ts';
 import { countScheduled } from './audience.ts';
 import { type PushKey, pushColumns } from './pushes.ts';
 
-/** What a caller decides of a recurring push. */
+/** Settings of a recurring push that the caller chooses. */
 export interface RecurringTerms extends Recurrence {
   name: string;
   isEnabled: boolean;
   /** Body of the push, as the caller wrote it. */
   body: JsonObject;
-  /** Checked order that each start copies. */
+  /** The checked request. Each run copies it. */
   pushOrder: PushOrder;
   notificationId: string | null;
   /** Lifetime of each push; null for the default. */
@@ -28,11 +28,14 @@ export interface RecurringTerms extends Recurrence {
 export interface RecurringPush extends RecurringTerms {
   appId: string;
   id: number;
-  /** Next start; null while disabled, and after the last one. */
+  /** Time of the next run. Null while disabled, and after the last run. */
   nextAt: Date | null;
-  /** Times up to this one are not caught up: their pushes may have been sent before a restore. */
+  /**
+   * Runs up to this time are not caught up, because their pushes may have been sent before a
+   * restore.
+   */
   skipBefore: Date | null;
-  /** Time that the last push was made for, and its objectId. */
+  /** Scheduled time and objectId of the last push. */
   lastAt: Date | null;
   lastPush: string | null;
   starts: number;
@@ -52,7 +55,7 @@ const recurringColumns = `app_id AS "appId", id, name, expression, time_zone AS 
   held_back AS "heldBack", created_by AS "createdBy", created_token AS "createdToken", created_at AS "createdAt",
   changed_by AS "changedBy", changed_token AS "changedToken", changed_at AS "changedAt"`;
 
-/** Lists recurring pushes of an app, the newest first. */
+/** Lists recurring pushes of an app, newest first. */
 export const listRecurring = (db: Handle, appId: string, { before, limit }: PageBefore) =>
   query(db).rows<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND ($2::bigint IS NULL OR id < $2)
@@ -66,7 +69,7 @@ export const findRecurring = (db: Handle, appId: string, id: number) =>
     [appId, id],
   );
 
-/** Finds a recurring push and locks it until `tx` ends; dispatchers skip it. */
+/** Finds a recurring push, and locks it until `tx` ends. Dispatchers skip it meanwhile. */
 export const lockRecurring = (tx: Handle, appId: string, id: number) =>
   query(tx).row<RecurringPush>(
     `SELECT ${recurringColumns} FROM recurring_push WHERE app_id = $1 AND id = $2 FOR UPDATE`,
@@ -74,8 +77,8 @@ export const lockRecurring = (tx: Handle, appId: string, id: number) =>
   );
 
 /**
- * Locks the recurring pushes of an app against others until `tx` ends. Returns their number and
- * whether the name is taken, both without `exceptId`; undefined without such an app.
+ * Locks the recurring pushes of an app until `tx` ends. Returns their number, and whether the name
+ * is taken, both without `exceptId`. Returns undefined if the app does not exist.
  */
 export async function lockRecurringNames(
   tx: Handle,
@@ -117,7 +120,7 @@ export const insertRecurring = (
     [appId, ...valuesOf(terms, nextAt, by)],
   );
 
-/** Changes a locked recurring push; its counts stay. Times before the change are not caught up. */
+/** Changes a locked recurring push. Its counts stay. Runs before the change are not caught up. */
 export const updateRecurring = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
@@ -134,14 +137,14 @@ export const updateRecurring = (
 export const deleteRecurring = (tx: Handle, appId: string, id: number) =>
   query(tx).run('DELETE FROM recurring_push WHERE app_id = $1 AND id = $2', [appId, id]);
 
-/** Lists recurring pushes that are due by the database's clock, without a lock. */
+/** Lists recurring pushes that are due by the database's clock. Takes no lock. */
 export const listDueRecurring = (db: Handle, limit: number) =>
   query(db).rows<PushKey>(
     `SELECT app_id AS "appId", id FROM recurring_push WHERE next_at <= now() ORDER BY next_at LIMIT $1`,
     [limit],
   );
 
-/** Locks a recurring push that is due and free. `now`: the database's time. */
+/** Locks a recurring push, if it is due and not locked. `now` is the database's time. */
 export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
   query(tx).row<RecurringPush & { nextAt: Date; now: Date }>(
     `SELECT ${recurringColumns}, now()::timestamptz(3) AS now FROM recurring_push
@@ -149,7 +152,7 @@ export const lockDueRecurring = (tx: Handle, appId: string, id: number) =>
     [appId, id],
   );
 
-/** Counts the pushes of a recurring push that have not ended. */
+/** Counts the unfinished pushes of a recurring push. */
 export const countOpenStarts = (db: Handle, appId: string, id: number) =>
   query(db).number(
     `SELECT count(*) AS n FROM notification
@@ -159,15 +162,15 @@ export const countOpenStarts = (db: Handle, appId: string, id: number) =>
 
 /** Counts of a pass over a recurring push, and its last push. */
 interface StartsNoted {
-  /** Next start by the times; undefined where it stays. */
+  /** Time of the next run; undefined if it does not change. */
   nextAt?: Date | null;
-  /** Time and objectId of the push that was made. */
+  /** Scheduled time and objectId of the push that was created. */
   made?: { at: Date; objectId: string } | undefined;
   missed?: number;
   heldBack?: number;
 }
 
-/** Notes what was made of a locked recurring push. */
+/** Saves what a pass did with a locked recurring push. */
 export const noteStarts = (
   tx: Handle,
   { appId, id }: Pick<RecurringPush, 'appId' | 'id'>,
@@ -192,15 +195,18 @@ export const noteStarts = (
   );
 
 /**
- * Counts the pending scheduled pushes of an app and blocks further ones until `tx` ends, so that
- * the limit is exact under concurrent calls (protocol/push.md#scheduled-pushes).
+ * Counts the pending scheduled pushes of an app, and blocks new ones until `tx` ends. So the limit
+ * is exact under concurrent calls (protocol/push.md#scheduled-pushes).
  */
 export async function countScheduledLocked(tx: Handle, appId: string): Promise<number> {
   await lockAppRow(tx, appId);
   return countScheduled(tx, appId);
 }
 
-/** Inserts the entry of a scheduled push; the call that cancels it uses the entry's integer id. */
+/**
+ * Inserts the entry of a scheduled push. The call that cancels the push uses the entry's integer
+ * id.
+ */
 export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, pushTime: Date) =>
   query(tx).run('INSERT INTO scheduled_push (app_id, push_id, push_time) VALUES ($1, $2, $3)', [
     appId,
@@ -208,7 +214,7 @@ export const insertScheduledPush = (tx: Handle, appId: string, pushId: number, p
     pushTime,
   ]);
 
-/** Lists the pending entries of an app by id; the plan limits their number. */
+/** Lists the pending entries of an app by id. The app's limit bounds their number. */
 export const listScheduled = (db: Handle, appId: string) =>
   queryEntries(db, `${entries} ORDER BY s.id`, [appId]);
 
@@ -221,7 +227,7 @@ async function queryEntries(db: Handle, text: string, values: unknown[]): Promis
   return rows.map(({ entryId: id, ...push }) => ({ id, push }));
 }
 
-/** Lists pending entries of an app, the next one first, from the one behind `after` on. */
+/** Lists pending entries of an app, next one first, starting after `after`. */
 export const listScheduledPage = (
   db: Handle,
   appId: string,
@@ -240,7 +246,7 @@ export async function lockScheduled(
   appId: string,
   entryId: number,
 ): Promise<ScheduledPush | undefined> {
-  // Lock order of the scheduler: the entry first.
+  // The scheduler locks in the same order: the entry first.
   await tx.query('SELECT 1 FROM scheduled_push WHERE app_id = $1 AND id = $2 FOR UPDATE', [
     appId,
     entryId,
@@ -266,8 +272,8 @@ export async function moveScheduled(
 }
 
 /**
- * Cancels a pending entry. Returns false without one. The transaction that deletes the entry
- * decides between cancelled and sent; a concurrent scheduler waits for it.
+ * Cancels a pending entry. Returns false if it does not exist. The transaction that deletes the
+ * entry decides whether the push is cancelled or sent. A concurrent scheduler waits for it.
  */
 export const cancelScheduled = (tx: Handle, appId: string, entryId: number) =>
   query(tx).hasRows(
@@ -293,12 +299,17 @@ const toNext = prepare(
   'SELECT extract(epoch FROM min(push_time) - clock_timestamp())::float8 * 1000 AS ms FROM scheduled_push',
 );
 
-/** Returns the time until the next entry is due by the database's clock; Infinity without one. */
+/**
+ * Returns the time until the next entry is due by the database's clock. Infinity if there is none.
+ */
 export async function msToNextPush(db: Handle): Promise<number> {
   return (await query(db).value<number | null>(toNext)) ?? Number.POSITIVE_INFINITY;
 }
 
-/** Deletes entries that are due by the database's clock, and returns their pushes, now `queued`. */
+/**
+ * Deletes entries that are due by the database's clock. Returns their pushes, whose state is now
+ * `queued`.
+ */
 export async function takeDuePushes(
   tx: Handle,
   limit: number,
@@ -309,11 +320,14 @@ export async function takeDuePushes(
   });
 }
 
-/** Approval of a push to many devices; it waits while `givenAt` is null. */
+/** Approval of a push to many devices. The push waits while `givenAt` is null. */
 export interface Approval {
-  /** Devices above which the app wants an approval; null if it was given before the planning. */
+  /**
+   * Number of devices above which the app requires an approval. Null if it was given before
+   * planning.
+   */
   above: number | null;
-  /** First of two operators who approve a push by an app's own keys. */
+  /** The first of two operators who approve a push that an app sent with its own keys. */
   firstBy: string | null;
   firstAt: Date | null;
   givenBy: string | null;
@@ -322,7 +336,7 @@ export interface Approval {
 
 const approvalColumns = `above, first_by AS "firstBy", first_at AS "firstAt", given_by AS "givenBy", given_at AS "givenAt"`;
 
-/** Finds the approval of a push; undefined if none was asked or given. */
+/** Finds the approval of a push. Undefined if none was requested or given. */
 export const findApproval = (db: Handle, { appId, id }: PushKey) =>
   query(db).row<Approval>(
     `SELECT ${approvalColumns} FROM push_approval WHERE app_id = $1 AND push_id = $2`,
@@ -330,8 +344,8 @@ export const findApproval = (db: Handle, { appId, id }: PushKey) =>
   );
 
 /**
- * Pauses a push whose planning begins, with its planning parked, until it is approved. Returns
- * false, and changes nothing, if it was approved or stopped in this time.
+ * Pauses a push when its planning begins, and holds its planning until it is approved. Returns
+ * false without a change if the push was approved or stopped meanwhile.
  */
 export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number) =>
   query(tx).hasRows(
@@ -344,7 +358,7 @@ export const askForApproval = (tx: Handle, { appId, id }: PushKey, above: number
     [appId, id, above],
   );
 
-/** Locks a push that is not done, and returns its approval; undefined if it is done. */
+/** Locks an unfinished push, and returns its approval. Returns undefined if it is finished. */
 export async function lockForApproval(
   tx: Handle,
   { appId, id }: PushKey,
@@ -357,7 +371,7 @@ export async function lockForApproval(
   return push && { ...push, approval: await findApproval(tx, { appId, id }) };
 }
 
-/** Notes the first of two operators who approve a locked push. */
+/** Records the first of two operators who approve a locked push. */
 export const noteFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string) =>
   query(tx).run(
     `INSERT INTO push_approval AS a (app_id, push_id, first_by, first_at) VALUES ($1, $2, $3, now())
@@ -366,8 +380,8 @@ export const noteFirstApproval = (tx: Handle, { appId, id }: PushKey, by: string
   );
 
 /**
- * Approves a locked push, and resumes it if it waited for that. Returns `resumed`, or `noted` for
- * one that is not planned yet.
+ * Approves a locked push. If the push was waiting for the approval, resumes it and returns
+ * `resumed`. If it is not planned yet, returns `noted`.
  */
 export async function giveApproval(
   tx: Handle,
@@ -389,7 +403,7 @@ export async function giveApproval(
 }
 
 /**
- * Lists apps with pushes that wait for an approval since a time, the one that waits longest first.
+ * Lists apps with pushes that have waited for an approval since before a time, longest wait first.
  */
 export const listWaitingApprovals = (db: Handle, limit: number) =>
   query(db).rows<{ appId: string; pushes: number; since: Date }>(
@@ -399,7 +413,7 @@ export const listWaitingApprovals = (db: Handle, limit: number) =>
     [limit],
   );
 
-/** Returns those of these pushes of an app that wait for their approval. */
+/** Returns the given pushes of an app that wait for an approval. */
 export async function findWaitingForApproval(
   db: Handle,
   appId: string,
@@ -415,14 +429,15 @@ export async function findWaitingForApproval(
 }
 
 /**
- * Starts of a push at local time: the one in work, and the one before it; null before the first.
+ * Starts of a push at local time: the current one, and the one before it, which is null before the
+ * first.
  */
 interface LocalProgress {
   after: Date | null;
   at: Date | null;
 }
 
-/** Reads the starts of a push at local time, and the database's clock in epoch milliseconds. */
+/** Reads the starts of a push at local time, and the database's time in epoch ms. */
 export async function readLocalProgress(
   db: Handle,
   { appId, id }: PushKey,
@@ -441,12 +456,12 @@ interface LocalStep {
   from: number;
   through: number;
   devices: number;
-  /** The start in work as it is stored, and its time. */
+  /** The current start in its stored form, and its time. */
   storedAt: Date | null;
   at: Date;
-  /** It ends the start. */
+  /** True if the step completes the start. */
   isLast: boolean;
-  /** The next start; null with the last step of the last one. */
+  /** The next start. Null with the last step of the last start. */
   next: Date | null;
 }
 
@@ -463,8 +478,8 @@ const advanceStatement = prepare(
 );
 
 /**
- * Advances the planning of a push at local time: as `advancePlanning`, and behind the last page of
- * a start to the next one. `push_time` follows as long as no device was found.
+ * Moves the planning cursor of a push at local time, like `advancePlanning`. After the last page of
+ * a start it moves to the next start. As long as no device was found, `push_time` moves too.
  */
 export function advanceLocalPlanning(
   tx: Handle,
@@ -475,7 +490,7 @@ export function advanceLocalPlanning(
   return query(tx).hasRows(advanceStatement, values);
 }
 
-/** Returns those of some installations, in the order of ids, that have a batch already. */
+/** Returns the given installations that already have a batch, in the order of ids. */
 export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: readonly number[]) =>
   query(tx).column<number>(
     `SELECT DISTINCT r.id FROM push_batch b CROSS JOIN LATERAL unnest(b.recipients) AS r (id)
@@ -484,7 +499,9 @@ export const findPlanned = (tx: Handle, { appId, id }: PushKey, installations: r
     [appId, id, `{${installations.join(',')}}`, installations[0] ?? 0, installations.at(-1) ?? 0],
   );
 
-/** Lists the next `limit` pushes of an app that are scheduled before a time, and counts all. */
+/**
+ * Lists the next `limit` pushes of an app that are scheduled before a time, and counts all of them.
+ */
 export async function listScheduledBefore(
   db: Handle,
   appId: string,

@@ -7,41 +7,45 @@ import type { Database, Handle } from '../pool.ts';
 import { query } from '../query.ts';
 import { listProcesses, listReports, processGoneMs, type SeenProcess } from './processes.ts';
 
-/** Encrypted value of a row, and the row's key and further columns as text. */
+/** An encrypted value of a row, and the row's key and further columns as text. */
 interface SealedRow {
   appId: string;
   /** Columns of `key` and `context`, by name. */
   columns: Readonly<Record<string, string>>;
-  /** Value of the column: `\x…` for bytes, else JSON. */
+  /** Value of the column: `\x…` for bytes, otherwise JSON. */
   value: string;
 }
 
-/** Column with values that are encrypted under CARILLON_SECRET, of a table with an `app_id`. */
+/** A column with values that are encrypted with CARILLON_SECRET, of a table with an `app_id`. */
 interface SealedPlace {
   table: string;
   column: string;
   type: 'bytea' | 'jsonb';
   /** Columns of the primary key after `app_id`, with their types. */
   key: Readonly<Record<string, 'text' | 'bigint' | 'bytea'>>;
-  /** Further columns that the context needs. */
+  /** Further columns that the encryption context needs. */
   context: readonly string[];
-  /** SQL: ids of the keys that the values of a row are encrypted under, as an array of texts. */
+  /**
+   * SQL of the ids of the keys with which the values of a row are encrypted, as an array of texts.
+   */
   keyIds: string;
-  /** SQL: value to store, from `t` (the row) and `n.renewed` (the result of `reseal`). */
+  /** SQL of the value to store, from `t` (the row) and `n.renewed` (the result of `reseal`). */
   stored: string;
-  /** Encrypts a value under the first key; undefined if no key decrypts it. */
+  /** Encrypts a value with the first key. Returns undefined if no key decrypts it. */
   reseal(vault: Vault, row: SealedRow): string | undefined;
 }
 
 const bytesOf = (value: string): Buffer => Buffer.from(value.slice(2), 'hex');
 const textOf = (bytes: Buffer): string => `\\x${bytes.toString('hex')}`;
 
-/** Decrypts and encrypts; undefined if no key decrypts the value. */
+/** Decrypts and encrypts a value. Returns undefined if no key decrypts it. */
 function renewed(vault: Vault, value: string, context: string): string | undefined {
   return readable(() => textOf(vault.seal(vault.open(bytesOf(value), context), context)));
 }
 
-/** Describes a column with one encrypted value: version, key id (4 bytes), and the rest. */
+/**
+ * Describes a column with one encrypted value: version, key id (4 bytes), and the remaining bytes.
+ */
 function bytesPlace(
   place: Pick<SealedPlace, 'table' | 'column' | 'key'> & { context?: readonly string[] },
   contextOf: (row: SealedRow) => string,
@@ -69,7 +73,10 @@ const sessions: SealedPlace = {
   reseal: resealSession,
 };
 
-/** Encrypts the token of a session, which then no longer depends on the key it was derived with. */
+/**
+ * Encrypts the token of a session. The session then no longer depends on the key from which it was
+ * derived.
+ */
 function resealSession(vault: Vault, row: SealedRow): string | undefined {
   const [objectId, nonce] = [column(row, 'object_id'), bytesOf(row.value)];
   const hash = bytesOf(column(row, 'session_hash'));
@@ -87,7 +94,7 @@ const platforms: SealedPlace = {
   // Bytes 2 to 5 are within the first 8 characters of the base64 text.
   keyIds: `ARRAY(SELECT encode(substring(decode(left(e.value ->> '_sealed', 8), 'base64') FROM 2 FOR 4), 'hex')
                    FROM jsonb_each(t.auth_data) AS e WHERE e.value ->> '_sealed' ~ '^[A-Za-z0-9+/]{8}')`,
-  // Changes the encrypted members only: a number of another member keeps all its digits.
+  // Changes only the encrypted members, so that numbers in other members keep all their digits.
   stored: `(SELECT jsonb_object_agg(e.key, CASE WHEN n.renewed ? e.key
                      THEN e.value || jsonb_build_object('_sealed', n.renewed -> e.key) ELSE e.value END)
               FROM jsonb_each(t.auth_data) AS e)`,
@@ -99,8 +106,8 @@ const platforms: SealedPlace = {
 };
 
 /**
- * All columns with encrypted values. A column of bytes that is neither here nor among the digests
- * that `test/shared/db/sealed-places.test.ts` names fails that test.
+ * All columns with encrypted values. `test/shared/db/sealed-places.test.ts` fails if a column of
+ * bytes is neither in this list nor in the test's list of digests.
  */
 export const sealedPlaces: readonly SealedPlace[] = [
   bytesPlace({ table: 'app', column: 'secrets', key: {} }, ({ appId }) => sealContexts.app(appId)),
@@ -152,14 +159,14 @@ export const sealedPlaces: readonly SealedPlace[] = [
 /** Returns the name of a place: `<table>.<column>`. */
 export const nameOf = ({ table, column: name }: SealedPlace): string => `${table}.${name}`;
 
-/** Values whose key is not in CARILLON_SECRET, or not known yet (sessions of older versions). */
+/** Values whose key is not in CARILLON_SECRET or unknown (sessions of older versions). */
 export const otherKey = 'other';
 
 const sealedCounts = z.record(z.string(), z.record(z.string(), z.number()));
-/** Numbers of values by place (`<table>.<column>`) and id of the key. */
+/** Number of values by column (`<table>.<column>`) and key id. */
 export type SealedCounts = z.infer<typeof sealedCounts>;
 
-/** Counts the encrypted values of all apps by place and key. Reads every row once. */
+/** Counts the encrypted values of all apps by column and key. Reads every row once. */
 export async function countSealedValues(
   db: Handle,
   keyIds: readonly string[],
@@ -177,10 +184,10 @@ export async function countSealedValues(
   return counts;
 }
 
-/** Limit of one statement that counts for a caller who waits. */
+/** Timeout of a count for which a caller waits, in ms. */
 const waitingMs = 8000;
 
-/** As `countSealedValues`, for a caller who waits. Throws when it takes too long. */
+/** Like `countSealedValues`, for a caller that waits. Throws if it takes too long. */
 export const countSealedSoon = (
   db: Pick<Database, 'transaction'>,
   keyIds: readonly string[],
@@ -188,8 +195,8 @@ export const countSealedSoon = (
   db.transaction((tx) => countSealedValues(tx, keyIds), { statementTimeoutMs: waitingMs });
 
 /**
- * Returns the number of values by place that are under another key than the first; `unreadable` are
- * those that no key decrypts, which do not count.
+ * Returns the number of values by column that are not encrypted with the first key. Values that no
+ * key decrypts are not counted there but in `unreadable`.
  */
 export function oldValues(
   counts: SealedCounts,
@@ -206,15 +213,16 @@ export function oldValues(
 export const sum = (numbers: readonly number[]): number =>
   numbers.reduce((total, number) => total + number, 0);
 
-/** Process whose CARILLON_SECRET differs in a way that matters. */
+/** A process whose CARILLON_SECRET differs in a relevant way. */
 export interface KeyMismatch extends Pick<SeenProcess, 'kind' | 'host' | 'pid'> {
   /**
-   * `cannotRead`: lacks the key; `encryptsOtherwise`: has another first key; `unknown`: is older.
+   * `cannotRead`: it lacks the key. `encryptsOtherwise`: its first key is another one. `unknown`:
+   * its version is too old to tell.
    */
   problem: 'cannotRead' | 'encryptsOtherwise' | 'unknown';
 }
 
-/** Lists the running processes that do not encrypt under the key `first`. */
+/** Lists the running processes that do not encrypt with the key `first`. */
 export async function listKeyMismatches(db: Handle, first: string): Promise<KeyMismatch[]> {
   const reports = await listReports(db, processGoneMs);
   const keysOf = new Map(reports.map(({ id, report }) => [id, report.secretKeys]));
@@ -226,18 +234,21 @@ export async function listKeyMismatches(db: Handle, first: string): Promise<KeyM
   });
 }
 
-/** Values of the key's columns after `app_id`, as text; undefined for the beginning. */
+/** Values of the key's columns after `app_id`, as text. Undefined for the start. */
 export type Position = string[] | undefined;
 
-/** Page of rows of one app. */
+/** A page of rows of one app. */
 interface SealedPage {
-  /** Rows with a value that is not under the first key. */
+  /** Rows with a value that is not encrypted with the first key. */
   old: SealedRow[];
-  /** Key of the last row; undefined after the end. */
+  /** Key of the last row. Undefined after the end. */
   last: Position;
 }
 
-/** Reads the next `limit` rows of an app, and their values that are not under the key `first`. */
+/**
+ * Reads the next `limit` rows of an app, and their values that are not encrypted with the key
+ * `first`.
+ */
 export async function readSealedPage(
   db: Handle,
   place: SealedPlace,
@@ -265,8 +276,9 @@ export async function readSealedPage(
 }
 
 /**
- * Encrypts values under the first key, each only if it is still the one that was read. Skips rows
- * that another transaction holds. Returns how many changed, and how many no key decrypts.
+ * Encrypts values with the first key. Changes a value only if it is still the value that was read.
+ * Skips locked rows. Returns the number of changed values, and the number of values that no key
+ * decrypts.
  */
 export async function resealRows(
   db: Handle,
@@ -291,7 +303,10 @@ export async function resealRows(
   return { changed, unreadable };
 }
 
-/** Returns the statement that stores renewed values, locks by key, and waits for no lock. */
+/**
+ * Returns a statement that stores renewed values. It locks in the order of keys, and waits for no
+ * lock.
+ */
 function resealStatement({ table, column, type, key, stored }: SealedPlace): string {
   const names = Object.keys(key);
   const types = Object.values(key);
@@ -321,18 +336,18 @@ export interface SecretRotation {
   keyId: string;
   requestedAt: Date;
   finishedAt: Date | null;
-  /** Passes over all values; 0 before the first. */
+  /** Number of passes over all values; 0 before the first. */
   pass: number;
-  /** App whose values are read; null at the beginning of a pass. */
+  /** App whose values are being read. Null at the start of a pass. */
   appId: string | null;
   /** Index in `sealedPlaces`. */
   place: number;
-  /** Key of the row after which to go on. */
+  /** Key of the row after which to continue. */
   position: string[] | null;
-  /** Values under other keys at the beginning. */
+  /** Number of values under other keys at the start. */
   expected: number;
   changed: number;
-  /** Values of the last pass that no key decrypts, by place. */
+  /** Number of values in the last pass that no key decrypts, by column. */
   unreadable: Record<string, number>;
   counts: SealedCounts | null;
   countedAt: Date | null;
@@ -360,7 +375,9 @@ async function queryRotation(
 export const findSecretRotation = (db: Handle, keyId: string) =>
   queryRotation(db, `SELECT ${columns} FROM secret_rotation WHERE key_id = $1`, keyId);
 
-/** Requests a rotation, and forgets those to other keys. Returns false if it runs already. */
+/**
+ * Requests a rotation, and deletes rotations to other keys. Returns false if it is already running.
+ */
 export async function requestSecretRotation(tx: Handle, keyId: string): Promise<boolean> {
   await tx.query('DELETE FROM secret_rotation WHERE key_id <> $1', [keyId]);
   return query(tx).hasRows(
@@ -373,7 +390,10 @@ export async function requestSecretRotation(tx: Handle, keyId: string): Promise<
   );
 }
 
-/** Locks an unfinished rotation to a first key; undefined while another process holds it. */
+/**
+ * Locks an unfinished rotation to a first key. Returns undefined while another process has locked
+ * it.
+ */
 export const lockSecretRotation = (tx: Handle, keyId: string) =>
   queryRotation(
     tx,
@@ -381,7 +401,7 @@ export const lockSecretRotation = (tx: Handle, keyId: string) =>
     keyId,
   );
 
-/** Writes the state of a locked rotation; `isCounted`: `counts` are new. */
+/** Saves the state of a locked rotation. `isCounted`: `counts` are new. */
 export async function saveSecretRotation(
   tx: Handle,
   rotation: SecretRotation,

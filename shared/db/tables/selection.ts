@@ -1,6 +1,6 @@
 /**
- * Rows of a class by clients' conditions, as SQL of the query compiler (shared/query), never a
- * client's text.
+ * Selects rows of a class by conditions that clients compose. The SQL comes from the query compiler
+ * (shared/query), never from a client.
  */
 import type { QueryResultRow } from 'pg';
 import { ResultTooLarge } from '../limits/transaction.ts';
@@ -10,18 +10,18 @@ import { query } from '../query.ts';
 /** Tables that clients query by conditions. */
 export type ClassTable = 'installation' | 'app_user' | 'role';
 
-/** List call as SQL: `$1` is the app id, the first of `values`. */
+/** A list call as SQL. `$1` is the app id, the first of `values`. */
 export interface Selection {
   condition: string;
   orderBy: string;
   values: unknown[];
-  /** Number of leading values that the condition uses; `orderBy` uses the rest. */
+  /** Number of leading values that the condition uses. `orderBy` uses the others. */
   conditionValues: number;
   limit: number;
   skip: number;
 }
 
-/** `where` of a PUT or DELETE, as SQL of which `$1` is the app id. */
+/** `where` of a PUT or DELETE as SQL. `$1` is the app id. */
 export type RowCondition = Pick<Selection, 'condition' | 'values'>;
 
 export function selectRows<R extends QueryResultRow>(
@@ -38,8 +38,8 @@ export function selectRows<R extends QueryResultRow>(
 }
 
 /**
- * Selects rows by their public ids, in no order. Sums up their stored sizes first: throws
- * `ResultTooLarge` above `maxBytes`, without reading the rows.
+ * Selects rows by their public ids, unordered. Sums their stored sizes first. Throws
+ * `ResultTooLarge` above `maxBytes` without reading the rows.
  */
 export async function selectByIds<R extends QueryResultRow>(
   db: Handle,
@@ -64,7 +64,7 @@ export const countRows = (tx: Handle, table: ClassTable, selection: Selection) =
     selection.values.slice(0, selection.conditionValues),
   );
 
-/** Returns whether the row with this key meets the condition. */
+/** Returns whether the row with this id meets the condition. */
 export const rowMeets = (
   tx: Handle,
   { table, id }: { table: ClassTable; id: number },

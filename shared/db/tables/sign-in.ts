@@ -10,11 +10,11 @@ interface CaptchaId {
   token: string;
 }
 
-/** Captcha to insert. */
+/** A captcha to insert. */
 interface NewCaptcha extends CaptchaId {
-  /** Encrypted. */
+  /** Encrypted answer. */
   answer: Buffer;
-  /** PNG. */
+  /** Image as PNG. */
   image: Buffer;
   expiresAt: Date;
 }
@@ -40,7 +40,10 @@ export const findCaptchaAnswer = (db: Handle, { appId, token }: CaptchaId) =>
     token,
   ]);
 
-/** Counts one try and returns the encrypted answer; undefined if no try is left or valid. */
+/**
+ * Counts one try, and returns the encrypted answer. Returns undefined if the captcha has expired or
+ * no try is left.
+ */
 export const countCaptchaAttempt = (
   db: Handle,
   { appId, token }: CaptchaId,
@@ -53,7 +56,7 @@ export const countCaptchaAttempt = (
     [appId, token, now, maxAttempts],
   );
 
-/** Marks a captcha as solved until `expiresAt`. Returns false when it was solved already. */
+/** Marks a captcha as solved until `expiresAt`. Returns false if it was already solved. */
 export const solveCaptcha = (
   db: Handle,
   { appId, token }: CaptchaId,
@@ -65,7 +68,7 @@ export const solveCaptcha = (
     [appId, token, digest, expiresAt],
   );
 
-/** Spends a validate token by deleting its row: of concurrent calls one succeeds. */
+/** Uses up a validate token by deleting its row. Only one of several concurrent calls succeeds. */
 export const spendValidateToken = (
   tx: Handle,
   appId: string,
@@ -90,7 +93,7 @@ export interface Link {
   purpose: LinkPurpose;
   /** Internal id of the user. */
   userId: number;
-  /** Address that the link was sent to. */
+  /** Address to which the link was sent. */
   email: string;
 }
 
@@ -107,7 +110,7 @@ export const insertLink = (
 
 const linkColumns = membersOf('link_token', 'app_id, purpose, user_id, email');
 
-/** Finds the link of a token. Does not spend it. */
+/** Finds the link of a token. Does not use it up. */
 export const findLink = (
   db: Handle,
   purpose: LinkPurpose,
@@ -119,7 +122,7 @@ export const findLink = (
     [digest, purpose, now],
   );
 
-/** Spends a token; of concurrent calls one gets the link. */
+/** Uses up a token. Only one of several concurrent calls gets the link. */
 export const spendLink = (
   tx: Handle,
   purpose: LinkPurpose,
@@ -131,7 +134,7 @@ export const spendLink = (
     [digest, purpose, now],
   );
 
-/** Deletes a user's links of a purpose. */
+/** Deletes a user's links for a purpose. */
 export const deleteLinksOfUser = (
   tx: Handle,
   { appId, userId, purpose }: Pick<Link, 'appId' | 'userId' | 'purpose'>,
@@ -148,7 +151,7 @@ export const deleteExpiredLinks = sweepOf({
   column: 'expires_at',
 });
 
-/** Tells whether an identifier is locked. */
+/** Returns whether an identifier is locked. */
 export const isLoginLocked = (
   db: Handle,
   appId: string,
@@ -160,11 +163,11 @@ export const isLoginLocked = (
   );
 
 /**
- * Counts a failure (protocol/users.md#account-lock) in one statement, so that concurrent calls are
- * all counted. Returns whether the identifier is locked now. Counts nothing while it is locked: the
- * lock ends one window after the failure that caused it. The times of failures are in order, so
- * that `width_bucket` is the number of those before the window; a sharded database takes no
- * subquery here.
+ * Counts a failed login (protocol/users.md#account-lock). It is one statement, so that concurrent
+ * calls are all counted. Returns whether the identifier is locked now. Counts nothing while it is
+ * locked, so the lock ends one window after the failure that caused it. The times of failures are
+ * sorted, so `width_bucket` returns the number of failures before the window. A sharded database
+ * supports no subquery here.
  */
 export async function countLoginFailure(
   db: Handle,
@@ -197,7 +200,9 @@ export const deleteOldLoginLocks = sweepOf({
   column: 'last_failed_at',
 });
 
-/** Returns the failures since `since`, and the end of the lock; null without a lock. */
+/**
+ * Returns the number of failures since `since`, and the end of the lock, or null without a lock.
+ */
 export async function readLoginLock(
   db: Handle,
   appId: string,
@@ -212,14 +217,14 @@ export async function readLoginLock(
   return lock ?? { failures: 0, lockedUntil: null };
 }
 
-/** Forgets the failures of an identifier, and with them its lock. */
+/** Deletes the failures of an identifier, and so its lock. */
 export const deleteLoginLock = (db: Handle, appId: string, identifier: Buffer) =>
   query(db).run('DELETE FROM login_lock WHERE app_id = $1 AND identifier = $2', [
     appId,
     identifier,
   ]);
 
-/** Sign-ups and bytes that a network address has used of an app's limits (`send_budget`). */
+/** Sign-ups and bytes of an app's limits that a network address has used (`send_budget`). */
 interface SignUpUse {
   users: { n: number; since: Date };
   bytes: { n: number; since: Date };
@@ -230,7 +235,7 @@ export const signUpWindows = { usersMs: hourMs, bytesMs: dayMs } as const;
 
 /**
  * Counts one new user and its bytes for a network address. Returns the new counts. Other calls for
- * the address wait until `tx` ends. The caller rolls `tx` back when a count is too high, which
+ * the address wait until `tx` ends. If a count is too high, the caller rolls back `tx`, which also
  * undoes the count.
  */
 export async function countSignUp(
@@ -254,17 +259,19 @@ export async function countSignUp(
   return { users: of('signUps'), bytes: of('signUpBytes') };
 }
 
-/** Key of a code: one per number and purpose, and per account if only that may use it. */
+/**
+ * Key of a code: one per number and purpose. If only one account may use the code, one per account.
+ */
 export interface CodeKey {
   appId: string;
   purpose: string;
-  /** In international form. */
+  /** Phone number in international form. */
   number: string;
-  /** The only account that may use the code; empty: any caller with the code. */
+  /** The only account that may use the code. Empty: any caller may use it. */
   subject: string;
 }
 
-/** Code to write. */
+/** A code to write. */
 interface NewCode extends CodeKey {
   id: string;
   digest: string;
@@ -276,7 +283,7 @@ interface NewCode extends CodeKey {
 const ofCode = 'app_id = $1 AND purpose = $2 AND number = $3 AND subject = $4';
 const codeKey = ({ appId, purpose, number, subject }: CodeKey) => [appId, purpose, number, subject];
 
-/** Writes a code, which replaces an older one of the same key. */
+/** Writes a code. Replaces an older code with the same key. */
 export const putCode = (tx: Handle, code: NewCode) =>
   query(tx).run(
     `INSERT INTO verification_code (app_id, purpose, number, subject, id, digest, expires_at, asked_from)
@@ -288,9 +295,9 @@ export const putCode = (tx: Handle, code: NewCode) =>
   );
 
 /**
- * Counts one try and returns the digest to compare with. Counting before the comparison prevents
- * concurrent guesses from exceeding the limit. Returns undefined without a code, or when it has
- * expired or has no tries left.
+ * Counts one try, and returns the digest to compare. Counting before comparing prevents concurrent
+ * guesses from exceeding the limit. Returns undefined if there is no code, or if it has expired or
+ * has no tries left.
  */
 export const countAttempt = (
   db: Handle,
@@ -304,7 +311,9 @@ export const countAttempt = (
     [...codeKey(key), now, maxAttempts],
   );
 
-/** Spends the code that was compared, by deleting it: of concurrent calls one succeeds. */
+/**
+ * Uses up the code that was compared by deleting it. Only one of several concurrent calls succeeds.
+ */
 export const spendCode = (tx: Handle, key: CodeKey, id: string) =>
   query(tx).hasRows(`DELETE FROM verification_code WHERE ${ofCode} AND id = $5`, [
     ...codeKey(key),

@@ -14,7 +14,9 @@ export interface SmsSignature {
 
 const signatureColumns = membersOf('s', 'name, is_approved, created_at, updated_at');
 
-/** Writes a signature; an approved one stays approved. Returns undefined for an unknown app. */
+/**
+ * Writes a signature. An approved signature stays approved. Returns undefined for an unknown app.
+ */
 export const putSignature = (db: Handle, appId: string, name: string) =>
   query(db).row<SmsSignature>(
     `INSERT INTO sms_signature AS s (app_id, name) SELECT app_id, $2 FROM app WHERE app_id = $1
@@ -35,7 +37,9 @@ export const findSignature = (db: Handle, appId: string, name: string) =>
     [appId, name],
   );
 
-/** Finds the default among the approved signatures: `ownName`, else the oldest. */
+/**
+ * Finds the default signature among the approved ones: `ownName` if approved, otherwise the oldest.
+ */
 export const defaultSignature = (db: Handle, appId: string, ownName: string) =>
   query(db).value<string>(
     `SELECT name FROM sms_signature WHERE app_id = $1 AND is_approved
@@ -53,7 +57,7 @@ export const approveSignature = (db: Handle, appId: string, name: string) =>
 export const deleteSignature = (db: Handle, appId: string, name: string) =>
   query(db).hasRows('DELETE FROM sms_signature WHERE app_id = $1 AND name = $2', [appId, name]);
 
-/** Text of a template and its kind of message. */
+/** Text of a template, and its kind of message. */
 export interface TemplateText {
   type: TemplateType;
   text: string;
@@ -61,9 +65,9 @@ export interface TemplateText {
 
 export interface SmsTemplate {
   name: string;
-  /** In use. */
+  /** Text in use. */
   active: TemplateText | null;
-  /** Waits for approval, then replaces the active one. */
+  /** Text that waits for approval, and then replaces the active one. */
   pending: TemplateText | null;
   createdAt: Date;
   updatedAt: Date;
@@ -74,7 +78,7 @@ const textSql = (type: string, text: string) =>
 const templateColumns = `${membersOf('t', 'name, created_at, updated_at')},
   ${textSql('t.type', 't.text')} AS active, ${textSql('t.pending_type', 't.pending_text')} AS pending`;
 
-/** Submits a text for review; the active one stays in use. */
+/** Submits a text for review. The active text stays in use. */
 export const putTemplate = (
   db: Handle,
   appId: string,
@@ -115,13 +119,13 @@ export const approveTemplate = (db: Handle, appId: string, name: string) =>
 export const deleteTemplate = (db: Handle, appId: string, name: string) =>
   query(db).hasRows('DELETE FROM sms_template WHERE app_id = $1 AND name = $2', [appId, name]);
 
-/** Country of codes (`+86`) of an app. */
+/** An app, and a country prefix of phone numbers (`+86`). */
 export interface Prefix {
   appId: string;
   prefix: string;
 }
 
-/** Counts a sent or used code in the bucket that begins at `bucket`. */
+/** Counts a sent or used code in the time bucket that begins at `bucket`. */
 export const countConversion = (
   tx: Handle,
   { appId, prefix }: Prefix,
@@ -134,12 +138,12 @@ export const countConversion = (
     [appId, prefix, bucket],
   );
 
-/** Conversion rate of codes, and the state of the breaker. */
+/** Conversion rate of codes, and the state of the SMS breaker. */
 interface Conversion {
-  /** Codes sent from the start of the window to `settledBefore`; newer ones may still be used. */
+  /** Codes sent from the start of the window to `settledBefore`. Newer codes may still be used. */
   sent: number;
   used: number;
-  /** When the breaker closes again; null when it is closed. */
+  /** When the breaker closes again. Null if it is closed. */
   openUntil: Date | null;
 }
 
@@ -160,7 +164,7 @@ export const readConversion = (
     [appId, prefix, from, settledBefore, now],
   );
 
-/** Opens the breaker. Returns false when a concurrent call opened it first. */
+/** Opens the breaker. Returns false if a concurrent call opened it first. */
 export const openBreaker = (
   db: Handle,
   { appId, prefix }: Prefix,
@@ -184,20 +188,20 @@ export async function deleteOldConversions(db: Handle, before: Date): Promise<vo
   await db.query('DELETE FROM sms_breaker WHERE open_until < $1', [before]);
 }
 
-/** Limit on a count. `key` identifies the counted item, such as a network address. */
+/** A limit on a count. `key` identifies what is counted, such as a network address. */
 export interface Budget {
   appId: string;
   scope: 'address' | 'block' | 'app' | 'free' | 'mail' | 'mailAddress' | 'codeAlone';
   key: string;
-  /** Largest count within the window. */
+  /** Maximum count within the window. */
   limit: number;
-  /** The window begins with its first count. */
+  /** Duration in ms. The window begins with its first count. */
   windowMs: number;
 }
 
 /**
- * Counts one against a budget, in one statement. Returns false, and counts nothing, when it is used
- * up. Other calls for the same key wait until `tx` ends.
+ * Counts one against a budget, in one statement. If the budget is used up, counts nothing and
+ * returns false. Other calls with the same key wait until `tx` ends.
  */
 export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise<boolean> {
   const { appId, scope, key, limit, windowMs } = budget;
@@ -214,25 +218,26 @@ export async function takeBudget(tx: Handle, budget: Budget, now: Date): Promise
 
 /** Recent messages to a number. */
 interface NumberHistory {
-  /** Milliseconds since the last message of any kind; infinite without one in the last day. */
+  /**
+   * Milliseconds since the last message of any kind. Infinity if there was none in the last day.
+   */
   sinceLastMs: number;
-  /** The same for messages that share a limit with the new one, and their numbers. */
+  /** Likewise for messages that share a limit with the new one, and their numbers. */
   sinceLastOfKindMs: number;
   sameKindInHour: number;
   sameKindInDay: number;
 }
 
 /**
- * Reads the messages to a number in the last day. Locks the number until `tx` ends, so the caller
- * may decide on the result and insert a message. Voice calls share a limit whatever their
- * signature.
+ * Reads the messages to a number in the last day. Locks the number until `tx` ends, so that the
+ * caller can decide and insert a message. All voice calls share a limit, whatever their signature.
  */
 export async function readNumberHistory(
   tx: Handle,
   { appId, number, kind, sign }: { appId: string; number: string; kind: SendKind; sign: string },
   now: Date,
 ): Promise<NumberHistory> {
-  // A statement of its own, so that its snapshot begins after the lock was granted.
+  // A separate statement, so that its snapshot begins after the lock was granted.
   await tx.query('SELECT pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `sms ${appId} ${number}`,
   ]);
@@ -262,8 +267,8 @@ export const insertSend = (
   );
 
 /**
- * Charges the app's balance (option `smsBalance`, else `defaultBalance`). Returns false, and
- * charges nothing, when it is too low.
+ * Charges the app's balance (option `smsBalance`, otherwise `defaultBalance`). If it is too low,
+ * charges nothing and returns false.
  */
 export const chargeBalance = (tx: Handle, appId: string, price: number, defaultBalance: number) =>
   query(tx).hasRows(
@@ -285,6 +290,6 @@ const sweepBudgets = sweepOf({
   condition: "scope <> 'free'",
 });
 
-/** Deletes rows that no window counts. Returns the larger number of both tables. */
+/** Deletes rows that no window counts. Returns the larger number of the two tables. */
 export const deleteOldSends = async (db: Handle, before: Date, limit: number): Promise<number> =>
   Math.max(await sweepSends(db, before, limit), await sweepBudgets(db, before, limit));

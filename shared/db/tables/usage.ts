@@ -6,12 +6,12 @@ import { AppStatement, isSharded } from '../sharding.ts';
 import { sweepOf } from '../sweep.ts';
 import { batchKeyValues } from './batches.ts';
 
-/** Today in UTC, by the clock of the database, which all processes share. */
+/** Today in UTC by the database's clock, which all processes share. */
 export const today = `(now() AT TIME ZONE 'UTC')::date`;
 /** The day of the time `$1` in UTC. */
 export const utcDay = `($1::timestamptz AT TIME ZONE 'UTC')::date`;
 
-/** Number of a batch's recipients within the daily cap. */
+/** Number of a batch's recipients that are within the daily cap. */
 export interface Grant {
   granted: number;
   size: number;
@@ -54,10 +54,10 @@ const grantStatement = new AppStatement(
 );
 
 /**
- * Charges the recipients of batches to the daily caps of their apps and saves the grants on the
- * batches: of each batch min(n, cap − used), the oldest first. One statement reads and charges, so
- * that any number of dispatchers stays within the cap (protocol/delivery.md#promise-6). Undefined
- * for a batch that has a grant already, from an earlier take or a late worker.
+ * Charges the recipients of batches to the daily caps of their apps, and saves the grants on the
+ * batches. Oldest batch first, each gets min(n, cap − used). One statement reads and charges, so
+ * all dispatchers together stay within the cap (protocol/delivery.md#promise-6). Returns undefined
+ * for a batch that already has a grant.
  */
 export async function grantRecipients(
   db: Handle,
@@ -74,7 +74,7 @@ export async function grantRecipients(
   });
 }
 
-/** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC); zeros without any. */
+/** Reads the usage of an app on a day (`YYYY-MM-DD`, UTC). Zeros if there is none. */
 export async function readUsage(db: Handle, appId: string, day: string): Promise<Usage> {
   const usage = await query(db).row<Usage>(
     `SELECT calls, peak_calls_per_minute AS "peakCallsPerMinute", recipients
@@ -93,8 +93,8 @@ export const deleteOldUsage = sweepOf({
 });
 
 /**
- * Lists the usage of an app from one day to another (`YYYY-MM-DD`, UTC, both included), oldest
- * first; days without any are missing.
+ * Lists the usage of an app between two days (`YYYY-MM-DD`, UTC, both included), oldest first. Days
+ * without usage are missing.
  */
 export const listUsage = (db: Handle, appId: string, { from, to }: { from: string; to: string }) =>
   query(db).rows<Usage & { day: string }>(
@@ -107,24 +107,27 @@ export const listUsage = (db: Handle, appId: string, { from, to }: { from: strin
 interface CountedCalls {
   appId: string;
   calls: number;
-  /** Calls of the app that one window may have. */
+  /** Maximum calls of the app in one window. */
   perWindow: number;
 }
 
 /** Calls of an app in its current window. */
 interface CallWindow {
-  /** Calls so far, the counted ones included. */
+  /** Number of calls so far, including the calls that were just counted. */
   calls: number;
-  /** Time until the window ends. */
+  /** Time until the window ends, in ms. */
   msLeft: number;
 }
 
 /** How calls are counted. */
 interface CountTerms {
   windowMs: number;
-  /** Whether calls within the rate count for the usage; not if they are refused otherwise. */
+  /**
+   * Whether calls within the rate count towards usage. They do not if they are refused for another
+   * reason.
+   */
   isUsage: boolean;
-  /** Time limit of waiting for a locked row; 0: the time limit of a statement. */
+  /** Timeout of waiting for a locked row, in ms. 0: the timeout of the statement. */
   lockTimeoutMs: number;
 }
 
@@ -153,11 +156,11 @@ const count = prepare(
 );
 
 /**
- * Counts push calls of different apps for their rates and for the usage of the day, whose peak is
- * the largest count of one window (protocol/push.md#call-rate). A window begins with the first call
- * after the one before. Commits asynchronously: a crash of the database loses a fraction of a
- * second of counts. Returns the windows by app. Locks rows in the order of app ids, so that two
- * processes cannot deadlock.
+ * Counts push calls of different apps for their rates and for the usage of the day. The peak of the
+ * day is the largest count of one window (protocol/push.md#call-rate). A window begins with the
+ * first call after the previous window. Commits asynchronously, so a crash of the database loses
+ * the counts of a moment. Returns the windows by app. Locks rows in the order of app ids, so that
+ * two processes cannot deadlock.
  */
 export async function countCalls(
   db: Database,
@@ -166,7 +169,7 @@ export async function countCalls(
 ): Promise<Map<string, CallWindow>> {
   const { lockTimeoutMs } = terms;
   if (lockTimeoutMs === 0 || !(await isSharded(db))) return countBy(db, apps, terms);
-  // The workers get the time limit of a lock only from the transaction.
+  // The workers of Citus get the lock timeout only from the transaction.
   return db.transaction((tx) => countBy(tx, apps, terms), { lockTimeoutMs });
 }
 
@@ -184,7 +187,7 @@ async function countBy(
   return new Map(rows.map(({ appId, ...window }) => [appId, window]));
 }
 
-/** Makes the window of an app end `windowMs` from now, because it has passed its rate. */
+/** Extends the window of an app to `windowMs` from now, because it has exceeded its rate. */
 export const extendCallWindow = (db: Handle, appId: string, windowMs: number) =>
   query(db).run(
     `UPDATE rate_limit SET expire = (extract(epoch FROM now()) * 1000)::bigint + $2::bigint WHERE key = 'push:' || $1`,

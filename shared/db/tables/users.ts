@@ -15,7 +15,7 @@ import { type Selection, selectByIds, selectRows } from './selection.ts';
 const jsonOrNull = (value: object | null): string | null =>
   value === null ? null : JSON.stringify(value);
 
-/** Client-writable columns, with the value that a draft has for each. */
+/** Columns that clients may write, and for each the value of a draft. */
 const valueByColumn: Readonly<Record<string, (draft: UserDraft) => CopyValue>> = {
   username: (draft) => draft.username,
   email: (draft) => draft.email,
@@ -52,7 +52,7 @@ async function queryUser(db: Handle, text: string, values: unknown[]): Promise<U
   return toUser(await query(db).one<UserRow>(text, values));
 }
 
-/** Columns of the keys of a user. Each has a unique index. */
+/** Columns that identify a user. Each has a unique index. */
 const keyColumns = {
   id: 'id',
   objectId: 'object_id',
@@ -68,7 +68,7 @@ export type UserKey = {
 
 const byKey = new PreparedStatements();
 
-/** Finds a user by a key. With `isLocked`, locks the row until the transaction ends. */
+/** Finds a user by a unique column. With `isLocked`, locks the row until the transaction ends. */
 export async function findUser(
   db: Handle,
   appId: string,
@@ -82,7 +82,7 @@ export async function findUser(
   return row && toUser(row);
 }
 
-/** Finds users by their public ids, in no order. Throws as `selectByIds`. */
+/** Finds users by their public ids, unordered. Throws like `selectByIds`. */
 export async function findUsers(
   db: Handle,
   appId: string,
@@ -95,11 +95,11 @@ const sessionOwner = prepare(
   'SELECT id, object_id AS "objectId" FROM app_user WHERE app_id = $1 AND session_hash = $2',
 );
 
-/** Finds the ids of the user of a session token, which most calls need. */
+/** Finds the ids of the user that has a session token. Most calls need only these. */
 export const findSessionOwner = (db: Handle, appId: string, hash: Buffer) =>
   query(db).row<{ id: number; objectId: string }>(sessionOwner, [appId, hash]);
 
-/** Inserts a user with an encrypted `authData`. Fails on a unique index for a taken value. */
+/** Inserts a user with an encrypted `authData`. Throws a unique violation if a value is taken. */
 export const insertUser = (
   tx: Handle,
   appId: string,
@@ -121,7 +121,7 @@ export const insertUser = (
     ],
   );
 
-/** Updates a locked user, with an encrypted `authData`. Fails as `insertUser`. */
+/** Updates a locked user, with an encrypted `authData`. Throws like `insertUser`. */
 export const updateUser = (
   tx: Handle,
   appId: string,
@@ -159,8 +159,8 @@ export const replaceHash = (
   );
 
 /**
- * Replaces the session of a user. With `from`, only if that is still the current session; otherwise
- * returns undefined. With `now`, sets `updated_at`.
+ * Replaces the session of a user. With `from`, only if `from` is still the current session,
+ * otherwise returns undefined. With `now`, sets `updated_at`.
  */
 export async function replaceSession(
   db: Handle,
@@ -182,14 +182,16 @@ export async function selectUsers(tx: Handle, selection: Selection): Promise<Use
   return (await selectRows<UserRow>(tx, from, selection)).map(toUser);
 }
 
-/** Identities of an app whose platforms and uids are among two parameters, from `first` on. */
+/**
+ * SQL of an app's identities whose platforms and uids are in two parameters, starting at `first`.
+ */
 const identitiesAmong = (first: number) => `user_identity
        JOIN unnest($${first}::text[], $${first + 1}::text[]) AS wanted (platform, uid) USING (platform, uid)
       WHERE app_id = $1`;
 
 const columnsOf = (identities: Identity[]) => listsOf(identities, 'platform', 'uid');
 
-/** Finds the ids of the users of these third-party accounts, each once. */
+/** Finds the ids of the users of these third-party accounts, without duplicates. */
 export async function findUsersOfIdentities(
   db: Handle,
   appId: string,
@@ -203,8 +205,8 @@ export async function findUsersOfIdentities(
 }
 
 /**
- * Replaces the third-party accounts of a locked user. Returns those that belong to another user.
- * Inserts in index order and before deleting, so that concurrent calls do not deadlock: a delete
+ * Replaces the third-party accounts of a locked user. Returns accounts that belong to another user.
+ * Inserts in index order and before deleting, so that concurrent calls do not deadlock. A delete
  * waits for no lock.
  */
 export async function setIdentities(
@@ -237,7 +239,7 @@ async function addIdentities(tx: Handle, values: unknown[]): Promise<Identity[]>
   );
 }
 
-/** Returns those of the identities that a user has. */
+/** Returns the given identities that a user has. */
 export async function heldIdentities(
   tx: Handle,
   appId: string,
@@ -252,7 +254,8 @@ export async function heldIdentities(
 }
 
 /**
- * Takes UnionIDs from users who have them with `main_account: false` only. Returns whether one did.
+ * Removes UnionIDs from users that have them only with `main_account: false`. Returns whether there
+ * was such a user.
  */
 export async function releaseOtherAccounts(
   tx: Handle,
@@ -273,7 +276,7 @@ export async function releaseOtherAccounts(
 
 const maxPlatformsRead = 1000;
 
-/** Lists up to a thousand platforms of an app's users. Reads one index entry per platform. */
+/** Lists up to a thousand platforms of an app's users. Each takes one index lookup. */
 export async function listPlatforms(db: Handle, appId: string): Promise<string[]> {
   const platforms = await query(db).column<string | null>(
     `WITH RECURSIVE known AS (
@@ -295,8 +298,8 @@ const lockUnsealed = `
 
 /**
  * Encrypts the platform secrets of up to `limit` users whose rows are from a version that stored
- * some as plain text. Returns the number of rows read. Skips users that are locked by another
- * transaction.
+ * some of them as plain text. Returns the number of rows read. Skips users that another transaction
+ * has locked.
  */
 export function sealAuthDataOfOldRows(
   db: Database,
