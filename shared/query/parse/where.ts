@@ -15,8 +15,8 @@ import {
 } from './subquery.ts';
 
 /**
- * Limits of a condition (protocol/known-problems.md#dos-by-query). A push's whole body is under
- * 4096 bytes and a URL under 16 KB, so real conditions stay far below.
+ * Limits of a condition (protocol/known-problems.md#dos-by-query). Real conditions stay far below:
+ * the body of a push is under 4096 bytes, and a URL under 16 KB.
  */
 const whereLimits = {
   textLength: 65_536,
@@ -27,12 +27,16 @@ const whereLimits = {
 } as const;
 
 /**
- * Parses a `where` into a checked condition. `value` is a dictionary, an array of them (implicit
- * AND), JSON text of either, or absent: an absent or empty one matches every row
- * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize
- * condition, 105 for an invalid or hidden name, 106 and 111 for malformed values; for subqueries
- * 101 for an unknown class and 403 for one that the viewer may not list; what `viewer.permit`
- * throws.
+ * Parses a `where` into a checked condition. `value` is a dictionary, an array of dictionaries
+ * (combined by AND), or JSON text of either. An absent or empty value matches every row
+ * (protocol/queries.md#query-parameters).
+ *
+ * Throws what `viewer.permit` throws, and:
+ *
+ * - 102 if the condition is malformed, unknown or too large;
+ * - 105 if a name is invalid or hidden;
+ * - 106 or 111 if a value is malformed;
+ * - 101 if the class of a subquery is unknown, 403 if the viewer may not list the class.
  */
 export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Condition {
   const operand = typeof value === 'string' ? parseText(value) : value;
@@ -54,7 +58,9 @@ function parseText(text: string): unknown {
   }
 }
 
-/** Checks size and depth without recursion, before any recursive code sees the value. */
+/**
+ * Checks size and depth without recursion. Recursive code then never sees a value that is too deep.
+ */
 function checkSize(value: unknown): void {
   const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
   let nodes = 0;
@@ -79,7 +85,7 @@ interface ParseContext {
   depth: number;
   /** Number of enclosing subqueries. */
   queryDepth: number;
-  /** Limits that the whole condition has used. */
+  /** Subqueries and patterns of the whole condition so far. */
   used: { subqueries: number; patterns: number };
 }
 
@@ -134,8 +140,8 @@ function parseTests(field: Field, operand: Json, context: ParseContext): Conditi
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
 
 /**
- * Parses the operators of a member. The JavaScript SDK also writes them into a typed value, such as
- * a pointer; that value is an equality test of its own.
+ * Parses the operators of a member. The JavaScript SDK also adds operators to a typed value, such
+ * as a pointer. The typed value is then an additional equality test.
  */
 function parseTypedOperators(operand: JsonObject, context: ParseContext): Test[] {
   const isTyped = Object.hasOwn(operand, '__type');
@@ -161,7 +167,7 @@ function parseOperators(operators: JsonObject, context: ParseContext): Test[] {
   });
 }
 
-/** Counts a pattern against the limit: each one may read every text of every row. */
+/** Counts a pattern against the limit, because each pattern may scan every text of every row. */
 function countPattern({ used }: ParseContext): void {
   used.patterns += 1;
   if (used.patterns > whereLimits.patterns)
