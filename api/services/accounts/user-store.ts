@@ -39,13 +39,16 @@ const refusalOfIndex = new Map<string, ErrorName>([
 export interface NewAccount {
   draft: UserDraft;
   passwordHash: string | null;
-  /** Network address that the sign-up counts against; undefined: none (`signUpIpAddress`). */
+  /**
+   * Network address that the sign-up counts against. Undefined if the sign-up does not count
+   * (`signUpIpAddress`).
+   */
   ipAddress: string | undefined;
 }
 
 /**
- * Writes users: the row and its third-party accounts together. It is the only writer, so effects of
- * every creation or change belong here.
+ * Writes users: the row together with its third-party accounts. Only this class writes users, so
+ * effects of every creation or change belong here.
  */
 export class UserStore {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>;
@@ -64,9 +67,9 @@ export class UserStore {
   }
 
   /**
-   * Runs `work` in one transaction, again after a deadlock. Throws 202, 203 and 214 for names,
-   * addresses and numbers of other users, 208 for their third-party accounts. A call with a `where`
-   * passes `asker`, and so uses the app's share of query capacity.
+   * Runs `work` in one transaction and retries after a deadlock. Throws 202, 203 and 214 if another
+   * user has the name, address or number, and 208 if another user has the third-party account. A
+   * call with a `where` passes `queryCaller`, so that it counts against the app's query capacity.
    */
   async transaction<T>(
     work: (tx: Handle) => Promise<T>,
@@ -88,8 +91,8 @@ export class UserStore {
   }
 
   /**
-   * Creates a user and its session. Returns the token too. Throws `IdentityTaken`, 429 as
-   * `takeSignUpBudget`.
+   * Creates a user and its session. Returns the user and the token. Throws `IdentityTaken`, and 429
+   * as `takeSignUpBudget`.
    */
   async create(
     tx: Handle,
@@ -108,7 +111,8 @@ export class UserStore {
       session,
       now: this.now(),
     });
-    // No user matched, so this is a new one; a UnionID already taken means a concurrent sign-up.
+    // The search found no user with these accounts. If a UnionID is taken now, a concurrent sign-up
+    // took it.
     if (draft.authData !== null && (await this.#claimIdentities(tx, appId, user)).length > 0)
       throw new IdentityTaken();
     await this.#sendVerificationMail(tx, app, user, ipAddress);
@@ -116,8 +120,8 @@ export class UserStore {
   }
 
   /**
-   * Writes a locked user. `by`: the caller whose members it writes, and who may let it grow only as
-   * far as its network address may store. Throws `IdentityTaken`, 429.
+   * Writes a locked user. `by` is the caller whose members are written. The user may grow only as
+   * far as the caller's network address may store. Throws `IdentityTaken` and 429.
    */
   async save(
     tx: Handle,
@@ -131,23 +135,23 @@ export class UserStore {
     if (user.email !== current.email)
       await this.#sendVerificationMail(tx, app, user, by && signUpIpAddress(by));
     if (draft.authData === current.authData) return user;
-    // A UnionID of another user stays with that user: it helps to find users, but does not identify
-    // one.
+    // If another user has the UnionID, that user keeps it: a UnionID helps to find users but does
+    // not identify one.
     const taken = await this.#claimIdentities(tx, appId, user);
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
   }
 
-  /** Encrypts the tokens of platforms with CARILLON_SECRET. */
+  /** Encrypts the platforms' tokens with CARILLON_SECRET. */
   #sealed(appId: string, draft: UserDraft): UserDraft {
     if (draft.authData === null) return draft;
     return { ...draft, authData: sealedAuthData(this.#deps.vault, appId, draft.authData) };
   }
 
   /**
-   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification),
-   * while the budgets of mails allow it: the user may request it later.
+   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification). If
+   * a budget of mails is exhausted, sends nothing: the user may request the mail later.
    */
   async #sendVerificationMail(
     tx: Handle,
@@ -161,9 +165,10 @@ export class UserStore {
   }
 
   /**
-   * Writes the third-party accounts of a user. Returns those that belong to another user. Versions
-   * before let any entry claim its UnionID: a holder keeps it unless its entry says that it is not
-   * the main account, and then a main account takes it.
+   * Writes the third-party accounts of a user. Returns the accounts that belong to another user.
+   * Earlier versions let any entry claim its UnionID. The user that has such a UnionID keeps it,
+   * unless its entry says that it is not the main account. In that case, a main account takes the
+   * UnionID.
    */
   async #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
     const { own, claims, undecided } = identitiesOf(user.authData ?? {});

@@ -36,26 +36,26 @@ import type { AuthPlatforms } from './third-party/platforms.ts';
 import type { UserHookCaller, UserHooks } from './user-hooks.ts';
 import type { UserStore } from './user-store.ts';
 
-/** User after a change, as the reply needs it. */
+/** User after a change, with the data for the reply. */
 export interface ChangedUser {
   document: JsonObject;
   /**
    * Members that the call wrote, with their new values (protocol/objects.md#replies-with-values).
    */
   changed: JsonObject;
-  /** New token, when a password that the master key set ended the session. */
+  /** New token, if the session ended because a password was changed with the master key. */
   sessionToken?: string;
 }
 
 /**
- * Error: an entry was stored when the call began, so the platform was not asked, and a concurrent
- * call has unlinked it since.
+ * Error for an entry that a concurrent call has unlinked. The entry was stored when the call began,
+ * so its platform was not asked.
  */
 class UncheckedEntry extends Error {
   override name = 'UncheckedEntry';
 }
 
-/** Limit of ids per DELETE: each of them may wait for a hook. */
+/** Maximum number of ids per DELETE. Each id may wait for a hook. */
 const maxIdsPerDelete = 100;
 
 interface Parts {
@@ -81,9 +81,9 @@ export class UserService {
   }
 
   /**
-   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller,
-   * 403 when the ACL denies it, 1 for an unknown id and for another password, 219 when locked, 305
-   * when the user does not match `where`, and as `SignUpService.signUp`.
+   * Updates a user (PUT), for the user or the master key. Throws 206 for any other caller, 403 if
+   * the ACL denies it, 1 if the id is unknown or the password differs, 219 if the account is
+   * locked, 305 if the user does not match `where`, and as `SignUpService.signUp`.
    */
   async update(
     caller: Caller,
@@ -131,9 +131,10 @@ export class UserService {
   }
 
   /**
-   * Returns the changes without a password that is the user's own already: SDKs send whole users. A
-   * wrong one counts as a failed login, since the answer tells whether a guess was right. Throws 1
-   * for another password (`requireMaySetPassword`), 219 when locked.
+   * Removes a password from the changes that equals the user's current password, because SDKs send
+   * whole users. A wrong password counts as a failed login, because the reply reveals whether the
+   * guess was right. Throws 1 if the password differs (`requireMaySetPassword`), 219 if the account
+   * is locked.
    */
   async #withoutOwnPassword(
     caller: Caller,
@@ -187,9 +188,9 @@ export class UserService {
   }
 
   /**
-   * Deletes one id, or several comma-joined ones in sequence
-   * (protocol/objects.md#create-and-update), for the user itself or the master key. Ignores unknown
-   * ids. Throws as `update`, and 116 for too many ids.
+   * Deletes the users of one id, or of several comma-joined ids in sequence
+   * (protocol/objects.md#create-and-update). The caller must be the user or have the master key.
+   * Ignores unknown ids. Throws as `update`, and 116 if there are too many ids.
    */
   async delete(
     caller: Caller,
@@ -235,7 +236,7 @@ export class UserService {
   }
 
   /**
-   * Returns the URL of a user, built from PUBLIC_URL and never from a request
+   * Returns the URL of a user. It is built from PUBLIC_URL and never from a request
    * (protocol/admin-api.md#links).
    */
   urlOf({ objectId }: JsonObject): string {
@@ -265,8 +266,8 @@ export class UserService {
   }
 
   /**
-   * Returns the platforms whose entries change nothing: every member equals the stored one. Clients
-   * send back entries as they know them, with or without tokens.
+   * Returns the platforms whose entries change nothing, because every member equals the stored
+   * member. Clients send entries back, with or without tokens.
    */
   #storedPlatforms({ appId }: App, { authData }: User, changes: UserChanges): Set<string> {
     const isStored = (platform: string, entry: JsonObject) => {
@@ -298,7 +299,8 @@ export class UserService {
 }
 
 /**
- * Audits a change by an operator, without the password and without tokens of third-party accounts.
+ * Audits a change that an operator makes, without the password and without tokens of third-party
+ * accounts.
  */
 async function recordUpdate(
   tx: Handle,
@@ -315,8 +317,8 @@ async function recordUpdate(
 }
 
 /**
- * Throws 1 for a change without the old password: the holder of a stolen session must not lock the
- * user out.
+ * Throws 1 if the password changes without the old password. Otherwise somebody with a stolen
+ * session could lock out the user.
  */
 function requireMaySetPassword(
   { isMaster }: UserCaller,

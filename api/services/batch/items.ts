@@ -3,13 +3,15 @@ import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain
 import type { InnerCall } from './inner-call.ts';
 
 /**
- * Largest batch; the public service has no limit and advises a hundred
+ * Maximum number of calls in a batch. The public service has no limit and recommends a hundred
  * (protocol/objects.md#batches).
  */
 export const maxItems = 1000;
 const maxPathLength = 16_384;
 
-/** Reads the list of requests. Throws 107 for anything but a list, 116 for too long a list. */
+/**
+ * Returns the list of requests. Throws 107 if the value is not a list, 116 if the list is too long.
+ */
 export function readRequests({ requests }: JsonObject): Json[] {
   if (!Array.isArray(requests)) throw refuse('malformedJson', 'requests must be a list.');
   if (requests.length > maxItems)
@@ -17,7 +19,7 @@ export function readRequests({ requests }: JsonObject): Json[] {
   return requests;
 }
 
-/** Reads a request as a call. `params` are added to the query of the path. Throws 107 or 1. */
+/** Parses a request as a call. `params` are added to the query of the path. Throws 107 or 1. */
 export function readItem(item: Json): InnerCall {
   if (!isJsonObject(item)) throw refuse('malformedJson');
   const { method = 'GET', path, params = {}, body } = item;
@@ -39,7 +41,8 @@ export function readItem(item: Json): InnerCall {
 }
 
 /**
- * Writes parameters as a URL holds them: texts as they are, other values as JSON. Null is absent.
+ * Converts parameters to the form that they have in a URL: texts stay, other values become JSON.
+ * Null means absent.
  */
 function textsOf(params: JsonObject): Record<string, string> {
   const present = Object.entries(params).filter(([, value]) => value !== null);

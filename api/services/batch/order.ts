@@ -12,18 +12,19 @@ const identifyingMembers = [
 ];
 
 /**
- * Returns the number of path segments of the collection: `/1.1/users/…`, `/1.1/classes/_User/…`.
+ * Returns the number of path segments of the collection, as in `/1.1/users/…` and
+ * `/1.1/classes/_User/…`.
  */
 const collectionLength = (parts: string[]): number => (parts[2] === 'classes' ? 4 : 3);
 
-/** Tells whether a call reads many objects, of a collection or by a query. */
+/** Returns whether a call reads many objects, from a collection or by a query. */
 export function isListCall({ method, path }: InnerCall): boolean {
   const parts = path.split('/');
   return method === 'GET' && (parts[2] === 'scan' || parts.length <= collectionLength(parts));
 }
 
 /**
- * Returns a key of calls that may run in parallel: reads, or writes of one method to one
+ * Returns a key that calls share if they may run in parallel: reads, or writes of one method to one
  * collection.
  */
 function groupKey({ method, path }: InnerCall): string {
@@ -34,8 +35,7 @@ function groupKey({ method, path }: InnerCall): string {
 }
 
 /**
- * Splits calls into groups that run one after the other; returns the indexes of the calls of each
- * group.
+ * Splits calls into groups that run one after another. Returns the indexes of each group's calls.
  */
 export function parallelGroups(calls: (InnerCall | undefined)[]): number[][] {
   const groups: { kind: string; indexes: number[] }[] = [];
@@ -49,7 +49,7 @@ export function parallelGroups(calls: (InnerCall | undefined)[]): number[][] {
   return groups.map(({ indexes }) => indexes);
 }
 
-/** Returns keys of the objects that a call writes to; calls that share a key keep their order. */
+/** Returns keys of the objects that a call writes to. Calls that share a key keep their order. */
 export function writeTargets({ method, path, body }: InnerCall): string[] {
   if (method === 'GET') return [];
   const parts = path.split('/');

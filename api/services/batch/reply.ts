@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 
-/** JSON text, or a stream of it when it is large, so that its memory counts until it is sent. */
+/** JSON text. A large reply is a stream, so that its memory counts until it is sent. */
 export type BatchReply = string | Readable;
 
-/** Length of a reply that fits into the buffers of a connection. */
+/** Maximum length of a reply that fits into the buffers of a connection. */
 const shortLength = 64 * 1024;
 /** Time that a client has to read a large reply. */
 const readTimeoutMs = 60_000;
@@ -32,8 +32,8 @@ export function writeReply(
 }
 
 /**
- * Splits the reply into chunks, so that unread text stays in the stream, where it counts, and not
- * in a socket's buffer.
+ * Splits the reply into chunks. Unread text then stays in the stream, where it counts, and not in a
+ * socket's buffer.
  */
 function* chunksOf(begin: string, parts: string[], end: string): Generator<Buffer> {
   for (const [index, part] of parts.entries()) {

@@ -15,7 +15,7 @@ import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 import { recordChange } from './audit/audit.ts';
 
-/** Breaker as the admin API shows it. */
+/** Breaker in the form of the admin API. */
 export type ShownBreaker = Omit<BreakerView, 'lastFailure'> & {
   lastFailure: (GatewayFailure & { meaning: Meaning }) | null;
 };
@@ -45,7 +45,8 @@ export class BreakerService {
   }
 
   /**
-   * Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker.
+   * Forces a breaker open or closed. Null ends the override. Throws 404 if no profile has this
+   * breaker.
    */
   async force(operator: Operator, id: string, forced: OverrideState | null): Promise<ShownBreaker> {
     const key = parseBreakerId(id);

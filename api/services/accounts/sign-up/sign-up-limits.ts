@@ -7,10 +7,10 @@ import type { ApiDeps } from '../../deps.ts';
 import { ipAddressKey } from '../../sms/budgets.ts';
 
 /**
- * Counts a new user against the limits of its network address (options `signUpsPerAddressPerHour`,
- * `signUpBytesPerAddressPerDay`), as part of `tx`. Throws 429 with the seconds until the window
- * ends; the rollback of `tx` undoes the count. Counts nothing for a server of the app, which has no
- * `ipAddress` (`signUpIpAddress`).
+ * Counts a new user against the limits of its network address, as part of `tx` (options
+ * `signUpsPerAddressPerHour` and `signUpBytesPerAddressPerDay`). If a limit is exceeded, throws 429
+ * with the seconds until the window ends, and the rollback of `tx` undoes the count. Counts nothing
+ * without an `ipAddress`, which servers of the app do not have (`signUpIpAddress`).
  */
 export async function takeSignUpBudget(
   deps: Pick<ApiDeps, 'vault' | 'clock'>,

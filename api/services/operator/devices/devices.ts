@@ -36,7 +36,7 @@ import { requireApp } from '../apps.ts';
 import { type ReadAudit, recordChange } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
 
-/** Returns a push without content or condition, for the route that a device has by itself. */
+/** Returns a push without content or condition. It is used to find the route of a device. */
 export function plainPush(
   nowMs: number,
   prod: 'prod' | 'dev' = 'prod',
@@ -63,18 +63,20 @@ export function plainPush(
   };
 }
 
-/** Waiting messages that are counted. */
+/** Maximum number of waiting messages that are counted. */
 const maxInbox = 1000;
-/** Matches that are counted. `all` counts as many as one deletion may have. */
+/**
+ * Returns the maximum number of matches to count. With `all`, this is the maximum of one deletion.
+ */
 export const mostCounted = (count: boolean | 'all' | undefined): number =>
   count === 'all' ? 100_000 : count ? 10_000 : 0;
 
 interface DeviceListRequest extends PageRequest {
-  /** An objectId, installationId, device token or registration id. */
+  /** An objectId, installationId, device token or registration id to search for. */
   q?: string | undefined;
   /** Condition as JSON text. */
   where?: string | undefined;
-  /** Most matches to count; 0 counts none. */
+  /** Maximum number of matches to count. 0 counts none. */
   mostCounted: number;
 }
 
@@ -89,8 +91,8 @@ export class DeviceService {
   }
 
   /**
-   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one that
-   * the role may not ask, 124.
+   * Lists devices, newest first. Throws 404 if the app does not exist, 102 and 105 for the
+   * condition, 403 if the role may not use the condition, 124 after a timeout.
    */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
@@ -120,7 +122,7 @@ export class DeviceService {
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
   }
 
-  /** Returns a device with its route and state. Throws 404 when there is no such app or device. */
+  /** Returns a device with its route and state. Throws 404 if the app or device does not exist. */
   async get(operator: Operator, appId: string, name: string) {
     const app = await requireApp(this.#deps, appId);
     const { db, clock, appCache } = this.#deps;
@@ -181,7 +183,7 @@ const byId = (appId: string, id: number): Selection => ({
   skip: 0,
 });
 
-/** Tells what became of the newest pushes at one device (protocol/admin-api.md#devices). */
+/** Explains the newest pushes for one device (protocol/admin-api.md#devices). */
 export class DevicePushService {
   readonly #deps: ApiDeps;
   readonly #traces: PushTraceService;
@@ -192,8 +194,8 @@ export class DevicePushService {
   }
 
   /**
-   * Explains the newest `limit` pushes, one after the other: each reads all batches of its push.
-   * Throws 404.
+   * Explains the newest `limit` pushes, one after another, because each explanation reads all
+   * batches of its push. Throws 404 if the app does not exist.
    */
   async list(appId: string, device: string, limit: number) {
     await requireApp(this.#deps, appId);
@@ -208,9 +210,9 @@ export class DevicePushService {
   }
 }
 
-/** Installations of one deletion: their keys are in memory. */
+/** Maximum number of installations in one deletion. Their ids are in memory. */
 export const maxDeleted = 100_000;
-/** Installations that one transaction deletes. */
+/** Number of installations that one transaction deletes. */
 const deletedAtOnce = 1000;
 
 /** Changes and deletes installations for operators (protocol/admin-api.md#devices). */
@@ -224,8 +226,8 @@ export class DeviceEditService {
   }
 
   /**
-   * Writes members, as PUT with the master key does. Throws 404, and the refusals of
-   * `InstallationService.update`.
+   * Changes members, as PUT with the master key does. Throws 404 if the device does not exist, and
+   * as `InstallationService.update`.
    */
   async update(appId: string, name: string, body: JsonObject): Promise<JsonObject> {
     const app = await requireApp(this.#deps, appId);
@@ -241,7 +243,7 @@ export class DeviceEditService {
     return document;
   }
 
-  /** Throws 404 when there is no such app or device. */
+  /** Deletes a device. Throws 404 if the app or device does not exist. */
   async delete(appId: string, name: string): Promise<void> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
@@ -253,10 +255,10 @@ export class DeviceEditService {
   }
 
   /**
-   * Deletes all installations that meet a condition, if there are `expected` of them: the caller
-   * was shown this number. Deletes in steps; those that no longer meet the condition in their step
-   * stay. Returns the number that were deleted. Throws 404, 409 for another number, 102 and 105 for
-   * the condition, 124.
+   * Deletes all installations that match a condition, if their number is `expected`, which the
+   * caller has seen. Deletes in steps and keeps installations that no longer match at their step.
+   * Returns the number of deleted installations. Throws 404 if the app does not exist, 409 if the
+   * number differs, 102 and 105 for the condition, 124 after a timeout.
    */
   async deleteAll(
     operator: Operator,
@@ -282,7 +284,7 @@ export class DeviceEditService {
     return deleted;
   }
 
-  /** Deletes one step in a transaction of its own, with its entry in the audit. */
+  /** Deletes one step in its own transaction and adds an audit record. */
   #deleteSome(
     app: App,
     { condition, ids, where }: { condition: RowCondition; ids: number[]; where: JsonObject },
