@@ -23,10 +23,12 @@ import {
   reasonOf,
 } from './checks.ts';
 
-/** Apps whose credentials are looked at: each of their profiles is decrypted. */
+/**
+ * Maximum number of apps whose credentials are checked, because all their profiles are decrypted.
+ */
 const maxApps = 1000;
 
-/** Finding as the admin API shows it (protocol/admin-api.md#doctor). */
+/** Finding in the form of the admin API (protocol/admin-api.md#doctor). */
 export interface ShownFinding {
   level: Finding['status'];
   subject: string;
@@ -35,7 +37,7 @@ export interface ShownFinding {
 }
 
 /**
- * Runs the checks of `carillon doctor` that need only the database, and lists the running
+ * Runs the checks of `carillon doctor` that need only the database. Also lists the running
  * processes.
  */
 export class DoctorService {
@@ -76,7 +78,8 @@ export class DoctorService {
       () => checkInvalidTokens(db),
       () => checkPlatforms(context),
     ];
-    // One after the other: they are for an operator who waits, beside calls that must not.
+    // Checks run one after another. An operator can wait for them, but other calls need the
+    // connections.
     for (const check of checks) findings.push(...(await check().catch(interrupted)));
     return findings.map(shown);
   }

@@ -13,7 +13,7 @@ import { EventHub } from './hub.ts';
 import type { Topic } from './poller.ts';
 
 const openPushRestMs = 250;
-/** Receipts of gateways still arrive after the end of a push. */
+/** Receipts of gateways can arrive after the end of a push, so it is still polled. */
 const closedPushRestMs = 5000;
 const overviewRestMs = 2000;
 const stateRestMs = 1000;
@@ -33,7 +33,7 @@ export class EventService {
   readonly #deps: ApiDeps;
   readonly #services: EventServices;
   readonly hub = new EventHub();
-  /** Pushes that are being looked up, by topic: tabs that open together share the look-up. */
+  /** Searches for pushes in progress, by topic. Tabs that open together share a search. */
   readonly #lookups = new Map<string, Promise<string>>();
 
   constructor(deps: ApiDeps, services: EventServices) {
@@ -42,8 +42,8 @@ export class EventService {
   }
 
   /**
-   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for
-   * an unknown push or app, 429 when there are too many streams.
+   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for a topic of another app, 404
+   * for an unknown push or app, 429 if there are too many streams.
    */
   async open(operator: Operator, names: readonly string[]): Promise<Readable> {
     const topics: Topic[] = [];
@@ -93,8 +93,8 @@ export class EventService {
   }
 
   /**
-   * Finds a push by an id, without a query if its topic is polled. Throws 404/101 when there is no
-   * such push.
+   * Finds a push by an id. Needs no query if its topic is already polled. Throws 404/101 if the
+   * push does not exist.
    */
   async #objectIdOf(appId: string, id: string): Promise<string> {
     const key = pushKey(appId, id);
@@ -106,7 +106,7 @@ export class EventService {
     return lookup.finally(() => this.#lookups.delete(key));
   }
 
-  /** All listeners share one state, so it has what the lowest role sees. */
+  /** All listeners share one state, so it contains only what the lowest role may see. */
   async #overviewTopic(operator: Operator, name: string, appId: string): Promise<Topic> {
     if (appId !== '') {
       requireOwnApp(operator, appId);

@@ -28,11 +28,12 @@ import {
 
 type Checks = Pick<ProfileCheckService, 'checkCandidate'>;
 
-/** A rollback that somebody asked for. */
+/** Reason of a rollback that an operator requested. */
 const byOperator: RollbackReason = 'operator';
 
 /**
- * Rotates the credentials of a profile by a canary (protocol/admin-api.md#rotation-of-credentials).
+ * Rotates the credentials of a profile with a canary
+ * (protocol/admin-api.md#rotation-of-credentials).
  */
 export class ProfileRotationService {
   readonly #deps: ApiDeps;
@@ -43,16 +44,20 @@ export class ProfileRotationService {
     this.#checks = checks;
   }
 
-  /** Throws 404 when there is no such profile, or it was never rotated. */
+  /**
+   * Returns the rotation of a profile. Throws 404 if the profile does not exist or was never
+   * rotated.
+   */
   async get(id: ProfileId): Promise<ProfileRotation> {
     const profile = await this.#known(id);
     return (await findRotation(this.#deps.db, profile)) ?? noRotation();
   }
 
   /**
-   * Stages credentials and asks the gateway with them. If it accepts them, they are tried on real
-   * pushes, or held with `isHeld`; else they stay staged with the reason. Throws 404 without a
-   * profile, 400 for invalid credentials, and as `requireMaySetAddresses`.
+   * Stages candidate credentials and checks them with the gateway. If the gateway accepts them,
+   * real pushes try them, unless `isHeld` is true. Otherwise they stay staged with the reason.
+   * Throws 404 if the profile does not exist, 400 if the credentials are invalid, and as
+   * `requireMaySetAddresses`.
    */
   async stage(
     id: ProfileId,
@@ -82,7 +87,7 @@ export class ProfileRotationService {
   }
 
   /**
-   * Makes the candidate the current version now. Throws 409 unless the gateway accepted it in the
+   * Makes the candidate the current version. Throws 409 if the gateway did not accept it in the
    * check.
    */
   promote(id: ProfileId): Promise<ProfileRotation> {
@@ -94,7 +99,7 @@ export class ProfileRotationService {
   }
 
   /**
-   * Drops the candidate, or brings the version before a promotion back. Throws 409 if there is
+   * Drops the candidate, or restores the version before a promotion. Throws 409 if there is
    * neither.
    */
   rollBack(id: ProfileId): Promise<ProfileRotation> {

@@ -30,31 +30,34 @@ import type { ReadAudit } from '../audit/audit.ts';
 import { plainPush } from '../devices/devices.ts';
 
 /**
- * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices
- * after it, and each of the others.
+ * Time limits of the statements of one count, about two seconds in total: the exact count, the
+ * partial count after it, and each other statement.
  */
 const exactMs = 1300;
 const partMs = 300;
 const detailMs = 300;
-/** Devices that are counted where an exact count takes too long. */
+/**
+ * Maximum number of devices that a partial count reads. It is used if the exact count takes too
+ * long.
+ */
 const maxPart = 100_000;
-/** Clauses that are counted without each other. */
+/** Maximum number of clauses that are counted separately. */
 const maxClauses = 20;
-/** Counts at the same time: of all apps, of one app, and of one app that wait. */
+/** Limits of concurrent counts in total and per app, and of waiting counts per app. */
 const turns = { concurrency: 3, perKey: 1, maxWaiting: 5, maxWaitMs: 2000 };
 
-/** Target whose audience is counted: members of the body of a push. */
+/** Target whose audience is counted: members of a push body. */
 export interface AudienceRequest {
   target: JsonObject;
   /** Number of devices to show. */
   sample: number;
-  /** Whether to count without each clause. */
+  /** True to count the audience without each clause. */
   clauses: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
   gone: AbortSignal;
 }
 
-/** Everything that the statements of one count need. */
+/** Data that the statements of one count need. */
 interface Count {
   app: App;
   pushOrder: PushOrder;
@@ -63,7 +66,7 @@ interface Count {
 }
 
 /**
- * Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All
+ * Counts the devices of a condition while a user types it (protocol/admin-api.md#audience). All
  * statements are READ ONLY.
  */
 export class AudienceService {
@@ -77,9 +80,10 @@ export class AudienceService {
   }
 
   /**
-   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count
-   * takes too long. Throws 404, the refusals of a push for its target, 403 for a condition that the
-   * role may not ask, 429, and 408 when the caller is gone.
+   * Counts the devices in total and by connector. If the exact count takes too long, returns a
+   * lower bound with `isLeast`. Throws 404 if the app does not exist, the refusals of a push for
+   * its target, 403 if the role may not use the condition, 429 if too many counts run, 408 if the
+   * caller disconnects.
    */
   async count(operator: Operator, appId: string, request: AudienceRequest) {
     const { clock } = this.#deps;
@@ -133,7 +137,7 @@ export class AudienceService {
     };
   }
 
-  /** Reads in one snapshot; undefined where it takes longer. */
+  /** Reads in one snapshot. Returns undefined after the timeout. */
   async #read<T>(
     { app, gone }: Count,
     timeoutMs: number,
@@ -168,8 +172,8 @@ export class AudienceService {
   }
 
   /**
-   * Returns the clauses of the condition, each with the number of devices without it; null where
-   * that takes too long.
+   * Returns the clauses of the condition, each with the number of devices without it. The number is
+   * null if counting takes too long.
    */
   async #clauses(count: Count, devices: number | undefined) {
     const { app, pushOrder, nowMs } = count;

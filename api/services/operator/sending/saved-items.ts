@@ -25,8 +25,8 @@ import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
 /**
- * Items of each kind that an app may have, the size of one as JSON, and the member that holds its
- * content.
+ * For each kind: the maximum number of items per app, the maximum size of an item as JSON, and the
+ * member with its content.
  */
 const terms = {
   'push-template': { most: 200, bytes: 16 * 1024, member: 'body' },
@@ -34,7 +34,7 @@ const terms = {
   'test-device': { most: 50, bytes: 1024, member: 'installation' },
 } as const satisfies Record<SavedKind, { most: number; bytes: number; member: string }>;
 
-/** Item as a caller names it. */
+/** Item as identified by a caller. */
 export interface SavedName {
   appId: string;
   kind: SavedKind;
@@ -51,23 +51,23 @@ export class SavedItemService {
     this.#deps = deps;
   }
 
-  /** Lists all items of a kind by name. Throws 404 for an unknown app. */
+  /** Lists all items of a kind, sorted by name. Throws 404 if the app does not exist. */
   async list(operator: Operator, appId: string, kind: SavedKind): Promise<JsonObject[]> {
     await requireApp(this.#deps, appId);
     const items = await listSavedItems(this.#deps.db, appId, kind);
     return mapInTicks(items, (item) => shown(operator, kind, item));
   }
 
-  /** Throws 404 when there is no such item. */
+  /** Returns an item. Throws 404 if it does not exist. */
   async get(operator: Operator, key: SavedName): Promise<JsonObject> {
     const item = await findSavedItem(this.#deps.db, { ...key, name: key.name.trim() });
     return item ? shown(operator, key.kind, item) : noSuchItem();
   }
 
   /**
-   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154
-   * for the number of items; the refusals of a condition for an audience, and 404 for a test device
-   * that does not exist.
+   * Creates or replaces an item. Throws 404 if the app or the test device does not exist, 1 if the
+   * name is invalid, 116 if the item is too large, 154 if there are too many items. For an
+   * audience, also throws the refusals of its condition.
    */
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;
@@ -86,7 +86,7 @@ export class SavedItemService {
     return shown(operator, kind, stored);
   }
 
-  /** Throws 404 when there is no such item. */
+  /** Deletes an item. Throws 404 if it does not exist. */
   async delete(key: SavedName): Promise<void> {
     const { appId, kind } = key;
     const item = { appId, kind, name: key.name.trim() };
@@ -99,7 +99,7 @@ export class SavedItemService {
     if (!isDeleted) noSuchItem();
   }
 
-  /** Returns the content to store. */
+  /** Checks the content and returns it in the form in which it is stored. */
   async #check(operator: Operator, { appId, kind }: SavedName, content: Json): Promise<Json> {
     const { bytes } = terms[kind];
     if (Buffer.byteLength(JSON.stringify(content)) > bytes)
@@ -115,7 +115,7 @@ export class SavedItemService {
     return device.object_id;
   }
 
-  /** Throws 154 when the app has as many items as it may. */
+  /** Throws 154 if the app has the maximum number of items. */
   async #requirePlace(tx: Handle, item: SavedName): Promise<void> {
     const { most } = terms[item.kind];
     const others = (await countOtherItems(tx, item)) ?? noSuchApp();
@@ -128,9 +128,9 @@ function noSuchItem(): never {
 }
 
 /**
- * Checks the condition of a template as that of a push. A template may be unfinished, so other
- * refusals of its condition come when it is sent. Throws 403 for a condition that the caller may
- * not ask.
+ * Checks the condition of a template as for a push. A template may be unfinished, so only a
+ * condition that the caller may not use is refused, with 403. Other errors are reported when the
+ * template is sent.
  */
 function checkTemplate(content: Json, asker: Viewer): void {
   try {
@@ -145,7 +145,7 @@ const contentOf = (kind: SavedKind, { content }: SavedItem): JsonObject => ({
   [terms[kind].member]: content,
 });
 
-/** Returns an item for a caller; tokens in it are shortened below operator. */
+/** Returns an item for a caller. Tokens in it are shortened below the role operator. */
 function shown(operator: Operator, kind: SavedKind, item: SavedItem): JsonObject {
   const content = contentOf(kind, item);
   const { name, updatedAt, updatedBy } = item;

@@ -23,11 +23,14 @@ import type { ReadAudit } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
 
 export interface UserListRequest extends PageRequest {
-  /** An objectId, name, address or number; for viewers an objectId. */
+  /**
+   * An objectId, name, address or number to search for. Callers with the role viewer may only use
+   * an objectId.
+   */
   q?: string | undefined;
   /** Condition as JSON text. */
   where?: string | undefined;
-  /** Most matches to count; 0 counts none. */
+  /** Maximum number of matches to count. 0 counts none. */
   mostCounted: number;
 }
 
@@ -46,8 +49,8 @@ export class UserAdminService {
   }
 
   /**
-   * Lists users, the newest first. Throws 404, 403 for a condition of a viewer, 102, 105, 116 for
-   * too large a reply, 124.
+   * Lists users, newest first. Throws 404 if the app does not exist, 403 if a viewer sends a
+   * condition, 102, 105, 116 if the reply is too large, 124 after a timeout.
    */
   async list(operator: Operator, appId: string, request: UserListRequest) {
     const app = await requireApp(this.#deps, appId);
@@ -71,7 +74,9 @@ export class UserAdminService {
     return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
   }
 
-  /** Returns a user with its third-party accounts and the state of its lock. Throws 404. */
+  /**
+   * Returns a user with third-party accounts and lock state. Throws 404 if the user does not exist.
+   */
   async get(operator: Operator, appId: string, objectId: string) {
     const app = await requireApp(this.#deps, appId);
     const user = isObjectId(objectId)
@@ -92,8 +97,8 @@ export class UserAdminService {
   }
 
   /**
-   * Writes members, as PUT with the master key does, with the app's hooks. Throws 404, and as
-   * `UserService.update`.
+   * Changes members, as PUT with the master key does, including the app's hooks. Throws 404 if the
+   * user does not exist, and as `UserService.update`.
    */
   async update(
     operator: Operator,
@@ -106,7 +111,8 @@ export class UserAdminService {
   }
 
   /**
-   * Deletes a user with its session, with the app's hooks. Throws 404, and as `UserService.delete`.
+   * Deletes a user and its session, including the app's hooks. Throws 404 if the user does not
+   * exist, and as `UserService.delete`.
    */
   async delete(appId: string, objectId: string): Promise<void> {
     const caller = await this.#callerFor(appId, objectId);
@@ -155,7 +161,9 @@ function idCondition(q: string, params: Params, isOperator: boolean): string {
   return `(object_id = ${value} OR username = ${value} OR email = ${value} OR mobile_phone_number = ${number})`;
 }
 
-/** Returns a user without secrets of third-party accounts; for viewers shortened. */
+/**
+ * Returns a user without secrets of third-party accounts. Personal data is shortened for viewers.
+ */
 function documentFor({ role }: Operator, user: User): JsonObject {
   const isOperator = hasRole(role, 'operator');
   const document = userDocument(user, { isOwn: isOperator, hasAcl: 'stored' });
