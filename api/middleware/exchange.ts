@@ -4,11 +4,11 @@ import type { Refusal } from '../../shared/domain/errors/errors.ts';
 import type { Reply, Route } from '../route.ts';
 import { toRefusal } from './errors.ts';
 
-/** Request with its reply, as tests compare it with the declared replies of its route. */
+/** Request with its reply. Tests compare it with the declared replies of its route. */
 export interface Exchange {
   method: string;
   path: string;
-  /** Undefined where no route was reached. */
+  /** Undefined if no route matched. */
   route: Route | undefined;
   status: number;
   type: string;
@@ -18,7 +18,10 @@ export interface Exchange {
 
 type Report = (exchange: Exchange) => void;
 
-/** Reports each reply. Only tests pass a `report`: an api without one does not install this. */
+/**
+ * Reports each reply. Only tests pass a `report`. Without it, the api does not install this
+ * middleware.
+ */
 export function reportExchanges(report: Report): Middleware {
   return async (ctx, next) => {
     await next();

@@ -5,9 +5,9 @@ import type { Logger } from '../../shared/process/logging.ts';
 import { contextOfHeaders, inSpan, isTracing, markFailed } from '../../shared/process/tracing.ts';
 
 /**
- * Logs one line per request and records its duration. The line has the route, not the URL: query
- * strings hold conditions, tokens and phone numbers. Successes are logged at debug, refusals at
- * info.
+ * Logs one line per request and records its duration. The line contains the route, not the URL,
+ * because query strings contain conditions, tokens and phone numbers. Successes are logged at
+ * debug, refusals at info.
  */
 export function logRequests(log: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {
@@ -42,8 +42,8 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
 }
 
 /**
- * Makes a span of each request, which continues the caller's trace. It has the route, not the URL:
- * query strings hold conditions, tokens and phone numbers.
+ * Creates a span for each request, which continues the caller's trace. The span contains the route,
+ * not the URL, because query strings contain conditions, tokens and phone numbers.
  */
 export function traceRequests(): Middleware {
   return (ctx, next) => {

@@ -30,7 +30,7 @@ import { AppRouterService } from './server/app-router.ts';
 import { DateService, HealthService } from './server/health.ts';
 import { createMessaging } from './sms/sms.ts';
 
-/** Creates the services that routes call, one member per noun. */
+/** Creates the services that routes call. */
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
   const storage = new ClientStorage(deps.clock);

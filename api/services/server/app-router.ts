@@ -4,7 +4,7 @@ import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**
- * Returns the addresses of the service to clients of the device channel
+ * Returns the addresses of the service for clients of the device channel
  * (protocol/clients.md#app-router, protocol/channel.md#router).
  */
 export class AppRouterService {
@@ -15,8 +15,8 @@ export class AppRouterService {
   }
 
   /**
-   * Returns the WebSocket URL of the channel. All processes share one address, so `secondary`
-   * equals `server`. Throws 404 when there is no such app.
+   * Returns the WebSocket URL of the device channel. All processes share one address, so
+   * `secondary` equals `server`. Throws 404 if the app does not exist.
    */
   async socketRoute(appId: string) {
     await this.#requireApp(appId);
@@ -26,8 +26,8 @@ export class AppRouterService {
   }
 
   /**
-   * Returns the host name of this service for every service that clients know. Throws 404 when
-   * there is no such app.
+   * Returns the host name of Carillon for every service that clients expect. Throws 404 if the app
+   * does not exist.
    */
   async hosts(appId: string) {
     await this.#requireApp(appId);

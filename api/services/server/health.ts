@@ -19,14 +19,15 @@ export class HealthService {
   }
 
   /**
-   * Returns `ready` when the process is not stopping and the database answers, is migrated and
-   * matches CARILLON_SECRET; else `stopping`, `database unreachable` or a hint for the operator.
+   * Returns `ready` if the process is not stopping and the database is reachable, migrated and
+   * matches CARILLON_SECRET. Otherwise returns `stopping`, `database unreachable` or a hint for the
+   * operator.
    */
   async readiness(): Promise<string> {
     return this.#isStopping ? 'stopping' : this.#databaseReadiness();
   }
 
-  /** Runs one check for all concurrent callers, since the endpoint needs no key. */
+  /** Runs one check for all concurrent callers, because the endpoint needs no key. */
   #databaseReadiness(): Promise<string> {
     const { admissionDb, readiness } = this.#deps;
     this.#pendingCheck ??= runInLane('health', async () =>
@@ -42,16 +43,16 @@ export class HealthService {
   }
 
   /**
-   * Reports `stopping` from now on, so that the load balancer sends new calls elsewhere while
-   * current ones finish.
+   * Makes `readiness` return `stopping`. The load balancer then sends new calls elsewhere while
+   * current calls finish.
    */
   markStopping(): void {
     this.#isStopping = true;
   }
 
   /**
-   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each
-   * scrape. Throws 401 for a caller that may not read them (`mayReadMetrics`).
+   * Returns the metrics in the text format of Prometheus. Gauges of shared state are updated at
+   * each scrape. Throws 401 if the caller may not read them (`mayReadMetrics`).
    */
   async metrics(scrape: Scrape): Promise<{ text: string; type: string }> {
     const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;
@@ -67,7 +68,7 @@ export class HealthService {
   }
 }
 
-/** Returns the server's time in the encoding of clients (protocol/clients.md#server-time). */
+/** Returns the server's time in the format of clients (protocol/clients.md#server-time). */
 export class DateService {
   readonly #deps: Pick<ApiDeps, 'clock'>;
 

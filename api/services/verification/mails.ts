@@ -8,7 +8,7 @@ import { parseTemplate } from '../../../shared/template.ts';
 export interface MailValues {
   appname: string;
   email: string;
-  /** Name as the user chose it. The mail shortens it, and omits it if it contains a link. */
+  /** Name that the user chose. The mail shortens it, and omits it if it contains a link. */
   username: string;
   link: string;
 }
@@ -22,7 +22,7 @@ const mailTemplateNames = {
 const knownNames: readonly string[] = Object.values(mailTemplateNames).flat();
 const variables = new Set(['appname', 'email', 'username', 'link']);
 
-/** Texts in both languages: the language of the recipient is unknown. */
+/** Texts in both languages, because the language of the recipient is unknown. */
 const defaults: Record<LinkPurpose, { subject: string; text: string }> = {
   verifyEmail: {
     subject: '{{appname}}: 请验证您的邮箱 / Please confirm your e-mail address',
@@ -56,13 +56,13 @@ please open this link to set a new password for your {{appname}} account. It is 
   },
 };
 
-/** Renders a mail for the outbox, from the app's template or the default. */
+/** Renders a mail for the outbox from the app's template or the default template. */
 export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues): OutboxMessage {
   const values = { ...submitted, username: shownName(submitted.username) };
   const own = ownTemplate(app, purpose);
   const fallback = defaults[purpose];
   const html = own.html === undefined ? undefined : render(own.html, 'html', values);
-  // A name must not break a header line; the transport folds long lines.
+  // A name must not break the header line. The mail transport folds long lines.
   const subject = renderFirst([own.subject, fallback.subject], values).replace(/\s+/g, ' ').trim();
   return {
     kind: 'mail',
@@ -88,8 +88,8 @@ function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
 }
 
 /**
- * Renders one part; returns undefined for a template that an older version accepted and this one
- * does not.
+ * Renders one part. Returns undefined if this version refuses a template that an older version
+ * accepted.
  */
 function render(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
   const reading = parseTemplate(text, { format });
@@ -104,7 +104,10 @@ function renderFirst(texts: (string | undefined)[], values: MailValues): string 
   throw new Error('a mail template cannot be rendered');
 }
 
-/** Returns a hint about an invalid mail template in the options; undefined when all are valid. */
+/**
+ * Returns a hint about an invalid mail template in the options. Returns undefined if all templates
+ * are valid.
+ */
 export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): string | undefined {
   for (const [name, template] of Object.entries(mailTemplates)) {
     if (!knownNames.includes(name))
