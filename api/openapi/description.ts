@@ -1,6 +1,6 @@
 import type { Access, Route } from '../route.ts';
 
-/** Sentences about a call that its route implies: who may call it, and its limits. */
+/** Sentences that follow from a route's access. */
 
 const callers: Record<Access, string> = {
   none: 'Needs no credentials.',
@@ -18,15 +18,15 @@ const sessions = {
 } as const;
 
 /**
- * Returns the description of a route's operation in `/openapi.json`: who may call it, its limits of
- * body and rate, whether it is audited, and whether a batch may contain it. Every sentence comes
- * from the declaration of the route.
+ * Returns the description of a route's operation in `/openapi.json`. It states who may call it, its
+ * limits of body and rate, whether it is audited, and whether a batch may contain it. Every
+ * sentence follows from the declaration of the route.
  */
 export function descriptionOf(route: Route): string {
   return [callerOf(route), ...limitsOf(route), ...effectsOf(route)].join(' ');
 }
 
-/** Returns sentences that say who may call a route. */
+/** Returns sentences that state who may call a route. */
 export function callerOf({ auth, role, session, paths, isPublic }: Route): string {
   if (paths.includes('/metrics')) return 'Needs `METRICS_TOKEN` if the service has one.';
   if (auth === 'none' && !isPublic) return 'Needs the secret that is part of the path.';

@@ -69,7 +69,7 @@ const retryAfter = {
   schema: { type: 'integer', minimum: 0 },
 };
 
-/** Operations by path and method; paths in the order of the reference. */
+/** Returns the operations by path and method. Paths are in the order of the reference. */
 function pathsOf(
   routes: readonly Route[],
   operation: (route: Route, path: string) => JsonObject,

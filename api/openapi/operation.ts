@@ -7,12 +7,14 @@ import { descriptionOf } from './description.ts';
 import { type Example, type Examples, exampleOf } from './examples.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
 
-/** Group of calls in the reference, and a tag of the document. */
+/** Group of calls in the reference, and tag of the document. */
 export interface Area {
   title: string;
   /** Page of docs/reference/protocol with the rules of these calls. */
   rules: string;
-  /** Tells whether a path belongs to the area; the first area that returns true has it. */
+  /**
+   * Returns whether a path belongs to the area. The first area that returns true contains the path.
+   */
   has(path: string): boolean;
 }
 
@@ -41,7 +43,7 @@ export const areas: readonly Area[] = [
   { title: 'Routers, receipts and health', rules: 'channel', has: () => true },
 ];
 
-/** Returns the area of a route by its first path. */
+/** Returns the area of a route's first path. */
 export function areaOf({ paths }: { paths: readonly string[] }): Area {
   const [path = ''] = paths;
   const area = areas.find(({ has }) => has(path));
@@ -49,7 +51,7 @@ export function areaOf({ paths }: { paths: readonly string[] }): Area {
   return area;
 }
 
-/** Refusals that a call may get before or after its handler, by what its route declares. */
+/** Refusals that a call may get because of its route's access. */
 
 const byAccess: Record<Access, readonly ErrorName[]> = {
   none: [],
@@ -62,7 +64,8 @@ const byAccess: Record<Access, readonly ErrorName[]> = {
 };
 
 /**
- * Refusals of calls that read the database: it is away, too slow, not set up, or refuses a value.
+ * Refusals of calls that read the database, if it is unavailable, slow, not set up, or refuses a
+ * value.
  */
 const ofDatabase = ['incorrectType', 'timedOut', 'unavailable', 'misconfigured'] as const;
 
@@ -76,13 +79,13 @@ const ofBody = [
 ] as const;
 
 /**
- * Returns every refusal that a route declares or that its access, query and body imply, sorted by
- * name.
+ * Returns every refusal that a route declares or that follows from its access, query and body,
+ * sorted by name.
  */
 export function refusalsOf(route: Route): ErrorName[] {
   const { auth, limit, session, query, body, refusals } = route;
   const names: ErrorName[] = [
-    // A malformed URL, and one that is too long.
+    // For a malformed URL, and for a URL that is too long.
     'invalidParameter',
     'headersTooLarge',
     'internal',
@@ -126,7 +129,7 @@ function responsesOf(
 
 const jsonType = 'application/json';
 
-/** Content of a reply: its media type without parameters, and the schema. */
+/** Returns the content of a reply: its media type without parameters, and the schema. */
 function contentOf(
   body: ReplyBody,
   schemas: ReplySchemas,
@@ -135,7 +138,7 @@ function contentOf(
   if (!('contentType' in body))
     return { [jsonType]: { schema: schemas.of(body), ...exampleOf(example) } };
   const [type = ''] = body.contentType.split(';');
-  // Generators of clients need a schema for a binary body too.
+  // Client generators need a schema for a binary body too.
   const schema = { type: 'string', ...(type.startsWith('text/') ? {} : { format: 'binary' }) };
   return { [type]: { schema: type === jsonType ? { type: 'object' } : schema } };
 }
@@ -152,7 +155,7 @@ function byStatus(names: readonly ErrorName[]): Map<number, ErrorName[]> {
   return Map.groupBy(names, (name) => errorTable[name].status);
 }
 
-/** Statuses whose replies may say when to try again. */
+/** Returns whether replies with this status may contain the time of a retry. */
 const isRetryable = (status: number): boolean => status === 429 || status === 503;
 
 function refusalResponse(
@@ -190,7 +193,7 @@ function errorSchema(names: readonly ErrorName[], schemas: ReplySchemas): JsonOb
   return { allOf: [schemas.of(errorReply), { properties: { code: { enum: codes } } }] };
 }
 
-/** Lists code and text of each refusal. */
+/** Lists the code and text of each refusal. */
 function describe(status: number, names: readonly ErrorName[]): string {
   const lines = names.map((name) => `- ${errorTable[name].code} \`${name}\`: ${errorText(name)}`);
   return [reasonOf(status), '', ...lines].join('\n');
@@ -203,7 +206,7 @@ const header = (name: string, description: string): JsonObject => ({
   description,
 });
 
-/** Ways to prove who calls. */
+/** Credentials that a call may need. */
 export const securitySchemes = {
   appId: header(
     'X-LC-Id',
@@ -232,7 +235,10 @@ export const securitySchemes = {
 
 type SchemeName = keyof typeof securitySchemes;
 
-/** Schemes that a call needs together; several sets are alternatives. */
+/**
+ * Returns alternatives of credentials. Each alternative lists the credentials that a call needs
+ * together.
+ */
 const sets = (...alternatives: SchemeName[][]): JsonObject[] =>
   alternatives.map((names) => Object.fromEntries(names.map((name) => [name, []])));
 
@@ -265,10 +271,10 @@ function ofApp(session: Route['session']): JsonObject[] {
   return session === 'required' ? sets(...needed) : sets(...keys, ...withSession);
 }
 
-/** Path in the form of the document: `/apps/:appId` becomes `/apps/{appId}`. */
+/** Returns a path in the form of the document: `/apps/:appId` becomes `/apps/{appId}`. */
 export const templateOf = (path: string): string => path.replace(/:(\w+)/g, '{$1}');
 
-/** Returns the operation of a route at one of its paths; paths after the first are aliases. */
+/** Returns the operation of a route at one of its paths. Paths after the first are aliases. */
 export function operationOf(
   route: Route,
   path: string,
@@ -295,14 +301,14 @@ export function operationOf(
   };
 }
 
-/** Description of an alias: the first path and what holds for both. */
+/** Returns the description of an alias: the first path, and the rules that apply to both. */
 const sameAs = (route: Route): string =>
   `Same as \`${route.method} ${route.paths[0]}\`. ${descriptionOf(route)}`;
 
-/** Any name or id that can be one part of a path (protocol/clients.md#paths). */
+/** Any name or id that can be a segment of a path (protocol/clients.md#paths). */
 const pathPart = { type: 'string', pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00]+$' };
 
-/** Parameters of paths with a form of their own. */
+/** Path parameters with a stricter form. */
 const pathForms: Readonly<Record<string, JsonObject>> = {
   appId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
   className: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
@@ -336,11 +342,11 @@ function queryParameters({ query }: Route, example: Example | undefined): JsonOb
   });
 }
 
-/** Every call that reads a session reads it from the query too. */
+/** Calls that read a session from the header also read it from the query. */
 const sessionParameter = ({ session }: Route): JsonObject[] =>
   session === undefined ? [] : [{ $ref: '#/components/parameters/SessionToken' }];
 
-/** `X-LC-Prod` counts for pushes and for calls that a function host answers. */
+/** `X-LC-Prod` applies to pushes and to calls that a function host handles. */
 const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
   limit.rate === 'push' || forwardsBody ? [{ $ref: '#/components/parameters/Prod' }] : [];
 

@@ -5,7 +5,7 @@ import { component } from '../common.ts';
 const values =
   'Values in the reason. A reason or a hint among them is an object with its own code and values.';
 
-/** What a reason means, beside the reason itself. */
+/** Meaning of a reason, as a code with values. */
 export const meaning = component(
   'Meaning',
   z

@@ -58,7 +58,7 @@ export const pushProgress = component(
   }),
 );
 
-/** Text as a code with the values in it, which clients write in the language of a person. */
+/** Text as a code with values. Clients write it in the user's language. */
 export const codedText = z.strictObject({
   code: z.string(),
   params: z.record(z.string(), z.unknown()),
@@ -176,7 +176,7 @@ export const pushForecast = component(
   }),
 );
 
-/** Way of a push to a device. */
+/** Route of a push to a device. */
 export const deviceRoute = z.strictObject({
   connector: z.string(),
   profile: z.string(),

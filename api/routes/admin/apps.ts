@@ -17,7 +17,7 @@ import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 import { pageQuery } from '../../services/operator/lists/page.ts';
 
-/** The admin API (protocol/admin-api.md#calls): apps, push profiles. */
+/** Paths of apps and push profiles in the admin API (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
 const profilePath = `${appPath}/profiles/:connector/:name`;
 
@@ -33,22 +33,25 @@ const newApp = z.strictObject({
   edition: z.enum(['home', 'international'], 'expected home or international').optional(),
   plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
   options: appOptionsPatch.optional(),
-  // For an app that moves in with its id and keys.
+  // For an app that moves in from another service with its id and keys.
   appId: broughtAppId.optional(),
   ...broughtKeys.shape,
 });
 
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
 
-/** Confirmation of a deletion: a path alone may be the remains of a longer one. */
+/**
+ * Confirmation of a deletion. The path alone is not enough, because a truncated path could name the
+ * app.
+ */
 const appDeletion = z.strictObject({ appId: z.string('expected the id of the app') });
 
-/** Credentials; the connector checks their members. */
+/** Credentials as any object. The connector checks their members. */
 const credentials = jsonObject;
 
-/** Apps that one call names. */
+/** Maximum number of apps that one call names. */
 const maxIds = 50;
-/** Id of an app, a space and its name. */
+/** Maximum length of a cursor: an app id, a space and a name. */
 const maxCursor = 165;
 
 const appsQuery = z.object({
@@ -86,8 +89,8 @@ const appView = z.object({
 });
 
 /**
- * Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners
- * only.
+ * Returns an app in the form of the admin API (protocol/admin-api.md#apps). Only owners get its
+ * keys.
  */
 function toShownApp(
   { appId, appKey, masterKey, hookKey, name, edition, plan, options }: App,
@@ -101,7 +104,7 @@ function toShownApp(
   return { appId, name, edition, plan, options: { ...options, authPlatforms } };
 }
 
-/** Returns an app as a view shows it: `options` has no keys. */
+/** Returns an app in the form of a view. The view `options` has no keys. */
 function shownAs(view: 'options' | undefined, app: App, operator: Operator) {
   if (view === undefined) return toShownApp(app, operator);
   const { appId, name, edition, plan, options } = toShownApp(app, operator);

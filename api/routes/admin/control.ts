@@ -16,8 +16,9 @@ import type { ShownBreaker } from '../../services/operator/breakers.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
- * Cancel, pause, resume and pace a push that is not done (protocol/admin-api.md#control-of-a-push);
- * each returns the push record. A sender controls the pushes of its own token.
+ * Path of a push that callers cancel, pause, resume, approve or pace
+ * (protocol/admin-api.md#control-of-a-push). Each call returns the push record. A sender controls
+ * only the pushes of its own token.
  */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
@@ -37,7 +38,7 @@ const pushOf = ({
   publicId: params.id ?? '',
 });
 
-/** Explanations of a push, before and after it is sent (protocol/admin-api.md#calls). */
+/** Path of an app, for the explanations of its pushes (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
 
 const day = z.iso.date('expected a day as YYYY-MM-DD').optional();
@@ -52,17 +53,13 @@ const usageQuery = z
     message: 'from and to belong together',
   });
 
-/**
- * Usage and fees of an app (protocol/admin-api.md#usage), and the quotas of its gateways
- * (protocol/admin-api.md#quotas).
- */
 
-/** Circuit breakers (protocol/admin-api.md#breakers) of all dispatchers. */
+/** Path of the circuit breakers of all dispatchers (protocol/admin-api.md#breakers). */
 const base = '/console/api/breakers';
 
 /**
- * Returns a breaker as the admin API shows it. `lastFailure` is null once the gateway has answered
- * again.
+ * Returns a breaker in the form of the admin API. `lastFailure` is null after the gateway has
+ * replied again.
  */
 const toPublicBreaker = ({
   id,
@@ -86,7 +83,9 @@ const toPublicBreaker = ({
   lastFailure: lastFailure && { ...lastFailure, at: lastFailure.at.toISOString() },
 });
 
-/** State that each verb forces; after `release` the breaker follows the gateway again. */
+/**
+ * State that each verb forces. After `release`, the breaker depends on the gateway's replies again.
+ */
 const forcing = { open: 'open', close: 'closed', release: null } as const;
 
 const operations = {
@@ -120,7 +119,7 @@ const change = (verb: keyof typeof forcing) =>
       ),
   });
 
-/** Freezes of an app and of the whole service (protocol/admin-api.md#freezes). */
+/** Paths of the freezes of the whole service and of an app (protocol/admin-api.md#freezes). */
 const ofService = '/console/api/freeze';
 const ofApp = '/console/api/apps/:appId/freeze';
 

@@ -8,10 +8,7 @@ import { json, noBody, route } from '../../../route.ts';
 import { mostCounted } from '../../../services/operator/devices/devices.ts';
 import { pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
-/**
- * Devices of an app (protocol/admin-api.md#devices), and the search over all
- * (protocol/admin-api.md#search).
- */
+/** Path of the devices of an app (protocol/admin-api.md#devices). */
 const base = '/console/api/apps/:appId/installations';
 
 const listQuery = z.object({

@@ -34,7 +34,10 @@ const credential = z.union(
 const shown = ({ name, role, apps, session }: Operator) =>
   json({ name, role, apps, expiresAt: session?.expiresAt ?? null, csrf: null });
 
-/** Returns the question before a link replaces the session of another person. */
+/**
+ * Returns the reply that asks for a confirmation, because a link would replace the session of
+ * another person.
+ */
 function confirmation({ current, asked }: OtherPerson): Reply {
   const named = ({ name, role }: Operator) => ({ name, role });
   const error = `This browser has a session of ${current.name}; the link logs in as ${asked.name}.`;

@@ -23,7 +23,7 @@ const profileOf = ({ params }: { params: Record<string, string> }) => ({
   name: params.name ?? '',
 });
 
-/** Returns a rotation as the admin API shows it. */
+/** Returns a rotation in the form of the admin API. */
 function toPublic(rotation: ProfileRotation) {
   const { appId: _, stagedAt, changedAt, hasPrevious, ...rest } = rotation;
   return {

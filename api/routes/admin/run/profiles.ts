@@ -1,7 +1,7 @@
 import { profileCheck, profileDetail } from '../../../replies/admin/gateways.ts';
 import { json, noBody, route, smallBody } from '../../../route.ts';
 
-/** Push profiles of an app as operators see them (protocol/admin-api.md#profiles). */
+/** Path of a push profile for operators (protocol/admin-api.md#profiles). */
 const path = '/console/api/apps/:appId/profiles/:connector/:name';
 
 const profileOf = ({ params }: { params: Record<string, string> }) => ({

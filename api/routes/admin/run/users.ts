@@ -54,7 +54,7 @@ interface UserAct {
   ) => Promise<void>;
 }
 
-/** Creates the route of an act on a user that needs no body. */
+/** Creates the route of an action on a user that needs no body. */
 const actRoute = ({ act, operation, summary, refusals, run }: UserAct) =>
   route({
     method: 'POST',

@@ -99,7 +99,8 @@ export default [
     auth: 'admin',
     role: 'viewer',
     changesNothing: true,
-    // The search of an expression takes up to twenty milliseconds.
+    // A body is required because the search for an expression's times takes up to twenty
+    // milliseconds.
     limit: { ...smallBody, weight: 20 },
     isBodyRequired: true,
     body: previewBody,
