@@ -3,8 +3,8 @@ import type { ClassSchema } from './schema.ts';
 import type { MemberUse } from './viewer.ts';
 
 /**
- * Returns every place of a checked condition that names a member: tests, and keys and orders of
- * queries within it.
+ * Returns every use of a member's name in a checked condition: tests, and the keys and sort orders
+ * of subqueries.
  */
 export const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] =>
   usesIn(condition, cls, false);

@@ -3,8 +3,8 @@ import { forecast } from '../domain/texts/texts.ts';
 import type { PushRule, TargetPage } from './rule.ts';
 
 /**
- * Pauses a push to more devices than `approvalAboveDevices` of its app before anything of it is
- * sent, until a second person approves it (protocol/admin-api.md#approvals).
+ * Pauses a push to more devices than `approvalAboveDevices` of its app, before its first message is
+ * sent. A second person must approve it (protocol/admin-api.md#approvals).
  */
 export const approval: PushRule = {
   of({ app, push: { expiresAt }, nowMs }) {
@@ -14,7 +14,8 @@ export const approval: PushRule = {
       aboveDevices: above,
 
       async admit({ db, push, pages }) {
-        // An expired push is not sent: its devices are counted.
+        // An expired push needs no approval, because it is not sent. Planning only counts its
+        // devices.
         if (expiresAt.getTime() <= nowMs) return undefined;
         if ((await findApproval(db, push))?.givenAt || !(await isAbove(above, pages())))
           return undefined;
@@ -28,7 +29,7 @@ export const approval: PushRule = {
   },
 };
 
-/** Counts no further than needed. */
+/** Returns whether the audience is larger than `limit`. Stops counting at the limit. */
 async function isAbove(limit: number, pages: AsyncIterable<TargetPage>): Promise<boolean> {
   let devices = 0;
   for await (const { size } of pages) {

@@ -6,8 +6,8 @@ import { endUnsent, type PageOfBatches, type PushRule, recipientsOf } from './ru
 
 /**
  * Limits the pushes per device and day (protocol/push.md#pushes-per-device-and-day). A page is
- * counted in the transaction that writes it, so that a repeat after a crash counts nothing twice.
- * Recipients beyond the limit end `capped`.
+ * counted in the transaction that writes it, so a repeat after a crash counts no page twice.
+ * Recipients over the limit end as `capped`.
  */
 export const deviceCap: PushRule = {
   of({ app: { appId, options }, push: { pushOrder }, nowMs }) {
@@ -30,7 +30,8 @@ export const deviceCap: PushRule = {
       },
 
       /**
-       * Counts the devices that had their pushes of today; none for a push on a later day (UTC).
+       * Counts the devices that have reached their limit today. Counts none if the push is on a
+       * later day (UTC).
        */
       async forecast({ tx, targets, pushTime }) {
         if (pushTime !== null && dayOf(pushTime) !== dayOf(new Date(nowMs))) return {};

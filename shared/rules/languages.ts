@@ -4,8 +4,8 @@ import { countLanguages, LanguageChooser, shownLanguages } from '../domain/pushe
 import type { PushRule } from './rule.ts';
 
 /**
- * Chooses a translation for each device by its `locale` (protocol/push.md#languages). A batch has
- * one language.
+ * Chooses a translation for each device by its `locale` (protocol/push.md#languages). All
+ * recipients of a batch have the same language.
  */
 export const languages: PushRule = {
   of({ push: { pushOrder } }) {
@@ -29,7 +29,8 @@ export const languages: PushRule = {
       }),
 
       /**
-       * A planned device has the language of its batch, any other the language that it would get.
+       * A planned device has the language of its batch. For any other device, reports the language
+       * that it would get.
        */
       explain({ device, batch }) {
         if (!device && !batch) return { texts: [] };

@@ -1,19 +1,23 @@
 import type { PushRule } from './rule.ts';
 
 /**
- * Object id of the user that an installation points to; NULL for an installation without a user.
+ * Returns the SQL for the object id of the user that an installation points to. NULL if the
+ * installation has no user.
  */
 const userOf = (table: string): string => `(${table}.fields -> 'user' ->> 'objectId')`;
 
 /**
- * Sends to one device of each user: of the targets with the same `user`, only the one that was
- * saved last gets the push (protocol/push.md#last-active-device-only). Devices without a user all
- * get it.
+ * Sends to one device of each user. If several targets have the same `user`, only the target that
+ * was saved last gets the push (protocol/push.md#last-active-device-only). All devices without a
+ * user get it.
  */
 export const lastActiveDevice: PushRule = {
   of: () => undefined,
 
-  /** The columns of `targets` without a table mean those of `later`, the innermost table. */
+  /**
+   * In the inner query, columns of `targets` without a table name refer to `later`, which is the
+   * innermost table.
+   */
   narrow({ lastActiveDeviceOnly }, targets) {
     if (!lastActiveDeviceOnly) return undefined;
     const condition = `NOT EXISTS (

@@ -15,7 +15,7 @@ interface Audience {
 export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
 
 /**
- * Ends a push to more devices than one of its profiles serves: the error of the profile becomes the
+ * Ends a push to more devices than one of its profiles serves. The error of the profile becomes the
  * status of the push, and every device counts as `failed` (protocol/push.md#errors-of-a-push,
  * protocol/delivery.md#promise-2).
  */

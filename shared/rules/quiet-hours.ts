@@ -17,13 +17,13 @@ import {
   recipientsOf,
 } from './rule.ts';
 
-/** Reason of recipients whose push expires within their quiet hours. */
+/** Reason of recipients whose push expires during their quiet hours. */
 export const quietReason = reason('quietHours');
 
 /**
- * Lets a push wait for the end of the quiet hours of each device (protocol/push.md#quiet-hours). A
- * recipient whose push expires before that ends `expired`. A batch has the quiet hours of one group
- * of time zones; delivery asks `quietWait` again, since a batch may be late.
+ * Makes a push wait for the end of each device's quiet hours (protocol/push.md#quiet-hours). If the
+ * push expires before that, the recipient ends as `expired`. All recipients of a batch belong to
+ * one group of time zones. Delivery calls `quietWait` again, because a batch may be late.
  */
 export const quietHours: PushRule = {
   of(ruled) {
@@ -54,13 +54,13 @@ export const quietHours: PushRule = {
   },
 };
 
-/** Zone of devices without a known one. */
+/** Returns the zone for devices without a known zone. */
 const defaultZoneOf = ({ app, push }: Pick<RuledPush, 'app' | 'push'>): string =>
   push.pushOrder.local?.zone ?? app.options.defaultTimeZone;
 
 /**
- * Returns when a batch of a quiet rule may be sent; undefined for at once, `expired` where the push
- * has expired by then.
+ * Returns when a batch with a quiet rule may be sent. Returns undefined if it may be sent now, and
+ * `expired` if the push expires before.
  */
 export function quietWait(
   quiet: string | null | undefined,
@@ -87,17 +87,17 @@ const isWaiting = ({ quietUntil }: { quietUntil?: Date | null }): boolean => Boo
 const tally = (outcome: string, recipients: number) =>
   ({ metric: 'quietRecipients', labels: { outcome }, recipients }) as const;
 
-/** Names of zones that are remembered; devices choose them. */
+/** Maximum number of cached zone names. Devices choose the names. */
 const maxRemembered = 10_000;
 /**
- * Days ahead for which zones of one batch agree. A batch that waits longer may be off by a change
- * to or from summer time.
+ * Number of days for which the zones of one batch must have equal offsets. A batch that waits
+ * longer may be wrong by a change to or from summer time.
  */
 const maxComparedDays = 30;
 
 /**
- * Groups zones that have the same offsets from now until a push expires, so that a batch has one
- * time, and few batches are small: devices choose among some hundred names, which have some forty
+ * Groups zones that have equal offsets from now until a push expires. A batch then has one time,
+ * and there are few small batches: devices choose among some hundred names, which have about forty
  * offsets.
  */
 class ZoneGroups {
@@ -113,8 +113,8 @@ class ZoneGroups {
   }
 
   /**
-   * Returns the zone that names the group of a zone; for no or an unknown zone, of the default
-   * zone.
+   * Returns the zone that names the group of a zone. For no zone or an unknown zone, returns the
+   * group of the default zone.
    */
   zoneOf(name: string | null): string {
     const known = this.#byName.get(name ?? '');
@@ -136,13 +136,13 @@ class ZoneGroups {
   }
 }
 
-/** When a device of a zone is sent to, and until when. */
+/** Time at which a device of a zone gets a push, and time of expiry. */
 interface ZoneTimes {
   startMs: number;
   expiresMs: number;
 }
 
-/** Returns the times of a push in a zone; undefined where its local time is too long past. */
+/** Returns the times of a push in a zone. Returns undefined if its local time is too long ago. */
 function timesIn(
   zone: string | null,
   { app, push, nowMs }: RuledPush,
@@ -158,7 +158,7 @@ function timesIn(
 }
 
 /**
- * Counts the devices that would be within their quiet hours, and those that the push would not
+ * Counts the devices that would be in their quiet hours, and the devices that the push would not
  * reach.
  */
 async function forecast(ruled: RuledPush, hours: string, { tx, targets, pushTime }: ForecastScope) {

@@ -3,7 +3,7 @@ import { idsOf, keepTargets, type PushRule } from './rule.ts';
 
 /**
  * Claims the recipients of a redrive in the transaction that writes their batches. No other
- * redrive, and no repeat after a crash, sends to them too (protocol/admin-api.md#redrive).
+ * redrive, and no repeat after a crash, can send to them again (protocol/admin-api.md#redrive).
  */
 export const redrive: PushRule = {
   of({ push: { pushOrder } }) {

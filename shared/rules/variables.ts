@@ -4,8 +4,8 @@ import { shownVariables } from '../domain/pushes/variables.ts';
 import { idsOf, type PushRule } from './rule.ts';
 
 /**
- * Counts the recipients whose texts hold a field of the device, and those with the default in its
- * place (protocol/push.md#variables). The values are read when a batch is sent.
+ * Counts the recipients whose text contains a field of the device, and those that get the default
+ * instead (protocol/push.md#variables). The values are read when a batch is sent.
  */
 export const variables: PushRule = {
   of({ push: { pushOrder } }) {
@@ -22,7 +22,8 @@ export const variables: PushRule = {
       }),
 
       /**
-       * Says for each variable whether the device has its field now; the value itself is personal.
+       * Reports for each variable whether the device currently has its field. The value itself is
+       * personal and is not reported.
        */
       async explain({ db, push: { appId }, device }) {
         const values =
