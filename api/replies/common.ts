@@ -26,7 +26,6 @@ export const verifiedCaptcha = component(
   z.strictObject({ validate_token: z.string() }),
 );
 
-
 /** Time as ISO 8601 in UTC with milliseconds. */
 export const timestamp = z.iso.datetime({ precision: 3 });
 

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { optional, refusedAs } from './checked.ts';
 
-
 const text = () => z.string().min(1);
 
 const username = refusedAs(text(), { missing: 'usernameMissing', invalid: 'invalidUsername' });

@@ -3,7 +3,6 @@ import type { ErrorName } from '../../shared/domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { jsonObject, jsonValue } from '../../shared/domain/json-schema.ts';
 
-
 /**
  * Refusals of a member instead of 111. They are part of the member's schema:
  *

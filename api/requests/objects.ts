@@ -7,7 +7,6 @@ import { usernameForm } from '../../shared/domain/users/user.ts';
 import { address, code, phone } from './accounts.ts';
 import { describedBy, openBody, refusedAs } from './checked.ts';
 
-
 /**
  * Returns the schema of an operation on a stored value (protocol/objects.md#operations). Services
  * check the results of operations, and rules that concern several members.

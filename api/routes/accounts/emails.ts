@@ -3,7 +3,6 @@ import { mailRequest, passwordForm } from '../../requests/accounts.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';
 
-
 /** Replies with a page: the result, an invalid form, or a link that is used or forged. */
 const page = { contentType: 'text/html; charset=utf-8' };
 const pages = { 200: page, 400: page, 404: page };

@@ -53,7 +53,6 @@ const usageQuery = z
     message: 'from and to belong together',
   });
 
-
 /** Path of the circuit breakers of all dispatchers (protocol/admin-api.md#breakers). */
 const base = '/console/api/breakers';
 

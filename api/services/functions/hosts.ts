@@ -186,7 +186,6 @@ export function agentHeaders({
   };
 }
 
-
 const mb = 1024 * 1024;
 
 /** Maximum number of bytes of responses in memory, per process and per app. */

@@ -17,7 +17,6 @@ import { escapeHtml, htmlPage, type Language, type Page } from '../server/html-p
 import { ipAddressKey } from '../sms/budgets.ts';
 import { writeMail } from './mails.ts';
 
-
 /** Validity of a link: one week (protocol/codes.md#validity). */
 const linkMs = 7 * 24 * 3_600_000;
 

@@ -29,7 +29,6 @@ export function valuesAt(member: JsonMember, params: Params, suffix: '' | '[*]')
 
 const itemsAt = (member: JsonMember, params: Params): string => valuesAt(member, params, '[*]');
 
-
 /** Condition that `item` is a stored geo point. Its numbers were checked when it was written. */
 const isPoint = `item @> '{"__type":"GeoPoint"}' AND jsonb_typeof(item -> 'latitude') = 'number' AND jsonb_typeof(item -> 'longitude') = 'number'`;
 

@@ -41,7 +41,6 @@ const eventsQuery = z.object({
     ),
 });
 
-
 /** Path of the failures and timeline of a push (protocol/admin-api.md#failures). */
 const base = '/console/api/apps/:appId/notifications/:id';
 

@@ -25,7 +25,6 @@ import { pageQuery } from '../../../services/operator/lists/page.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 import type { MovedAudience } from '../../../services/push/explain/dry-run.ts';
 
-
 /** Body limit of a call with ids, as for POST /1.1/push/devices. */
 const bodyBytesBelow = 512 * 1024;
 
@@ -103,7 +102,6 @@ const target = z.strictObject({
     .default(false)
     .describe('Count without each clause too.'),
 });
-
 
 /** Query parameters of the suggestions for conditions (protocol/admin-api.md#suggestions). */
 const query = z.object({
