@@ -211,7 +211,7 @@ const repliesOf = ({
   reply instanceof z.ZodType ? { [status]: reply } : reply;
 
 /** Returns the members that only routes of the admin API declare. */
-function adminTerms(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesNothing'> {
+function adminMembers(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesNothing'> {
   const {
     role,
     isFiltered = false,
@@ -232,7 +232,7 @@ export function route<Q, B>(
     replies: repliesOf(spec),
     refusals: spec.refusals,
     auth: spec.auth,
-    ...adminTerms(spec),
+    ...adminMembers(spec),
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,

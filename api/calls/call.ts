@@ -67,7 +67,7 @@ export interface AdminCall<Q, B> extends Call<Q, B> {
   idempotencyKey: string | undefined;
   explained: string | undefined;
   /** Aborts if the caller closes the connection before the reply. */
-  gone: AbortSignal;
+  disconnected: AbortSignal;
 }
 
 /** Body that a route forwards without parsing it. */
@@ -85,7 +85,9 @@ export interface SentBody {
  * outside of the admin API.
  */
 export type AnyCall = Call<unknown, unknown> &
-  Partial<Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'gone'>> &
+  Partial<
+    Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'disconnected'>
+  > &
   Partial<
     Pick<
       AppCall<unknown, unknown>,
@@ -96,7 +98,7 @@ export type AnyCall = Call<unknown, unknown> &
 /**
  * Length of text that is written in one tick of the event loop. This is a few milliseconds of work.
  */
-const maxLengthPerTurn = 256 * 1024;
+const maxLengthPerTick = 256 * 1024;
 
 /**
  * Writes a reply as JSON. The rows of a list are written in several ticks, so that a list of
@@ -110,7 +112,7 @@ export async function replyText(body: object): Promise<string> {
     const text = JSON.stringify(row) ?? 'null';
     rows.push(text);
     length += text.length;
-    if (length < maxLengthPerTurn) continue;
+    if (length < maxLengthPerTick) continue;
     length = 0;
     await nextTurn();
   }

@@ -191,8 +191,8 @@ class OfferNode {
 
   /** Returns the node with one more message. */
   and(message: DeviceMessage, groupId: number): OfferNode {
-    const known = this.#next.get(groupId);
-    if (known) return known;
+    const cached = this.#next.get(groupId);
+    if (cached) return cached;
     const { messages, groupIds } = this.offer;
     const next = new OfferNode({
       messages: [...messages, message],
@@ -204,7 +204,7 @@ class OfferNode {
 }
 
 /** Number of devices that are offered messages in one tick. */
-const devicesPerTurn = 256;
+const devicesPerTick = 256;
 
 /**
  * Messages of several groups for the devices of an app. A device gets its messages of all groups in
@@ -237,7 +237,7 @@ export class Offers {
     for (const [connection, { offer }] of this.#nodes) {
       connection.offer(offer);
       offered += 1;
-      if (offered % devicesPerTurn === 0) await setImmediate();
+      if (offered % devicesPerTick === 0) await setImmediate();
     }
   }
 }

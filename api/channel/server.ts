@@ -96,8 +96,8 @@ export class Admission {
   }
 
   #originOf(address: string): Origin {
-    const known = this.#origins.get(address);
-    if (known) return known;
+    const existing = this.#origins.get(address);
+    if (existing) return existing;
     const origin = { address, connections: 0, upgrades: 0 };
     this.#origins.set(address, origin);
     return origin;

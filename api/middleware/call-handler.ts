@@ -80,16 +80,18 @@ function answerHead(ctx: Context, { status, replies }: Route): void {
 }
 
 /** Returns the members that only calls of the admin API have. */
-function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained' | 'gone'> {
-  const gone = new AbortController();
+function adminMembers(
+  ctx: Context,
+): Pick<AnyCall, 'idempotencyKey' | 'explained' | 'disconnected'> {
+  const disconnected = new AbortController();
   ctx.res.once('close', () => {
-    if (!ctx.res.writableFinished) gone.abort();
+    if (!ctx.res.writableFinished) disconnected.abort();
   });
   const header = (name: string) => ctx.get(name) || undefined;
   return {
     idempotencyKey: header('idempotency-key'),
     explained: header('x-carillon-explained'),
-    gone: gone.signal,
+    disconnected: disconnected.signal,
   };
 }
 

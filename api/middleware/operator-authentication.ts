@@ -85,7 +85,7 @@ export class OperatorAuthenticator {
     const cookie = ctx.cookies.get(this.#services.consoleSessions.cookieName);
     const operator = cookie && (await this.#services.operatorIdentities.ofCookie(cookie));
     if (!operator) throw new Refusal('unauthorized');
-    if (isReading(ctx)) {
+    if (isRead(ctx)) {
       // If the browser reports the origin of a read, it must not be another site.
       const site = ctx.get('sec-fetch-site');
       if (site !== '' && site !== 'same-origin' && site !== 'none') throw otherOrigin();
@@ -122,7 +122,7 @@ function beginReply(ctx: Context): void {
 
 const otherOrigin = (): Refusal => refuse('forbidden', detail('sessionElsewhere'));
 
-const isReading = ({ method }: Context): boolean => method === 'GET' || method === 'HEAD';
+const isRead = ({ method }: Context): boolean => method === 'GET' || method === 'HEAD';
 
 function requireJson(ctx: Context): void {
   const [type = ''] = ctx.get('content-type').split(';');

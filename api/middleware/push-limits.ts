@@ -84,7 +84,7 @@ const windowMs = 60_000;
 /** Limits of batches. One statement counts the calls of a batch. */
 const batchLimits = { size: 500, concurrency: 1, maxWaiting: 1000, maxWaitMs: 5000 };
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
-const batchLane = 'push calls';
+const batchKey = 'push calls';
 /**
  * Timeout of a row lock in a batch. After the timeout, the calls of the batch are counted one by
  * one, so that a locked row delays only its own app.
@@ -102,7 +102,7 @@ interface Block {
 
 /** Position of a call among the calls of its app in this window. */
 interface CountedCall {
-  place: number;
+  position: number;
   msLeft: number;
 }
 
@@ -126,7 +126,7 @@ export class PushCallLimit {
     this.#batcher = new Batcher({
       ...batchLimits,
       fairBy: ({ appId }) => appId,
-      run: (apps) => runInLane(batchLane, () => this.#count(apps, lockTimeoutMs)),
+      run: (apps) => runInLane(batchKey, () => this.#count(apps, lockTimeoutMs)),
       runOne: async (app) => {
         const [counted] = await runInLane(app.appId, () => this.#count([app], 0));
         if (!counted) throw new Error('the call was not counted');
@@ -145,8 +145,8 @@ export class PushCallLimit {
     const { pushCallsPerMinute } = app.options;
     const blockedMs = this.#blockedMs(app);
     if (blockedMs > 0) throw tooManyCalls(blockedMs);
-    const { place, msLeft } = await this.#batcher.run(app);
-    if (place > pushCallsPerMinute) {
+    const { position, msLeft } = await this.#batcher.run(app);
+    if (position > pushCallsPerMinute) {
       this.#block(app, msLeft);
       throw tooManyCalls(msLeft);
     }
@@ -155,14 +155,14 @@ export class PushCallLimit {
 
   /** Counts calls, given one app per call. Returns the position of each call. */
   async #count(apps: App[], lockMs: number): Promise<CountedCall[]> {
-    const places = new Map<string, { app: App; calls: number }>();
+    const callsByApp = new Map<string, { app: App; calls: number }>();
     const offsets = apps.map((app) => {
-      const own = places.get(app.appId) ?? { app, calls: 0 };
-      places.set(app.appId, own);
+      const own = callsByApp.get(app.appId) ?? { app, calls: 0 };
+      callsByApp.set(app.appId, own);
       own.calls += 1;
       return own.calls;
     });
-    const counted = [...places].map(([appId, { app, calls }]) => ({
+    const counted = [...callsByApp].map(([appId, { app, calls }]) => ({
       appId,
       calls,
       perWindow: app.options.pushCallsPerMinute,
@@ -182,7 +182,7 @@ export class PushCallLimit {
     }
     return apps.map(({ appId }, i) => {
       const { calls = 0, msLeft = 0 } = windows.get(appId) ?? {};
-      return { place: calls - (places.get(appId)?.calls ?? 0) + (offsets[i] ?? 0), msLeft };
+      return { position: calls - (callsByApp.get(appId)?.calls ?? 0) + (offsets[i] ?? 0), msLeft };
     });
   }
 

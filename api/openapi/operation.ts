@@ -280,7 +280,7 @@ export function operationOf(
   path: string,
   parts: { schemas: ReplySchemas; shared: SharedResponses; examples: Examples },
 ): JsonObject {
-  const place = route.paths.indexOf(path);
+  const index = route.paths.indexOf(path);
   // An alias has the examples of the first path.
   const example = parts.examples[route.operation];
   const parameters = [
@@ -290,9 +290,9 @@ export function operationOf(
     ...headerParameters(route),
   ];
   return {
-    operationId: `${route.operation}${place === 0 ? '' : `Alias${place === 1 ? '' : place}`}`,
+    operationId: `${route.operation}${index === 0 ? '' : `Alias${index === 1 ? '' : index}`}`,
     summary: route.summary,
-    description: place === 0 ? descriptionOf(route) : sameAs(route),
+    description: index === 0 ? descriptionOf(route) : sameAs(route),
     tags: [areaOf(route).title],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...bodyOf(route, example),

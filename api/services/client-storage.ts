@@ -173,12 +173,12 @@ export class StorageAccount {
   }
 
   #requireSize(bytes: number, bytesBefore: number): void {
-    const { bytes: most } = this.#limits;
-    if (bytes <= most || bytes <= bytesBefore) return;
+    const { bytes: maxBytes } = this.#limits;
+    if (bytes <= maxBytes || bytes <= bytesBefore) return;
     const [noun] = this.#kind.split(/s$/);
     throw refuse(
       'tooLarge',
-      `An app key stores at most ${most} bytes in one ${noun}; the master key more.`,
+      `An app key stores at most ${maxBytes} bytes in one ${noun}; the master key more.`,
     );
   }
 }

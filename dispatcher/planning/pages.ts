@@ -98,12 +98,12 @@ async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<Planned
 
 /** Reads a page of groups. */
 export function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
-  const page: TargetPage = { size: 0, lastId: 0, idsByTraits: new Map() };
-  for (const { traits, ids: list } of rows) {
+  const page: TargetPage = { size: 0, lastId: 0, idsByRoutingKey: new Map() };
+  for (const { routingKey, ids: list } of rows) {
     const ids = inOrder(parseIdList(list));
     page.size += ids.length;
     page.lastId = Math.max(page.lastId, ids.at(-1) ?? 0);
-    page.idsByTraits.set(traits, ids);
+    page.idsByRoutingKey.set(routingKey, ids);
   }
   return page;
 }
@@ -152,13 +152,13 @@ async function* pagesBySearch(
 const searchSizeAfter = (found: number): number =>
   Math.min(Math.max(found, searchSizes.least), searchSizes.most);
 
-/** Sorts the rows of a page by their traits. */
+/** Sorts the rows of a page by routing key. */
 export function pageOfRows(rows: TargetRow[]): TargetPage {
-  const idsByTraits = new Map<string, number[]>();
-  for (const { id, traits } of rows) {
-    const ids = idsByTraits.get(traits);
+  const idsByRoutingKey = new Map<string, number[]>();
+  for (const { id, routingKey } of rows) {
+    const ids = idsByRoutingKey.get(routingKey);
     if (ids) ids.push(id);
-    else idsByTraits.set(traits, [id]);
+    else idsByRoutingKey.set(routingKey, [id]);
   }
-  return { size: rows.length, lastId: rows.at(-1)?.id ?? 0, idsByTraits };
+  return { size: rows.length, lastId: rows.at(-1)?.id ?? 0, idsByRoutingKey };
 }

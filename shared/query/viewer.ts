@@ -39,7 +39,7 @@ export interface Viewer {
    * Throws if the caller may not name these members. `parseWhere` calls it with all members of a
    * condition.
    */
-  permit?: (uses: readonly MemberUse[]) => void;
+  checkUses?: (uses: readonly MemberUse[]) => void;
 }
 
 const allClasses = new Set(['_User', '_Installation', '_Role']);

@@ -1,4 +1,4 @@
-import { countLocales, localeOfTraits } from '../db/tables/audience.ts';
+import { countLocales, localeOfRoutingKey } from '../db/tables/audience.ts';
 import { addCounts } from '../db/tables/push-reports.ts';
 import { countLanguages, LanguageChooser, shownLanguages } from '../domain/pushes/languages.ts';
 import type { PushRule } from './rule.ts';
@@ -12,11 +12,13 @@ export const languages: PushRule = {
     if (!pushOrder.languages) return undefined;
     const chooser = new LanguageChooser(pushOrder.languages);
     return {
-      group: (traits) => ({ language: chooser.choose(localeOfTraits(traits)).language }),
+      group: (routingKey) => ({
+        language: chooser.choose(localeOfRoutingKey(routingKey)).language,
+      }),
 
-      async count(tx, push, { idsByTraits }) {
-        const groups = [...idsByTraits].map(([traits, { length }]) => ({
-          locale: localeOfTraits(traits),
+      async count(tx, push, { idsByRoutingKey }) {
+        const groups = [...idsByRoutingKey].map(([routingKey, { length }]) => ({
+          locale: localeOfRoutingKey(routingKey),
           devices: length,
         }));
         await addCounts(tx, push, 'languages', countLanguages(chooser, groups));

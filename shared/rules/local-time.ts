@@ -40,7 +40,7 @@ interface ZoneSelection {
    */
   earlier: ZoneNames & { savedSince: Date };
   /** Names in the audience that are time zones. Any other name counts as no zone. */
-  known: readonly string[];
+  zoneNames: readonly string[];
 }
 
 interface ZoneNames {
@@ -148,17 +148,17 @@ class LocalTimeRule implements Rule {
       const ms = starts.get(group.zone) ?? starts.get(null) ?? nowMs;
       devices.set(ms, (devices.get(ms) ?? 0) + group.devices);
     }
-    const shown = [...devices]
+    const listed = [...devices]
       .sort(([one], [other]) => one - other)
       .map(([ms, n]) => ({
         at: new Date(ms).toISOString(),
         devices: n,
         isLate: ms <= nowMs - lateMs,
       }));
-    const late = shown.reduce((sum, start) => sum + (start.isLate ? start.devices : 0), 0);
+    const late = listed.reduce((sum, start) => sum + (start.isLate ? start.devices : 0), 0);
     return {
       limits: late === 0 ? [] : [forecast('localTimePassed', { devices: late })],
-      members: { starts: shown },
+      members: { starts: listed },
     };
   };
 
@@ -204,9 +204,9 @@ function selectZones(
       .map(([name]) => name);
     return { names: found.filter((name) => name !== null), hasNone: found.includes(null) };
   };
-  const known = [...starts.keys()].filter((name) => name !== null);
+  const zoneNames = [...starts.keys()].filter((name) => name !== null);
   const earlier = between(Math.max(lateUntilMs, atMs - lateMs), afterMs);
-  return { due: between(afterMs, atMs), earlier: { ...earlier, savedSince }, known };
+  return { due: between(afterMs, atMs), earlier: { ...earlier, savedSince }, zoneNames };
 }
 
 /** Returns whether a selection contains no device. */
@@ -215,12 +215,14 @@ const isEmpty = ({ due, earlier }: ZoneSelection): boolean =>
 
 /** Returns the condition over `installation` for a selection that is not empty. */
 function zoneCondition(
-  { due, earlier, known }: ZoneSelection,
+  { due, earlier, zoneNames }: ZoneSelection,
   add: (value: unknown) => string,
 ): string {
   const inZones = ({ names, hasNone }: ZoneNames): string[] => [
     ...(names.length > 0 ? [`time_zone = ANY(${add([...names])}::text[])`] : []),
-    ...(hasNone ? [`time_zone IS NULL OR NOT time_zone = ANY(${add([...known])}::text[])`] : []),
+    ...(hasNone
+      ? [`time_zone IS NULL OR NOT time_zone = ANY(${add([...zoneNames])}::text[])`]
+      : []),
   ];
   const moved = inZones(earlier);
   if (moved.length === 0) return `(${inZones(due).join(' OR ')})`;

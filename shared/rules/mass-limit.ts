@@ -1,4 +1,4 @@
-import { parseTraits } from '../db/tables/audience.ts';
+import { parseRoutingKey } from '../db/tables/audience.ts';
 import { failPush } from '../db/tables/push-progress.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import type { ConnectorTotals } from '../domain/pushes/record.ts';
@@ -60,8 +60,8 @@ export const massLimit: PushRule = {
 async function count(router: Routing, pages: AsyncIterable<TargetPage>): Promise<Audience> {
   const audience: Audience = { byConnector: new Map(), byProfile: new Map() };
   for await (const page of pages)
-    for (const [traits, { length }] of page.idsByTraits) {
-      const { connector, profile } = router.routeOf(traits, parseTraits);
+    for (const [routingKey, { length }] of page.idsByRoutingKey) {
+      const { connector, profile } = router.routeOf(routingKey, parseRoutingKey);
       raise(audience.byConnector, connector, length);
       raise(audience.byProfile, profileKey(connector, profile), length);
     }

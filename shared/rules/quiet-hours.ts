@@ -1,5 +1,5 @@
 import { dayMs } from '../clock.ts';
-import { countZones, zoneOfTraits } from '../db/tables/audience.ts';
+import { countZones, zoneOfRoutingKey } from '../db/tables/audience.ts';
 import { addQuietWaits } from '../db/tables/push-reports.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';
@@ -36,8 +36,10 @@ export const quietHours: PushRule = {
     });
     return {
       readsZones: true,
-      group: (traits) => ({ quiet: quietRule(hours, zones.zoneOf(zoneOfTraits(traits))) }),
-      batches: (_tx, _push, page) => hold(ruled, page),
+      group: (routingKey) => ({
+        quiet: quietRule(hours, zones.zoneOf(zoneOfRoutingKey(routingKey))),
+      }),
+      batches: (_tx, _push, page) => delayBatches(ruled, page),
       record: (tx, key, page) => addQuietWaits(tx, key, recipientsOf(page.batches, isWaiting)),
       tally: ({ batches, unsent }) => {
         const expired = unsent.filter(({ failures }) => failures[0]?.reason === quietReason);
@@ -71,15 +73,15 @@ export function quietWait(
   return expiresAt.getTime() <= endMs ? 'expired' : new Date(endMs);
 }
 
-function hold({ push, nowMs }: RuledPush, page: PageOfBatches): PageOfBatches {
-  const held: PageOfBatches = { batches: [], unsent: [...page.unsent] };
+function delayBatches({ push, nowMs }: RuledPush, page: PageOfBatches): PageOfBatches {
+  const delayed: PageOfBatches = { batches: [], unsent: [...page.unsent] };
   for (const batch of page.batches) {
     const until = quietWait(batch.quiet, { nowMs, expiresAt: batch.expiresAt ?? push.expiresAt });
-    if (until === undefined) held.batches.push(batch);
-    else if (until === 'expired') held.unsent.push(endUnsent(batch, 'expired', quietReason));
-    else held.batches.push({ ...batch, notBefore: until, quietUntil: until });
+    if (until === undefined) delayed.batches.push(batch);
+    else if (until === 'expired') delayed.unsent.push(endUnsent(batch, 'expired', quietReason));
+    else delayed.batches.push({ ...batch, notBefore: until, quietUntil: until });
   }
-  return held;
+  return delayed;
 }
 
 const isWaiting = ({ quietUntil }: { quietUntil?: Date | null }): boolean => Boolean(quietUntil);
@@ -117,8 +119,8 @@ class ZoneGroups {
    * group of the default zone.
    */
   zoneOf(name: string | null): string {
-    const known = this.#byName.get(name ?? '');
-    if (known !== undefined) return known;
+    const cached = this.#byName.get(name ?? '');
+    if (cached !== undefined) return cached;
     const zone = this.#find(name);
     if (this.#byName.size >= maxRemembered) this.#byName.clear();
     this.#byName.set(name ?? '', zone);

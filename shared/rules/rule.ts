@@ -29,8 +29,8 @@ export interface Routing {
   massLimits(): ProfileLimit[];
   /** Returns the route of devices with this routing key. */
   routeOf(
-    traits: string,
-    read: (traits: string) => DeviceTraits,
+    routingKey: string,
+    read: (routingKey: string) => DeviceTraits,
   ): { connector: ConnectorId; profile: string };
 }
 
@@ -77,7 +77,7 @@ export interface Rule {
   /** True if the time zone of each device is read with its routing key. */
   readsZones?: boolean;
   /** Returns values that all devices of a batch share, in addition to their route. */
-  group?(traits: string): BatchGroup;
+  group?(routingKey: string): BatchGroup;
   /** Removes targets from a page, in the transaction that writes it. */
   claim?(tx: Handle, push: PushKey, page: TargetPage): Promise<TargetPage>;
   /** Adds the targets of a page to counts in the record, in the same transaction. */
@@ -160,24 +160,24 @@ export interface TargetPage {
   size: number;
   /** The highest id of an installation. 0 for an empty page. */
   lastId: number;
-  /** Ids of installations in ascending order, by routing key (`parseTraits`). */
-  idsByTraits: Map<string, number[]>;
+  /** Ids of installations in ascending order, by routing key (`parseRoutingKey`). */
+  idsByRoutingKey: Map<string, number[]>;
 }
 
 /** Returns the ids of all targets of a page in ascending order. */
-export const idsOf = ({ idsByTraits }: TargetPage): number[] =>
-  [...idsByTraits.values()].flat().sort((one, other) => one - other);
+export const idsOf = ({ idsByRoutingKey }: TargetPage): number[] =>
+  [...idsByRoutingKey.values()].flat().sort((one, other) => one - other);
 
 /** Returns a page with only the targets for which `isKept` returns true. */
 export function keepTargets(page: TargetPage, isKept: (id: number) => boolean): TargetPage {
-  const idsByTraits = new Map<string, number[]>();
+  const idsByRoutingKey = new Map<string, number[]>();
   let size = 0;
-  for (const [traits, ids] of page.idsByTraits) {
+  for (const [routingKey, ids] of page.idsByRoutingKey) {
     const kept = ids.filter(isKept);
     size += kept.length;
-    if (kept.length > 0) idsByTraits.set(traits, kept);
+    if (kept.length > 0) idsByRoutingKey.set(routingKey, kept);
   }
-  return { ...page, size, idsByTraits };
+  return { ...page, size, idsByRoutingKey };
 }
 
 /** Values that the recipients of a batch share, in addition to their route. */

@@ -29,16 +29,16 @@ export const variables: PushRule = {
         const values =
           device && (await readFieldValues(db, { appId, ids: [device.id] }, all)).get(device.id);
         if (!values) return { texts: [] };
-        const shown = Object.entries(all).map(([name, { field }], i) => ({
+        const described = Object.entries(all).map(([name, { field }], i) => ({
           name,
           field,
           isDefault: (values[i] ?? null) === null,
         }));
-        const texts = shown.map(({ name, field, isDefault }) => ({
+        const texts = described.map(({ name, field, isDefault }) => ({
           code: isDefault ? ('variableDefault' as const) : ('variableField' as const),
           params: { name, field },
         }));
-        return { texts, members: { variables: shown } };
+        return { texts, members: { variables: described } };
       },
     };
   },

@@ -275,8 +275,8 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
     return pack(writeCommand({ cmd: 'data', data: { ids, msg, isOffline } }));
   };
   const onlineFrame = (messages: readonly DeviceMessage[]) => {
-    const known = frames.get(messages);
-    if (known) return known;
+    const cached = frames.get(messages);
+    if (cached) return cached;
     const frame = dataFrame(messages, false);
     frames.set(messages, frame);
     return frame;

@@ -161,8 +161,8 @@ function dataText(messages: readonly DeviceMessage[]): string {
 }
 
 function dataFrame(messages: readonly DeviceMessage[]): Frame {
-  const known = frames.get(messages);
-  if (known) return known;
+  const cached = frames.get(messages);
+  if (cached) return cached;
   const frame = text(Buffer.from(dataText(messages)));
   frames.set(messages, frame);
   return frame;

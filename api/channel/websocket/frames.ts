@@ -42,8 +42,8 @@ const encoded = new WeakMap<object, Buffer>();
 
 /** Returns the bytes of a text or binary frame. */
 export function encodeMessage(message: { data: string | Buffer; isBinary: boolean }): Buffer {
-  const known = encoded.get(message);
-  if (known) return known;
+  const cached = encoded.get(message);
+  if (cached) return cached;
   const frame = encodeFrame(message.isBinary ? opcodes.binary : opcodes.text, message.data);
   encoded.set(message, frame);
   return frame;

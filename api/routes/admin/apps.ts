@@ -92,7 +92,7 @@ const appView = z.object({
  * Returns an app in the form of the admin API (protocol/admin-api.md#apps). Only owners get its
  * keys.
  */
-function toShownApp(
+function toAppReply(
   { appId, appKey, masterKey, hookKey, name, edition, plan, options }: App,
   { role }: Operator,
 ) {
@@ -105,9 +105,9 @@ function toShownApp(
 }
 
 /** Returns an app in the form of a view. The view `options` has no keys. */
-function shownAs(view: 'options' | undefined, app: App, operator: Operator) {
-  if (view === undefined) return toShownApp(app, operator);
-  const { appId, name, edition, plan, options } = toShownApp(app, operator);
+function toViewReply(view: 'options' | undefined, app: App, operator: Operator) {
+  if (view === undefined) return toAppReply(app, operator);
+  const { appId, name, edition, plan, options } = toAppReply(app, operator);
   return { appId, name, edition, plan, options };
 }
 
@@ -132,7 +132,7 @@ export default [
     status: 201,
     reply: app,
     refusals: ['conflict'],
-    handle: async (call, { apps }) => json(toShownApp(await apps.create(call.body), call.operator)),
+    handle: async (call, { apps }) => json(toAppReply(await apps.create(call.body), call.operator)),
   }),
   route({
     method: 'GET',
@@ -151,7 +151,7 @@ export default [
       const { sort = 'name' } = query;
       if (view === 'names') return json(await appList.names(operator, { ...query, sort }));
       if (view === 'list') return json(await appList.summaries(operator, { sort: 'id', ...query }));
-      return json({ results: (await apps.list(operator)).map((one) => toShownApp(one, operator)) });
+      return json({ results: (await apps.list(operator)).map((one) => toAppReply(one, operator)) });
     },
   }),
   route({
@@ -171,7 +171,7 @@ export default [
       const app = isOpen
         ? await apps.find(appIdOf(call))
         : await apps.read(call.operator, appIdOf(call));
-      return json(shownAs(call.query.view, app, call.operator));
+      return json(toViewReply(call.query.view, app, call.operator));
     },
   }),
   route({
@@ -188,7 +188,7 @@ export default [
     refusals: ['notFound'],
     handle: async (call, { apps }) => {
       const app = await apps.change(appIdOf(call), call.body, call.operator.role);
-      return json(shownAs(call.query.view, app, call.operator));
+      return json(toViewReply(call.query.view, app, call.operator));
     },
   }),
   route({

@@ -12,7 +12,7 @@ import { pushRecord } from '../../replies/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
 import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
-import type { ShownBreaker } from '../../services/operator/breakers.ts';
+import type { BreakerReply } from '../../services/operator/breakers.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
@@ -70,7 +70,7 @@ const toPublicBreaker = ({
   since,
   nextProbeAt,
   lastFailure,
-}: ShownBreaker) => ({
+}: BreakerReply) => ({
   id,
   connector,
   appId,
@@ -132,7 +132,7 @@ const reasonBody = z.strictObject({
     .describe('Why, for the other operators.'),
 });
 
-const shown = ({ appId, reason, by, since }: Freeze) => ({
+const toFreezeReply = ({ appId, reason, by, since }: Freeze) => ({
   appId,
   reason,
   by,
@@ -319,7 +319,7 @@ export default [
     reply: resultsOf(freeze),
     refusals: [],
     handle: async ({ operator }, { freezes }) =>
-      json({ results: (await freezes.list(operator)).map(shown) }),
+      json({ results: (await freezes.list(operator)).map(toFreezeReply) }),
   }),
   route({
     method: 'PUT',
@@ -334,7 +334,7 @@ export default [
     reply: freeze,
     refusals: [],
     handle: async ({ operator, body }, { freezes }) =>
-      json(shown(await freezes.freeze(operator, null, body.reason))),
+      json(toFreezeReply(await freezes.freeze(operator, null, body.reason))),
   }),
   route({
     method: 'DELETE',
@@ -347,7 +347,7 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async (_call, { freezes }) => json(shown(await freezes.release(null))),
+    handle: async (_call, { freezes }) => json(toFreezeReply(await freezes.release(null))),
   }),
   route({
     method: 'PUT',
@@ -362,7 +362,7 @@ export default [
     reply: freeze,
     refusals: ['notFound'],
     handle: async ({ operator, params, body }, { freezes }) =>
-      json(shown(await freezes.freeze(operator, params.appId ?? '', body.reason))),
+      json(toFreezeReply(await freezes.freeze(operator, params.appId ?? '', body.reason))),
   }),
   route({
     method: 'DELETE',
@@ -375,6 +375,6 @@ export default [
     reply: freeze,
     refusals: ['notFound'],
     handle: async ({ params }, { freezes }) =>
-      json(shown(await freezes.release(params.appId ?? ''))),
+      json(toFreezeReply(await freezes.release(params.appId ?? ''))),
   }),
 ];

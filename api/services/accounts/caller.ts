@@ -83,5 +83,5 @@ export function tokenOpenerFor(
 }
 
 /** Returns the rights with which the caller's queries run. */
-export const readerFor = ({ app, isMaster, session }: UserCaller): Viewer =>
+export const viewerFor = ({ app, isMaster, session }: UserCaller): Viewer =>
   viewerOf(app, { isMaster, user: session });

@@ -73,15 +73,15 @@ export class UserStore {
    */
   async transaction<T>(
     work: (tx: Handle) => Promise<T>,
-    asker?: QueryCaller,
+    queryCaller?: QueryCaller,
     triesLeft = 3,
   ): Promise<T> {
     const { db, queries } = this.#deps;
     try {
-      return await (asker ? queries.change(asker, work) : db.transaction(work));
+      return await (queryCaller ? queries.change(queryCaller, work) : db.transaction(work));
     } catch (error) {
       if (isDeadlock(error)) {
-        if (triesLeft > 1) return this.transaction(work, asker, triesLeft - 1);
+        if (triesLeft > 1) return this.transaction(work, queryCaller, triesLeft - 1);
         throw refuse('conflict');
       }
       if (error instanceof IdentityTaken) throw refuse('accountLinked');
@@ -172,9 +172,9 @@ export class UserStore {
    */
   async #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
     const { own, claims, undecided } = identitiesOf(user.authData ?? {});
-    const held = await heldIdentities(tx, appId, { userId: user.id, identities: undecided });
+    const kept = await heldIdentities(tx, appId, { userId: user.id, identities: undecided });
     const write = () =>
-      setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims, ...held] });
+      setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims, ...kept] });
     const taken = await write();
     const unions = taken.filter(({ platform }) => !Object.hasOwn(user.authData ?? {}, platform));
     return (await releaseOtherAccounts(tx, appId, unions)) ? write() : taken;

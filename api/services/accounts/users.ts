@@ -22,12 +22,12 @@ import { isAudited, recordChange } from '../operator/audit/audit.ts';
 import type { PhoneCodes } from '../verification/phone-codes.ts';
 import {
   isObjectId,
-  readerFor,
   requireCurrentSession,
   requireSelf,
   requireWrite,
   rulesOf,
   type UserCaller,
+  viewerFor,
 } from './caller.ts';
 import type { LoginLocks } from './login/login.ts';
 import type { Passwords } from './passwords/passwords.ts';
@@ -92,12 +92,14 @@ export class UserService {
   ): Promise<ChangedUser> {
     requireSelf(caller, objectId);
     const { hooks, platforms } = this.#parts;
-    const condition = compileRowCondition(where, userClass, readerFor(caller));
+    const condition = compileRowCondition(where, userClass, viewerFor(caller));
     const read = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
     const sent = await this.#withoutOwnPassword(caller, before, read);
-    const unasked = this.#storedPlatforms(caller.app, before, sent);
-    const changes = await platforms.check(caller.app, sent, (platform) => unasked.has(platform));
+    const storedPlatforms = this.#storedPlatforms(caller.app, before, sent);
+    const changes = await platforms.check(caller.app, sent, (platform) =>
+      storedPlatforms.has(platform),
+    );
     const hash = await this.#hash(caller.app, changes);
     const { touched } = changes;
     const draft = () => changedUser(before, changes, rulesOf(caller));
@@ -107,7 +109,7 @@ export class UserService {
       requireCurrentSession(caller, current);
       requireMaySetPassword(caller, current, changes);
       const stored = this.#storedPlatforms(caller.app, current, changes);
-      for (const platform of unasked) if (!stored.has(platform)) throw new UncheckedEntry();
+      for (const platform of storedPlatforms) if (!stored.has(platform)) throw new UncheckedEntry();
       await this.#requireCondition(tx, current, condition);
       const written = await this.#write(tx, caller, { current, changes, hash });
       if (isAudited())
@@ -117,9 +119,9 @@ export class UserService {
     const run = () => this.#parts.store.transaction(change, condition && caller);
     const changed = await run().catch(async (error: unknown) => {
       if (!(error instanceof UncheckedEntry)) throw error;
-      const asked = (platform: string) => !unasked.has(platform);
-      await platforms.check(caller.app, changes, asked);
-      unasked.clear();
+      const wasChecked = (platform: string) => !storedPlatforms.has(platform);
+      await platforms.check(caller.app, changes, wasChecked);
+      storedPlatforms.clear();
       return run();
     });
     hooks.afterUpdate(caller, changed.document, { body, touched });
@@ -209,7 +211,7 @@ export class UserService {
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<void> {
-    const condition = compileRowCondition(where, userClass, readerFor(caller));
+    const condition = compileRowCondition(where, userClass, viewerFor(caller));
     const { store, hooks } = this.#parts;
     if (isObjectId(objectId))
       await hooks.beforeDelete(caller, body, async () => {
@@ -277,8 +279,8 @@ export class UserService {
         Object.entries(openedEntry(this.#deps.vault, appId, { platform, entry: stored })),
       );
       return Object.entries(entry).every(([name, value]) => {
-        const known = opened.get(name);
-        return known !== undefined && stableText(known) === stableText(value);
+        const storedValue = opened.get(name);
+        return storedValue !== undefined && stableText(storedValue) === stableText(value);
       });
     };
     const stored = [...changes.authData].filter(

@@ -51,8 +51,8 @@ export class BatchService {
   }
 
   /** Number of bytes in the unsent replies of all batches. */
-  get heldBytes(): number {
-    return this.#budget.heldBytes;
+  get usedBytes(): number {
+    return this.#budget.usedBytes;
   }
 
   /**

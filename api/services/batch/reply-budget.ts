@@ -62,7 +62,7 @@ const maxDiscardedBytes = 8 * mebibyte;
 /** Counter of bytes with a limit. */
 class MemoryAccount {
   /** Bytes of finished replies. `reserved` counts the bytes reserved for running calls. */
-  held = 0;
+  used = 0;
   reserved = 0;
   readonly #limit: number;
   readonly #refusal: () => Refusal;
@@ -74,7 +74,7 @@ class MemoryAccount {
 
   /** Bytes that are free when all running calls have ended. */
   get free(): number {
-    return this.#limit - this.held;
+    return this.#limit - this.used;
   }
 
   get freeNow(): number {
@@ -108,8 +108,8 @@ export class ReplyBudget {
   }
 
   /** Number of bytes in the replies of all batches. */
-  get heldBytes(): number {
-    return this.#process.held;
+  get usedBytes(): number {
+    return this.#process.used;
   }
 
   /**
@@ -154,7 +154,7 @@ interface BudgetEvents {
 export class BatchBudget {
   readonly #accounts: MemoryAccount[];
   readonly #events: BudgetEvents;
-  #held = 0;
+  #used = 0;
   /** Bytes of lists and objects that were read and then refused. */
   #discardedBytes = 0;
   #isClosed = false;
@@ -184,7 +184,7 @@ export class BatchBudget {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.add('held', -this.#held);
+    this.add('used', -this.#used);
     this.#events.closed();
   }
 
@@ -200,8 +200,8 @@ export class BatchBudget {
     return full?.refusal();
   }
 
-  add(kind: 'held' | 'reserved', bytes: number): void {
-    if (kind === 'held') this.#held += bytes;
+  add(kind: 'used' | 'reserved', bytes: number): void {
+    if (kind === 'used') this.#used += bytes;
     for (const account of this.#accounts) account[kind] += bytes;
     this.#events.changed();
   }
@@ -243,7 +243,7 @@ class Reservation implements ReplyAllowance {
    */
   keep(bytes: number): Refusal | undefined {
     const full = this.#isWrite ? undefined : this.#budget.refusalFor(bytes, this.#reserved);
-    if (!full) this.#budget.add('held', bytes);
+    if (!full) this.#budget.add('used', bytes);
     this.release();
     return full;
   }

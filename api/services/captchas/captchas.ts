@@ -124,7 +124,7 @@ export class CaptchaService {
     const id = { appId, token };
     const sealed = config.isTest ? await findCaptchaAnswer(db, id) : undefined;
     if (!sealed) throw refuse('notFound');
-    await this.#reads.note({ action: 'captcha.reveal', appId, target: appId });
+    await this.#reads.record({ action: 'captcha.reveal', appId, target: appId });
     return { code: this.#open(id, sealed) };
   }
 

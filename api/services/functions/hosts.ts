@@ -81,8 +81,8 @@ export class FunctionHosts {
 
   #connect({ appId }: App, url: string): FunctionHost {
     const key = `${appId} ${url}`;
-    const known = this.#hosts.get(key);
-    if (known) return known;
+    const cached = this.#hosts.get(key);
+    if (cached) return cached;
     const [oldest] = this.#hosts;
     if (oldest && this.#hosts.size >= maxHosts) {
       this.#hosts.delete(oldest[0]);
@@ -192,8 +192,9 @@ const mb = 1024 * 1024;
 const answerLimits = { total: 128 * mb, perSender: 64 * mb };
 
 /** Byte order mark, which PHP files may print before the response. */
-const mark = '\u{feff}';
-const withoutMark = (text: string): string => (text.startsWith(mark) ? text.slice(1) : text);
+const byteOrderMark = '\u{feff}';
+const withoutMark = (text: string): string =>
+  text.startsWith(byteOrderMark) ? text.slice(1) : text;
 
 /**
  * Returns the JSON value of a response. Returns undefined if the response is not a complete JSON
@@ -230,7 +231,7 @@ export class HostAnswers {
   readonly #budget = new BodyBudget(answerLimits);
 
   /** Number of bytes in memory. */
-  get heldBytes(): number {
+  get usedBytes(): number {
     return this.#budget.bytes;
   }
 

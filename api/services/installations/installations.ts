@@ -36,7 +36,7 @@ import {
 } from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
-import { readerFor, requireRead, requireWrite, type UserCaller } from '../accounts/caller.ts';
+import { requireRead, requireWrite, type UserCaller, viewerFor } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/audit.ts';
@@ -66,7 +66,7 @@ const writeCheckFor =
   (current: Installation): void =>
     requireWrite(caller, { acl: aclOf(current) });
 
-const showsAcl = (query: Record<string, unknown>): boolean => query.returnACL === true;
+const includesAcl = (query: Record<string, unknown>): boolean => query.returnACL === true;
 
 const maxIdsPerDelete = 1000;
 
@@ -182,7 +182,7 @@ export class InstallationService {
   ): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
-    const hasAcl = showsAcl(query);
+    const hasAcl = includesAcl(query);
     if (!isPublicId(objectId)) return {};
     const { db } = this.#deps;
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
@@ -206,8 +206,8 @@ export class InstallationService {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery)
       throw refuse('forbiddenFind');
-    const reader = readerFor(caller);
-    const hasAcl = showsAcl(query);
+    const reader = viewerFor(caller);
+    const hasAcl = includesAcl(query);
     return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, installationClass, reader);
       const selection = compileList(list, installationClass, reader);
@@ -306,13 +306,13 @@ async function recordUpdate(
     touched,
   }: { current: Installation; saved: SavedInstallation; touched: ReadonlySet<string> },
 ): Promise<void> {
-  const shown = (document: JsonObject) => shortenTokens(pickMembers(document, touched));
+  const masked = (document: JsonObject) => shortenTokens(pickMembers(document, touched));
   await recordChange(tx, {
     action: 'installation.update',
     appId,
     target: current.objectId,
-    before: shown(installationDocument(current, { hasAcl: true })),
-    after: shown(installationDocument(saved.installation, { hasAcl: true })),
+    before: masked(installationDocument(current, { hasAcl: true })),
+    after: masked(installationDocument(saved.installation, { hasAcl: true })),
   });
 }
 
@@ -333,9 +333,9 @@ async function lock(tx: Handle, app: App, objectId: string): Promise<Installatio
 
 /** Returns the refusal of an unknown id. Quotes the id only if it has the form of an id. */
 function noSuchInstallation(objectId: string): Error {
-  const shown = isPublicId(objectId) ? objectId : '?';
+  const quotedId = isPublicId(objectId) ? objectId : '?';
   return refuse(
     'noSuchObject',
-    `Could not find object by id '${shown}' for class '_Installation'.`,
+    `Could not find object by id '${quotedId}' for class '_Installation'.`,
   );
 }

@@ -54,7 +54,7 @@ class SharedGroups {
   }
 
   /** Records that a group of these apps failed. */
-  noteFailure(apps: ReadonlySet<string>): void {
+  recordFailure(apps: ReadonlySet<string>): void {
     const nowMs = this.#clock.monotonicMs();
     const [only] = apps;
     if (apps.size === 1 && only !== undefined && this.isApart(only))
@@ -109,7 +109,7 @@ export class SaveGroups {
   readonly #groups: Batcher<GroupedSave, Result>;
   readonly #shared: SharedGroups;
   /** Ids of the devices whose save is in progress. */
-  readonly #underWay = new Set<string>();
+  readonly #inProgress = new Set<string>();
 
   constructor(deps: Pick<ApiDeps, 'savesDb' | 'clock'>) {
     this.#deps = deps;
@@ -138,8 +138,8 @@ export class SaveGroups {
   ): Promise<SavedInstallation | undefined> {
     if (bodyBytes > maxBodyBytes || this.#shared.isExcluded(appId)) return undefined;
     const keys = keysOf(appId, device.ids);
-    if (keys.length === 0 || keys.some((key) => this.#underWay.has(key))) return undefined;
-    for (const key of keys) this.#underWay.add(key);
+    if (keys.length === 0 || keys.some((key) => this.#inProgress.has(key))) return undefined;
+    for (const key of keys) this.#inProgress.add(key);
     try {
       const result = await this.#groups.run({ ...device, appId, bodyBytes });
       // The save is written alone and counted there.
@@ -147,7 +147,7 @@ export class SaveGroups {
       if (result && 'error' in result) throw result.error;
       return result;
     } finally {
-      for (const key of keys) this.#underWay.delete(key);
+      for (const key of keys) this.#inProgress.delete(key);
     }
   }
 
@@ -156,7 +156,7 @@ export class SaveGroups {
       return await this.#write(saves);
     } catch (error) {
       if (!isConnectionFailure(error))
-        this.#shared.noteFailure(new Set(saves.map(({ appId }) => appId)));
+        this.#shared.recordFailure(new Set(saves.map(({ appId }) => appId)));
       throw error;
     }
   }

@@ -60,7 +60,7 @@ export class MessageRedriveService {
       const ids = possible.map(({ id }) => id);
       await reopenMessages(tx, appId, ids, { now, expiresAt });
       const jobs = possible.map(({ id }) => ({ appId, messageId: id }));
-      const priority = (place: number) => messagePriority(possible[place]?.kind ?? 'mail');
+      const priority = (index: number) => messagePriority(possible[index]?.kind ?? 'mail');
       await queue.send(messageJob, jobs, { tx, priority });
       const { state, kind, reason } = request;
       const before = {

@@ -67,7 +67,7 @@ export class OutboxService {
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
   ): Promise<SentMessage[]> {
     await requireApp(this.#deps, appId);
-    await this.#noteTexts(appId);
+    await this.#recordRead(appId);
     // A phone number matches in any notation.
     const to = parsePhone(filter.to)?.e164 ?? filter.to;
     return listOutboxMessages(this.#deps.db, this.#deps.vault, appId, {
@@ -92,8 +92,8 @@ export class OutboxService {
     const rows = await listOutboxPage(db, appId, { ...filter, to }, { before, limit: limit + 1 });
     const { results, next } = toPage(rows, limit, ({ id }) => id);
     const isOwner = hasRole(operator.role, 'owner');
-    if (isOwner) await this.#noteTexts(appId);
-    const shown = results.map(({ body, ...row }) => ({
+    if (isOwner) await this.#recordRead(appId);
+    const documents = results.map(({ body, ...row }) => ({
       ...row,
       id: String(row.id),
       ...(row.reason === null
@@ -101,12 +101,12 @@ export class OutboxService {
         : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
       ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
-    return { results: shown, next };
+    return { results: documents, next };
   }
 
   /** Audits that the operator reads codes, links and texts of messages. */
-  #noteTexts(appId: string): Promise<void> {
-    return this.#reads.note({ action: 'outbox.read', appId, target: appId });
+  #recordRead(appId: string): Promise<void> {
+    return this.#reads.record({ action: 'outbox.read', appId, target: appId });
   }
 
   /**

@@ -26,10 +26,10 @@ export async function requireMaySetAddresses(
   const stored = profiles.find(
     (one) => one.connector === connector && one.name === name,
   )?.credentials;
-  const known = addressesIn(isJsonObject(stored) ? stored : {});
+  const storedUrls = addressesIn(isJsonObject(stored) ? stored : {});
   for (const [member, url] of addresses)
     if (
-      known.get(member) !== url &&
+      storedUrls.get(member) !== url &&
       !(member.endsWith('token_uri') && googleHost.test(new URL(url).origin))
     )
       throw refuse('forbidden', detail('ownerOption', { option: member }));

@@ -104,7 +104,7 @@ export class AppService {
   /** Lists the operator's apps. If an owner reads them, the read of their keys is audited. */
   async list(operator: Operator): Promise<App[]> {
     const all = await listApps(this.#deps.db, this.#deps.vault);
-    await this.#noteKeys(operator, undefined);
+    await this.#recordKeyRead(operator, undefined);
     return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
@@ -119,13 +119,13 @@ export class AppService {
    */
   async read(operator: Operator, appId: string): Promise<App> {
     const app = await requireApp(this.#deps, appId);
-    await this.#noteKeys(operator, appId);
+    await this.#recordKeyRead(operator, appId);
     return app;
   }
 
-  async #noteKeys({ role }: Operator, appId: string | undefined): Promise<void> {
+  async #recordKeyRead({ role }: Operator, appId: string | undefined): Promise<void> {
     if (!hasRole(role, 'owner')) return;
-    await this.#reads.note({ action: 'app.read-keys', appId, target: appId ?? 'all apps' });
+    await this.#reads.record({ action: 'app.read-keys', appId, target: appId ?? 'all apps' });
   }
 
   /** Returns an app. Throws 404 if it does not exist. */
@@ -147,11 +147,11 @@ export class AppService {
         const message = optionError(app.plan, patch.options ?? {});
         if (message) throw refuse('invalidParameter', message);
         applied = patchOf(app, patch, role);
-        before = shownMembers(app, applied);
+        before = auditedMembers(app, applied);
         return applied;
       });
       const change = { action: 'app.update', appId, target: appId, before };
-      if (updated) await recordChange(tx, { ...change, after: shownMembers(updated, applied) });
+      if (updated) await recordChange(tx, { ...change, after: auditedMembers(updated, applied) });
       return updated;
     });
     appCache.forget(appId);
@@ -215,7 +215,7 @@ function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatc
 }
 
 /** Returns the members of an app that a patch changes. */
-function shownMembers(app: App, patch: AppPatch): JsonObject {
+function auditedMembers(app: App, patch: AppPatch): JsonObject {
   const changed = Object.entries(app.options).filter(([name]) =>
     Object.hasOwn(patch.options ?? {}, name),
   );

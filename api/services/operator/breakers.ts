@@ -16,12 +16,12 @@ import type { ApiDeps } from '../deps.ts';
 import { recordChange } from './audit/audit.ts';
 
 /** Breaker in the form of the admin API. */
-export type ShownBreaker = Omit<BreakerView, 'lastFailure'> & {
+export type BreakerReply = Omit<BreakerView, 'lastFailure'> & {
   lastFailure: (GatewayFailure & { meaning: Meaning }) | null;
 };
 
 /** Adds the meaning of a breaker's last failure. */
-export const shownBreaker = (view: BreakerView): ShownBreaker => ({
+export const toBreakerReply = (view: BreakerView): BreakerReply => ({
   ...view,
   lastFailure: view.lastFailure && {
     reason: reasonText(view.lastFailure.reason),
@@ -39,23 +39,23 @@ export class BreakerService {
   }
 
   /** Lists the breakers of the operator's apps. */
-  async list(operator: Operator): Promise<ShownBreaker[]> {
+  async list(operator: Operator): Promise<BreakerReply[]> {
     const all = await listBreakers(this.#deps.db);
-    return all.filter(({ appId }) => mayUseApp(operator, appId)).map(shownBreaker);
+    return all.filter(({ appId }) => mayUseApp(operator, appId)).map(toBreakerReply);
   }
 
   /**
    * Forces a breaker open or closed. Null ends the override. Throws 404 if no profile has this
    * breaker.
    */
-  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<ShownBreaker> {
+  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<BreakerReply> {
     const key = parseBreakerId(id);
     if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', detail('otherApps'));
     const isKnown = key && (await this.#override(key, forced));
     if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);
     if (!view) throw refuse('notFound', noSuchBreaker);
-    return shownBreaker(view);
+    return toBreakerReply(view);
   }
 
   #override(key: BreakerKey, forced: OverrideState | null): Promise<boolean> {

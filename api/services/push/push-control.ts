@@ -81,7 +81,7 @@ const isWaiting = (approval: Approval | undefined): boolean =>
   approval !== undefined && approval.above !== null && approval.givenAt === null;
 
 /** Returns the approval of a push in the form of replies, with the number of missing approvals. */
-export async function shownApproval(db: Handle, push: Pick<Push, 'appId' | 'id' | 'createdBy'>) {
+export async function approvalReply(db: Handle, push: Pick<Push, 'appId' | 'id' | 'createdBy'>) {
   const found = await findApproval(db, push);
   if (!found) return null;
   const { above, firstBy, firstAt, givenBy, givenAt } = found;
@@ -225,7 +225,7 @@ export class PushControlService {
         return result === 'first' ? { missing: 1 } : result !== undefined;
       },
     );
-    return { ...document, approval: await shownApproval(this.#deps.db, record) };
+    return { ...document, approval: await approvalReply(this.#deps.db, record) };
   }
 
   /**

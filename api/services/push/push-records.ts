@@ -131,11 +131,11 @@ export class PushRecordService {
     const seconds = record.firstSentAt
       ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000
       : 0;
-    const hold = record.totals ? undefined : await this.#holdOf(record, open);
-    const perSecond = seconds > 0 && hold !== 'all' ? Math.round(settled / seconds) : 0;
+    const blocked = record.totals ? undefined : await this.#blockedOf(record, open);
+    const perSecond = seconds > 0 && blocked !== 'all' ? Math.round(settled / seconds) : 0;
     const remaining = record.devices - settled;
     const secondsLeft =
-      perSecond > 0 && hold === undefined ? Math.ceil(remaining / perSecond) : null;
+      perSecond > 0 && blocked === undefined ? Math.ceil(remaining / perSecond) : null;
     const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
     return {
       status: operatorStatus(record),
@@ -157,7 +157,7 @@ export class PushRecordService {
    * Returns whether `all` or `some` recipients of an open push wait for an indefinite time. They
    * wait for a person (pause, freeze) or for a gateway whose breaker is not closed.
    */
-  async #holdOf(
+  async #blockedOf(
     { appId, state }: Push,
     open: Partial<Record<ConnectorId, number>>,
   ): Promise<'all' | 'some' | undefined> {
@@ -168,9 +168,9 @@ export class PushRecordService {
       breakers.flatMap((one) => (one.state === 'closed' ? [] : [one.connector])),
     );
     const waiting = connectorIds.filter((id) => (open[id] ?? 0) > 0);
-    const held = waiting.filter((id) => stopped.has(id));
-    if (held.length === 0) return undefined;
-    return held.length === waiting.length ? 'all' : 'some';
+    const blocked = waiting.filter((id) => stopped.has(id));
+    if (blocked.length === 0) return undefined;
+    return blocked.length === waiting.length ? 'all' : 'some';
   }
 
   #endOf(record: Push): number {

@@ -36,7 +36,7 @@ const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 const plainConcurrency = 1;
 const claimingConcurrency = 2;
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
-const batchLane = 'accepted pushes';
+const batchKey = 'accepted pushes';
 /**
  * Timeout of a row lock in a batch. After the timeout, the pushes of the batch are stored one by
  * one, so that a locked row delays only its own push.
@@ -81,12 +81,12 @@ export class PushStore {
     this.#plain = new Batcher({
       ...shared,
       concurrency: plainConcurrency,
-      run: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes)),
+      run: (pushes) => runInLane(batchKey, () => this.#storeTogether(pushes)),
     });
     this.#claiming = new Batcher({
       ...shared,
       concurrency: claimingConcurrency,
-      run: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes, { lockTimeoutMs })),
+      run: (pushes) => runInLane(batchKey, () => this.#storeTogether(pushes, { lockTimeoutMs })),
     });
   }
 

@@ -41,13 +41,13 @@ export interface PushSender {
   isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
   /** Caller of the admin API. The condition of the push is checked with the caller's rights. */
-  asker?: Viewer;
+  viewer?: Viewer;
   /** Present if the push comes from the admin API. */
-  terms?: SendingTerms;
+  adminSettings?: AdminPushSettings;
 }
 
 /** Settings of a push that the admin API sends. */
-export interface SendingTerms {
+export interface AdminPushSettings {
   creator: PushCreator;
   /**
    * Seconds in which the push can be undone. The push is scheduled this far ahead. 0 sends it at
@@ -132,11 +132,13 @@ export class PushService {
   /** Checks a push, then stores its record and the job that plans it in one transaction. */
   async #accept(
     sender: PushSender,
-    { pushOrder, timing: asked, warnings }: PushRequest,
+    { pushOrder, timing: requestedTiming, warnings }: PushRequest,
     now: Date,
   ): Promise<AcceptedPush> {
-    const { terms } = sender;
-    const timing = terms ? await this.#delayed(asked, terms.undoSeconds) : asked;
+    const { adminSettings } = sender;
+    const timing = adminSettings
+      ? await this.#delayed(requestedTiming, adminSettings.undoSeconds)
+      : requestedTiming;
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
     const push = {
@@ -151,14 +153,14 @@ export class PushService {
     const attributes = { 'carillon.app': sender.app.appId, 'carillon.push': push.objectId };
     const stored = await inSpan('push', { kind: 'producer', attributes }, (span) => {
       const created = {
-        ...toNewPush(sender.app, push, terms?.creator),
+        ...toNewPush(sender.app, push, adminSettings?.creator),
         traceParent: traceParentOf(span),
       };
       return this.#store.store({
         app: sender.app,
         reqId: timing.reqId,
         push: created,
-        onStored: terms && ((tx) => terms.onStored(tx, created)),
+        onStored: adminSettings && ((tx) => adminSettings.onStored(tx, created)),
       });
     });
     if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
@@ -170,7 +172,7 @@ export class PushService {
   }
 
   async #check(sender: PushSender, push: TimedPush): Promise<void> {
-    checkTargets(push.pushOrder, readerOfPush(sender));
+    checkTargets(push.pushOrder, viewerOfPush(sender));
     await checkContent(this.#deps.db, sender.app, push);
     const missing = await this.#missingProfiles.find(sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
@@ -197,8 +199,8 @@ const toNewPush = (
  * Returns the rights with which the condition is checked. An app key gets no rights, because the
  * push is planned later, when the caller's rights cannot be applied.
  */
-const readerOfPush = ({ app, isMaster, asker }: PushSender): Viewer =>
-  asker ??
+const viewerOfPush = ({ app, isMaster, viewer }: PushSender): Viewer =>
+  viewer ??
   (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
 
 /**

@@ -130,7 +130,7 @@ export class ReceiptService {
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
     for (const { event } of receipts)
       this.#deps.metrics.receipts.inc({ connector: source.connector, event });
-    await this.#writeInTurn(source, receipts.filter(isMatchable));
+    await this.#writeQueued(source, receipts.filter(isMatchable));
   }
 
   /**
@@ -146,7 +146,7 @@ export class ReceiptService {
     return { appId, connector };
   }
 
-  async #writeInTurn(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
+  async #writeQueued(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
       const failure = await this.#batcher.run({ source, receipts });
@@ -194,20 +194,20 @@ export class ReceiptService {
       const ids = new Set(receipts.map(({ objectId }) => objectId ?? ''));
       const locked = await lockPushes(tx, source.appId, [...ids]);
       const pushes = new Map(locked.map((push) => [push.objectId, push]));
-      const known = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
-      if (known.length === 0) return;
+      const matched = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
+      if (matched.length === 0) return;
       const installations = await findByRegistrationIds(tx, source, [
-        ...new Set(known.map(({ deviceToken }) => deviceToken)),
+        ...new Set(matched.map(({ deviceToken }) => deviceToken)),
       ]);
-      const marks = deliveryMarks(known, pushes, installations);
-      const added = await markReceipts(tx, source, marks);
+      const deliveries = deliveriesOf(matched, pushes, installations);
+      const added = await markReceipts(tx, source, deliveries);
       await addReceiptTotals(tx, source, added);
       // A new receipt shows that the device is active. A repeated receipt does not.
       if (added.size > 0)
         await clearInvalidTokens(tx, source.appId, [
-          ...new Set(marks.map(({ installation }) => installation)),
+          ...new Set(deliveries.map(({ installation }) => installation)),
         ]);
-      const notices = invalidTokenNotices(known, pushes);
+      const notices = invalidTokenNotices(matched, pushes);
       await recordInvalidTokens(tx, source, notices);
       await deleteReportedInvalid(tx, source, [
         ...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)]),
@@ -231,21 +231,21 @@ const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
  * Returns one delivery mark for each device and push. A clicked push counts as delivered, even
  * without a receipt of its delivery.
  */
-function deliveryMarks(
+function deliveriesOf(
   receipts: readonly Receipt[],
   pushes: ReadonlyMap<string, ReceiptPush>,
   installations: ReadonlyMap<string, number>,
 ): DeviceReceipt[] {
-  const marks = new Map<string, DeviceReceipt>();
+  const deliveries = new Map<string, DeviceReceipt>();
   for (const { deviceToken, event, objectId } of receipts) {
     const push = pushes.get(objectId ?? '');
     const installation = installations.get(deviceToken);
     if (event === 'dead_token' || push === undefined || installation === undefined) continue;
     const key = `${push.id} ${installation}`;
-    const isClicked = event === 'clicked' || marks.get(key)?.isClicked === true;
-    marks.set(key, { pushId: push.id, installation, isClicked });
+    const isClicked = event === 'clicked' || deliveries.get(key)?.isClicked === true;
+    deliveries.set(key, { pushId: push.id, installation, isClicked });
   }
-  return [...marks.values()];
+  return [...deliveries.values()];
 }
 
 /**

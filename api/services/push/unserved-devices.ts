@@ -42,7 +42,7 @@ const comparedDevices = 1000;
 /** Limits of batches. One statement searches the devices of `size` apps. */
 const batchLimits = { size: 100, concurrency: 1, maxWaiting: 1000, maxWaitMs: searchWaitMs };
 /** Lane of the batches, which belong to no app: app ids have no blanks. */
-const batchLane = 'device kinds';
+const batchKey = 'device kinds';
 
 /** Kinds of devices that no profile serves. */
 interface UnservedGroup {
@@ -53,7 +53,7 @@ interface UnservedGroup {
 }
 
 /** Groups of one app to search for. */
-interface Look {
+interface SearchRequest {
   appId: string;
   groups: UnservedGroup[];
 }
@@ -64,14 +64,14 @@ interface Look {
  */
 class UnservedDevices {
   readonly #deps: ApiDeps;
-  readonly #batcher: Batcher<Look, UnservedGroup[]>;
+  readonly #batcher: Batcher<SearchRequest, UnservedGroup[]>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     this.#batcher = new Batcher({
       ...batchLimits,
       fairBy: ({ appId }) => appId,
-      run: (looks) => runInLane(batchLane, () => this.#existing(looks)),
+      run: (requests) => runInLane(batchKey, () => this.#existing(requests)),
     });
   }
 
@@ -97,9 +97,9 @@ class UnservedDevices {
   }
 
   /** Returns the groups of each request that contain any device. */
-  async #existing(looks: Look[]): Promise<UnservedGroup[][]> {
+  async #existing(requests: SearchRequest[]): Promise<UnservedGroup[][]> {
     const kinds = new Map<string, DeviceKind>();
-    for (const { appId, groups } of looks)
+    for (const { appId, groups } of requests)
       for (const kind of groups.flatMap((group) => group.kinds))
         kinds.set(keyOf(appId, kind), { appId, ...kind });
     const found = await this.#deps.admissionDb.transaction(
@@ -109,7 +109,7 @@ class UnservedDevices {
       },
     );
     const existing = new Set([...kinds.keys()].filter((_, i) => found[i]));
-    return looks.map(({ appId, groups }) =>
+    return requests.map(({ appId, groups }) =>
       groups.filter((group) => group.kinds.some((kind) => existing.has(keyOf(appId, kind)))),
     );
   }
@@ -238,9 +238,9 @@ function missingApnsProfile(
     expiresAt: new Date(0),
     createdAt: new Date(0),
   });
-  const traits = { deviceProfile, topic: null, teamId: null };
+  const device = { deviceProfile, topic: null, teamId: null };
   const candidates = validProfiles(profiles, 'apns');
-  const choice = apns?.choose?.(candidates, traits, message);
+  const choice = apns?.choose?.(candidates, device, message);
   // If there are several teams, each installation stores its own team. An ambiguous team then does
   // not mean that a profile is missing.
   if (!choice || choice.ok || readReason(choice.error).code === 'severalTeams') return undefined;

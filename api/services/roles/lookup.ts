@@ -12,7 +12,7 @@ import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { findRelation } from '../../../shared/query/parse/related.ts';
 import { roleClass } from '../../../shared/query/schema.ts';
-import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
+import { isObjectId, requireRead, type UserCaller, viewerFor } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { ApiDeps } from '../deps.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
@@ -74,7 +74,7 @@ export class RoleLookup {
   }
 
   #list(caller: UserCaller, query: Query): Promise<Found> {
-    const reader = readerFor(caller);
+    const reader = viewerFor(caller);
     return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, roleClass, reader);
       const selection = compileList(list, roleClass, reader);

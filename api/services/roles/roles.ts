@@ -34,7 +34,7 @@ import {
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { roleClass } from '../../../shared/query/schema.ts';
 import { changeMaxAgeMs, TtlCache } from '../../../shared/ttl-cache.ts';
-import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
+import { isObjectId, requireWrite, type UserCaller, viewerFor } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 
@@ -147,7 +147,7 @@ export class RoleService {
   ): Promise<SavedRole> {
     const { app } = caller;
     const changes = readRoleChanges(body);
-    const condition = compileRowCondition(where, roleClass, readerFor(caller));
+    const condition = compileRowCondition(where, roleClass, viewerFor(caller));
     return this.#change(caller, condition, async (tx, storage) => {
       const current = await lock(tx, app, objectId);
       if (!current)
@@ -175,7 +175,7 @@ export class RoleService {
     const ids = new Set(objectIds.split(','));
     if (ids.size > maxIdsPerDelete)
       throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
-    const condition = compileRowCondition(where, roleClass, readerFor(caller));
+    const condition = compileRowCondition(where, roleClass, viewerFor(caller));
     for (const objectId of ids)
       await this.#change(caller, condition, async (tx) => {
         const role = await lock(tx, app, objectId);

@@ -49,7 +49,7 @@ export interface LoadedConsole {
 }
 
 /** Interval between checks for a newer build. */
-const lookEveryMs = 1000;
+const checkEveryMs = 1000;
 
 /**
  * Files of the built console. The newest build is kept in memory (about 1 MB), so that a request
@@ -60,8 +60,8 @@ export class ConsoleFiles {
   readonly #folders: readonly string[];
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   #loaded: LoadedConsole | undefined;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | undefined;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #checking: Promise<void> | undefined;
 
   /** `folders` may contain a build. The newest build is used. */
   constructor(folders: readonly string[], clock: Pick<Clock, 'monotonicMs'>) {
@@ -76,17 +76,17 @@ export class ConsoleFiles {
 
   /** Returns the newest build. Returns undefined if there is no build yet. */
   async current(): Promise<LoadedConsole | undefined> {
-    if (this.#clock.monotonicMs() - this.#lookedAtMs >= lookEveryMs) {
-      this.#looking ??= this.#look().finally(() => {
-        this.#lookedAtMs = this.#clock.monotonicMs();
-        this.#looking = undefined;
+    if (this.#clock.monotonicMs() - this.#checkedAtMs >= checkEveryMs) {
+      this.#checking ??= this.#check().finally(() => {
+        this.#checkedAtMs = this.#clock.monotonicMs();
+        this.#checking = undefined;
       });
-      await this.#looking;
+      await this.#checking;
     }
     return this.#loaded;
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const found = await Promise.all(this.#folders.map(findBuild));
     const [newest] = found
       .flatMap((build) => build ?? [])

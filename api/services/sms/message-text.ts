@@ -37,12 +37,12 @@ const operations: Record<SmsType, { zh: string; en: string }> = {
 };
 
 function defaultTemplate(language: keyof typeof defaultTexts): Template {
-  const known = defaults.get(language);
-  if (known) return known;
-  const reading = parseTemplate(defaultTexts[language], { format: 'text' });
-  if (!reading.ok) throw new Error(reading.hint);
-  defaults.set(language, reading.template);
-  return reading.template;
+  const cached = defaults.get(language);
+  if (cached) return cached;
+  const parsed = parseTemplate(defaultTexts[language], { format: 'text' });
+  if (!parsed.ok) throw new Error(parsed.hint);
+  defaults.set(language, parsed.template);
+  return parsed.template;
 }
 
 /** Parameters of a message text. */

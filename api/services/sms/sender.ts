@@ -122,11 +122,11 @@ export class SmsSender {
     );
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
-    const reading = parseTemplate(found.active.text, { format: 'text' });
-    if (!reading.ok) throw refuse('smsTemplateFailed');
+    const parsed = parseTemplate(found.active.text, { format: 'text' });
+    if (!parsed.ok) throw refuse('smsTemplateFailed');
     const custom = {
       name: found.name,
-      template: reading.template,
+      template: parsed.template,
       values: request.template.values,
     };
     const isNotification = found.active.type === 'notification';

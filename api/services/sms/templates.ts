@@ -184,11 +184,11 @@ function checkName(name: string): void {
  * (protocol/codes.md#templates).
  */
 function checkTemplate({ type, text }: TemplateText): void {
-  const reading = parseTemplate(text, { format: 'text' });
-  if (!reading.ok) throw refuse('invalidParameter', reading.hint);
+  const parsed = parseTemplate(text, { format: 'text' });
+  if (!parsed.ok) throw refuse('invalidParameter', parsed.hint);
   if (!isAllowedInMessages(text))
     throw refuse('invalidParameter', 'A template must not hold links, 【】 or control characters.');
-  const hasCode = reading.template.variables.has('code');
+  const hasCode = parsed.template.variables.has('code');
   if (type === 'verification' && !hasCode)
     throw refuse('invalidParameter', 'A verification template must show {{code}}.');
   if (type === 'notification' && hasCode)
@@ -205,11 +205,11 @@ function publicTemplate({
   createdAt,
   updatedAt,
 }: SmsTemplate): PublicTemplate {
-  const shown = pending ?? active;
-  if (!shown) throw new Error('a template without a text');
+  const current = pending ?? active;
+  if (!current) throw new Error('a template without a text');
   return {
     name,
-    ...shown,
+    ...current,
     status: pending ? 'pending' : 'approved',
     active: active ?? null,
     createdAt,

@@ -19,7 +19,7 @@ const mailTemplateNames = {
   resetPassword: ['resetPassword', 'passwordReset'],
 } as const satisfies Record<LinkPurpose, readonly string[]>;
 
-const knownNames: readonly string[] = Object.values(mailTemplateNames).flat();
+const mailNames: readonly string[] = Object.values(mailTemplateNames).flat();
 const variables = new Set(['appname', 'email', 'username', 'link']);
 
 /** Texts in both languages, because the language of the recipient is unknown. */
@@ -59,16 +59,18 @@ please open this link to set a new password for your {{appname}} account. It is 
 /** Renders a mail for the outbox from the app's template or the default template. */
 export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues): OutboxMessage {
   const values = { ...submitted, username: shownName(submitted.username) };
-  const own = ownTemplate(app, purpose);
+  const custom = customTemplate(app, purpose);
   const fallback = defaults[purpose];
-  const html = own.html === undefined ? undefined : render(own.html, 'html', values);
+  const html = custom.html === undefined ? undefined : render(custom.html, 'html', values);
   // A name must not break the header line. The mail transport folds long lines.
-  const subject = renderFirst([own.subject, fallback.subject], values).replace(/\s+/g, ' ').trim();
+  const subject = renderFirst([custom.subject, fallback.subject], values)
+    .replace(/\s+/g, ' ')
+    .trim();
   return {
     kind: 'mail',
     to: values.email,
     type: purpose,
-    text: renderFirst([own.text, fallback.text], values),
+    text: renderFirst([custom.text, fallback.text], values),
     link: values.link,
     mail: {
       fromName: app.name,
@@ -78,11 +80,11 @@ export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues)
   };
 }
 
-function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
+function customTemplate(app: App, purpose: LinkPurpose): MailTemplate {
   const { mailTemplates } = app.options;
   for (const name of mailTemplateNames[purpose]) {
-    const own = Object.hasOwn(mailTemplates, name) ? mailTemplates[name] : undefined;
-    if (own) return own;
+    const template = Object.hasOwn(mailTemplates, name) ? mailTemplates[name] : undefined;
+    if (template) return template;
   }
   return {};
 }
@@ -92,8 +94,8 @@ function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
  * accepted.
  */
 function render(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
-  const reading = parseTemplate(text, { format });
-  return reading.ok ? reading.template.render({ ...values }) : undefined;
+  const parsed = parseTemplate(text, { format });
+  return parsed.ok ? parsed.template.render({ ...values }) : undefined;
 }
 
 function renderFirst(texts: (string | undefined)[], values: MailValues): string {
@@ -110,8 +112,8 @@ function renderFirst(texts: (string | undefined)[], values: MailValues): string 
  */
 export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): string | undefined {
   for (const [name, template] of Object.entries(mailTemplates)) {
-    if (!knownNames.includes(name))
-      return `mailTemplates: there is no mail of this name; expected ${knownNames.join(', ')}`;
+    if (!mailNames.includes(name))
+      return `mailTemplates: there is no mail of this name; expected ${mailNames.join(', ')}`;
     for (const part of ['subject', 'html', 'text'] as const) {
       const hint = partHint(template[part], part);
       if (hint) return `mailTemplates.${name}.${part}: ${hint}`;
@@ -122,10 +124,10 @@ export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): strin
 
 function partHint(text: string | undefined, part: 'subject' | 'html' | 'text'): string | undefined {
   if (text === undefined) return undefined;
-  const reading = parseTemplate(text, { format: part === 'html' ? 'html' : 'text' });
-  if (!reading.ok) return reading.hint;
-  const unknown = [...reading.template.variables].find((name) => !variables.has(name));
+  const parsed = parseTemplate(text, { format: part === 'html' ? 'html' : 'text' });
+  if (!parsed.ok) return parsed.hint;
+  const unknown = [...parsed.template.variables].find((name) => !variables.has(name));
   if (unknown) return `there is no variable ${unknown}; expected ${[...variables].join(', ')}`;
-  if (part !== 'subject' && !reading.template.variables.has('link')) return 'must contain {{link}}';
+  if (part !== 'subject' && !parsed.template.variables.has('link')) return 'must contain {{link}}';
   return undefined;
 }

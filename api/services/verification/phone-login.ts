@@ -57,14 +57,14 @@ export class PhoneLogin {
     const { hooks, locks, store } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
-    const known = await this.#find(this.#deps.db, app, phone);
+    const existing = await this.#find(this.#deps.db, app, phone);
     const target: LockTarget = {
-      user: known,
+      user: existing,
       submitted: { kind: 'mobilePhoneNumber', value: phone.e164 },
     };
     await locks.requireUnlocked(app, target);
     const code = await this.#checkCode(app, { phone, target }, smsCode);
-    const isSignUp = !known && !failOnNotExist;
+    const isSignUp = !existing && !failOnNotExist;
     const changes = isSignUp ? await this.#parts.signUp.readNewUser(caller, members) : undefined;
     const account = changes && (await this.#newAccount(caller, { phone, members, changes }));
     const result = await store.transaction(async (tx) => {

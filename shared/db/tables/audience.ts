@@ -32,26 +32,26 @@ export const traitColumns = Object.entries(expressions)
   .join(', ');
 
 /** Expressions of `DeviceTraits`, for GROUP BY: the names alone would mean the table's columns. */
-export const traitExpressions = Object.values(expressions).join(', ');
+export const routingExpressions = Object.values(expressions).join(', ');
 
 /**
  * Expressions as one text, PostgreSQL's text form of a row: one column reads several times as fast
  * as eight, and the text can be a map key.
  */
-export const traitsText = `ROW(${traitExpressions})::text`;
+export const routingKeyText = `ROW(${routingExpressions})::text`;
 
 /** Expression of the `locale` of an installation; a longer one is cut and means nothing. */
 export const localeExpression = `left(fields ->> 'locale', ${maxLocaleLength + 1})`;
 
-/** As `traitsText`, with the locale at the end. */
-export const localizedTraitsText = `ROW(${traitExpressions}, ${localeExpression})::text`;
+/** As `routingKeyText`, with the locale at the end. */
+export const localizedRoutingKeyText = `ROW(${routingExpressions}, ${localeExpression})::text`;
 
 /** Expression of the `timeZone` of an installation; a longer one is cut and means nothing. */
 export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 
-/** As `traitsText` or `localizedTraitsText`, with the time zone behind the place of the locale. */
-export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
-export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
+/** As `routingKeyText` or `localizedRoutingKeyText`, with the time zone behind the place of the locale. */
+export const zonedRoutingKeyText = `ROW(${routingExpressions}, NULL, ${zoneExpression})::text`;
+export const zonedLocalizedRoutingKeyText = `ROW(${routingExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
 /**
  * Fields of a row's text: empty is NULL; quotes and backslashes are doubled (PostgreSQL, 8.16.6).
@@ -65,16 +65,16 @@ const fieldsOf = (text: string): (string | null)[] =>
       : quoted.replaceAll(/""|\\(.)/gs, (pair, escaped) => escaped ?? pair[0]),
   );
 
-/** Returns the locale in the text of `localizedTraitsText`, or of that with the time zone. */
-export const localeOfTraits = (text: string): string | null =>
+/** Returns the locale in the text of `localizedRoutingKeyText`, or of that with the time zone. */
+export const localeOfRoutingKey = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length] ?? null;
 
-/** Returns the time zone in the text of `zonedTraitsText` or `zonedLocalizedTraitsText`. */
-export const zoneOfTraits = (text: string): string | null =>
+/** Returns the time zone in the text of `zonedRoutingKeyText` or `zonedLocalizedRoutingKeyText`. */
+export const zoneOfRoutingKey = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
 
-/** Parses the text of `traitsText`, or one of those with more behind it. */
-export function parseTraits(text: string): DeviceTraits {
+/** Parses the text of `routingKeyText`, or one of those with more behind it. */
+export function parseRoutingKey(text: string): DeviceTraits {
   const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] =
     fields;
@@ -117,7 +117,7 @@ export async function countAudience(
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM (SELECT * FROM installation WHERE ${condition.text}${limit}) AS installation
-      GROUP BY ${traitExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
+      GROUP BY ${routingExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
     condition.values,
   );
   return { groups: rows, devices: rows[0]?.total ?? 0 };
@@ -356,8 +356,8 @@ export interface PointLookup extends PointTarget {
 /** Installation of a point target. */
 export interface PointDevice {
   id: number;
-  /** Its traits as one text, which `parseTraits` reads. */
-  traits: string;
+  /** Its routing key, which `parseRoutingKey` parses. */
+  routingKey: string;
 }
 
 type PointRow = PointDevice & { appId: string; value: string };
@@ -371,10 +371,10 @@ interface NamedLookup extends PointLookup {
 const pointStatement = (column: UniqueColumn): AppStatement =>
   new AppStatement(
     4,
-    (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i.traits
+    (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i."routingKey"
      FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
     CROSS JOIN LATERAL (
-      SELECT id, ${traitsText} AS traits FROM installation t
+      SELECT id, ${routingKeyText} AS "routingKey" FROM installation t
        WHERE t.app_id = k.app_id${andApp('t')} AND ${column} = k.value AND valid
          AND (updated_at >= k.since OR imported_at >= k.since) LIMIT 1) AS i`,
     { isPrepared: true },

@@ -113,10 +113,10 @@ class IncludeResolver {
     const wanted = new Map<string, Set<string>>();
     for (const { document, include } of open) this.#collect(document, include, wanted);
     for (const [className, objectIds] of wanted) {
-      const known = this.#found.get(className) ?? new Map();
+      const loaded = this.#found.get(className) ?? new Map();
       this.#found.set(
         className,
-        new Map([...known, ...(await this.#source.find(className, objectIds))]),
+        new Map([...loaded, ...(await this.#source.find(className, objectIds))]),
       );
     }
   }

@@ -256,7 +256,7 @@ class Translator {
   /** Size of the atom that a quantifier would repeat. 0 if there is no atom. */
   #atomSize = 0;
   /** True if the atom that a quantifier would repeat contains a look-around. */
-  #isLooking = false;
+  #hasLookAround = false;
 
   constructor(text: string, flags: Set<string>) {
     this.#reader = new PatternReader(text);
@@ -290,7 +290,7 @@ class Translator {
   #atom(sql: string, size = 1): void {
     this.#out += sql;
     this.#atomSize = size;
-    this.#isLooking = false;
+    this.#hasLookAround = false;
     this.#grow(size);
     const group = this.#groups.at(-1);
     if (group) group.isBranchEmpty = false;
@@ -317,17 +317,17 @@ class Translator {
   #quantify(quantifier: string): void {
     if (this.#atomSize === 0) throw unsupported('a quantifier with nothing to repeat');
     // PostgreSQL would scan the whole text for each character of each repetition.
-    if (this.#isLooking) throw unsupported('a look-around under a quantifier');
-    const [least = 0, most = Math.max(1, least)] = (quantifier.match(/\d+/g) ?? []).map(Number);
-    if (Math.max(least, most) > maxBound || least > most)
+    if (this.#hasLookAround) throw unsupported('a look-around under a quantifier');
+    const [min = 0, max = Math.max(1, min)] = (quantifier.match(/\d+/g) ?? []).map(Number);
+    if (Math.max(min, max) > maxBound || min > max)
       throw unsupported('a repetition of more than 255 or of fewer than none');
     if (this.#reader.match(/\+/y)) throw unsupported('possessive quantifiers');
     // Greedy and lazy quantifiers match different texts, but a pattern matches with both or with
     // neither.
     this.#reader.skip(/\?/y);
     this.#out += quantifier;
-    const optional = least === 0 && quantifier !== '+' ? optionalSize * most : 0;
-    this.#grow(this.#atomSize * Math.max(0, most - 1) + optional);
+    const optional = min === 0 && quantifier !== '+' ? optionalSize * max : 0;
+    this.#grow(this.#atomSize * Math.max(0, max - 1) + optional);
     this.#atomSize = 0;
   }
 
@@ -372,13 +372,13 @@ class Translator {
     if (group?.isBranchEmpty) group.size += optionalSize;
     if (!group || this.#groups.length === 0)
       throw unsupported('a closing parenthesis without its opening');
-    const isLooking = group.isAssertion || group.hasAssertion;
+    const hasLookAround = group.isAssertion || group.hasAssertion;
     const outer = this.#groups.at(-1);
-    if (outer) outer.hasAssertion ||= isLooking;
+    if (outer) outer.hasAssertion ||= hasLookAround;
     if (group.isAssertion) {
       this.#assertion(')');
       this.#grow(group.size);
     } else this.#atom(')', Math.max(1, group.size));
-    this.#isLooking = isLooking;
+    this.#hasLookAround = hasLookAround;
   }
 }

@@ -15,7 +15,7 @@ export interface RelatedOperand {
  * shape is wrong, if the key is not a relation, or if the members of the relation are not of
  * `queriedClass`. Throws 106 if the pointer is malformed.
  */
-export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedOperand {
+export function parseRelatedOperand(operand: Json, queriedClass: ClassSchema): RelatedOperand {
   const { object, key } = isJsonObject(operand) ? operand : {};
   const pointer =
     isJsonObject(object) && object.__type === 'Pointer' ? canonicalValue(object) : null;
@@ -25,7 +25,7 @@ export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedO
   const relation = owner && findRelation(owner, key);
   if (!relation || typeof pointer.objectId !== 'string')
     throw refuse('invalidQuery', '$relatedTo: there is no such relation.');
-  if (relation.className !== asked.name)
+  if (relation.className !== queriedClass.name)
     throw refuse('invalidQuery', `$relatedTo: the members are of the class ${relation.className}.`);
   return { owner, objectId: pointer.objectId, relation };
 }

@@ -31,7 +31,7 @@ const whereLimits = {
  * (combined by AND), or JSON text of either. An absent or empty value matches every row
  * (protocol/queries.md#query-parameters).
  *
- * Throws what `viewer.permit` throws, and:
+ * Throws what `viewer.checkUses` throws, and:
  *
  * - 102 if the condition is malformed, unknown or too large;
  * - 105 if a name is invalid or hidden;
@@ -44,7 +44,7 @@ export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Co
   checkSize(operand);
   const used = { subqueries: 0, patterns: 0 };
   const condition = parseCondition(operand, { cls, viewer, depth: 0, queryDepth: 0, used });
-  viewer.permit?.(usesOf(condition, cls));
+  viewer.checkUses?.(usesOf(condition, cls));
   return condition;
 }
 

@@ -50,13 +50,13 @@ function compileDistance(point: Point, params: Params): string {
 
 function compileNear(
   member: JsonMember,
-  { point, minDistance: least, maxDistance: most }: NearTest,
+  { point, minDistance: min, maxDistance: max }: NearTest,
   params: Params,
 ): string {
   const length = compileDistance(point, params);
   const bounds = [
-    ...(least === undefined ? [] : [`length >= ${params.add(least)}::float8`]),
-    ...(most === undefined ? [] : [`length <= ${params.add(most)}::float8`]),
+    ...(min === undefined ? [] : [`length >= ${params.add(min)}::float8`]),
+    ...(max === undefined ? [] : [`length <= ${params.add(max)}::float8`]),
   ];
   return `EXISTS (SELECT FROM (SELECT ${length} AS length FROM ${itemsAt(member, params)} AS item) AS lengths
     WHERE ${['length IS NOT NULL', ...bounds].join(' AND ')})`;

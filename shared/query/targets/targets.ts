@@ -1,13 +1,13 @@
 import { dayMs } from '../../clock.ts';
 import {
   localeExpression,
-  localizedTraitsText,
+  localizedRoutingKeyText,
   type PointTarget,
-  traitExpressions,
-  traitsText,
+  routingExpressions,
+  routingKeyText,
   uniqueColumns,
-  zonedLocalizedTraitsText,
-  zonedTraitsText,
+  zonedLocalizedRoutingKeyText,
+  zonedRoutingKeyText,
   zoneExpression,
 } from '../../db/tables/audience.ts';
 import { isHiddenMember } from '../../domain/admin/masking.ts';
@@ -36,7 +36,9 @@ type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installat
  * `parseWhere`.
  */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
-  viewer.permit?.(Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)));
+  viewer.checkUses?.(
+    Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)),
+  );
   if (pushOrder.target.kind === 'query')
     parseWhere(pushOrder.target.where, installationClass, viewer);
 }
@@ -150,14 +152,14 @@ function deviceConditions(
 export interface TargetRow {
   id: number;
   /**
-   * Routing columns of the device as one text, which `parseTraits` parses. Contains the locale if
+   * Routing columns of the device as one text, which `parseRoutingKey` parses. Contains the locale if
    * the push has translations, and the time zone if the push has quiet hours.
    */
-  traits: string;
+  routingKey: string;
 }
 
 /** Options of a statement for targets. */
-interface PageTerms {
+interface TargetOptions {
   /** Selects only these targets. */
   part?: Part | undefined;
   /** Adds the time zone of each device. */
@@ -176,12 +178,12 @@ interface TargetQuery {
 export function targetQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; limit?: number } & PageTerms,
+  from: { afterId: number; nowMs: number; limit?: number } & TargetOptions,
 ): TargetQuery {
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, ...from });
   return {
-    text: `SELECT id, ${traitsTextOf(pushOrder, from)} AS traits
+    text: `SELECT id, ${routingKeySql(pushOrder, from)} AS "routingKey"
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id${from.limit === undefined ? '' : ` LIMIT ${params.add(from.limit)}`}`,
@@ -189,14 +191,14 @@ export function targetQuery(
   };
 }
 
-function traitsTextOf({ languages }: PushOrder, { hasZones = false }: PageTerms): string {
-  if (hasZones) return languages ? zonedLocalizedTraitsText : zonedTraitsText;
-  return languages ? localizedTraitsText : traitsText;
+function routingKeySql({ languages }: PushOrder, { hasZones = false }: TargetOptions): string {
+  if (hasZones) return languages ? zonedLocalizedRoutingKeyText : zonedRoutingKeyText;
+  return languages ? localizedRoutingKeyText : routingKeyText;
 }
 
 /** Installations of a page that have equal routing columns. */
 export interface TargetGroupRow {
-  traits: string;
+  routingKey: string;
   /** Ids of the installations, separated by commas. */
   ids: string;
 }
@@ -209,17 +211,17 @@ export interface TargetGroupRow {
 export function targetPageQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; size: number } & PageTerms,
+  from: { afterId: number; nowMs: number; size: number } & TargetOptions,
 ): TargetQuery {
   const params = new Params();
   const { nowMs, part } = from;
   const condition = targetCondition(app, pushOrder, { params, nowMs, part });
   return {
-    text: `SELECT ${traitsTextOf(pushOrder, from)} AS traits, string_agg(id::text, ',') AS ids
+    text: `SELECT ${routingKeySql(pushOrder, from)} AS "routingKey", string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation
                     WHERE ${condition} AND id > ${params.add(from.afterId)}
                     ORDER BY id LIMIT ${params.add(from.size)}) AS page
-            GROUP BY ${[traitExpressions, ...(pushOrder.languages ? [localeExpression] : []), ...(from.hasZones ? [zoneExpression] : [])].join(', ')}`,
+            GROUP BY ${[routingExpressions, ...(pushOrder.languages ? [localeExpression] : []), ...(from.hasZones ? [zoneExpression] : [])].join(', ')}`,
     values: params.values,
   };
 }

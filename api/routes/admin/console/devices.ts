@@ -5,7 +5,7 @@ import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/objects.ts';
 import { ofQuery } from '../../../replies/refusals.ts';
 import { json, noBody, route } from '../../../route.ts';
-import { mostCounted } from '../../../services/operator/devices/devices.ts';
+import { maxCountFor } from '../../../services/operator/devices/devices.ts';
 import { pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
 /** Path of the devices of an app (protocol/admin-api.md#devices). */
@@ -54,7 +54,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: mostCounted(query.count),
+        maxCount: maxCountFor(query.count),
       };
       return json(await devices.list(operator, params.appId ?? '', request));
     },

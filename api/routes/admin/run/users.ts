@@ -7,7 +7,7 @@ import { userPart } from '../../../replies/objects.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
 import { userMembers } from '../../../requests/objects.ts';
 import { json, noBody, route, smallBody, userBody } from '../../../route.ts';
-import { mostCounted } from '../../../services/operator/devices/devices.ts';
+import { maxCountFor } from '../../../services/operator/devices/devices.ts';
 import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 import type { Services } from '../../../services/services.ts';
 
@@ -90,7 +90,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: mostCounted(query.count),
+        maxCount: maxCountFor(query.count),
       };
       return json(await userAdmin.list(operator, params.appId ?? '', request));
     },

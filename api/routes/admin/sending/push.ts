@@ -203,9 +203,18 @@ export default [
     body: target,
     reply: audience,
     refusals: ['notFound', ...ofPush],
-    handle: async ({ operator, params, body, prodHeader, gone }, { audience: audiences }) => {
-      const { sample, clauses, ...asked } = body;
-      const request = { target: presentMembers(asked), sample, clauses, prodHeader, gone };
+    handle: async (
+      { operator, params, body, prodHeader, disconnected },
+      { audience: audiences },
+    ) => {
+      const { sample, clauses, ...targetBody } = body;
+      const request = {
+        target: presentMembers(targetBody),
+        sample,
+        clauses,
+        prodHeader,
+        disconnected,
+      };
       return json(await audiences.count(operator, params.appId ?? '', request));
     },
   }),

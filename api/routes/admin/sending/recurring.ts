@@ -106,8 +106,8 @@ export default [
     body: previewBody,
     reply: recurringTimes,
     refusals: [],
-    handle: async ({ body: { count, ...asked } }, { recurring }) =>
-      json(await recurring.preview(asked, count)),
+    handle: async ({ body: { count, ...request } }, { recurring }) =>
+      json(await recurring.preview(request, count)),
   }),
   route({
     method: 'GET',

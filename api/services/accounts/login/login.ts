@@ -183,9 +183,9 @@ export class LoginService {
     await this.#locks.requireUnlocked(app, target);
     if (!(await credential.matches(user)) || !user) {
       await this.#locks.countFailure(app, target);
-      const isUnknownShown = !user && !app.options.concealUsers;
+      const revealsUnknown = !user && !app.options.concealUsers;
       throw refuse(
-        (isUnknownShown ? credential.unknownUserRefusal : undefined) ?? credential.refusal,
+        (revealsUnknown ? credential.unknownUserRefusal : undefined) ?? credential.refusal,
       );
     }
     // Concurrent failures may have locked the account since the first check.

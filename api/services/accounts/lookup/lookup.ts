@@ -19,7 +19,7 @@ import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
 import type { ClientStorage, StoringCaller } from '../../client-storage.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { includeSourceFor } from '../../queries/included-objects.ts';
-import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
+import { isObjectId, requireRead, tokenOpenerFor, type UserCaller, viewerFor } from '../caller.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
 /** Members with contact data. */
@@ -206,7 +206,7 @@ export class UserLookup {
       reader: readerOf = (reader) => reader,
     }: { checked?: (list: ListQuery) => ListQuery; reader?: (reader: Viewer) => Viewer } = {},
   ): Promise<UserList> {
-    const reader = readerOf(readerFor(caller));
+    const reader = readerOf(viewerFor(caller));
     return this.#deps.queries.readPrepared(caller, () => {
       const list = checked(parseListQuery(query, userClass, reader));
       return this.#finder(caller, list, { reader, hasAcl: hasAcl(query) });

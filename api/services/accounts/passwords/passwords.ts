@@ -81,8 +81,10 @@ class ImportedHashes {
   verify(password: string, hash: string): Promise<boolean> {
     const salted = saltedForm.exec(hash);
     if (salted) return Promise.resolve(matchesSalted(password, salted));
-    const known = bcryptForm.test(hash) ? computable(password, hash) : undefined;
-    return known === undefined ? Promise.resolve(false) : this.#askWorker(password, known);
+    const bcryptHash = bcryptForm.test(hash) ? computable(password, hash) : undefined;
+    return bcryptHash === undefined
+      ? Promise.resolve(false)
+      : this.#askWorker(password, bcryptHash);
   }
 
   #askWorker(password: string, hash: string): Promise<boolean> {

@@ -63,16 +63,16 @@ class KeySets {
    */
   async current(settings: IdentityTokenCheck): Promise<JSONWebKeySet> {
     if (settings.jwks) return settings.jwks;
-    const known = this.#entryOf(settings);
-    const ageMs = this.#clock.monotonicMs() - known.fetchedAtMs;
-    const isOld = ageMs > maxAgeMs && this.#mayFetch(known);
-    if (!known.keys || isOld) {
+    const entry = this.#entryOf(settings);
+    const ageMs = this.#clock.monotonicMs() - entry.fetchedAtMs;
+    const isOld = ageMs > maxAgeMs && this.#mayFetch(entry);
+    if (!entry.keys || isOld) {
       // A login waits for the fetch only if the previous fetch succeeded.
-      const hasFailed = known.failure !== undefined;
-      const refreshed = this.#refresh(known, settings);
-      if (!known.keys || !hasFailed) await refreshed;
+      const hasFailed = entry.failure !== undefined;
+      const refreshed = this.#refresh(entry, settings);
+      if (!entry.keys || !hasFailed) await refreshed;
     }
-    return known.keys ?? noKeys(known);
+    return entry.keys ?? noKeys(entry);
   }
 
   /**
@@ -85,11 +85,11 @@ class KeySets {
     settings: IdentityTokenCheck,
   ): Promise<JSONWebKeySet | undefined> {
     if (settings.jwks) return undefined;
-    const known = this.#entryOf(settings);
-    if (known.keys === used && (known.pending || this.#mayFetch(known)))
-      await this.#refresh(known, settings);
-    if (known.keys !== used) return known.keys;
-    return known.failure ? noKeys(known) : undefined;
+    const entry = this.#entryOf(settings);
+    if (entry.keys === used && (entry.pending || this.#mayFetch(entry)))
+      await this.#refresh(entry, settings);
+    if (entry.keys !== used) return entry.keys;
+    return entry.failure ? noKeys(entry) : undefined;
   }
 
   #mayFetch({ triedAtMs, failure }: CachedSet): boolean {
@@ -100,22 +100,22 @@ class KeySets {
    * Fetches the set once for all waiting calls. Never rejects: if the fetch fails, the cached set
    * stays.
    */
-  #refresh(known: CachedSet, settings: IdentityTokenCheck): Promise<void> {
-    known.pending ??= this.#fetch(settings)
+  #refresh(entry: CachedSet, settings: IdentityTokenCheck): Promise<void> {
+    entry.pending ??= this.#fetch(settings)
       .then(
         (keys) =>
-          Object.assign(known, {
+          Object.assign(entry, {
             keys,
             fetchedAtMs: this.#clock.monotonicMs(),
             failure: undefined,
           }),
-        (error: unknown) => Object.assign(known, { failure: causeOf(error, settings) }),
+        (error: unknown) => Object.assign(entry, { failure: causeOf(error, settings) }),
       )
       .then(() => {
-        known.triedAtMs = this.#clock.monotonicMs();
-        known.pending = undefined;
+        entry.triedAtMs = this.#clock.monotonicMs();
+        entry.pending = undefined;
       });
-    return known.pending;
+    return entry.pending;
   }
 
   async #fetch({ jwksUrl, ca }: IdentityTokenCheck): Promise<JSONWebKeySet> {

@@ -71,14 +71,14 @@ export class PlatformClients {
     if (reply?.success) return reply.data;
     const what = code === undefined ? `unusable answer with status ${status}` : `code ${code}`;
     const text = code === undefined ? undefined : `The platform answered with the code ${code}.`;
-    throw unknownAnswer(new PeerError(at.baseUrl, what), { text });
+    throw unclearReply(new PeerError(at.baseUrl, what), { text });
   }
 
   /** Fetches a JSON object from a successful reply. Throws 503 for any other reply. */
   async fetchJson(at: PlatformAddress, request: HttpRequest): Promise<JsonObject> {
     const { status, body } = await this.#answer(at, request);
     if (status < 300) return body;
-    throw unknownAnswer(new PeerError(at.baseUrl, `status ${status}`));
+    throw unclearReply(new PeerError(at.baseUrl, `status ${status}`));
   }
 
   /**
@@ -90,17 +90,17 @@ export class PlatformClients {
     request: HttpRequest,
   ): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.#client(at).request(request);
-    if (reply.kind !== 'response') throw unknownAnswer(peerErrorOf(at.baseUrl, reply));
+    if (reply.kind !== 'response') throw unclearReply(peerErrorOf(at.baseUrl, reply));
     const { status, retryAfterMs } = reply;
     const body = isTemporaryStatus(status) ? undefined : bodyOf(reply.body);
-    if (!body) throw unknownAnswer(peerErrorOf(at.baseUrl, reply), { retryAfterMs });
+    if (!body) throw unclearReply(peerErrorOf(at.baseUrl, reply), { retryAfterMs });
     return { status, body };
   }
 
   #client({ baseUrl, ca }: PlatformAddress): HttpClient {
     const key = `${baseUrl} ${ca ?? ''}`;
-    const known = this.#clients.get(key);
-    if (known) return known;
+    const cached = this.#clients.get(key);
+    if (cached) return cached;
     const [oldest] = this.#clients;
     if (oldest && this.#clients.size >= maxClients) {
       this.#clients.delete(oldest[0]);
@@ -138,7 +138,7 @@ const maxRetryAfterMs = 300_000;
  * Returns the refusal of a call whose platform gave no clear answer. `Retry-After` is the
  * platform's value within limits.
  */
-function unknownAnswer(
+function unclearReply(
   cause: PeerError,
   {
     text = 'The platform could not be asked.',

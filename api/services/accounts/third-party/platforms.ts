@@ -51,8 +51,11 @@ export class AuthPlatforms {
   ): Promise<CheckedUserChanges> {
     const checked = await Promise.all(
       [...changes.authData].map(async ([platform, entry]) => {
-        const isAsked = entry !== null && !isStored(platform, entry);
-        return [platform, isAsked ? await this.#checkEntry(app, platform, entry) : entry] as const;
+        const mustVerify = entry !== null && !isStored(platform, entry);
+        return [
+          platform,
+          mustVerify ? await this.#checkEntry(app, platform, entry) : entry,
+        ] as const;
       }),
     );
     return { ...changes, authData: vouchFor(new Map(checked), 'platforms') };

@@ -94,8 +94,8 @@ export class AttemptLimit {
   }
 
   #failuresOf(origin: string, nowMs: number): FailedAttempts {
-    const known = this.#failures.get(origin);
-    if (known && known.endsAtMs > nowMs) return known;
+    const existing = this.#failures.get(origin);
+    if (existing && existing.endsAtMs > nowMs) return existing;
     this.#failures.delete(origin);
     const [oldest] = this.#failures.keys();
     if (oldest !== undefined && this.#failures.size >= this.#maxAddresses)

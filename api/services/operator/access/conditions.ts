@@ -14,7 +14,7 @@ import { type MemberUse, masterViewer, type Viewer } from '../../../../shared/qu
  * Rights of an admin API caller for a condition, with the personal members that the condition
  * named.
  */
-export interface ConditionAsker extends Viewer {
+export interface ConditionViewer extends Viewer {
   /**
    * Members that the conditions named and that contain device tokens or personal data. They are
    * audited.
@@ -28,15 +28,15 @@ export interface ConditionAsker extends Viewer {
  * comparisons, a caller could find out a token. So a caller may name a member only if the caller's
  * role may see it. Otherwise, parsing throws 403.
  */
-export function askerOf(operator: Operator, appId: string): ConditionAsker {
+export function operatorViewer(operator: Operator, appId: string): ConditionViewer {
   const personal = new Set<string>();
-  const permit = (uses: readonly MemberUse[]): void => {
+  const checkUses = (uses: readonly MemberUse[]): void => {
     for (const use of uses) {
       requireMayName(operator, use);
       if (isHiddenMember(use.member)) personal.add(use.member);
     }
   };
-  return { ...masterViewer(appId), ...classesOf(operator), personal, permit };
+  return { ...masterViewer(appId), ...classesOf(operator), personal, checkUses };
 }
 
 /** The role viewer may not query users and roles. */
@@ -60,12 +60,12 @@ function requireMayName(
   }
   // A sender may target devices by members of users that the sender does not see. The sender may
   // not use patterns or comparisons to find out their values.
-  if (className === '_User' && use === 'spelling' && !shownToAll.has(member))
+  if (className === '_User' && use === 'spelling' && !visibleToAll.has(member))
     throw refuse('forbidden', detail('spellingNeedsOperator', { member }));
 }
 
 /** Members of users that every role sees. */
-const shownToAll = new Set([
+const visibleToAll = new Set([
   'objectId',
   'createdAt',
   'updatedAt',

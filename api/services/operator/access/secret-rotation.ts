@@ -117,7 +117,7 @@ export class SecretRotationService {
 
 const valuesOf = (counts: SealedCounts, key: string): Record<string, number> =>
   Object.fromEntries(
-    Object.entries(counts).flatMap(([place, byKey]) => (byKey[key] ? [[place, byKey[key]]] : [])),
+    Object.entries(counts).flatMap(([column, byKey]) => (byKey[key] ? [[column, byKey[key]]] : [])),
   );
 
 /** Maximum number of processes that a refusal names. */

@@ -52,7 +52,7 @@ export interface OtherPerson {
   /** Person whose session the browser has. */
   current: Operator;
   /** Person whom the link logs in. */
-  asked: Operator;
+  requested: Operator;
 }
 
 /** Error that rolls a login back. */
@@ -134,7 +134,7 @@ export class ConsoleSessionService {
       const session = await this.#insert(tx, { cookie, tokenId, client });
       const isLink = 'code' in credential && !credential.replace;
       if (isLink && current && current.tokenId !== session.tokenId)
-        throw new NeedsConfirmation({ current, asked: session });
+        throw new NeedsConfirmation({ current, requested: session });
       const { address, requestId } = client;
       const actor = { ...session, address, requestId };
       const change = { action: 'session.create', target: String(session.session?.id ?? '') };
@@ -200,10 +200,10 @@ export class ConsoleSessionService {
   }
 
   async list({ before, limit }: PageRequest) {
-    const terms = { ...this.#identities.bounds(), marks: this.#identities.marks };
-    const rows = await listSessions(this.#deps.db, { before, limit: limit + 1 }, terms);
+    const validity = { ...this.#identities.bounds(), marks: this.#identities.marks };
+    const rows = await listSessions(this.#deps.db, { before, limit: limit + 1 }, validity);
     const { results, next } = toPage(rows, limit, ({ id }) => id);
-    return { results: results.map(shown), next };
+    return { results: results.map(toReply), next };
   }
 
   /** Ends a session. Throws 404 if the session does not exist. */
@@ -221,7 +221,7 @@ export class ConsoleSessionService {
   }
 }
 
-function shown(session: ConsoleSession) {
+function toReply(session: ConsoleSession) {
   const { id, address, agent, createdAt, seenAt } = session;
   const { name, role, apps } = ownerOf(session);
   return {

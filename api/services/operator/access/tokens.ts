@@ -124,9 +124,9 @@ const holderOf = ({ id, name, role, apps }: ConsoleToken): Operator => ({
 /** Returns the caller of a session, with the current permissions of its token. */
 export function ownerOf(session: ConsoleSession): Operator {
   const { id, tokenId, name, role, apps } = session;
-  const own = { id, expiresAt: endOf(session) };
-  if (tokenId === null || name === null || role === null) return adminOperator(own);
-  return { name, role, apps, tokenId, session: own };
+  const current = { id, expiresAt: endOf(session) };
+  if (tokenId === null || name === null || role === null) return adminOperator(current);
+  return { name, role, apps, tokenId, session: current };
 }
 
 /** Returns when a session ends if it makes no further call. */
@@ -179,13 +179,13 @@ export class ConsoleTokenService {
       await recordChange(tx, { action: 'token.create', target: String(inserted.id), after });
       return inserted;
     });
-    return { ...shown(token), token: secret };
+    return { ...toReply(token), token: secret };
   }
 
   async list(page: { before: number | null; limit: number }) {
     const rows = await listTokens(this.#deps.db, { ...page, limit: page.limit + 1 });
     const { results, next } = toPage(rows, page.limit, ({ id }) => id);
-    return { results: results.map(shown), next };
+    return { results: results.map(toReply), next };
   }
 
   /** Deletes a token. Its sessions end at once. Throws 404 if the token does not exist. */
@@ -204,4 +204,4 @@ export class ConsoleTokenService {
   }
 }
 
-const shown = (token: ConsoleToken) => ({ ...token, id: String(token.id) });
+const toReply = (token: ConsoleToken) => ({ ...token, id: String(token.id) });

@@ -76,11 +76,11 @@ export class AuditService {
   async list({ before, limit, ...filter }: AuditFilter & PageRequest) {
     const rows = await listAudit(this.#deps.db, filter, { before, limit: limit + 1 });
     const { results, next } = toPage(rows, limit, ({ id }) => id);
-    return { results: results.map(shown), next };
+    return { results: results.map(toReply), next };
   }
 }
 
-function shown({ id, actorName, actorRole, tokenId, address, ...entry }: AuditEntry) {
+function toReply({ id, actorName, actorRole, tokenId, address, ...entry }: AuditEntry) {
   const token = tokenId === null ? null : String(tokenId);
   return { id: String(id), actor: { name: actorName, role: actorRole, token, address }, ...entry };
 }
@@ -119,7 +119,7 @@ export class ReadAudit {
   }
 
   /** Records a read before its reply is sent. With `members`, records the members that are new. */
-  async note({ action, appId, target, members }: Read): Promise<void> {
+  async record({ action, appId, target, members }: Read): Promise<void> {
     const actor = currentActor();
     if (!actor) return;
     const keyOf = (member: string) =>

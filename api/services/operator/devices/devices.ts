@@ -31,7 +31,7 @@ import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { InstallationService } from '../../installations/installations.ts';
 import type { PushTraceService } from '../../push/explain/push-trace.ts';
-import { askerOf, type ConditionAsker, visibleTo } from '../access/conditions.ts';
+import { type ConditionViewer, operatorViewer, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import { type ReadAudit, recordChange } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
@@ -68,7 +68,7 @@ const maxInbox = 1000;
 /**
  * Returns the maximum number of matches to count. With `all`, this is the maximum of one deletion.
  */
-export const mostCounted = (count: boolean | 'all' | undefined): number =>
+export const maxCountFor = (count: boolean | 'all' | undefined): number =>
   count === 'all' ? 100_000 : count ? 10_000 : 0;
 
 interface DeviceListRequest extends PageRequest {
@@ -77,7 +77,7 @@ interface DeviceListRequest extends PageRequest {
   /** Condition as JSON text. */
   where?: string | undefined;
   /** Maximum number of matches to count. 0 counts none. */
-  mostCounted: number;
+  maxCount: number;
 }
 
 /** Finds and shows devices for operators (protocol/admin-api.md#devices). */
@@ -96,30 +96,30 @@ export class DeviceService {
    */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
-    const most = request.mostCounted;
-    const asker = askerOf(operator, appId);
+    const max = request.maxCount;
+    const viewer = operatorViewer(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
-      const selection = selectionOf(asker, request);
-      const all = selectionOf(asker, { ...request, before: null });
+      const selection = selectionOf(viewer, request);
+      const all = selectionOf(viewer, { ...request, before: null });
       return async (tx) => ({
         rows: await selectInstallations(tx, selection),
         count:
-          most > 0
-            ? await countRows(tx, 'installation', cappedRows('installation', all, most))
+          max > 0
+            ? await countRows(tx, 'installation', cappedRows('installation', all, max))
             : undefined,
       });
     });
-    await this.#reads.note({
+    await this.#reads.record({
       action: 'installation.list',
       appId,
       target: appId,
-      members: asker.personal,
+      members: viewer.personal,
     });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = await mapInTicks(results, (row) =>
       visibleTo(operator, installationDocument(row, { hasAcl: true })),
     );
-    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
+    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, max)) };
   }
 
   /** Returns a device with its route and state. Throws 404 if the app or device does not exist. */
@@ -149,10 +149,10 @@ export class DeviceService {
   }
 }
 
-function selectionOf(asker: ConditionAsker, request: DeviceListRequest): Selection {
+function selectionOf(viewer: ConditionViewer, request: DeviceListRequest): Selection {
   const { q, where, before, limit } = request;
-  const params = new Params([asker.appId]);
-  const parsed = parseWhere(where, installationClass, asker);
+  const params = new Params([viewer.appId]);
+  const parsed = parseWhere(where, installationClass, viewer);
   const conditions = [`(${compileWhere(parsed, installationClass, params)})`];
   if (q !== undefined) conditions.push(idCondition(params, q));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);
@@ -266,10 +266,14 @@ export class DeviceEditService {
     { where, expected }: { where: JsonObject; expected: number },
   ): Promise<number> {
     const app = await requireApp(this.#deps, appId);
-    const condition = compileRowCondition(where, installationClass, askerOf(operator, appId));
+    const condition = compileRowCondition(
+      where,
+      installationClass,
+      operatorViewer(operator, appId),
+    );
     if (!condition) throw refuse('invalidQuery');
-    const asker = { app, isMaster: true };
-    const ids = await this.#deps.queries.readFresh(asker, (tx) =>
+    const caller = { app, isMaster: true };
+    const ids = await this.#deps.queries.readFresh(caller, (tx) =>
       listMatching(tx, condition, expected + 1),
     );
     if (ids.length !== expected) throw refuse('conflict', countText(ids.length, expected));

@@ -89,7 +89,7 @@ const maxBehindMs = 10_000;
  * Minimum number of files that a process should be able to open, and the share of the limit that it
  * may use.
  */
-const leastFiles = 4096;
+const minFiles = 4096;
 const fullShare = 0.8;
 /**
  * Seconds after the last success of a background job after which the job is late. The scheduler
@@ -109,7 +109,7 @@ export async function checkProcesses(db: Handle): Promise<Finding[]> {
     ...checkNumbers(processes),
     ...reports.flatMap(checkClock),
     ...checkFiles(reports),
-    ...checkDuties(reports),
+    ...checkBackgroundJobs(reports),
   ];
 }
 
@@ -140,7 +140,7 @@ function checkClock({ kind, host, pid, clockAheadMs }: ReportedProcess): Finding
 function checkFiles(reports: readonly ReportedProcess[]): Finding[] {
   const name = 'open files';
   const scarce = reports.flatMap(({ kind, host, pid, connections, report: { maxFiles } }) => {
-    if (maxFiles === null || (maxFiles >= leastFiles && connections < maxFiles * fullShare))
+    if (maxFiles === null || (maxFiles >= minFiles && connections < maxFiles * fullShare))
       return [];
     const params = { kind, host, pid, max: maxFiles, used: connections };
     return [found({ name, status: 'warn', code: 'filesScarce', params })];
@@ -150,7 +150,7 @@ function checkFiles(reports: readonly ReportedProcess[]): Finding[] {
 }
 
 /** Checks when each background job last succeeded in any dispatcher. */
-function checkDuties(reports: readonly ReportedProcess[]): Finding[] {
+function checkBackgroundJobs(reports: readonly ReportedProcess[]): Finding[] {
   const name = 'duties';
   const ages = new Map<string, number>();
   for (const { report, ageSeconds } of reports)
@@ -297,7 +297,7 @@ export async function checkRestoration(db: Handle): Promise<Finding[]> {
 }
 
 /** Maximum number of freezes that are reported. */
-const mostFreezes = 20;
+const maxFreezes = 20;
 
 /**
  * Reports whether the whole service or apps are frozen. Their pushes wait until somebody releases
@@ -305,7 +305,7 @@ const mostFreezes = 20;
  */
 export async function checkFreezes(db: Handle): Promise<Finding[]> {
   const freezes = await listFreezes(db);
-  return freezes.slice(0, mostFreezes).map(({ appId, since, reason, by }) =>
+  return freezes.slice(0, maxFreezes).map(({ appId, since, reason, by }) =>
     found({
       name: 'freeze',
       status: 'warn',
@@ -316,13 +316,13 @@ export async function checkFreezes(db: Handle): Promise<Finding[]> {
 }
 
 /** Maximum number of apps that are reported. */
-const mostApprovals = 20;
+const maxApprovals = 20;
 
 /**
  * Reports apps with pushes that wait for the approval of a second person. Such pushes can expire.
  */
 export async function checkApprovals(db: Handle): Promise<Finding[]> {
-  const waiting = await listWaitingApprovals(db, mostApprovals);
+  const waiting = await listWaitingApprovals(db, maxApprovals);
   return waiting.map(({ appId, pushes, since }) =>
     found({
       name: 'approval',
@@ -524,7 +524,7 @@ export async function checkSecretKeys({
 }
 
 /** Time for which a rollback is reported, and maximum number of rotations that are read. */
-const toldMs = 7 * dayMs;
+const reportedMs = 7 * dayMs;
 const maxRotations = 100;
 
 /** Reports candidate credentials that their check or canary refused. */
@@ -535,7 +535,7 @@ export async function checkRotations({
   db: Handle;
   nowMs: number;
 }): Promise<Finding[]> {
-  const rotations = await listRotations(db, new Date(nowMs - toldMs), maxRotations);
+  const rotations = await listRotations(db, new Date(nowMs - reportedMs), maxRotations);
   return rotations.flatMap(({ appId, connector, name: profile, state, reason, detail }) => {
     const params = { app: appId, connector, profile, detail: detail ?? reason ?? '' };
     if (state === 'staged' && reason !== null)
@@ -579,13 +579,13 @@ function codeOf(reason: string): FindingCode {
 }
 
 /** Maximum number of pushes that are reported. */
-const mostKeptTokens = 20;
+const maxKeptTokens = 20;
 
 /**
  * Reports pushes of the last day that found so many invalid tokens that their devices were kept.
  */
 export async function checkInvalidTokens(db: Handle): Promise<Finding[]> {
-  const kept = await listKeptTokens(db, mostKeptTokens);
+  const kept = await listKeptTokens(db, maxKeptTokens);
   return kept.map(
     ({ appId, objectId, connector, profile, answers, invalid, kept: devices, reason }) =>
       found({

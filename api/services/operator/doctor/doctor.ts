@@ -29,7 +29,7 @@ import {
 const maxApps = 1000;
 
 /** Finding in the form of the admin API (protocol/admin-api.md#doctor). */
-export interface ShownFinding {
+export interface FindingReply {
   level: Finding['status'];
   subject: string;
   code: string;
@@ -42,7 +42,7 @@ export interface ShownFinding {
  */
 export class DoctorService {
   readonly #deps: ApiDeps;
-  #running: Promise<ShownFinding[]> | undefined;
+  #running: Promise<FindingReply[]> | undefined;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
@@ -54,14 +54,14 @@ export class DoctorService {
   }
 
   /** Runs the checks once for all concurrent callers. */
-  check(): Promise<ShownFinding[]> {
+  check(): Promise<FindingReply[]> {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
     });
     return this.#running;
   }
 
-  async #run(): Promise<ShownFinding[]> {
+  async #run(): Promise<FindingReply[]> {
     const { admissionDb: db, clock, vault } = this.#deps;
     const context = { db, vault, nowMs: clock.now(), maxApps };
     const findings: Finding[] = [];
@@ -81,7 +81,7 @@ export class DoctorService {
     // Checks run one after another. An operator can wait for them, but other calls need the
     // connections.
     for (const check of checks) findings.push(...(await check().catch(interrupted)));
-    return findings.map(shown);
+    return findings.map(toReply);
   }
 }
 
@@ -94,7 +94,7 @@ const interrupted = (error: unknown): Finding[] => [
   }),
 ];
 
-const shown = ({ name, status, code, params }: Finding): ShownFinding => ({
+const toReply = ({ name, status, code, params }: Finding): FindingReply => ({
   level: status,
   subject: name,
   ...shownText({ code, params }),

@@ -7,16 +7,16 @@ import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import type { OperatorIdentities } from '../access/tokens.ts';
 import { requireApp } from '../apps.ts';
-import { shownBreaker } from '../breakers.ts';
+import { toBreakerReply } from '../breakers.ts';
 import type { OverviewService } from '../overview/overview.ts';
 import { EventHub } from './hub.ts';
 import type { Topic } from './poller.ts';
 
-const openPushRestMs = 250;
+const openPushPollMs = 250;
 /** Receipts of gateways can arrive after the end of a push, so it is still polled. */
-const closedPushRestMs = 5000;
-const overviewRestMs = 2000;
-const stateRestMs = 1000;
+const closedPushPollMs = 5000;
+const overviewPollMs = 2000;
+const statePollMs = 1000;
 
 const finished = new Set(['done', 'failed', 'cancelled']);
 
@@ -86,8 +86,8 @@ export class EventService {
         const progress = await this.#services.records.progressOf(push);
         const event = lastStatus === undefined || lastStatus === state ? 'progress' : 'state';
         lastStatus = state;
-        const restMs = finished.has(state) ? closedPushRestMs : openPushRestMs;
-        return { event, data: { state, ...progress }, restMs };
+        const pollAfterMs = finished.has(state) ? closedPushPollMs : openPushPollMs;
+        return { event, data: { state, ...progress }, pollAfterMs: pollAfterMs };
       },
     };
   }
@@ -99,8 +99,8 @@ export class EventService {
   async #objectIdOf(appId: string, id: string): Promise<string> {
     const key = pushKey(appId, id);
     if (this.hub.isPolled(key)) return id;
-    const known = this.#lookups.get(key);
-    if (known) return known;
+    const running = this.#lookups.get(key);
+    if (running) return running;
     const lookup = this.#services.records.find(appId, id).then(({ objectId }) => objectId);
     this.#lookups.set(key, lookup);
     return lookup.finally(() => this.#lookups.delete(key));
@@ -117,7 +117,7 @@ export class EventService {
     const poll = async () => ({
       event: 'overview',
       data: await this.#services.overview.read(viewer, appId === '' ? undefined : appId),
-      restMs: overviewRestMs,
+      pollAfterMs: overviewPollMs,
     });
     return { key: `overview:${appId} ${keyOf(apps)}`, name, poll };
   }
@@ -125,8 +125,8 @@ export class EventService {
   #breakersTopic({ apps }: Operator, name: string): Topic {
     const poll = async () => {
       const all = await listBreakers(this.#deps.db);
-      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId)).map(shownBreaker);
-      return { event: 'breakers', data: { results }, restMs: stateRestMs };
+      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId)).map(toBreakerReply);
+      return { event: 'breakers', data: { results }, pollAfterMs: statePollMs };
     };
     return { key: `breakers ${keyOf(apps)}`, name, poll };
   }
@@ -135,7 +135,7 @@ export class EventService {
     return {
       event: 'queues',
       data: { results: await this.#deps.queue.states() },
-      restMs: stateRestMs,
+      pollAfterMs: statePollMs,
     };
   }
 }

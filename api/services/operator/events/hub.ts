@@ -38,7 +38,7 @@ class EventStream extends Readable {
   }
 
   /** Sends the reason and ends the stream. */
-  bye(reason: string): void {
+  endWith(reason: string): void {
     this.send('bye', `event: bye\ndata: ${JSON.stringify({ reason })}\n\n`);
     this.#isEnding = true;
     if (this.#isWanted) this.#flush();
@@ -162,7 +162,7 @@ export class EventHub {
       [...byCaller.values()].map(async (streams) => {
         // If the database is unavailable, the streams stay open until the next check.
         const hasAccess = (await streams[0]?.watcher.hasAccess().catch(() => true)) ?? true;
-        if (!hasAccess) for (const { stream } of streams) stream.bye('session');
+        if (!hasAccess) for (const { stream } of streams) stream.endWith('session');
       }),
     );
   }
@@ -176,7 +176,7 @@ export class EventHub {
     this.#stopTimers();
     const streams = [...this.#streams].map(({ stream }) => stream);
     const ended = streams.map((stream) => new Promise((resolve) => stream.once('close', resolve)));
-    for (const stream of streams) stream.bye('restart');
+    for (const stream of streams) stream.endWith('restart');
     await Promise.race([Promise.all(ended), sleep(this.#limits.lingerMs)]);
     for (const stream of streams) stream.destroy();
     await Promise.all(ended);
@@ -199,8 +199,8 @@ export class EventHub {
   }
 
   #pollerOf(topic: Topic): Poller {
-    const known = this.#pollers.get(topic.key);
-    if (known) return known;
+    const existing = this.#pollers.get(topic.key);
+    if (existing) return existing;
     const poller = new Poller(topic, () => ++this.#lastId);
     this.#pollers.set(topic.key, poller);
     return poller;

@@ -5,7 +5,7 @@ export interface TopicState {
   event: string;
   data: object;
   /** Poll interval before the next poll, in milliseconds. */
-  restMs: number;
+  pollAfterMs: number;
 }
 
 /** Subject that listeners watch. Topics with the same key share one poller. */
@@ -20,15 +20,15 @@ export interface Topic {
 export type Deliver = (topic: string, bytes: Buffer) => void;
 
 /** Minimum poll interval. A topic sends at most four events a second. */
-export const minRestMs = 250;
-const failedRestMs = 2000;
+export const minPollMs = 250;
+const failedPollMs = 2000;
 /**
  * Maximum share of time that polls of a topic may use. If polls are slow, because of a large push
  * or a busy machine, the interval grows up to `maxSlowPollMs`. Watching a push must not slow it
  * down.
  */
 const pollShare = 0.03;
-const maxSlowRestMs = 750;
+const maxSlowPollMs = 750;
 
 /** Polls a topic while somebody listens and sends each change to all listeners. */
 export class Poller {
@@ -62,22 +62,22 @@ export class Poller {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      let restMs = failedRestMs;
+      let pollAfterMs = failedPollMs;
       try {
         const startedAtMs = performance.now();
         const state = await this.#topic.poll();
-        const slowRestMs = Math.min(maxSlowRestMs, (performance.now() - startedAtMs) / pollShare);
-        restMs = Math.max(minRestMs, state.restMs, slowRestMs);
-        if (!signal.aborted) this.#tell(state);
+        const slowPollMs = Math.min(maxSlowPollMs, (performance.now() - startedAtMs) / pollShare);
+        pollAfterMs = Math.max(minPollMs, state.pollAfterMs, slowPollMs);
+        if (!signal.aborted) this.#publish(state);
       } catch {
         // The database is unavailable or the object does not exist any more. Listeners keep the
         // last state until the next poll.
       }
-      await sleep(restMs, signal);
+      await sleep(pollAfterMs, signal);
     }
   }
 
-  #tell({ event, data }: TopicState): void {
+  #publish({ event, data }: TopicState): void {
     const text = JSON.stringify({ topic: this.#topic.name, ...data });
     if (text === this.#lastData) return;
     this.#lastData = text;

@@ -81,8 +81,8 @@ export async function routeDevices(
     for (const group of found.groups) {
       const route = router.route(group);
       const key = JSON.stringify([route.connector, route.profile, route.error]);
-      const known = served.get(key);
-      if (known) known.devices += group.devices;
+      const existing = served.get(key);
+      if (existing) existing.devices += group.devices;
       else served.set(key, { ...route, devices: group.devices });
     }
     return [...served.values()].sort((a, b) => b.devices - a.devices);

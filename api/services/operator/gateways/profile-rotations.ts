@@ -49,7 +49,7 @@ export class ProfileRotationService {
    * rotated.
    */
   async get(id: ProfileId): Promise<ProfileRotation> {
-    const profile = await this.#known(id);
+    const profile = await this.#checkId(id);
     return (await findRotation(this.#deps.db, profile)) ?? noRotation();
   }
 
@@ -65,13 +65,15 @@ export class ProfileRotationService {
     { isHeld, role }: { isHeld: boolean; role: OperatorRole },
   ): Promise<ProfileRotation> {
     const { db, vault } = this.#deps;
-    const known = await this.#known(id);
+    const checkedId = await this.#checkId(id);
     const credentials = checkedCredentials(connectorOf(id.connector), sent, this.#deps.clock.now());
-    await requireMaySetAddresses(this.#deps, known, { credentials, role });
+    await requireMaySetAddresses(this.#deps, checkedId, { credentials, role });
     const staged = await db.transaction(async (tx) => {
-      const rotation = await stageCandidate(tx, vault, { ...known, credentials });
+      const rotation = await stageCandidate(tx, vault, { ...checkedId, credentials });
       if (rotation)
-        await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(credentials) });
+        await this.#audit(tx, checkedId, 'profile.stage', {
+          after: maskedCredentials(credentials),
+        });
       return rotation;
     });
     if (!staged) return noSuchProfile();
@@ -81,7 +83,7 @@ export class ProfileRotationService {
     );
     const to = ok ? (isHeld ? 'checked' : 'canary') : 'staged';
     const result = { stagedAt: staged.stagedAt, to, reason, detail: ok ? null : sentence } as const;
-    const checked = await db.transaction((tx) => saveCheck(tx, known, result));
+    const checked = await db.transaction((tx) => saveCheck(tx, checkedId, result));
     this.#deps.appCache.forget(id.appId);
     return checked ?? this.get(id);
   }
@@ -118,12 +120,12 @@ export class ProfileRotationService {
     action: string,
     change: (tx: Parameters<typeof lockRotation>[0], rotation: ProfileRotation) => Promise<void>,
   ): Promise<ProfileRotation> {
-    const known = await this.#known(id);
+    const checkedId = await this.#checkId(id);
     const changed = await this.#deps.db.transaction(async (tx) => {
-      const rotation = (await lockRotation(tx, known)) ?? noRotation();
+      const rotation = (await lockRotation(tx, checkedId)) ?? noRotation();
       await change(tx, rotation);
-      const after = (await findRotation(tx, known)) ?? noRotation();
-      await this.#audit(tx, known, action, {
+      const after = (await findRotation(tx, checkedId)) ?? noRotation();
+      await this.#audit(tx, checkedId, action, {
         before: { state: rotation.state },
         after: { state: after.state },
       });
@@ -142,11 +144,11 @@ export class ProfileRotationService {
     return recordChange(tx, { action, appId, target: `${connector}/${name}`, ...change });
   }
 
-  async #known({ appId, connector, name }: ProfileId): Promise<ProfileId> {
-    const known = { appId, connector: connectorOf(connector), name };
+  async #checkId({ appId, connector, name }: ProfileId): Promise<ProfileId> {
+    const checkedId = { appId, connector: connectorOf(connector), name };
     checkName(name);
     await requireApp(this.#deps, appId);
-    return known;
+    return checkedId;
   }
 }
 

@@ -62,17 +62,17 @@ export class ProfileService {
     role: OperatorRole = 'owner',
   ): Promise<ProfileEntry> {
     const { db, vault, appCache } = this.#deps;
-    const known = connectorOf(connector);
+    const connectorId = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
-    const credentials = checkedCredentials(known, sent, this.#deps.clock.now());
-    const profile = { appId, connector: known, name, credentials };
+    const credentials = checkedCredentials(connectorId, sent, this.#deps.clock.now());
+    const profile = { appId, connector: connectorId, name, credentials };
     await requireMaySetAddresses(this.#deps, profile, { credentials, role });
     const entry = await db.transaction(async (tx) => {
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);
       const after = maskedCredentials(credentials);
-      const change = { action: 'profile.put', appId, target: `${known}/${name}` };
+      const change = { action: 'profile.put', appId, target: `${connectorId}/${name}` };
       if (put)
         await recordChange(tx, {
           ...change,
@@ -92,14 +92,14 @@ export class ProfileService {
 
   /** Deletes a profile. Throws 404 if it does not exist. */
   async delete({ appId, connector, name }: ProfileId): Promise<void> {
-    const known = connectorOf(connector);
+    const connectorId = connectorOf(connector);
     checkName(name);
     const isDeleted = await this.#deps.db.transaction(async (tx) => {
-      const hasDeleted = await deleteProfile(tx, appId, known, name);
+      const hasDeleted = await deleteProfile(tx, appId, connectorId, name);
       const change = {
         action: 'profile.delete',
         appId,
-        target: `${known}/${name}`,
+        target: `${connectorId}/${name}`,
         before: maskedMembers,
       };
       if (hasDeleted) await recordChange(tx, change);

@@ -94,10 +94,10 @@ interface RowInputs {
 
 /** Returns a row for each profile, used or unused, and for each message class that is closed. */
 function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow[] {
-  const known = new Set(used.filter((row) => row.class === '').map(keyOf));
+  const usedKeys = new Set(used.filter((row) => row.class === '').map(keyOf));
   const unused = profiles
     .map(({ connector, name }) => ({ connector, profile: name }))
-    .filter((profile) => !known.has(keyOf(profile)))
+    .filter((profile) => !usedKeys.has(keyOf(profile)))
     .map((profile) => ({ ...profile, class: '', requests: 0, recipients: 0, closedReason: null }));
   return [...used, ...unused]
     .map((row) => ({
@@ -168,10 +168,10 @@ export class UsageService {
     if (days < 1 || days > maxDays)
       throw refuse('invalidParameter', detail('dayRange', { n: maxDays }));
     const rows = await listUsage(this.#deps.db, appId, { from, to });
-    const known = new Map(rows.map((row) => [row.day, row]));
+    const byDay = new Map(rows.map((row) => [row.day, row]));
     return Array.from({ length: days }, (_, i) => {
       const day = new Date(Date.parse(from) + i * dayMs).toISOString().slice(0, 10);
-      const { calls = 0, peakCallsPerMinute = 0, recipients = 0 } = known.get(day) ?? {};
+      const { calls = 0, peakCallsPerMinute = 0, recipients = 0 } = byDay.get(day) ?? {};
       const usage = { calls, peakCallsPerMinute, recipients };
       return { day, ...usage, fees: feesOf(app, usage) };
     });

@@ -7,14 +7,14 @@ import { time } from '../../../../shared/domain/times.ts';
  * Limits the number of rows that `countRows` counts. A subquery in place of the table would need
  * another statement.
  */
-export const cappedRows = (table: ClassTable, selection: Selection, most: number): Selection => ({
+export const cappedRows = (table: ClassTable, selection: Selection, max: number): Selection => ({
   ...selection,
-  condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition} LIMIT ${most + 1})`,
+  condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition} LIMIT ${max + 1})`,
 });
 
 /** Returns the number of matches for a reply. */
-export const countOfRows = (count: number, most: number): { count: number; countIsLeast?: true } =>
-  count > most ? { count: most, countIsLeast: true } : { count };
+export const countOfRows = (count: number, max: number): { count: number; countIsLeast?: true } =>
+  count > max ? { count: max, countIsLeast: true } : { count };
 
 /** Page of a list by keyset: a position and a size. */
 export interface PageRequest {

@@ -15,7 +15,7 @@ import { requireApp } from '../apps.ts';
 import { routeDevices, type ServedDevices } from '../gateways/profile-detail.ts';
 
 /** Number of days in the report, including today. */
-const shownDays = 14;
+const reportedDays = 14;
 /** Time limit of the counts. */
 const timeoutMs = 5000;
 
@@ -43,7 +43,7 @@ export class MoveInService {
     const { clock, config, db, queries } = this.#deps;
     const app = await requireApp(this.#deps, appId);
     const today = new Date(clock.now()).toISOString().slice(0, 10);
-    const since = new Date(Date.parse(today) - (shownDays - 1) * dayMs);
+    const since = new Date(Date.parse(today) - (reportedDays - 1) * dayMs);
     const { arrivals, days } = await queries.read(
       { app, isMaster: true },
       async (tx) => ({

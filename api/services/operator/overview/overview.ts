@@ -39,7 +39,7 @@ import {
 } from '../../../../shared/queue/queue-sql.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
-import { shownBreaker } from '../breakers.ts';
+import { toBreakerReply } from '../breakers.ts';
 import { inspectProfile } from '../gateways/profile-detail.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
@@ -91,7 +91,7 @@ export class OverviewService {
       ...(await this.#outcomes(apps)),
       breakersOpen: breakers
         .filter((one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)))
-        .map(shownBreaker),
+        .map(toBreakerReply),
       queues: await queue.states(),
       profilesExpiring: profiles.filter(
         ({ expiresAt }) => expiresAt !== null && Date.parse(expiresAt) <= soonMs,

@@ -27,13 +27,13 @@ import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { shownApproval } from '../../push/push-control.ts';
+import { approvalReply } from '../../push/push-control.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { requireApp } from '../apps.ts';
 import { countOf, type PageRequest, toPage } from '../lists/page.ts';
 
 /** Maximum number of device ids, and of pushes with the same notification id, in one record. */
-const maxShownIds = 100;
+const maxListedIds = 100;
 
 /** Lists and shows push records for operators (protocol/admin-api.md#pushes). */
 export class PushListService {
@@ -121,10 +121,10 @@ export class PushListService {
       halts: Object.fromEntries(
         Object.entries(push.profileErrors).map(([profile, error]) => [profile, reasonText(error)]),
       ),
-      approval: await shownApproval(this.#deps.db, push),
+      approval: await approvalReply(this.#deps.db, push),
       nextStart: await this.#nextStartOf(push),
       redrives: await listRedrives(this.#deps.db, push),
-      groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],
+      groupOf: ids.length > 1 ? ids.slice(0, maxListedIds) : [],
     };
   }
 }
@@ -136,16 +136,25 @@ const toRecurringName = ({ recurring }: PushOrder): JsonObject | null =>
  * Returns the checked request as JSON. If the request lists devices, returns only the first ids and
  * the number of ids.
  */
-function requestOf({ target: own, redrive, recurring: _, ...rest }: PushOrder): JsonObject {
+function requestOf({
+  target: originalTarget,
+  redrive,
+  recurring: _,
+  ...rest
+}: PushOrder): JsonObject {
   if (redrive) {
     const { target, pushId: _, outcomes, ...selection } = redrive;
     return { ...rest, target, redrive: { ...selection, outcomes: [...outcomes] } };
   }
-  const shown =
-    own.kind === 'devices'
-      ? { ...own, deviceIds: own.deviceIds.slice(0, maxShownIds), listed: own.deviceIds.length }
-      : own;
-  return { ...rest, target: shown };
+  const shortened =
+    originalTarget.kind === 'devices'
+      ? {
+          ...originalTarget,
+          deviceIds: originalTarget.deviceIds.slice(0, maxListedIds),
+          listed: originalTarget.deviceIds.length,
+        }
+      : originalTarget;
+  return { ...rest, target: shortened };
 }
 
 /** Shortens tokens for roles below operator. */

@@ -24,7 +24,7 @@ import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { planOf, splitByConnector } from '../../push/explain/audience.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
-import { askerOf, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';
 import { plainPush } from '../devices/devices.ts';
@@ -44,7 +44,7 @@ const maxPart = 100_000;
 /** Maximum number of clauses that are counted separately. */
 const maxClauses = 20;
 /** Limits of concurrent counts in total and per app, and of waiting counts per app. */
-const turns = { concurrency: 3, perKey: 1, maxWaiting: 5, maxWaitMs: 2000 };
+const countLimits = { concurrency: 3, perKey: 1, maxWaiting: 5, maxWaitMs: 2000 };
 
 /** Target whose audience is counted: members of a push body. */
 export interface AudienceRequest {
@@ -54,7 +54,7 @@ export interface AudienceRequest {
   /** True to count the audience without each clause. */
   clauses: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
-  gone: AbortSignal;
+  disconnected: AbortSignal;
 }
 
 /** Data that the statements of one count need. */
@@ -62,7 +62,7 @@ interface Count {
   app: App;
   pushOrder: PushOrder;
   nowMs: number;
-  gone: AbortSignal;
+  disconnected: AbortSignal;
 }
 
 /**
@@ -72,7 +72,7 @@ interface Count {
 export class AudienceService {
   readonly #deps: ApiDeps;
   readonly #reads: ReadAudit;
-  readonly #turns = new Semaphore(turns);
+  readonly #queue = new Semaphore(countLimits);
 
   constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
@@ -89,23 +89,23 @@ export class AudienceService {
     const { clock } = this.#deps;
     const app = await requireApp(this.#deps, appId);
     const nowMs = clock.now();
-    const { target, prodHeader, gone } = request;
-    const asker = askerOf(operator, appId);
+    const { target, prodHeader, disconnected } = request;
+    const viewer = operatorViewer(operator, appId);
     const draft = { body: { ...target, data: {} }, bodyBytes: 0, prodHeader };
-    const { pushOrder } = parseDraft(asker, draft, nowMs);
+    const { pushOrder } = parseDraft(viewer, draft, nowMs);
     const startedMs = clock.monotonicMs();
-    const count = { app, pushOrder, nowMs, gone };
+    const count = { app, pushOrder, nowMs, disconnected };
     try {
-      const report = await this.#turns.run(appId, () => this.#report(operator, count, request));
-      await this.#reads.note({
+      const report = await this.#queue.run(appId, () => this.#report(operator, count, request));
+      await this.#reads.record({
         action: 'audience.count',
         appId,
         target: appId,
-        members: asker.personal,
+        members: viewer.personal,
       });
       return { ...report, tookMs: Math.round(clock.monotonicMs() - startedMs) };
     } catch (error) {
-      if (gone.aborted) throw refuse('requestTimeout', detail('callerGone'));
+      if (disconnected.aborted) throw refuse('requestTimeout', detail('callerGone'));
       throw error;
     }
   }
@@ -117,7 +117,7 @@ export class AudienceService {
       exact ??
       (await this.#read(count, partMs, (tx) => countAudience(tx, conditionOf(count), maxPart)));
     const { groups, devices } = part ?? { groups: [], devices: 0 };
-    const shown =
+    const sampled =
       sample === 0 ? [] : await this.#read(count, detailMs, (tx) => sampleOf(tx, count, sample));
     const plan = await this.#read(count, detailMs, (tx) =>
       planOf(tx, app, { pushOrder, nowMs, devices }),
@@ -126,7 +126,7 @@ export class AudienceService {
       devices,
       isLeast: exact === undefined,
       ...(await this.#split(app, pushOrder, groups)),
-      sample: (shown ?? []).map((document) => visibleTo(operator, document)),
+      sample: (sampled ?? []).map((document) => visibleTo(operator, document)),
       ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
       ...(plan?.warning === undefined
         ? {}
@@ -139,14 +139,14 @@ export class AudienceService {
 
   /** Reads in one snapshot. Returns undefined after the timeout. */
   async #read<T>(
-    { app, gone }: Count,
+    { app, disconnected }: Count,
     timeoutMs: number,
     work: (tx: Handle) => Promise<T>,
   ): Promise<T | undefined> {
     try {
       return await this.#deps.queries.read({ app, isMaster: true }, work, {
         timeoutMs,
-        signal: gone,
+        signal: disconnected,
       });
     } catch (error) {
       if (isStatementTimeout(error)) return undefined;

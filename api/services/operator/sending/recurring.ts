@@ -32,7 +32,7 @@ import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
 import type { PushSender, PushService } from '../../push/pushes.ts';
-import { askerOf, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import { idOf, type Page, type PageRequest, toPage } from '../lists/page.ts';
@@ -53,7 +53,7 @@ const definitionOf = (one: RecurringPush): JsonObject => ({
 /**
  * Returns a recurring push for a caller. Tokens in its body are shortened below the role operator.
  */
-function shownRecurring(operator: Operator, one: RecurringPush): JsonObject {
+function toReply(operator: Operator, one: RecurringPush): JsonObject {
   const { body: _, ...definition } = definitionOf(one);
   return {
     ...definition,
@@ -115,12 +115,12 @@ export class RecurringPushService {
     await requireApp(this.#deps, appId);
     const rows = await listRecurring(this.#deps.db, appId, { ...page, limit: page.limit + 1 });
     const { results, next } = toPage(rows, page.limit, ({ id }) => id);
-    return { results: await mapInTicks(results, (one) => shownRecurring(operator, one)), next };
+    return { results: await mapInTicks(results, (one) => toReply(operator, one)), next };
   }
 
   /** Returns a recurring push. Throws 404/101 if it does not exist. */
   async get(operator: Operator, name: RecurringId): Promise<JsonObject> {
-    return shownRecurring(operator, await this.#find(name));
+    return toReply(operator, await this.#find(name));
   }
 
   /**
@@ -129,16 +129,16 @@ export class RecurringPushService {
    * POST /1.1/push for the body.
    */
   async create(operator: Operator, appId: string, request: RecurringRequest): Promise<JsonObject> {
-    const asked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
-    const terms = { ...asked, ...(await this.#checkBody(operator, appId, request.body)) };
+    const checked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
+    const settings = { ...checked, ...(await this.#checkBody(operator, appId, request.body)) };
     const created = await this.#deps.db.transaction(async (tx) => {
-      await requirePlace(tx, appId, { name: terms.name, exceptId: null });
-      const nextAt = await nextStart(tx, terms);
-      const row = await insertRecurring(tx, appId, { ...terms, nextAt, by: operator });
+      await requireRoom(tx, appId, { name: settings.name, exceptId: null });
+      const nextAt = await nextStart(tx, settings);
+      const row = await insertRecurring(tx, appId, { ...settings, nextAt, by: operator });
       await recordChange(tx, { ...changeOf(row, 'create'), after: definitionOf(row) });
       return row;
     });
-    return shownRecurring(operator, created);
+    return toReply(operator, created);
   }
 
   /**
@@ -148,27 +148,27 @@ export class RecurringPushService {
   async change(
     operator: Operator,
     name: RecurringId,
-    asked: Partial<RecurringRequest>,
+    patch: Partial<RecurringRequest>,
   ): Promise<JsonObject> {
     const { appId, id } = await this.#find(name);
-    const checked = asked.body && (await this.#checkBody(operator, appId, asked.body));
+    const checked = patch.body && (await this.#checkBody(operator, appId, patch.body));
     const changed = await this.#deps.db.transaction(async (tx) => {
       const before = await this.#lock(tx, operator, { appId, id });
-      const merged = { ...before, ...asked, ...checked };
-      const terms = {
+      const merged = { ...before, ...patch, ...checked };
+      const settings = {
         ...merged,
         ...checkRecurrence(merged),
-        name: asked.name === undefined ? before.name : displayNameOf(asked.name),
+        name: patch.name === undefined ? before.name : displayNameOf(patch.name),
       };
-      if (terms.name !== before.name)
-        await requirePlace(tx, appId, { name: terms.name, exceptId: id });
-      const nextAt = hasSameTimes(before, terms) ? before.nextAt : await nextStart(tx, terms);
-      const row = await updateRecurring(tx, before, { ...terms, nextAt, by: operator });
+      if (settings.name !== before.name)
+        await requireRoom(tx, appId, { name: settings.name, exceptId: id });
+      const nextAt = hasSameTimes(before, settings) ? before.nextAt : await nextStart(tx, settings);
+      const row = await updateRecurring(tx, before, { ...settings, nextAt, by: operator });
       const change = { ...changeOf(before, 'change'), before: definitionOf(before) };
       await recordChange(tx, { ...change, after: definitionOf(row) });
       return row;
     });
-    return shownRecurring(operator, changed);
+    return toReply(operator, changed);
   }
 
   /**
@@ -256,7 +256,7 @@ export class RecurringPushService {
     if (bodyBytes >= pushBodyBytesBelow)
       throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
     const draft = { body, bodyBytes, prodHeader: undefined };
-    const request = parseDraft(askerOf(operator, appId), draft, this.#deps.clock.now());
+    const request = parseDraft(operatorViewer(operator, appId), draft, this.#deps.clock.now());
     const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
     await this.#pushes.check(sender, request);
     const { pushOrder, timing } = request;
@@ -271,13 +271,13 @@ export class RecurringPushService {
 
 /** Returns the sender, extended to record the start in the recurring push. */
 function withNote(sender: PushSender, recurring: RecurringPush): PushSender {
-  const { terms } = sender;
-  if (!terms) return sender;
-  const onStored: typeof terms.onStored = async (tx, push) => {
+  const { adminSettings } = sender;
+  if (!adminSettings) return sender;
+  const onStored: typeof adminSettings.onStored = async (tx, push) => {
     await noteStarts(tx, recurring, { made: { at: push.pushTime, objectId: push.objectId } });
-    await terms.onStored(tx, push);
+    await adminSettings.onStored(tx, push);
   };
-  return { ...sender, terms: { ...terms, onStored } };
+  return { ...sender, adminSettings: { ...adminSettings, onStored } };
 }
 
 const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
@@ -288,21 +288,21 @@ const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
   one.endsAt?.getTime() === other.endsAt?.getTime();
 
 /** Returns the next start of an enabled recurring push. Throws 1 if there is no next start. */
-async function nextStart(tx: Handle, terms: RecurringTerms): Promise<Date | null> {
-  if (!terms.isEnabled) return null;
-  const next = nextTime(terms, new Date(await databaseNow(tx)));
-  if (!next && terms.endsAt) throw refuse('invalidParameter', detail('recurringEnded'));
+async function nextStart(tx: Handle, settings: RecurringTerms): Promise<Date | null> {
+  if (!settings.isEnabled) return null;
+  const next = nextTime(settings, new Date(await databaseNow(tx)));
+  if (!next && settings.endsAt) throw refuse('invalidParameter', detail('recurringEnded'));
   if (!next) throw refuse('invalidParameter', detail('cronHorizon'));
   return next;
 }
 
 /** Throws 404 if the app does not exist, 154 if the limit is reached, 137 if the name is taken. */
-async function requirePlace(
+async function requireRoom(
   tx: Handle,
   appId: string,
-  place: { name: string; exceptId: number | null },
+  entry: { name: string; exceptId: number | null },
 ): Promise<void> {
-  const others = (await lockRecurringNames(tx, appId, place)) ?? noSuchApp();
+  const others = (await lockRecurringNames(tx, appId, entry)) ?? noSuchApp();
   if (others.count >= maxOfApp)
     throw refuse('thresholdExceeded', detail('recurringLimit', { n: maxOfApp }));
   if (others.isTaken) throw refuse('duplicate', detail('recurringName'));

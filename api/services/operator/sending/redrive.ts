@@ -91,7 +91,10 @@ export class RedriveService {
       const order = orderOf(push, request);
       if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
         throw refuse('conflict', detail('nothingFailed'));
-      const sender = senderWithNote(this.#sending.senderOf(operator, app, terms(push)), push);
+      const sender = senderWithNote(
+        this.#sending.senderOf(operator, app, senderOptions(push)),
+        push,
+      );
       const sent = await this.#pushes.sendOrder(sender, requestOf(push, order, request));
       return this.#sending.withStatus(appId, sent);
     });
@@ -116,19 +119,23 @@ export class RedriveService {
   }
 }
 
-const terms = ({ objectId }: Push) => ({ prodHeader: undefined, undoSeconds: 0, resent: objectId });
+const senderOptions = ({ objectId }: Push) => ({
+  prodHeader: undefined,
+  undoSeconds: 0,
+  resent: objectId,
+});
 
 /** Returns the sender, extended to record the redrive in the push, in the same transaction. */
 function senderWithNote(sender: PushSender, push: Push): PushSender {
-  const { terms: own } = sender;
-  if (!own) return sender;
-  const onStored: typeof own.onStored = async (tx, created) => {
+  const { adminSettings } = sender;
+  if (!adminSettings) return sender;
+  const onStored: typeof adminSettings.onStored = async (tx, created) => {
     const rival = await lockForRedrive(tx, push, created.objectId);
     if (rival) throw refuse('conflict', rivalText(rival));
     await noteRedrive(tx, push, created.objectId);
-    await own.onStored(tx, created);
+    await adminSettings.onStored(tx, created);
   };
-  return { ...sender, terms: { ...own, onStored } };
+  return { ...sender, adminSettings: { ...adminSettings, onStored } };
 }
 
 const rivalText = ({ objectId, isRedrive }: RivalPush): Detail =>

@@ -20,7 +20,7 @@ import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { askerOf, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
@@ -28,7 +28,7 @@ import { recordChange } from '../audit/audit.ts';
  * For each kind: the maximum number of items per app, the maximum size of an item as JSON, and the
  * member with its content.
  */
-const terms = {
+const limits = {
   'push-template': { most: 200, bytes: 16 * 1024, member: 'body' },
   audience: { most: 200, bytes: 16 * 1024, member: 'where' },
   'test-device': { most: 50, bytes: 1024, member: 'installation' },
@@ -55,13 +55,13 @@ export class SavedItemService {
   async list(operator: Operator, appId: string, kind: SavedKind): Promise<JsonObject[]> {
     await requireApp(this.#deps, appId);
     const items = await listSavedItems(this.#deps.db, appId, kind);
-    return mapInTicks(items, (item) => shown(operator, kind, item));
+    return mapInTicks(items, (item) => toReply(operator, kind, item));
   }
 
   /** Returns an item. Throws 404 if it does not exist. */
   async get(operator: Operator, key: SavedName): Promise<JsonObject> {
     const item = await findSavedItem(this.#deps.db, { ...key, name: key.name.trim() });
-    return item ? shown(operator, key.kind, item) : noSuchItem();
+    return item ? toReply(operator, key.kind, item) : noSuchItem();
   }
 
   /**
@@ -75,7 +75,7 @@ export class SavedItemService {
     const checked = await this.#check(operator, item, content);
     const { name: updatedBy } = operator;
     const stored = await this.#deps.db.transaction(async (tx) => {
-      await this.#requirePlace(tx, item);
+      await this.#requireRoom(tx, item);
       const before = await findSavedItem(tx, item);
       const put = await putSavedItem(tx, item, { content: checked, updatedBy });
       const change = { action: `${kind}.put`, appId, target: item.name };
@@ -83,7 +83,7 @@ export class SavedItemService {
       await recordChange(tx, { ...change, ...old, after: contentOf(kind, put) });
       return put;
     });
-    return shown(operator, kind, stored);
+    return toReply(operator, kind, stored);
   }
 
   /** Deletes an item. Throws 404 if it does not exist. */
@@ -101,12 +101,12 @@ export class SavedItemService {
 
   /** Checks the content and returns it in the form in which it is stored. */
   async #check(operator: Operator, { appId, kind }: SavedName, content: Json): Promise<Json> {
-    const { bytes } = terms[kind];
+    const { bytes } = limits[kind];
     if (Buffer.byteLength(JSON.stringify(content)) > bytes)
       throw refuse('tooLarge', detail('bytesAsJson', { bytes }));
-    const asker = askerOf(operator, appId);
-    if (kind === 'audience') parseWhere(content, installationClass, asker);
-    if (kind === 'push-template') checkTemplate(content, asker);
+    const viewer = operatorViewer(operator, appId);
+    if (kind === 'audience') parseWhere(content, installationClass, viewer);
+    if (kind === 'push-template') checkTemplate(content, viewer);
     if (kind !== 'test-device') return content;
     const named = String(content);
     // PostgreSQL refuses NUL, so no device has such an id.
@@ -116,8 +116,8 @@ export class SavedItemService {
   }
 
   /** Throws 154 if the app has the maximum number of items. */
-  async #requirePlace(tx: Handle, item: SavedName): Promise<void> {
-    const { most } = terms[item.kind];
+  async #requireRoom(tx: Handle, item: SavedName): Promise<void> {
+    const { most } = limits[item.kind];
     const others = (await countOtherItems(tx, item)) ?? noSuchApp();
     if (others >= most) throw refuse('thresholdExceeded', detail('atMostSaved', { n: most }));
   }
@@ -132,21 +132,21 @@ function noSuchItem(): never {
  * condition that the caller may not use is refused, with 403. Other errors are reported when the
  * template is sent.
  */
-function checkTemplate(content: Json, asker: Viewer): void {
+function checkTemplate(content: Json, viewer: Viewer): void {
   try {
     const { where } = withoutCql(isJsonObject(content) ? content : {});
-    parseWhere(where, installationClass, asker);
+    parseWhere(where, installationClass, viewer);
   } catch (error) {
     if (!(error instanceof Refusal) || error.status === 403) throw error;
   }
 }
 
 const contentOf = (kind: SavedKind, { content }: SavedItem): JsonObject => ({
-  [terms[kind].member]: content,
+  [limits[kind].member]: content,
 });
 
 /** Returns an item for a caller. Tokens in it are shortened below the role operator. */
-function shown(operator: Operator, kind: SavedKind, item: SavedItem): JsonObject {
+function toReply(operator: Operator, kind: SavedKind, item: SavedItem): JsonObject {
   const content = contentOf(kind, item);
   const { name, updatedAt, updatedBy } = item;
   return { name, ...visibleTo(operator, content), updatedAt: updatedAt.toISOString(), updatedBy };

@@ -77,7 +77,7 @@ export class ScheduledPushService {
       if (push.pushOrder.local) throw refuse('invalidPushTime', detail('localPushMoved'));
       const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
       await moveScheduled(tx, entry, times);
-      const [before, after] = [push, times].map(shownTimes);
+      const [before, after] = [push, times].map(timesForAudit);
       await recordChange(tx, {
         action: 'push.reschedule',
         appId,
@@ -138,7 +138,10 @@ export class ScheduledPushService {
   }
 }
 
-const shownTimes = ({ pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'>): JsonObject => ({
+const timesForAudit = ({
+  pushTime,
+  expiresAt,
+}: Pick<Push, 'pushTime' | 'expiresAt'>): JsonObject => ({
   pushTime: pushTime.toISOString(),
   expiresAt: expiresAt.toISOString(),
 });
@@ -147,9 +150,9 @@ const shownTimes = ({ pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'
  * Returns the expiry of a push whose time changes. Throws 1 if the expiry is before the push time.
  */
 function expiryAt(push: Push, { pushTime, ...expiration }: ScheduleChange): Date {
-  const isAsked = expiration.expirationTime !== null || expiration.expirationSeconds !== null;
+  const isRequested = expiration.expirationTime !== null || expiration.expirationSeconds !== null;
   const isDefault = push.expiresAt.getTime() - push.pushTime.getTime() === defaultExpiryMs;
-  const expiresAt = isAsked || isDefault ? expiryOf(expiration, pushTime) : push.expiresAt;
+  const expiresAt = isRequested || isDefault ? expiryOf(expiration, pushTime) : push.expiresAt;
   if (expiresAt > pushTime) return expiresAt;
   const text = detail('expiresBefore', { at: expiresAt.toISOString() });
   throw refuse('invalidParameter', text);

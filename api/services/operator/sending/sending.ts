@@ -20,8 +20,13 @@ import type { DryRunService, MovedAudience } from '../../push/explain/dry-run.ts
 import type { PushDraft } from '../../push/explain/limits.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { repeatWindowMs } from '../../push/push-store.ts';
-import type { AcceptedPush, PushSender, PushService, SendingTerms } from '../../push/pushes.ts';
-import { askerOf } from '../access/conditions.ts';
+import type {
+  AcceptedPush,
+  AdminPushSettings,
+  PushSender,
+  PushService,
+} from '../../push/pushes.ts';
+import { operatorViewer } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
@@ -78,7 +83,7 @@ export class SendingService {
         explained === undefined
           ? undefined
           : await this.#dryRun.compare(app, {
-              asker: askerOf(operator, appId),
+              viewer: operatorViewer(operator, appId),
               draft: request,
               digest: explained,
             });
@@ -98,20 +103,27 @@ export class SendingService {
   senderOf(
     operator: Operator,
     app: App,
-    more: Pick<PushSender, 'prodHeader'> & Pick<SendingTerms, 'undoSeconds'> & { resent?: string },
+    more: Pick<PushSender, 'prodHeader'> &
+      Pick<AdminPushSettings, 'undoSeconds'> & { resent?: string },
   ): PushSender {
     const { prodHeader, undoSeconds, resent } = more;
     const { name, tokenId } = operator;
-    const terms: SendingTerms = {
+    const adminSettings: AdminPushSettings = {
       creator: { name, tokenId },
       undoSeconds,
       onStored: (tx, { appId, objectId, state, pushTime, notificationId }) => {
-        const shown = { state, pushTime: pushTime.toISOString(), notificationId };
-        const after = resent === undefined ? shown : { ...shown, resendOf: resent };
+        const details = { state, pushTime: pushTime.toISOString(), notificationId };
+        const after = resent === undefined ? details : { ...details, resendOf: resent };
         return recordChange(tx, { action: 'push.send', appId, target: objectId, after });
       },
     };
-    return { app, isMaster: true, prodHeader, asker: askerOf(operator, app.appId), terms };
+    return {
+      app,
+      isMaster: true,
+      prodHeader,
+      viewer: operatorViewer(operator, app.appId),
+      adminSettings,
+    };
   }
 
   /** Adds the status of an accepted push. */

@@ -17,7 +17,7 @@ import { noSuchUser } from '../../accounts/account-control.ts';
 import type { Accounts } from '../../accounts/accounts.ts';
 import { isObjectId } from '../../accounts/caller.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { askerOf, type ConditionAsker } from '../access/conditions.ts';
+import { type ConditionViewer, operatorViewer } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
@@ -31,7 +31,7 @@ export interface UserListRequest extends PageRequest {
   /** Condition as JSON text. */
   where?: string | undefined;
   /** Maximum number of matches to count. 0 counts none. */
-  mostCounted: number;
+  maxCount: number;
 }
 
 type AccountParts = Pick<Accounts, 'users' | 'locks'>;
@@ -54,24 +54,29 @@ export class UserAdminService {
    */
   async list(operator: Operator, appId: string, request: UserListRequest) {
     const app = await requireApp(this.#deps, appId);
-    const most = request.mostCounted;
-    const asker = askerOf(operator, appId);
+    const max = request.maxCount;
+    const viewer = operatorViewer(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
-      const selection = selectionOf(operator, asker, request);
+      const selection = selectionOf(operator, viewer, request);
       const all = cappedRows(
         'app_user',
-        selectionOf(operator, asker, { ...request, before: null }),
-        most,
+        selectionOf(operator, viewer, { ...request, before: null }),
+        max,
       );
       return async (tx) => ({
         rows: await selectUsers(tx, selection),
-        count: most > 0 ? await countRows(tx, 'app_user', all) : undefined,
+        count: max > 0 ? await countRows(tx, 'app_user', all) : undefined,
       });
     });
-    await this.#reads.note({ action: 'user.list', appId, target: appId, members: asker.personal });
+    await this.#reads.record({
+      action: 'user.list',
+      appId,
+      target: appId,
+      members: viewer.personal,
+    });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = await mapInTicks(results, (user) => documentFor(operator, user));
-    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
+    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, max)) };
   }
 
   /**
@@ -131,14 +136,14 @@ export class UserAdminService {
 
 function selectionOf(
   { role }: Operator,
-  asker: ConditionAsker,
+  viewer: ConditionViewer,
   request: UserListRequest,
 ): Selection {
   const { q, where, before, limit } = request;
   const isOperator = hasRole(role, 'operator');
   if (!isOperator && where !== undefined) throw refuse('forbidden', detail('usersNeedOperator'));
-  const params = new Params([asker.appId]);
-  const parsed = parseWhere(where, userClass, asker);
+  const params = new Params([viewer.appId]);
+  const parsed = parseWhere(where, userClass, viewer);
   const conditions = [`(${compileWhere(parsed, userClass, params)})`];
   if (q !== undefined) conditions.push(idCondition(q, params, isOperator));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);

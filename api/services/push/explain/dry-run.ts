@@ -28,7 +28,7 @@ import { profileKey } from '../../../../shared/rules/mass-limit.ts';
 import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules/rule.ts';
 import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { askerOf } from '../../operator/access/conditions.ts';
+import { operatorViewer } from '../../operator/access/conditions.ts';
 import type { ReadAudit } from '../../operator/audit/audit.ts';
 import { expiryOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
@@ -78,8 +78,8 @@ export class DryRunService {
     const app = await this.#deps.appCache.app(appId);
     if (!app) throw refuse('notFound', detail('noApp'));
     const nowMs = this.#deps.clock.now();
-    const asker = askerOf(operator, appId);
-    const { pushOrder, timing, warnings } = parseDraft(asker, draft, nowMs);
+    const viewer = operatorViewer(operator, appId);
+    const { pushOrder, timing, warnings } = parseDraft(viewer, draft, nowMs);
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
@@ -94,11 +94,11 @@ export class DryRunService {
         timeoutMs: countTimeoutMs,
       },
     );
-    await this.#reads.note({
+    await this.#reads.record({
       action: 'push.explain',
       appId,
       target: appId,
-      members: asker.personal,
+      members: viewer.personal,
     });
     const report = {
       ...measured,
@@ -120,11 +120,11 @@ export class DryRunService {
    */
   async compare(
     app: App,
-    { asker, draft, digest }: { asker: Viewer; draft: PushDraft; digest: string },
+    { viewer, draft, digest }: { viewer: Viewer; draft: PushDraft; digest: string },
   ): Promise<MovedAudience | undefined> {
     const { appId } = app;
     const nowMs = this.#deps.clock.now();
-    const { pushOrder } = parseDraft(asker, draft, nowMs);
+    const { pushOrder } = parseDraft(viewer, draft, nowMs);
     const sealed = { appId, body: draft.body };
     const explained = this.#seal.read(sealed, digest);
     const params = new Params();
@@ -154,7 +154,7 @@ export interface MovedAudience {
  * the condition.
  */
 export function parseDraft(
-  asker: Viewer,
+  viewer: Viewer,
   { body, bodyBytes, prodHeader }: PushDraft,
   nowMs: number,
 ): PushRequest {
@@ -162,7 +162,7 @@ export function parseDraft(
     throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
   const parse = 'device_ids' in body ? parsePushToDevices : parsePush;
   const request = parse(withoutCql(body), prodHeader, nowMs);
-  checkTargets(request.pushOrder, asker);
+  checkTargets(request.pushOrder, viewer);
   return request;
 }
 

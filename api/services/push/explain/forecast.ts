@@ -74,8 +74,8 @@ export async function forecastScheduled(
   for (const push of pushes) {
     if (clock.monotonicMs() > endMs) break;
     const inputs = { app, push, profiles, nowMs: clock.now() };
-    const terms = { timeoutMs: countTimeoutMs };
-    const work = queries.read({ app, isMaster: true }, (tx) => countPush(tx, inputs), terms);
+    const options = { timeoutMs: countTimeoutMs };
+    const work = queries.read({ app, isMaster: true }, (tx) => countPush(tx, inputs), options);
     // If a count exceeds its time limit, the push is skipped. The forecast reports the number of
     // counted pushes.
     const found = await work.catch(() => undefined);
@@ -210,13 +210,13 @@ async function countScheduledPushes(
 
 /** Returns the usage of each gateway and profile that has usage or that a push uses. */
 function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
-  const known = Map.groupBy(use, ({ connector, profile }) => profileKey(connector, profile));
-  const keys = new Set([...known.keys(), ...[draft, ...scheduled].flatMap(keysOf)]);
+  const useByKey = Map.groupBy(use, ({ connector, profile }) => profileKey(connector, profile));
+  const keys = new Set([...useByKey.keys(), ...[draft, ...scheduled].flatMap(keysOf)]);
   return [...keys].sort().flatMap((key) => {
     const [connector = '', profile = ''] = key.split('/');
     // The device channel has no quota.
     if (connector === 'channel') return [];
-    const rows = known.get(key) ?? [];
+    const rows = useByKey.get(key) ?? [];
     const closedReason = rows.find((row) => row.closedReason !== null)?.closedReason ?? null;
     const countIn = (shares: Shares) => devicesOf(shares, key);
     return [

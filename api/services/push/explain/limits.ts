@@ -154,11 +154,11 @@ export class DryRunSeal {
 
   /** Returns the number of devices. Returns undefined if the text is not a seal of this body. */
   read(sealed: SealedBody, text: string): number | undefined {
-    const [, digits = '', mark = ''] = /^(\d{1,15})\.([\w-]{43})$/.exec(text) ?? [];
+    const [, digits = '', hmac = ''] = /^(\d{1,15})\.([\w-]{43})$/.exec(text) ?? [];
     if (digits === '') return undefined;
     const devices = Number(digits);
-    const marks = this.#vault.derivedBy(contextOf(sealed, devices));
-    return marks.some((one) => equalInConstantTime(one, mark)) ? devices : undefined;
+    const hmacs = this.#vault.derivedBy(contextOf(sealed, devices));
+    return hmacs.some((one) => equalInConstantTime(one, hmac)) ? devices : undefined;
   }
 }
 

@@ -90,7 +90,7 @@ export class PushTraceService {
     const params = new Params([app.appId]);
     const clauses = targetClauses(app, push.pushOrder, { params, nowMs: clock.now() });
     const conditions = clauses.map((clause) => clause.condition);
-    const [holds, batch, failure, router] = await Promise.all([
+    const [results, batch, failure, router] = await Promise.all([
       queries.readFresh({ app, isMaster: true }, (tx) =>
         testConditions(tx, device.id, { conditions, values: params.values }),
       ),
@@ -98,10 +98,10 @@ export class PushTraceService {
       findFailure(db, push, { id: device.id }),
       this.#routerOf(app, push),
     ]);
-    const isFresh = holds?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
+    const isFresh = results?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
     const current = {
       device,
-      unmetClause: clauses.find((_, i) => !holds?.[i]),
+      unmetClause: clauses.find((_, i) => !results?.[i]),
       isFresh,
       route: router.route(device),
     };

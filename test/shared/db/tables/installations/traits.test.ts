@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { parseTraits, traitColumns, traitsText } from '../../../../../shared/db/tables/audience.ts';
+import { parseRoutingKey, traitColumns, routingKeyText } from '../../../../../shared/db/tables/audience.ts';
 import type { DeviceTraits } from '../../../../../shared/domain/installations/installation.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 
@@ -33,8 +33,8 @@ test.each([
     Object.values(members),
   );
   const { rows } = await db.query<DeviceTraits & { text: string }>(
-    `SELECT ${traitColumns}, ${traitsText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
+    `SELECT ${traitColumns}, ${routingKeyText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
   );
   const { text, ...traits } = rows[0] ?? { text: '' };
-  expect(parseTraits(text)).toEqual(traits);
+  expect(parseRoutingKey(text)).toEqual(traits);
 });
