@@ -41,7 +41,7 @@ export interface RunningApi {
   stack: ClosingStack;
 }
 
-/** Options for tests; `main.ts` uses the defaults. */
+/** Options for tests. `main.ts` uses the defaults. */
 export interface ApiOptions {
   stack?: ClosingStack;
   clock?: Clock;

@@ -65,7 +65,7 @@ export class Connection implements SocketEvents {
   #closeByMs: number | undefined;
   #error: Error | undefined;
 
-  /** Takes over the socket of an accepted upgrade; call `start` next. */
+  /** Takes over the socket of an accepted upgrade. Call `start` next. */
   constructor(deps: ConnectionDeps, protocol: Protocol, socket: Socket) {
     this.#deps = deps;
     this.#protocol = protocol;
@@ -172,7 +172,7 @@ export class Connection implements SocketEvents {
     this.#requestMessages();
   }
 
-  /** Checks deadlines; called every `tickEveryMs`. */
+  /** Checks deadlines. Called every `tickEveryMs`. */
   tick(nowMs: number): void {
     this.#framesInTick = 0;
     const { readWithinMs } = this.#deps.limits;

@@ -83,7 +83,10 @@ const windowMs = 60_000;
 
 /** Limits of batches. One statement counts the calls of a batch. */
 const batchLimits = { size: 500, concurrency: 1, maxWaiting: 1000, maxWaitMs: 5000 };
-/** Lane of the batches, which belong to no app: app ids have no blanks. */
+/**
+ * Key under which batches take database connections, where each app has a key. A batch belongs to
+ * no app, so its key contains a blank, which app ids do not.
+ */
 const batchKey = 'push calls';
 /**
  * Timeout of a row lock in a batch. After the timeout, the calls of the batch are counted one by

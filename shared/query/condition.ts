@@ -92,7 +92,7 @@ export interface Comparison {
   value: Comparable;
 }
 
-/** Value of an ordered type; `time` is the canonical ISO text of a Date. */
+/** Value of an ordered type. `time` is the canonical ISO text of a Date. */
 export type Comparable =
   | { type: 'number'; value: number | bigint }
   | { type: 'string'; value: string }

@@ -192,7 +192,7 @@ function unwrapped(answer: JsonObject): JsonObject {
 
 /**
  * Returns the changes in a hook's reply. A reply with a `username` is the whole user, so missing
- * custom members are deleted; any other reply contains changed members only.
+ * custom members are deleted. Any other reply contains changed members only.
  */
 function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
   const written = Object.entries(answer).filter(([name, value]) => {

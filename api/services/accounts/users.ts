@@ -179,7 +179,7 @@ export class UserService {
     let token: string | undefined;
     if (hash !== undefined) {
       user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
-      // Only a change of the password ends the session; the first password does not
+      // Only a change of the password ends the session. The first password does not
       // (protocol/users.md#session-tokens).
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });

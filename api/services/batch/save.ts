@@ -32,7 +32,7 @@ interface Child {
 /** Members that control the save and are not stored. */
 const directives = new Set(['__internalId', '__children']);
 
-/** Result of the saves of one object; a batch may save an object in several parts. */
+/** Result of the saves of one object. A batch may save an object in several parts. */
 type Result = { ok: true; text: string } | InnerFailure;
 
 /**

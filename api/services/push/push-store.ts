@@ -35,7 +35,10 @@ const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
  */
 const plainConcurrency = 1;
 const claimingConcurrency = 2;
-/** Lane of the batches, which belong to no app: app ids have no blanks. */
+/**
+ * Key under which batches take database connections, where each app has a key. A batch belongs to
+ * no app, so its key contains a blank, which app ids do not.
+ */
 const batchKey = 'accepted pushes';
 /**
  * Timeout of a row lock in a batch. After the timeout, the pushes of the batch are stored one by

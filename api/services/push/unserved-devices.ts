@@ -41,7 +41,10 @@ const comparedDevices = 1000;
 
 /** Limits of batches. One statement searches the devices of `size` apps. */
 const batchLimits = { size: 100, concurrency: 1, maxWaiting: 1000, maxWaitMs: searchWaitMs };
-/** Lane of the batches, which belong to no app: app ids have no blanks. */
+/**
+ * Key under which batches take database connections, where each app has a key. A batch belongs to
+ * no app, so its key contains a blank, which app ids do not.
+ */
 const batchKey = 'device kinds';
 
 /** Kinds of devices that no profile serves. */

@@ -72,7 +72,7 @@ const firstName = (name: string): string => name.split('.')[0] ?? name;
 
 type PageClauses = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
 
-/** Parses `limit` and `order by`, in either order; `limit 10, 20` skips ten rows. */
+/** Parses `limit` and `order by`, in either order. `limit 10, 20` skips ten rows. */
 function readPage(reader: TokenReader, { isCountOnly }: SelectedFields): PageClauses {
   const page: PageClauses = {
     limit: isCountOnly ? 0 : undefined,

@@ -13,7 +13,7 @@ class PatternReader {
     return this.#at >= this.#text.length;
   }
 
-  /** Consumes the next code point; returns an empty text at the end. */
+  /** Consumes the next code point. Returns an empty text at the end. */
   next(): string {
     const code = this.#text.codePointAt(this.#at);
     if (code === undefined) return '';
@@ -125,7 +125,7 @@ type Item =
 const posixClass =
   /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
 
-/** Translates a bracket expression after its `[`. Throws 102 for a malformed one. */
+/** Translates a bracket expression after its `[`. Throws 102 if it is malformed. */
 function translateBracket(reader: PatternReader): string {
   const isNegated = reader.skip(/\^/y);
   const parts: string[] = [];

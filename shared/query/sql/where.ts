@@ -75,7 +75,7 @@ function joinConditions(
   return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
 }
 
-/** Compiles the rows of a subquery; its column names refer to the inner table. */
+/** Compiles the rows of a subquery. Its column names refer to the inner table. */
 function compileRows(
   { cls, where, sortOrder: order, limit, skip, viewer }: Subquery,
   params: Params,

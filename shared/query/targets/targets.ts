@@ -100,7 +100,7 @@ export function targetCondition(
   );
 }
 
-/** Returns a condition over `installation`; `add` appends a value and returns its placeholder. */
+/** Returns a condition over `installation`. `add` appends a value and returns its placeholder. */
 export type Part = (add: (value: unknown) => string) => string;
 
 function selectedConditions(
