@@ -13,11 +13,15 @@ import type { AdmissionDeps } from './middleware/admission.ts';
 import { handleCall } from './middleware/call-handler.ts';
 import { allowCrossOrigin } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
-import { type Exchange, reportExchanges } from './middleware/exchange.ts';
 import { serveConsole, serveHtmlPages } from './middleware/pages/html-pages.ts';
 import { requirePlainPaths } from './middleware/plain-path.ts';
 import { attachRequestBody, type BodyMemory } from './middleware/request-body.ts';
-import { logRequests, traceRequests } from './middleware/request-log.ts';
+import {
+  type Exchange,
+  logRequests,
+  reportExchanges,
+  traceRequests,
+} from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { Route } from './route.ts';
 import type { ConsoleFiles } from './services/server/console-files.ts';

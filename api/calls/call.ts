@@ -8,7 +8,7 @@ import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { unstorableText } from '../../shared/domain/json.ts';
 import { refusalOfFault } from '../requests/checked.ts';
 import type { SessionOwner } from '../services/accounts/sessions/sessions.ts';
-import type { RunInnerCall } from '../services/batch/inner-call.ts';
+import type { RunInnerCall } from '../services/batch/calls.ts';
 
 /** Checked call of an endpoint. */
 export interface Call<Q, B> {

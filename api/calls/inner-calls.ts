@@ -15,7 +15,7 @@ import {
   type InnerOutcome,
   type ReplyAllowance,
   type RunInnerCall,
-} from '../services/batch/inner-call.ts';
+} from '../services/batch/calls.ts';
 import { type AnyCall, type AppCall, replyText } from './call.ts';
 
 /** Functions of the HTTP layer that a call inside a batch uses. */

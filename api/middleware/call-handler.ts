@@ -8,14 +8,14 @@ import type { Logger } from '../../shared/process/logging.ts';
 import { type AnyCall, checkSchema, replyText, requireStorableTexts } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
 import type { Reply, Route } from '../route.ts';
-import type { RunInnerCall } from '../services/batch/inner-call.ts';
+import type { RunInnerCall } from '../services/batch/calls.ts';
 import { type Actor, runAsActor } from '../services/operator/audit/audit.ts';
 import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
 import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
 import { readBody, readText, readToForward } from './body.ts';
 import { languageOf, toRefusal } from './errors.ts';
-import { type Exchange, reportInnerCall } from './exchange.ts';
 import { type BodySender, bodyTooLarge } from './request-body.ts';
+import { type Exchange, reportInnerCall } from './request-log.ts';
 
 /** Services that a call needs before the handler of its route runs. */
 export interface CallDeps extends AdmissionDeps {

@@ -1,11 +1,11 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Route } from '../route.ts';
-import type { Examples } from './examples.ts';
 import { jsonReplies, replySchemas } from './json-schema.ts';
 import {
   areaOf,
   areas,
+  type Examples,
   operationOf,
   type SharedResponses,
   securitySchemes,

@@ -3,8 +3,6 @@ import { type ErrorName, errorTable, errorText } from '../../shared/domain/error
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Access, ReplyBody, Route } from '../route.ts';
-import { descriptionOf } from './description.ts';
-import { type Example, type Examples, exampleOf } from './examples.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
 
 /** Group of calls in the reference, and tag of the document. */
@@ -367,3 +365,89 @@ function bodyOf(route: Route, example: Example | undefined): JsonObject {
     },
   };
 }
+
+/** Sentences that follow from a route's access. */
+
+const callers: Record<Access, string> = {
+  none: 'Needs no credentials.',
+  login: 'Needs a token of the admin API or a login code in the body.',
+  admin: 'Needs a token or a session of the admin API.',
+  app: 'Needs the app key or the master key of the app.',
+  push: 'Needs the master key. The app key is enough if `forbidClientPush` is off.',
+  master: 'Needs the master key of the app.',
+  scan: 'Needs the master key of the app. The app key is refused with code 1.',
+};
+
+const sessions = {
+  optional: 'Uses the session token of a user if the call has one.',
+  required: 'Needs the session token of a user, or the master key.',
+} as const;
+
+/**
+ * Returns the description of a route's operation in `/openapi.json`. It states who may call it, its
+ * limits of body and rate, whether it is audited, and whether a batch may contain it. Every
+ * sentence follows from the declaration of the route.
+ */
+export function descriptionOf(route: Route): string {
+  return [callerOf(route), ...limitsOf(route), ...effectsOf(route)].join(' ');
+}
+
+/** Returns sentences that state who may call a route. */
+export function callerOf({ auth, role, session, paths, isPublic }: Route): string {
+  if (paths.includes('/metrics')) return 'Needs `METRICS_TOKEN` if the service has one.';
+  if (auth === 'none' && !isPublic) return 'Needs the secret that is part of the path.';
+  const sentences = [
+    callers[auth],
+    ...(role === undefined ? [] : [`The lowest role that may call it is \`${role}\`.`]),
+    ...(session === undefined ? [] : [sessions[session]]),
+  ];
+  return sentences.join(' ');
+}
+
+function limitsOf({ limit, role }: Route): string[] {
+  const { bodyBytesBelow, rate, weight = 1 } = limit;
+  const isWeighted = role !== undefined && weight > 1;
+  return [
+    ...(bodyBytesBelow === 0 ? [] : [`The body has at most ${bodyBytesBelow - 1} bytes.`]),
+    ...(rate === 'push' ? ['Counts for the option `pushCallsPerMinute` of the app.'] : []),
+    ...(isWeighted ? [`Counts as ${weight} calls for the limit of the token.`] : []),
+  ];
+}
+
+function effectsOf({ method, role, changesNothing, isBatch, isBatchable }: Route): string[] {
+  const isAudited = role !== undefined && method !== 'GET' && !changesNothing;
+  return [
+    ...(isAudited ? ['A change is recorded in the audit.'] : []),
+    ...(isBatchable && !isBatch ? ['A batch may contain this call.'] : []),
+  ];
+}
+
+/** Request and reply that a test recorded (`docs/examples.json`). */
+export interface Example {
+  /** Status of the reply. */
+  status: number;
+  /** Parameters in the path. */
+  path?: Record<string, string>;
+  query?: Record<string, string | number>;
+  body?: Json;
+  reply?: Json;
+}
+
+/** Examples by operation. An alias has the examples of its first path. */
+export type Examples = Record<string, Example>;
+
+/**
+ * Reads the examples. They are a separate module, so that they are loaded only when somebody reads
+ * the description.
+ */
+export async function loadExamples(): Promise<Examples> {
+  const file: { default: unknown } = await import('../../docs/examples.json', {
+    with: { type: 'json' },
+  });
+  // A test compares the file with the replies of the service.
+  return file.default as Examples;
+}
+
+/** Returns `{ example }`, or an empty object if the operation has no example. */
+export const exampleOf = (example: Json | undefined): { example?: Json } =>
+  example === undefined ? {} : { example };

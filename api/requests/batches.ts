@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jsonObject } from '../../shared/domain/json-schema.ts';
-import { maxItems } from '../services/batch/items.ts';
+import { maxItems } from '../services/batch/calls.ts';
 import { partParsedByService, refusedAs } from './checked.ts';
 
 /**

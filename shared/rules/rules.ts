@@ -1,14 +1,10 @@
 import type { PushOrder } from '../domain/pushes/push.ts';
-import { approval } from './approval.ts';
-import { deviceCap } from './device-cap.ts';
-import { languages } from './languages.ts';
-import { lastActiveDevice } from './last-active-device.ts';
+import { approval, massLimit } from './admission.ts';
+import { languages, variables } from './content.ts';
 import { localTime } from './local-time.ts';
-import { massLimit } from './mass-limit.ts';
 import { quietHours } from './quiet-hours.ts';
-import { redrive } from './redrive.ts';
+import { deviceCap, lastActiveDevice, redrive } from './recipients.ts';
 import type { PushRule, Rule, RuledPush } from './rule.ts';
-import { variables } from './variables.ts';
 
 /**
  * The rules of pushes, in the order in which they are applied. Planning, the dry run and the

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { breakerStates } from '../../../shared/domain/breaker.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
-import { component, count, timestamp } from '../common.ts';
+import { component, count, meaning, remedy, timestamp } from '../common.ts';
 import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
-import { meaning, remedy } from './meaning.ts';
 
 const gatewayFailure = z
   .strictObject({ reason: z.string(), meaning, at: timestamp })

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { smsSignature, smsTemplate } from '../../replies/admin/sms-texts.ts';
+import { smsSignature, smsTemplate } from '../../replies/admin/apps.ts';
 import { empty, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 

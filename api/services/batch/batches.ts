@@ -6,20 +6,24 @@ import {
   type InnerCall,
   type InnerFailure,
   type InnerOutcome,
+  isListCall,
+  parallelGroups,
   type RunBudgeted,
   type RunInnerCall,
-} from './inner-call.ts';
-import { readItem, readRequests } from './items.ts';
-import { isListCall, parallelGroups, writeTargets } from './order.ts';
-import { type BatchReply, writeReply } from './reply.ts';
+  readItem,
+  readRequests,
+  writeTargets,
+} from './calls.ts';
 import {
   type BatchBudget,
+  type BatchReply,
   listEstimate,
   objectEstimate,
   ReplyBudget,
   type ReplyEstimate,
   type ReplyLimits,
   writeEstimate,
+  writeReply,
 } from './reply-budget.ts';
 import { saveAll } from './save.ts';
 
@@ -57,7 +61,7 @@ export class BatchService {
 
   /**
    * Returns a JSON list with one `{"success"}` or `{"error"}` for each of `requests`, in their
-   * order. Calls run in parallel if their results do not depend on the order (order.ts). If the
+   * order. Calls run in parallel if their results do not depend on the order (calls.ts). If the
    * reply of a call may not fit into memory, the call does not run: its item is 116 (batch limit),
    * 429 (app limit) or 503 (process limit). Throws 107, 116, 429 or 503 for the whole batch.
    */

@@ -5,8 +5,7 @@ import {
   type JsonObject,
   parseExactly,
 } from '../../../shared/domain/json.ts';
-import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
-import { readItem } from './items.ts';
+import { failed, type InnerCall, type InnerFailure, type RunBudgeted, readItem } from './calls.ts';
 
 /** Object that an SDK saves (protocol/objects.md#saving-in-batches). */
 interface SaveItem {

@@ -2,7 +2,7 @@ import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/f
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ForwardRequest } from '../../../shared/http/client.ts';
 import { type ForwardResult, PeerError, peerErrorOf } from '../../../shared/http/result.ts';
-import type { BatchReply } from '../batch/reply.ts';
+import type { BatchReply } from '../batch/reply-budget.ts';
 import {
   agentHeaders,
   type FunctionCaller,

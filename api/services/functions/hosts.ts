@@ -7,7 +7,7 @@ import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/e
 import { type Json, measureJson, parseJson } from '../../../shared/domain/json.ts';
 import { BodyBudget } from '../../../shared/http/body/budget.ts';
 import { createHttpClient, ForwardClient, type HttpClient } from '../../../shared/http/client.ts';
-import { type BatchReply, writeReply } from '../batch/reply.ts';
+import { type BatchReply, writeReply } from '../batch/reply-budget.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /** Caller of a function, as described to the host. */

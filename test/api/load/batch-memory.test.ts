@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { isListCall } from '../../../api/services/batch/order.ts';
-import { writeReply } from '../../../api/services/batch/reply.ts';
+import { isListCall } from '../../../api/services/batch/calls.ts';
 import {
   listEstimate,
   objectEstimate,
   ReplyBudget,
   writeEstimate,
+  writeReply,
 } from '../../../api/services/batch/reply-budget.ts';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';

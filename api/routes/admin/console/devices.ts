@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { flagQuery } from '../../../../shared/domain/plain-values.ts';
-import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/devices.ts';
+import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/objects.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/objects.ts';
 import { ofQuery } from '../../../replies/refusals.ts';

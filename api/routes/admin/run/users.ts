@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ErrorName } from '../../../../shared/domain/errors/errors.ts';
 import type { AdminCall } from '../../../calls/call.ts';
-import { userDetail } from '../../../replies/admin/users.ts';
+import { userDetail } from '../../../replies/admin/objects.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { userPart } from '../../../replies/objects.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';

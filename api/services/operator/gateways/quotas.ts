@@ -12,7 +12,7 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
-import { profileKey } from '../../../../shared/rules/mass-limit.ts';
+import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { forecastScheduled, type ScheduledForecast } from '../../push/explain/forecast.ts';
 import { requireApp } from '../apps.ts';

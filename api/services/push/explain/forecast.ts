@@ -16,7 +16,7 @@ import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { type ForecastText, forecast } from '../../../../shared/domain/texts/texts.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
-import { profileKey } from '../../../../shared/rules/mass-limit.ts';
+import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type ConnectorShare, splitByConnector } from './audience.ts';
 

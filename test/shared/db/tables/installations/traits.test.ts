@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { parseRoutingKey, traitColumns, routingKeyText } from '../../../../../shared/db/tables/audience.ts';
+import {
+  parseRoutingKey,
+  routingKeyText,
+  traitColumns,
+} from '../../../../../shared/db/tables/audience.ts';
 import type { DeviceTraits } from '../../../../../shared/domain/installations/installation.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 
