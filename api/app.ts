@@ -13,11 +13,15 @@ import type { AdmissionDeps } from './middleware/admission.ts';
 import { handleCall } from './middleware/call-handler.ts';
 import { allowCrossOrigin } from './middleware/cors.ts';
 import { errors } from './middleware/errors.ts';
-import { type Exchange, reportExchanges } from './middleware/exchange.ts';
 import { serveConsole, serveHtmlPages } from './middleware/pages/html-pages.ts';
 import { requirePlainPaths } from './middleware/plain-path.ts';
 import { attachRequestBody, type BodyMemory } from './middleware/request-body.ts';
-import { logRequests, traceRequests } from './middleware/request-log.ts';
+import {
+  type Exchange,
+  logRequests,
+  reportExchanges,
+  traceRequests,
+} from './middleware/request-log.ts';
 import { textForm } from './middleware/text-form.ts';
 import type { Route } from './route.ts';
 import type { ConsoleFiles } from './services/server/console-files.ts';
@@ -29,23 +33,24 @@ export interface AppOptions extends AdmissionDeps {
   log: Logger;
   metrics: Metrics;
   bodies: BodyMemory;
-  /** Gets every reply with its route; tests set it. */
+  /** Called with every reply and its route. Only tests set it. */
   onExchange?: ((exchange: Exchange) => void) | undefined;
 }
 
 /**
- * Creates the HTTP side of the api, with the middlewares in the order that a request passes them
- * (api/README.md).
+ * Creates the HTTP application of the api. The middlewares are in the order in which a request
+ * passes them (api/README.md).
  */
 export function createApp(options: AppOptions): Koa {
   const app = new Koa();
-  // Koa would print errors to standard error; the log has them.
+  // Koa would also print errors to standard error. The log contains them already.
   app.silent = true;
-  // Each proxy appends the address that it saw. A client can forge the entries left of those.
+  // Each proxy appends the address that it saw. A client can forge the addresses to the left of
+  // them.
   app.proxy = options.config.trustedProxies > 0;
   app.maxIpsCount = options.config.trustedProxies;
-  // A proxy's rule for a path holds for one spelling: neither other case nor a slash at the end is
-  // the same route.
+  // A proxy's rule for a path applies to one spelling. So paths with another case or a trailing
+  // slash must not match the same route.
   const router = new Router({ strict: true, sensitive: true });
   const routeOf = new Map<unknown, Route>();
   const literal = new Map<string, RouteHandler>();
@@ -80,8 +85,8 @@ export function createApp(options: AppOptions): Koa {
 type RouteHandler = (ctx: Context) => Promise<void>;
 
 /**
- * Finds the route of a path without parameters by a look-up; the router tries one pattern after the
- * other.
+ * Handles paths without parameters by a map lookup. The router would test one pattern after
+ * another.
  */
 function routeLiterally(handlers: ReadonlyMap<string, RouteHandler>): Middleware {
   return (ctx, next) => {
@@ -93,7 +98,7 @@ function routeLiterally(handlers: ReadonlyMap<string, RouteHandler>): Middleware
   };
 }
 
-/** Sorts literal parts of paths before parameters, because the router takes the first match. */
+/** Sorts literal path segments before parameters, because the router uses the first match. */
 function byPrecedence(routes: Route[]): { path: string; route: Route }[] {
   const parametersLast = (path: string) => path.replace(/:[^/]+/g, '\uffff');
   return routes
@@ -102,8 +107,8 @@ function byPrecedence(routes: Route[]): { path: string; route: Route }[] {
 }
 
 /**
- * Reads the address of the client, from which limits count, in one form. Throws 400 where a trusted
- * proxy forwards another text than an address: all of its clients would share one count.
+ * Normalizes the client's address, by which limits count. Throws 400 if a trusted proxy forwards a
+ * text that is not an address, because all of the proxy's clients would then share one count.
  */
 const readAddress: Middleware = (ctx, next) => {
   ctx.request.ip = addressOf(ctx);
@@ -119,7 +124,7 @@ export function remoteAddressOf(app: Koa, request: IncomingMessage): string {
 }
 
 function addressOf({ ip }: Pick<Context, 'ip'>): string {
-  // A connection that has ended already has no address.
+  // A connection that has already ended has no address.
   const address = ip ? ipAddressIn(ip) : '';
   if (address === undefined)
     throw refuse(
@@ -129,7 +134,7 @@ function addressOf({ ip }: Pick<Context, 'ip'>): string {
   return address;
 }
 
-/** Finds the route that the router would choose, for calls inside a batch. */
+/** Finds the route that the router would choose. Used for calls inside a batch. */
 function findRoute(
   router: Router,
   routeOf: ReadonlyMap<unknown, Route>,

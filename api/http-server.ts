@@ -5,34 +5,38 @@ import { errorText } from '../shared/domain/errors/errors.ts';
 import { isChannelUpgrade } from './channel/websocket/frames.ts';
 
 /**
- * Queue of connections to accept, up to the limit of the system: after a restart thousands of
- * devices connect at once, and a dropped one tries again after one second, then two, then four.
+ * Length of the queue of connections to accept, up to the system's limit. After a restart,
+ * thousands of devices connect at once. A dropped connection is retried after one second, then
+ * after two, then after four.
  */
 const backlog = 8192;
 
-/** Limits of the server; tests use smaller ones. */
+/** Limits of the server. Tests use smaller limits. */
 export interface ServerLimits {
-  /** Time from the connection, or from the last reply, to the end of a request's headers. */
+  /** Time from the connection, or from the last reply, until a request's headers have arrived. */
   headersMs: number;
   /**
-   * Time for a whole request. A body has its own time (shared/http/body/reader.ts), which begins
-   * when its keys are known.
+   * Time in which a whole request must arrive. A body has its own time limit
+   * (shared/http/body/reader.ts), which starts when its keys are checked.
    */
   requestMs: number;
-  /** Interval between two checks of all connections. */
+  /** Interval between checks of all connections. */
   checkEveryMs: number;
   /** Time after which an idle connection is closed. */
   keepAliveMs: number;
-  /** Time for a client to read a final refusal before its connection is destroyed. */
+  /** Time for a client to read a final refusal. Then its connection is destroyed. */
   lingerMs: number;
-  /** Bytes of request heads that have not arrived whole, of all connections. */
+  /** Maximum number of bytes in incomplete request heads, over all connections. */
   maxUnfinishedBytes: number;
-  /** Requests of one connection that wait for replies; known clients send one at a time. */
+  /**
+   * Maximum number of requests of one connection that wait for replies. Known clients send one at a
+   * time.
+   */
   maxPipelined: number;
   /**
-   * Connections of this process, including those of devices (api/channel/limits.ts). There is no
-   * limit per IP address: all clients of a proxy share one, and the headers name the client only
-   * later.
+   * Maximum number of connections of this process, including devices (api/channel/limits.ts). There
+   * is no limit per IP address: all clients of a proxy share its address, and the headers that name
+   * the client arrive later.
    */
   maxConnections: number;
 }
@@ -48,17 +52,17 @@ export const serverLimits: ServerLimits = {
   maxConnections: 60_000,
 };
 
-/** Largest headers of a request without its URL, in bytes; larger ones are 431. */
+/** Maximum size of a request's headers without its URL, in bytes. Larger headers get 431. */
 const maxHeaderBytes = 16 * 1024;
 /**
- * Largest URL: the longest query that is documented, a `where` of 64 KB, with each byte as `%xx`,
- * and 16 KB for the rest (protocol/queries.md#query-parameters). A longer one is 431.
+ * Maximum size of a URL. The longest documented query is a `where` of 64 KB with each byte as
+ * `%xx`, and 16 KB for the rest (protocol/queries.md#query-parameters). A longer URL gets 431.
  */
 const maxUrlBytes = 3 * 64 * 1024 + 16 * 1024;
 
 /**
- * Starts listening; resolves with the server once the port is bound. Requests that offer an upgrade
- * which nobody wants are ordinary requests.
+ * Starts to listen. Resolves with the server when the port is bound. Upgrade requests that no
+ * handler accepts are treated as ordinary requests.
  */
 export function listen(
   handle: RequestListener,
@@ -74,7 +78,7 @@ export function listen(
       requireHostHeader: false,
       maxHeaderSize: maxUrlBytes + maxHeaderBytes,
       shouldUpgradeCallback: (request) => {
-        // Nobody upgrades while the api starts: the request is answered as any other, by 503.
+        // While the api starts, no handler accepts upgrades. The request then gets the usual 503.
         const isUpgrade = server.listenerCount('upgrade') > 0 && isChannelUpgrade(request);
         if (isUpgrade) forgetHead(request.socket);
         return isUpgrade;
@@ -92,8 +96,8 @@ export function listen(
 }
 
 /**
- * Refuses headers that are too large without their URL, whose limit Node knows only together, and
- * HTTP/1.1 without a host, which Node refuses without a body.
+ * Refuses headers that are too large without their URL, because Node limits only both together.
+ * Also refuses HTTP/1.1 without a host, because Node would refuse it without a body.
  */
 function checkHead(handle: RequestListener): RequestListener {
   return (request, response) => {
@@ -112,19 +116,21 @@ const headersTooLarge = { status: 431, text: errorText('headersTooLarge') };
 const hostMissing = { status: 400, text: 'The header Host is missing.' };
 
 /**
- * Closes the connections with the most bytes of an unfinished request head while all together hold
- * more than `maxUnfinishedBytes`: their keys are not known yet, so no other limit counts them.
- * Returns what ends this for the socket of an upgrade.
+ * Limits the memory of incomplete request heads. While they exceed `maxUnfinishedBytes`, closes the
+ * connections with the most bytes. Their keys are not known yet, so no other limit counts them.
+ * Returns a function that stops counting a socket, for upgrades.
  */
 function limitUnfinishedHeads(
   server: Server,
   { maxUnfinishedBytes, checkEveryMs }: Pick<ServerLimits, 'maxUnfinishedBytes' | 'checkEveryMs'>,
 ): (socket: Socket) => void {
-  /** Connections that read no request, and the bytes that earlier requests read from them. */
+  /**
+   * Connections without a request in progress, and the bytes that earlier requests read from them.
+   */
   const readBefore = new Map<Socket, number>();
   /**
-   * Requests of a connection that have no reply, or of which a body may still arrive: pipelined
-   * ones overlap.
+   * Number of unfinished requests per connection: requests without a reply, or with a body that may
+   * still arrive. Pipelined requests overlap.
    */
   const inWork = new WeakMap<Socket, number>();
   const end = (socket: Socket) => {
@@ -164,8 +170,8 @@ function limitUnfinishedHeads(
 }
 
 /**
- * Closes a connection that has more than `maxPipelined` requests without a reply: Node keeps
- * reading while their handlers wait, so one connection could fill the memory with small requests.
+ * Closes a connection that has more than `maxPipelined` requests without a reply. Node continues to
+ * read while handlers wait, so one connection could otherwise fill the memory with small requests.
  */
 function limitPipelining(handle: RequestListener, maxPipelined: number): RequestListener {
   const waiting = new WeakMap<Socket, number>();
@@ -182,7 +188,7 @@ function limitPipelining(handle: RequestListener, maxPipelined: number): Request
   };
 }
 
-/** Answers invalid and late requests, which no handler sees. */
+/** Replies to invalid and late requests, which no handler gets. */
 function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, lingerMs: number): void {
   if (!socket.writable || error.code === 'ECONNRESET') {
     socket.destroy();
@@ -190,7 +196,7 @@ function answerClientError(error: NodeJS.ErrnoException, socket: Duplex, lingerM
   }
   const [status, text] = clientErrors.get(error.code ?? '') ?? [400, 'Bad Request'];
   const body = JSON.stringify({ code: status, error: `${text}.` });
-  // Otherwise a client that neither reads nor closes would keep its connection.
+  // Otherwise a client that neither reads nor closes would keep its connection open.
   setTimeout(() => socket.destroy(), lingerMs).unref();
   socket.end(
     [
@@ -210,7 +216,7 @@ const clientErrors = new Map<string, [number, string]>([
   ['ERR_HTTP_REQUEST_TIMEOUT', [408, 'Request Timeout']],
 ]);
 
-/** Stops accepting requests, closes idle connections, and waits for the running requests. */
+/** Stops accepting requests, closes idle connections, and waits for running requests. */
 export function closeServer(server: Server): Promise<void> {
   return new Promise((resolve) => {
     server.close(() => resolve());

@@ -13,7 +13,7 @@ try {
   const stack = new ClosingStack(log);
   closeOnSignals({ log, stack });
   await startApi(config, log, { stack }).catch((error: unknown) => {
-    // A signal during the start makes it fail; the process then stops as usual.
+    // A signal during the start makes it fail. The process then stops as usual.
     if (!stack.isClosing) throw error;
   });
   returnMemoryWhenIdle();

@@ -8,15 +8,15 @@ import type { Logger } from '../shared/process/logging.ts';
 import { Semaphore, type SemaphoreLimits } from '../shared/semaphore.ts';
 
 /**
- * Waiting calls; the connections, and those that one app may use at a time, follow from the
- * variables (README.md "Connections").
+ * Limits of waiting calls. The number of connections, and how many of them one app may use at a
+ * time, follow from environment variables (README.md "Connections").
  */
 const waiting = {
   calls: { maxWaiting: 2000, maxWaitMs: 5000 },
   admission: { maxWaiting: 1000, maxWaitMs: 5000 },
 };
 
-/** Returns the limits of a pool of which one app uses three fifths at most. */
+/** Returns the limits of a pool. One app uses at most three fifths of it. */
 const limitsOf = (pool: keyof typeof waiting, concurrency: number): Required<SemaphoreLimits> => ({
   ...waiting[pool],
   concurrency,
@@ -33,8 +33,8 @@ export interface Pools {
 }
 
 /**
- * Opens the pools of an api process and waits until the database answers. Further connections open
- * when they are needed.
+ * Opens the pools of an api process and waits until the database is reachable. Further connections
+ * open when they are needed.
  */
 export async function openPools(config: Config, log: Logger, stack: ClosingStack): Promise<Pools> {
   const { databaseUrl, databaseReadUrl, pooler, connections } = config;

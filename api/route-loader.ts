@@ -17,7 +17,10 @@ function isRoute(value: unknown): boolean {
   );
 }
 
-/** Tells whether a route declares how much it reads: without a limit it would read any body. */
+/**
+ * Returns whether a route declares its body limit. Without a limit, the route would read bodies of
+ * any size.
+ */
 function hasLimit(value: object): boolean {
   const limit = 'limit' in value ? value.limit : undefined;
   return (
@@ -29,8 +32,8 @@ function hasLimit(value: object): boolean {
 }
 
 /**
- * Tells whether a route of the admin API declares who may call it: without a role every token
- * could.
+ * Returns whether a route of the admin API declares a role. Without a role, every token could call
+ * it.
  */
 const hasRole = (value: object): boolean =>
   !('auth' in value && value.auth === 'admin') ||
@@ -38,9 +41,7 @@ const hasRole = (value: object): boolean =>
 
 const isBytes = (value: unknown): boolean => Number.isInteger(value) && Number(value) >= 0;
 
-/**
- * Loads the routes of every file below a folder, so that a new endpoint needs no entry in a list.
- */
+/** Loads the routes of every file in a folder, so that a new endpoint needs no entry in a list. */
 export async function loadRoutes(
   folder: URL = new URL('./routes/', import.meta.url),
 ): Promise<Route[]> {

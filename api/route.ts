@@ -8,16 +8,22 @@ import type { Services } from './services/services.ts';
 
 /**
  * HTTP methods of routes. A route declares an endpoint in one place
- * (develop/architecture.md#endpoints). It knows no koa, no database and no queue: it takes a
- * checked call and the services, and returns a reply.
+ * (develop/architecture.md#endpoints). It does not depend on Koa, the database or the queue: its
+ * handler gets a checked call and the services, and returns a reply.
  */
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /**
- * Credentials that a call needs: none; none yet, as the call logs in to the console; a token or
- * session of the admin API; either key of an app; a key that may push (the master key, or either
- * key when the app allows client push); the master key; the master key for a scan, which refuses
- * the app key with code 1 in place of 403 (protocol/queries.md#scan).
+ * Credentials that a call needs:
+ *
+ * - `none`: none.
+ * - `login`: none yet, because the call logs in to the console.
+ * - `admin`: a token or session of the admin API.
+ * - `app`: the app key or the master key.
+ * - `push`: the master key. The app key also suffices if the app allows client push.
+ * - `master`: the master key.
+ * - `scan`: the master key. The app key is refused with code 1 instead of 403
+ *   (protocol/queries.md#scan).
  */
 export type Access = 'none' | 'login' | 'admin' | AppAccess;
 /** Credentials of calls of an app. */
@@ -27,7 +33,7 @@ export type AppAccess = 'app' | 'push' | 'master' | 'scan';
 export interface Reply {
   status?: number;
   headers?: Record<string, string>;
-  /** JSON; or text, bytes or a stream of them with `type`. */
+  /** JSON value. With `type`, a text, bytes or a stream. */
   body: JsonObject | JsonLike | string | Buffer | Readable;
   /** Content type of a body that is not JSON. */
   type?: string;
@@ -38,110 +44,115 @@ export type JsonLike = object;
 
 /** Limits of a request. Every route declares them. */
 export interface Limit {
-  /** A body of this size or more, decompressed, is refused with 413. At 0 no body is read. */
+  /** Decompressed bodies of this size or more are refused with 413. If 0, no body is read. */
   bodyBytesBelow: number;
   /**
-   * The body is an object or a push: over the limit it is code 116
-   * (protocol/clients.md#request-limits), from 20 MB on 413.
+   * True if the body is an object or a push. A body over the limit then gets code 116, and 413 from
+   * 20 MB on (protocol/clients.md#request-limits).
    */
   isObject?: boolean;
-  /** The call counts for `pushCallsPerMinute` of the app (protocol/push.md#call-rate). */
+  /**
+   * `push` if the call counts against `pushCallsPerMinute` of the app (protocol/push.md#call-rate).
+   */
   rate?: 'push';
   /**
-   * Calls that it counts as for the limit of its token, if its work takes longer
+   * Number of calls that it counts as against the limit of its token. Set for calls with more work
    * (protocol/admin-api.md#limits-of-a-token).
    */
   weight?: number;
 }
 
-/** Size of a body with a few scalars; also the most that is read of a sender without a key. */
+/**
+ * Maximum size of a body with a few scalars. Also the maximum that is read from a sender without a
+ * key.
+ */
 export const smallBytes = 16 * 1024;
-/** Largest body that any endpoint reads (protocol/clients.md#request-limits). */
+/** Maximum size of a body of any endpoint (protocol/clients.md#request-limits). */
 export const maxBodyBytes = 20 * 1024 * 1024;
 
-/** Limit of calls that read no body. */
+/** Limit of calls without a body. */
 export const noBody: Limit = { bodyBytesBelow: 0 };
-/** Limit of calls whose body holds a few scalars. */
+/** Limit of calls whose body contains a few scalars. */
 export const smallBody: Limit = { bodyBytesBelow: smallBytes + 1 };
-/** Limit of calls of the operator: certificates, templates, options. */
+/** Limit of operators' calls with certificates, templates or options. */
 export const operatorBody: Limit = { bodyBytesBelow: 1024 * 1024 };
-/** Limit of calls with a user, which is at most 1 MB. */
+/** Limit of calls with a user. A user has at most 1 MB. */
 export const userBody: Limit = { bodyBytesBelow: 1024 * 1024, isObject: true };
-/** Limit of calls with an installation, which is at most 128 KB. */
+/** Limit of calls with an installation. An installation has at most 128 KB. */
 export const installationBody: Limit = { bodyBytesBelow: 128 * 1024, isObject: true };
-/** Limit of batches and of arguments of functions. */
+/** Limit of batches and of function arguments. */
 export const largestBody: Limit = { bodyBytesBelow: maxBodyBytes };
 
-/** Body of a reply: a schema of its JSON, or the content type of a page, an image or a text. */
+/** Body of a reply: the schema of its JSON, or the content type of a page, an image or a text. */
 export type ReplyBody = z.ZodType | { contentType: string };
 
 /**
- * Bodies of replies by HTTP status; `default` stands for every status that the route hands on from
+ * Bodies of replies by HTTP status. `default` means every status that the route forwards from
  * another server.
  */
 export type Replies = Readonly<Partial<Record<number | 'default', ReplyBody>>>;
 
 interface RouteShape<Q, B> {
   method: Method;
-  /** One path or several aliases, with `:params`. */
+  /** One path or several aliases, with parameters such as `:id`. */
   path: string | string[];
   /**
-   * Name of the operation in `/openapi.json`, camelCase; clients that are generated use it, so it
-   * never changes.
+   * Name of the operation in `/openapi.json`, in camelCase. Generated clients use it, so it must
+   * never change.
    */
   operation: string;
   /**
-   * Sentence for the reference (docs/reference/http-api.md): what the call does, and the members it
-   * reads.
+   * Sentence for the reference (docs/reference/http-api.md): what the call does, and the members
+   * that it reads.
    */
   summary: string;
-  /** Body of a success with `status`, or bodies by status. */
+  /** Body of a reply with `status`, or bodies by status. */
   reply: z.ZodType | Replies;
   /**
-   * Refusals of the service behind the route; those of every call with this access and body are
-   * added (openapi/refusals.ts).
+   * Refusals of the service behind the route. Refusals that follow from the access and body are
+   * added (openapi/operation.ts).
    */
   refusals: readonly ErrorName[];
-  /** Check and description of the query. */
+  /** Checks and describes the query. */
   query?: z.ZodType<Q>;
-  /** Check and description of the body (requests/checked.ts). */
+  /** Checks and describes the body (requests/checked.ts). */
   body?: z.ZodType<B>;
   limit: Limit;
-  /** An empty body is refused with 107. */
+  /** True if an empty body is refused with 107. */
   isBodyRequired?: boolean;
   /**
-   * A body `null` counts as empty (protocol/clients.md#empty-bodies); the default for routes
-   * without a body schema.
+   * True if the body `null` counts as empty (protocol/clients.md#empty-bodies). This is the default
+   * for routes without a body schema.
    */
   acceptsNullBody?: boolean;
-  /** Status of a success; 200 when absent. */
+  /** Status of a success. 200 by default. */
   status?: number;
-  /** A GET that changes something: HEAD of the path is answered without the handler. */
+  /** True for a GET that changes something. HEAD of the path then does not run the handler. */
   writes?: boolean;
 }
 
 export interface BareRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'none' | 'login';
-  /** The body need not be JSON: `call.raw` has it as text, with the headers. */
+  /** True if the body need not be JSON. `call.raw` then contains it as text, with the headers. */
   hasRawBody?: boolean;
-  /** A batch may contain this call; the default for calls of an app. */
+  /** True if a batch may contain this call. This is the default for calls of an app. */
   isBatchable?: boolean;
-  /** Checks the secret in the path before the body is read; throws a refusal. */
+  /** Checks the secret in the path before the body is read. Throws a refusal. */
   admit?(params: Record<string, string>, services: Services): Promise<void> | void;
   handle(call: Call<Q, B>, services: Services): Promise<Reply> | Reply;
 }
 
 /**
- * Route of the admin API. A caller whose token is for some apps only gets the paths of these apps
- * (`:appId`).
+ * Route of the admin API. If the caller's token is limited to some apps, it may call only paths of
+ * these apps (`:appId`).
  */
 export interface AdminRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: 'admin';
   /** Lowest role that may call it. */
   role: OperatorRole;
-  /** The path names no app, and the service leaves out what is of other apps than the caller's. */
+  /** True if the path names no app, and the service filters the reply by the apps of the caller. */
   isFiltered?: boolean;
-  /** The call changes nothing, whatever its method: it is not audited. */
+  /** True if the call changes nothing, even if its method suggests a change. It is not audited. */
   changesNothing?: boolean;
   handle(call: AdminCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
@@ -149,13 +160,13 @@ export interface AdminRouteSpec<Q, B> extends RouteShape<Q, B> {
 export interface AppRouteSpec<Q, B> extends RouteShape<Q, B> {
   auth: AppAccess;
   /**
-   * Looks up the owner of the session token; `required` refuses calls without one (403), except
-   * with the master key.
+   * Finds the owner of the session token. `required` refuses calls without a valid token with 403,
+   * unless they have the master key.
    */
   session?: 'optional' | 'required';
-  /** The body may be any JSON: `call.sent` has it as text. */
+  /** True if the body may be any JSON. `call.sent` contains it as text. */
   forwardsBody?: boolean;
-  /** The body contains other calls: no batch may contain it. */
+  /** True if the body contains other calls. No batch may contain this call. */
   isBatch?: boolean;
   handle(call: AppCall<Q, B>, services: Services): Promise<Reply> | Reply;
 }
@@ -169,7 +180,7 @@ export interface Route {
   replies: Replies;
   refusals: readonly ErrorName[];
   auth: Access;
-  /** Lowest role that may call a route of the admin API; undefined for the others. */
+  /** Lowest role that may call a route of the admin API. Undefined for other routes. */
   role: OperatorRole | undefined;
   isFiltered: boolean;
   changesNothing: boolean;
@@ -182,7 +193,7 @@ export interface Route {
   forwardsBody: boolean;
   isBodyRequired: boolean;
   acceptsNullBody: boolean;
-  /** No credential is checked before the body is read. */
+  /** True if no credential is checked before the body is read. */
   isPublic: boolean;
   writes: boolean;
   isBatch: boolean;
@@ -199,8 +210,8 @@ const repliesOf = ({
 }: Pick<RouteShape<unknown, unknown>, 'reply' | 'status'>): Replies =>
   reply instanceof z.ZodType ? { [status]: reply } : reply;
 
-/** Returns what only routes of the admin API declare. */
-function adminTerms(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesNothing'> {
+/** Returns the members that only routes of the admin API declare. */
+function adminMembers(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesNothing'> {
   const {
     role,
     isFiltered = false,
@@ -209,7 +220,7 @@ function adminTerms(spec: object): Pick<Route, 'role' | 'isFiltered' | 'changesN
   return { role, isFiltered, changesNothing };
 }
 
-/** Declares an endpoint. `handle` gets query and body as their schemas returned them. */
+/** Declares an endpoint. `handle` gets query and body in the form that their schemas return. */
 export function route<Q, B>(
   spec: BareRouteSpec<Q, B> | AdminRouteSpec<Q, B> | AppRouteSpec<Q, B>,
 ): Route {
@@ -221,7 +232,7 @@ export function route<Q, B>(
     replies: repliesOf(spec),
     refusals: spec.refusals,
     auth: spec.auth,
-    ...adminTerms(spec),
+    ...adminMembers(spec),
     session: 'session' in spec ? spec.session : undefined,
     query: spec.query,
     body: spec.body,
@@ -236,7 +247,8 @@ export function route<Q, B>(
     isBatch: 'isBatch' in spec && spec.isBatch === true,
     isBatchable: 'isBatchable' in spec ? spec.isBatchable === true : isOfApp(spec.auth),
     admit: ('admit' in spec ? spec.admit : undefined) ?? (() => undefined),
-    // The server passes the results of the schemas: one cast here saves one in every endpoint.
+    // The server passes the results of the schemas. This cast makes casts in the endpoints
+    // unnecessary.
     run: (call, services) => spec.handle(call as AppCall<Q, B> & AdminCall<Q, B>, services),
   };
 }

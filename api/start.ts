@@ -19,10 +19,10 @@ import { createApp, remoteAddressOf } from './app.ts';
 import { type ChannelLimits, channelLimits } from './channel/limits.ts';
 import { Channel } from './channel/server.ts';
 import { closeServer, listen, type ServerLimits, serverLimits } from './http-server.ts';
-import type { Exchange } from './middleware/exchange.ts';
 import { OperatorAuthenticator } from './middleware/operator-authentication.ts';
 import { PushBacklog, PushCallLimit } from './middleware/push-limits.ts';
 import { type BodyLimits, BodyMemory } from './middleware/request-body.ts';
+import type { Exchange } from './middleware/request-log.ts';
 import { openPools } from './pools.ts';
 import { loadRoutes } from './route-loader.ts';
 import type { ApiDeps } from './services/deps.ts';
@@ -41,7 +41,7 @@ export interface RunningApi {
   stack: ClosingStack;
 }
 
-/** Options for tests; `main.ts` uses the defaults. */
+/** Options for tests. `main.ts` uses the defaults. */
 export interface ApiOptions {
   stack?: ClosingStack;
   clock?: Clock;
@@ -50,7 +50,7 @@ export interface ApiOptions {
   bodyLimits?: Partial<BodyLimits>;
   serverLimits?: Partial<ServerLimits>;
   onExchange?: (exchange: Exchange) => void;
-  /** Folders that may hold the built console. */
+  /** Folders that may contain the built console. */
   consoleFolders?: readonly string[];
 }
 
@@ -64,8 +64,8 @@ interface Startup {
 }
 
 /**
- * Listens and opens the dependencies of an api process. Each step registers its closer on the
- * stack.
+ * Listens and opens the dependencies of an api process. Each step registers its close function on
+ * the stack.
  */
 export async function startApi(
   config: Config,
@@ -80,7 +80,8 @@ export async function startApi(
     ...serverLimits,
     ...options.serverLimits,
   });
-  // An interrupted start closes it here; a started api closes it before what its calls need.
+  // Closes the server if the start is interrupted. After the start, `http` closes it earlier,
+  // before the services of its calls.
   stack.add('listening', () => closeServer(server));
   const { deps, listener } = await openDeps(startup, starting);
   await startRegister(deps, server, { log, stack });
@@ -134,7 +135,7 @@ async function openDeps(
   return { deps, listener };
 }
 
-/** Registers this process, so that operators see which ones run. */
+/** Registers this process, so that operators see all running processes. */
 async function startRegister(
   { admissionDb, metrics, clock, vault }: ApiDeps,
   server: Server,
@@ -150,7 +151,7 @@ async function startRegister(
   await register.start();
 }
 
-/** Returns the open connections of a server, those of the device channel included. */
+/** Returns the number of open connections of a server, including the device channel. */
 const connectionsOf = (server: Server): Promise<number> =>
   new Promise((resolved) => server.getConnections((error, count) => resolved(error ? 0 : count)));
 
@@ -187,14 +188,14 @@ async function openHttpApp(
   });
 }
 
-/** Returns the folders that may hold the built console. */
+/** Returns the folders that may contain the built console. */
 const consoleFolders = (): string[] => [
   consoleFolder,
   fallbackConsoleFolder(resolve(readLocalConfig().dataDir)),
 ];
 
 /**
- * Waits until the tables exist, since no call works before. With a wrong CARILLON_SECRET the api
+ * Waits until the tables exist, because no call works before. If CARILLON_SECRET is wrong, the api
  * starts and refuses calls.
  */
 async function untilMigrated(readiness: DatabaseReadiness, stack: ClosingStack): Promise<void> {

@@ -8,72 +8,71 @@ import { issueText } from '../../shared/domain/errors/issue-text.ts';
 import { unstorableText } from '../../shared/domain/json.ts';
 import { refusalOfFault } from '../requests/checked.ts';
 import type { SessionOwner } from '../services/accounts/sessions/sessions.ts';
-import type { RunInnerCall } from '../services/batch/inner-call.ts';
+import type { RunInnerCall } from '../services/batch/calls.ts';
 
 /** Checked call of an endpoint. */
 export interface Call<Q, B> {
   params: Record<string, string>;
   query: Q;
   body: B;
-  /** Size of the body as it was sent. */
+  /** Size of the body in the form that the caller sent. */
   bodyBytes: number;
   /**
-   * `X-LC-Prod`: present and not 1 is `dev` (protocol/push.md#environment-of-ios); absent is
-   * undefined.
+   * `X-LC-Prod` for pushes. If present and not 1, it means `dev`
+   * (protocol/push.md#environment-of-ios). Undefined if absent.
    */
   prodHeader: 'dev' | 'prod' | undefined;
   /**
-   * `X-LC-Prod` as cloud functions read it: 0 is staging; anything else, and its absence, is
-   * production.
+   * `X-LC-Prod` for cloud functions. 0 means staging. Any other value, or none, means production.
    */
   stage: FunctionStage;
   sessionToken: string | undefined;
   remoteAddress: string;
-  /** `User-Agent`; empty without one. */
+  /** `User-Agent`. Empty if absent. */
   userAgent: string;
-  /** Cookie of a session of the console; of logins only. */
+  /** Cookie of a console session. Present only for logins. */
   consoleCookie?: string | undefined;
-  /** Id of a call of the admin API, for its log and audit; empty for other calls. */
+  /** Id of a call of the admin API, for its log and audit. Empty for other calls. */
   requestId: string;
-  /** Language for pages and error texts, by `Accept-Language`. */
+  /** Language of pages and error texts, by `Accept-Language`. */
   language: 'en' | 'zh';
   /**
-   * Headers and body as sent, and the other end of the connection; present where the route has
+   * Headers and body as sent, and the client's socket address. Present if the route has
    * `hasRawBody`.
    */
   raw?: { headers: Record<string, string>; text: string; socketAddress: string | undefined };
 }
 
-/** Checked call of an app: of routes with the access `app`, `push` or `master`. */
+/** Checked call of an app, for routes with the access `app`, `push` or `master`. */
 export interface AppCall<Q, B> extends Call<Q, B> {
   app: App;
   isMaster: boolean;
   /**
-   * The call has the hook key of the app, which its function host sends
+   * True if the call has the hook key of the app, which the app's function host sends
    * (protocol/functions.md#host-protocol).
    */
   hasHookKey: boolean;
-  /** Body as sent; present where the route has `forwardsBody`. */
+  /** Body as sent. Present if the route has `forwardsBody`. */
   sent?: SentBody;
-  /** Performs another call with the same keys and session, as if it were a request of its own. */
+  /** Runs another call with the same keys and session, as if it were a separate request. */
   runInnerCall: RunInnerCall;
-  /** Owner of the valid session token of the call; undefined where the route has no `session`. */
+  /** Owner of the call's valid session token. Undefined if the route has no `session`. */
   session: SessionOwner | undefined;
 }
 
 /** Checked call of the admin API. */
 export interface AdminCall<Q, B> extends Call<Q, B> {
   operator: Operator;
-  /** `Idempotency-Key` and `X-Carillon-Explained`; undefined without them. */
+  /** `Idempotency-Key` and `X-Carillon-Explained`. Undefined if absent. */
   idempotencyKey: string | undefined;
   explained: string | undefined;
-  /** Aborts when the caller closes the connection before the reply. */
-  gone: AbortSignal;
+  /** Aborts if the caller closes the connection before the reply. */
+  disconnected: AbortSignal;
 }
 
-/** Body that a route forwards without reading it. */
+/** Body that a route forwards without parsing it. */
 export interface SentBody {
-  /** Any JSON; `{}` for an empty body. */
+  /** Any JSON. `{}` if the body is empty. */
   text: string;
   /** Headers that name the client, its SDK and the proxies. */
   userAgent: string;
@@ -82,11 +81,13 @@ export interface SentBody {
 }
 
 /**
- * Call before its route is known; calls of routes for no app have no `app`, those of others than
- * the admin API no `operator`.
+ * Call before its route is known. `app` is absent for routes without an app, `operator` for routes
+ * outside of the admin API.
  */
 export type AnyCall = Call<unknown, unknown> &
-  Partial<Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'gone'>> &
+  Partial<
+    Pick<AdminCall<unknown, unknown>, 'operator' | 'idempotencyKey' | 'explained' | 'disconnected'>
+  > &
   Partial<
     Pick<
       AppCall<unknown, unknown>,
@@ -94,12 +95,14 @@ export type AnyCall = Call<unknown, unknown> &
     >
   >;
 
-/** Length of text that is written in one tick of the event loop: a few milliseconds of work. */
-const maxLengthPerTurn = 256 * 1024;
+/**
+ * Length of text that is written in one tick of the event loop. This is a few milliseconds of work.
+ */
+const maxLengthPerTick = 256 * 1024;
 
 /**
- * Writes a reply as JSON. The rows of a list are written one by one and yield to other calls, which
- * a list of megabytes would otherwise delay.
+ * Writes a reply as JSON. The rows of a list are written in several ticks, so that a list of
+ * megabytes does not delay other calls.
  */
 export async function replyText(body: object): Promise<string> {
   if (!('results' in body) || !Array.isArray(body.results)) return JSON.stringify(body);
@@ -109,7 +112,7 @@ export async function replyText(body: object): Promise<string> {
     const text = JSON.stringify(row) ?? 'null';
     rows.push(text);
     length += text.length;
-    if (length < maxLengthPerTurn) continue;
+    if (length < maxLengthPerTick) continue;
     length = 0;
     await nextTurn();
   }
@@ -121,8 +124,8 @@ export async function replyText(body: object): Promise<string> {
 }
 
 /**
- * Returns the value as the schema parses it, or unchanged without a schema. Throws 107 or 111 with
- * the name of the member.
+ * Returns the value that the schema parses. Returns the value unchanged if there is no schema.
+ * Throws 107 or 111 with the name of the member.
  */
 export function checkSchema(
   schema: z.ZodType | undefined,
@@ -144,7 +147,10 @@ export function checkSchema(
   });
 }
 
-/** Returns the path of a fault; of a union, that of the first alternative with a fault inside. */
+/**
+ * Returns the path of an error. For a union, returns the path of the first alternative with an
+ * error inside.
+ */
 function pathOf(issue: z.core.$ZodIssue): PropertyKey[] {
   if (issue.code !== 'invalid_union') return issue.path;
   const inside = issue.errors.flatMap(([first]) =>
@@ -153,13 +159,13 @@ function pathOf(issue: z.core.$ZodIssue): PropertyKey[] {
   return inside ? [...issue.path, ...pathOf(inside)] : issue.path;
 }
 
-/** Throws 111 with the path of a text that the database cannot store, such as one with U+0000. */
+/** Throws 111 with the path of a text that PostgreSQL cannot store, such as a text with U+0000. */
 export function requireStorableTexts(body: unknown): void {
   const fault = unstorableText(body, '');
   if (fault) throw new Refusal('incorrectType', { text: fault });
 }
 
-/** Returns the refusal that a schema names: `ctx.addIssue({ …, params: { refusal } })`. */
+/** Returns the refusal that a schema sets by `ctx.addIssue({ …, params: { refusal } })`. */
 function refusalOf(issue: z.core.$ZodIssue): Refusal | undefined {
   if (issue.code !== 'custom') return undefined;
   const refusal: unknown = issue.params?.refusal;

@@ -15,20 +15,20 @@ import {
   type InnerOutcome,
   type ReplyAllowance,
   type RunInnerCall,
-} from '../services/batch/inner-call.ts';
+} from '../services/batch/calls.ts';
 import { type AnyCall, type AppCall, replyText } from './call.ts';
 
-/** Functions of the HTTP side that an inner call uses. */
+/** Functions of the HTTP layer that a call inside a batch uses. */
 export interface InnerDeps {
   find(method: string, path: string): { route: Route; params: Record<string, string> } | undefined;
-  /** Checks the keys and the rate of the outer call, and a session, for this route. */
+  /** Checks the keys and the rate of the outer call for this route, and a session. */
   admit(
     route: Route,
     sessionToken: string | undefined,
   ): Promise<Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'>>;
-  /** Checks the body's size, query and body, and runs the route. */
+  /** Checks size, query and body, and runs the route. */
   run(route: Route, call: AnyCall): Promise<Reply>;
-  /** Returns the refusal for an error, and logs an internal error. */
+  /** Returns the refusal for an error. Logs an internal error. */
   toRefusal(error: unknown): Refusal;
 }
 
@@ -38,7 +38,7 @@ type OuterCall = Omit<
 >;
 
 /**
- * Returns a function that runs calls within one request. It finds only routes that an app key may
+ * Returns a function that runs calls inside one request. It finds only routes that an app key may
  * call.
  */
 export function innerCallRunner(outer: OuterCall, deps: InnerDeps): RunInnerCall {
@@ -91,7 +91,7 @@ async function textOf({ body }: Reply, allowance: ReplyAllowance): Promise<strin
   return body instanceof Readable ? largeText(body, allowance) : replyText(body);
 }
 
-/** Reads the large answer of a function host. Throws 116 when it does not fit into the batch. */
+/** Reads a large reply of a function host. Throws 116 if it does not fit into the batch. */
 async function largeText(body: Readable, allowance: ReplyAllowance): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -116,7 +116,7 @@ function hostFailure(text: string): InnerOutcome {
   };
 }
 
-/** Reads the code of a host's error; the engine for Java writes some as a text. */
+/** Parses the code of a host's error. The Java engine writes some codes as texts. */
 function codeOf(code: Json | undefined): number {
   if (typeof code === 'string' && /^\d{1,6}$/.test(code)) return Number(code);
   return typeof code === 'number' ? code : 1;

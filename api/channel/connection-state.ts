@@ -4,9 +4,10 @@ import type { ChannelLimits } from './limits.ts';
 import type { ClientCommand, CloseReason, OtherServiceRequest } from './protocols/protocol.ts';
 
 /**
- * State machine of one connection, without input or output. Commands and the time go in; the next
- * state and the actions to carry out come out. A state has only the methods that it allows: only
- * `Authenticated` takes messages. Diagram: README.md. Times are monotonic milliseconds.
+ * State machine of one connection, without input or output. The inputs are commands and the time.
+ * The outputs are the next state and the actions to execute. A state has only the methods that it
+ * allows: only `Authenticated` takes messages. README.md contains a diagram. Times are monotonic
+ * milliseconds.
  */
 export type ConnectionState = Unauthenticated | Authenticating | Waiting | Authenticated | Closed;
 
@@ -25,7 +26,10 @@ export interface Step {
   actions: Action[];
 }
 
-/** Messages for a device, with the group of each that is in one; many devices share one object. */
+/**
+ * Messages for a device. `groupIds` contains the group of each message, or undefined if the message
+ * is in no group. Many devices share one object.
+ */
 export interface Offer {
   messages: readonly DeviceMessage[];
   groupIds: readonly (number | undefined)[];
@@ -81,7 +85,7 @@ export class Authenticating {
   readonly #limits: ChannelLimits;
   readonly #sessionByMs: number;
   readonly #serial: number | undefined;
-  /** Last heartbeat that is not answered yet. */
+  /** Last heartbeat without a reply. */
   #pendingHeartbeat: { serial?: number } | undefined;
   #earlyAcks: number[] = [];
 
@@ -94,8 +98,8 @@ export class Authenticating {
   }
 
   /**
-   * Delays the answer to a heartbeat: clients send one right after the login and take its answer
-   * for success.
+   * Delays the reply to a heartbeat. Clients send a heartbeat right after the login and take its
+   * reply as success.
    */
   receive(command: ClientCommand): Step {
     switch (command.kind) {
@@ -123,12 +127,15 @@ export class Authenticating {
     return step(new Authenticated(session, this, this.#limits, nowMs), ...actions);
   }
 
-  /** The installation does not exist: the login succeeds, and the session opens once it does. */
+  /**
+   * Completes the login although the installation does not exist. The session opens when the
+   * installation exists.
+   */
   onInstallationMissing(nowMs: number): Step {
     return step(new Waiting(this, this.#limits, nowMs), ...this.#answers());
   }
 
-  /** Returns the answers to the login and to a heartbeat after it. */
+  /** Returns the replies to the login and to a heartbeat after it. */
   #answers(): Action[] {
     const loggedIn: Action = { kind: 'loggedIn', serial: this.#serial };
     if (!this.#pendingHeartbeat) return [loggedIn];
@@ -139,13 +146,13 @@ export class Authenticating {
     return closeWith(reason);
   }
 
-  /** Closes with 1013 (try again later) when the server takes too long. */
+  /** Closes with 1013 (try again later) if the session takes too long to open. */
   tick(nowMs: number): Step {
     return nowMs >= this.#sessionByMs ? closeWith('tryAgainLater') : step(this);
   }
 }
 
-/** State after the login: what a device with and without a session have in common. */
+/** State after the login. Base of the states with and without a session. */
 abstract class LoggedIn {
   readonly appId: string;
   readonly installationId: string;
@@ -185,7 +192,7 @@ abstract class LoggedIn {
     }
   }
 
-  /** Records that a frame of any kind arrived, pongs included. */
+  /** Records that a frame of any kind arrived, including pongs. */
   onActivity(nowMs: number): void {
     this.#lastActivityMs = nowMs;
     this.#isPinged = false;
@@ -206,8 +213,8 @@ abstract class LoggedIn {
 }
 
 /**
- * State of a device whose installation does not exist: it keeps its connection and gets no message
- * yet.
+ * State of a device whose installation does not exist. The device keeps its connection and gets no
+ * messages yet.
  */
 export class Waiting extends LoggedIn {
   readonly name = 'waiting';
@@ -225,9 +232,11 @@ export class Waiting extends LoggedIn {
 export class Authenticated extends LoggedIn {
   readonly name = 'authenticated';
   readonly session: DeviceSession;
-  /** The database has messages for the device that were not sent on this connection. */
+  /**
+   * True if the database contains messages for the device that were not sent on this connection.
+   */
   hasBacklog = false;
-  /** Groups of the messages that were sent and not acknowledged, by push. */
+  /** Groups of the messages that were sent and are not acknowledged, by push. */
   readonly #unacknowledged = new Map<number, number | undefined>();
 
   constructor(
@@ -251,12 +260,15 @@ export class Authenticated extends LoggedIn {
       : step(this, { kind: 'ack', pushIds: command.pushIds });
   }
 
-  /** The installation was deleted: the device waits for another one of its id. */
+  /**
+   * Moves to the waiting state, because the installation was deleted. The device waits for a new
+   * installation with its id.
+   */
   onInstallationMissing(nowMs: number): Step {
     return step(new Waiting(this, this.limits, nowMs));
   }
 
-  /** Pushes that were sent on this connection and not acknowledged. */
+  /** Pushes that were sent on this connection and are not acknowledged. */
   get unacknowledged(): number[] {
     return [...this.#unacknowledged.keys()];
   }
@@ -284,16 +296,19 @@ export class Authenticated extends LoggedIn {
       this.#unacknowledged.set(message.pushId, groupIds[i]);
       taken.push(message);
     });
-    // Devices that take all of an offer share its frame.
+    // Devices that take the whole offer share its frame.
     return taken.length === messages.length ? messages : taken;
   }
 
-  /** Returns the group of a message that was sent; undefined when it was read from the inbox. */
+  /**
+   * Returns the group of a message that was sent. Returns undefined if the message was read from
+   * the inbox.
+   */
   groupOf(pushId: number): number | undefined {
     return this.#unacknowledged.get(pushId);
   }
 
-  /** Makes room for another message: the acknowledgement of this one is stored. */
+  /** Makes room for another message after the acknowledgement of this message is stored. */
   onAcknowledged(pushId: number): void {
     this.#unacknowledged.delete(pushId);
   }

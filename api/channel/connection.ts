@@ -20,21 +20,23 @@ import {
 import { DeviceSocket, type SocketEvents } from './websocket/device-socket.ts';
 import { encodeFrame, encodeMessage, opcodes, pingFrame } from './websocket/frames.ts';
 
-/** Callbacks of a connection to the channel. */
+/** Callbacks of a device connection. */
 export interface ConnectionOwner {
   openSession(connection: Connection, login: { appId: string; installationId: string }): void;
   ack(connection: Connection, pushIds: number[]): void;
-  /** The connection has a backlog and can take messages again. */
+  /** Called if the connection has a backlog and can take messages again. */
   wantsMessages(connection: Connection): void;
   closed(connection: Connection, event: CloseEvent): void;
 }
 
-/** What all connections share. */
+/** Dependencies that all connections share. */
 export interface ConnectionDeps {
   limits: ChannelLimits;
   owner: ConnectionOwner;
   monotonicMs(): number;
-  /** Messages sent since the last tick; a counter of the metrics is slow for each device. */
+  /**
+   * Number of messages sent since the last tick. To update a metric for each message would be slow.
+   */
   sent: { messages: number };
 }
 
@@ -44,13 +46,16 @@ const offerOf = (messages: InboxMessage[]): Offer => ({
 });
 
 /**
- * One socket and its state: carries out the actions of the state machine. Never throws for input of
- * a device.
+ * One socket and its state. Executes the actions of the state machine. Never throws for input of a
+ * device.
  */
 export class Connection implements SocketEvents {
-  /** A read of its inbox is in progress; new messages wait for it, so that they arrive in order. */
+  /**
+   * True while the device's inbox is being read. New messages wait for the read to end, so that
+   * messages arrive in order.
+   */
   isPulling = false;
-  /** Session of the device; kept after the connection is closed. */
+  /** Session of the device. It is kept after the connection is closed. */
   session: NewDeviceSession | undefined;
   readonly #deps: ConnectionDeps;
   readonly #protocol: Protocol;
@@ -60,7 +65,7 @@ export class Connection implements SocketEvents {
   #closeByMs: number | undefined;
   #error: Error | undefined;
 
-  /** Takes over the socket of an accepted upgrade; call `start` next. */
+  /** Takes over the socket of an accepted upgrade. Call `start` next. */
   constructor(deps: ConnectionDeps, protocol: Protocol, socket: Socket) {
     this.#deps = deps;
     this.#protocol = protocol;
@@ -68,7 +73,7 @@ export class Connection implements SocketEvents {
     this.#state = new Unauthenticated(deps.limits, deps.monotonicMs());
   }
 
-  /** Begins to read; `head` is what the device sent behind its upgrade. */
+  /** Starts to read. `head` contains the bytes that the device sent after its upgrade request. */
   start(head: Buffer): void {
     this.#socket.start(head);
   }
@@ -78,8 +83,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * The device has logged in and has no session: the login runs, or its installation does not
-   * exist.
+   * True if the device has logged in but has no session. Either the login is in progress, or the
+   * installation does not exist.
    */
   get awaitsSession(): boolean {
     return this.#state.name === 'authenticating' || this.isWaiting;
@@ -89,12 +94,12 @@ export class Connection implements SocketEvents {
     return this.#state.name === 'waiting';
   }
 
-  /** The device reads more slowly than the server writes. */
+  /** True if the device reads more slowly than the server writes. */
   get isBackpressured(): boolean {
     return this.#socket.unsentBytes > this.#deps.limits.bufferedBytes;
   }
 
-  /** The device reads what it is sent, or was sent little. */
+  /** True if few frames to the device are unsent. */
   get #isReading(): boolean {
     return this.#socket.unsentFrames < this.#deps.limits.unsentFrames;
   }
@@ -111,7 +116,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * The installation does not exist, or was deleted: the connection stays open without a session.
+   * Keeps the connection open without a session, because the installation does not exist or was
+   * deleted.
    */
   onInstallationMissing(): void {
     if (this.#state.name !== 'authenticating' && this.#state.name !== 'authenticated') return;
@@ -125,8 +131,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Asks the device to move to another process. It gets no further messages here; its
-   * acknowledgements count until the socket closes. Returns false where the protocol has no such
+   * Asks the device to move to another process. The device gets no more messages here. Its
+   * acknowledgements count until the socket closes. Returns false if the protocol has no such
    * command or the connection is closing.
    */
   sendGoAway(): boolean {
@@ -142,8 +148,7 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Sends new messages, or leaves them to a later read of the inbox when the device cannot take
-   * them now.
+   * Sends new messages. If the device cannot take them now, a later read of the inbox sends them.
    */
   offer(offer: Offer): void {
     const state = this.authenticated;
@@ -153,8 +158,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Sends messages read from the inbox, oldest first; those from before the login go into a frame
-   * of their own.
+   * Sends messages read from the inbox, oldest first. Messages from before the login go into a
+   * separate frame.
    */
   deliverFromInbox(messages: InboxMessage[]): void {
     const newest = this.session?.newestPosition ?? 0;
@@ -167,7 +172,7 @@ export class Connection implements SocketEvents {
     this.#requestMessages();
   }
 
-  /** Checks deadlines; called every `tickEveryMs`. */
+  /** Checks deadlines. Called every `tickEveryMs`. */
   tick(nowMs: number): void {
     this.#framesInTick = 0;
     const { readWithinMs } = this.#deps.limits;
@@ -177,7 +182,7 @@ export class Connection implements SocketEvents {
     else this.#apply(this.#state.tick(nowMs));
   }
 
-  /** Sends the messages that the state takes, in one frame. */
+  /** Sends the messages that the state accepts, in one frame. */
   #deliver({ messages, groupIds }: Offer, isOffline: boolean): void {
     const taken = this.authenticated?.take(messages, groupIds) ?? [];
     if (taken.length > 0) this.#send(this.#protocol.data(taken, isOffline));
@@ -214,7 +219,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Counts a frame of the device. Closes the connection and returns false when there are too many.
+   * Counts a frame of the device. If there are too many frames, closes the connection and returns
+   * false.
    */
   #countFrame(): boolean {
     this.#onActivity();
@@ -267,7 +273,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Drops replies to a client that does not read: small replies cost more memory than their size.
+   * Sends a reply unless the client does not read. Unread small replies cost more memory than their
+   * size.
    */
   #reply(frame: Frame | undefined): void {
     if (this.#isReading) this.#send(frame);
@@ -278,8 +285,8 @@ export class Connection implements SocketEvents {
   }
 
   /**
-   * Requests messages only when the state can take some: a read without room would return nothing,
-   * and the acknowledgement that makes room could arrive during it and be missed.
+   * Requests messages only if the state can take some. Without room, a read would return nothing,
+   * and an acknowledgement that makes room during the read would be missed.
    */
   #requestMessages(): void {
     const state = this.authenticated;

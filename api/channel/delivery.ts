@@ -28,12 +28,18 @@ export interface DeliveryDeps {
   metrics: Metrics;
 }
 
-/** Devices whose inboxes are read at the same time. At most every connected device waits. */
+/**
+ * Limits of inboxes that are read concurrently. The number of waiting reads is at most the number
+ * of connected devices.
+ */
 const pullLimits = { concurrency: 3, maxWaiting: Number.POSITIVE_INFINITY };
-/** Devices checked by one query after their login; most have an empty inbox. */
+/**
+ * Maximum number of devices checked by one query after their login. Most of them have an empty
+ * inbox.
+ */
 const devicesPerCheck = 100;
 
-/** Sends pending messages to the connections of this process, and stores their acknowledgements. */
+/** Sends pending messages to the connections of this process and stores their acknowledgements. */
 export class Delivery {
   readonly #deps: DeliveryDeps;
   readonly #pulls = new Semaphore(pullLimits);
@@ -77,9 +83,7 @@ export class Delivery {
     });
   }
 
-  /**
-   * Sends pending messages until no message is left or the device cannot take more. Never throws.
-   */
+  /** Sends pending messages until none is left or the device cannot take more. Never throws. */
   pull(connection: Connection): Promise<void> {
     return this.#whilePulling(connection, ({ session }) =>
       this.#pulls.run(session.appId, () => this.#pullPages(connection)),
@@ -87,8 +91,8 @@ export class Delivery {
   }
 
   /**
-   * Moves messages of at least this age from groups to inboxes and pulls for every device of this
-   * node that has messages it was not sent: covers missed notifications.
+   * Moves messages that are at least `ageMs` old from groups to inboxes. Then pulls for every
+   * device of this node that has unsent messages. This covers missed notifications.
    */
   async pullAll(ageMs: number): Promise<void> {
     const { db, presence, metrics } = this.#deps;
@@ -109,7 +113,9 @@ export class Delivery {
     return this.#acknowledgements.drain();
   }
 
-  /** Drops the oldest messages of an inbox that a duty of a dispatcher has not limited yet. */
+  /**
+   * Drops the oldest messages of an inbox that no background job of a dispatcher has limited yet.
+   */
   async #limitInbox({ appId, installation }: DeviceSession): Promise<void> {
     const { db, metrics } = this.#deps;
     const displaced = await displaceOldest(db, appId, [installation]);

@@ -1,84 +1,91 @@
 import type { Logger } from '../../shared/process/logging.ts';
 
-/** Limits of the channel; tests pass smaller ones. */
+/** Limits of the device channel. Tests use smaller limits. */
 export interface ChannelLimits {
-  /** Connections of this process: each costs memory and a file descriptor. */
+  /** Connections of this process. Each connection costs memory and a file descriptor. */
   connections: number;
   /**
-   * Connections of one remote address (of IPv6: of one /64) to this process. High, because a
-   * carrier puts thousands of phones behind one address, and a proxy missing from `TRUSTED_PROXIES`
-   * puts all devices behind its own.
+   * Connections of one remote address to this process. For IPv6, the limit is per /64 network. The
+   * limit is high for two reasons: a carrier puts thousands of phones behind one address, and a
+   * proxy that is missing from `TRUSTED_PROXIES` puts all devices behind its address.
    */
   connectionsPerAddress: number;
   /**
-   * Upgrades of one remote address in a minute: twice its connections, so that all its devices can
-   * return twice.
+   * Upgrades of one remote address in a minute. This is twice the number of its connections, so
+   * that all its devices can reconnect twice.
    */
   upgradesPerAddress: number;
   /**
-   * Connections of one app to this process; the rest stays free for other apps. There is no limit
-   * over all processes, since every login would wait for the row of a shared count. More processes
-   * allow an app more.
+   * Connections of one app to this process. The other connections stay free for other apps. There
+   * is no limit over all processes, because every login would wait for the row of a shared count.
+   * More processes allow an app more connections.
    */
   connectionsPerApp: number;
-  /** Size of a frame from a device: enough for the acknowledgement of some hundred messages. */
+  /** Maximum size of a frame from a device. An acknowledgement of some hundred messages fits. */
   frameBytes: number;
   /** Interval at which deadlines are checked. */
   tickEveryMs: number;
-  /** Frames of one device between two ticks; a device needs one every few seconds. */
+  /** Frames of one device between two ticks. A device needs one frame every few seconds. */
   framesPerTick: number;
   /** Time from the connection to the login command. */
   loginWithinMs: number;
   /**
-   * Further time to open the session: when all devices return at once, the last logins wait for
-   * seconds.
+   * Additional time to open the session. When all devices reconnect at once, the last logins wait
+   * for seconds.
    */
   sessionWithinMs: number;
   /**
-   * Devices that wait for their installation and are looked up between two ticks.
-   * Further ones take turns.
+   * Number of waiting devices whose installation is searched for in each tick. Later ticks check
+   * the other devices.
    */
   waitingPerTick: number;
-  /** Silence after which the device is pinged. Long, since a ping wakes a phone's radio. */
+  /**
+   * Silence after which the device is pinged. The time is long because a ping wakes a phone's
+   * radio.
+   */
   pingAfterMs: number;
-  /** Time for any frame after the ping. */
+  /** Time in which any frame must arrive after the ping. */
   pongWithinMs: number;
   /**
-   * Time for devices to move to another process when this one stops; afterwards they are closed.
+   * Time for devices to move to another process when this process stops. Afterwards their
+   * connections are closed.
    */
   goAwayWithinMs: number;
-  /** Time for the close handshake; afterwards the socket is destroyed. */
+  /** Time for the close handshake. Afterwards the socket is destroyed. */
   closeWithinMs: number;
-  /** Unsent output above which a device gets no further messages until it has read. */
+  /** Unsent bytes above which a device gets no more messages until it has read. */
   bufferedBytes: number;
   /** Unsent frames above which the server drops replies to a device. */
   unsentFrames: number;
   /**
-   * Time for a device to read some of the unsent output, even when it sends frames in that time.
+   * Time in which a device must read some of the unsent output, even if it sends frames in that
+   * time.
    */
   readWithinMs: number;
-  /** Messages sent to one device and not acknowledged; further ones wait for acknowledgements. */
+  /**
+   * Messages that one device may have unacknowledged. Further messages wait for acknowledgements.
+   */
   unacknowledgedMessages: number;
-  /** Messages read for one device at a time; they are sent in one frame. */
+  /** Messages read for one device at a time. They are sent in one frame. */
   pageMessages: number;
   /**
-   * Groups that were notified and not read yet. Of further ones, all messages move to the inboxes,
-   * which are read afterwards.
+   * Groups that were notified and are not read yet. If more groups arrive, all their messages move
+   * to the inboxes, which are read later.
    */
   groupsWaiting: number;
-  /** Time for acknowledgements after which a message moves from its group to the inboxes. */
+  /** Time to acknowledge, after which a message moves from its group to the inboxes. */
   moveAfterMs: number;
   /** Interval of the heartbeat of a node (api process). */
   heartbeatEveryMs: number;
-  /** Interval at which a node checks for messages that its devices have not been sent. */
+  /** Interval at which a node checks for messages that its devices were not sent. */
   sweepEveryMs: number;
   /** Time without a heartbeat after which a node counts as failed. */
   deadAfterMs: number;
   /** Time for which closed sessions are collected for one write. */
   writeDelayMs: number;
   /**
-   * The same for acknowledgements: a write costs by the number of groups that it changes, not of
-   * devices.
+   * Time for which acknowledgements are collected for one write. The cost of a write depends on the
+   * number of groups that it changes, not on the number of devices.
    */
   acknowledgeDelayMs: number;
   /** Shortest interval at which a login refreshes `updatedAt` of an installation. */
@@ -116,9 +123,10 @@ export const channelLimits: ChannelLimits = {
 };
 
 /**
- * Returns the options of a `Batcher` that combines small writes of many connections, so that a
- * thousand devices that acknowledge one push do not queue for its row. While the database is away,
- * it keeps a limited number of items. Dropping more is safe: devices get those messages again.
+ * Returns the options of a `Batcher` that combines small writes of many connections. Otherwise a
+ * thousand devices that acknowledge one push would queue for its row. While the database is
+ * unavailable, the batcher keeps a limited number of items and drops others. This is safe, because
+ * devices get these messages again.
  */
 export const writeBatches = (name: string, log: Logger) => ({
   size: 4000,

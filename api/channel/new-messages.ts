@@ -29,25 +29,28 @@ export interface NewMessagesDeps {
   log: Logger;
   limits: ChannelLimits;
   presence: Presence;
-  /** Called when notifications were dropped. */
+  /** Called if notifications were dropped. */
   onMissed(): void;
 }
 
-/** Inbox rows read at a time for a notification. */
+/** Maximum number of inbox rows that one read returns. */
 const rowsPerRead = 1000;
-/** Groups read at a time. A device with messages of several of them gets one frame. */
+/**
+ * Maximum number of groups that one read returns. A device gets the messages of all these groups in
+ * one frame.
+ */
 const groupsPerRead = 16;
 /**
- * Messages cached in memory: a push to a million devices is one message in a thousand
+ * Maximum number of messages in the cache. A push to a million devices is one message in a thousand
  * notifications.
  */
 const messagesCached = 256;
 
-/** Reads the messages that are notified and offers them to the devices of this process. */
+/** Reads the messages of notifications and offers them to the devices of this process. */
 export class NewMessages {
   readonly #deps: NewMessagesDeps;
   readonly #messages = new TtlCache<string, DeviceMessage>({ maxEntries: messagesCached });
-  /** Ranges of inbox rows to read, one per app: further notifications extend it. */
+  /** Ranges of inbox rows to read, by app. A further notification extends the range. */
   readonly #ranges = new Map<string, InboxNotification>();
   /** Groups to read, by app, oldest first. */
   readonly #groups = new Map<string, number[]>();
@@ -95,7 +98,7 @@ export class NewMessages {
     this.#isProcessing = false;
   }
 
-  /** Returns the next read; the apps take turns. */
+  /** Returns the next read. Apps alternate, so that no app delays the others. */
   #next(): (() => Promise<void>) | undefined {
     const [range] = this.#ranges.values();
     if (range) {
@@ -105,8 +108,8 @@ export class NewMessages {
     const [entry] = this.#groups;
     if (!entry) return undefined;
     const [appId, waiting] = entry;
-    // A frame has no more messages than a page of the inbox, which bounds the memory of a slow
-    // device.
+    // A frame contains at most one inbox page of messages. This limits the memory that a slow
+    // device uses.
     const ids = waiting.splice(0, Math.min(groupsPerRead, this.#deps.limits.pageMessages));
     this.#groupsWaiting -= ids.length;
     this.#groups.delete(appId);
@@ -175,8 +178,8 @@ function merge(a: InboxNotification, b: InboxNotification): InboxNotification {
 }
 
 /**
- * Messages that devices are offered together. Devices with the same messages of the same groups
- * share the node, and so the offer and its frame.
+ * Messages that are offered together. Devices with the same messages of the same groups share one
+ * node. They therefore share the offer and its frame.
  */
 class OfferNode {
   readonly offer: Offer;
@@ -186,10 +189,10 @@ class OfferNode {
     this.offer = offer;
   }
 
-  /** Returns the node with one message more. */
+  /** Returns the node with one more message. */
   and(message: DeviceMessage, groupId: number): OfferNode {
-    const known = this.#next.get(groupId);
-    if (known) return known;
+    const cached = this.#next.get(groupId);
+    if (cached) return cached;
     const { messages, groupIds } = this.offer;
     const next = new OfferNode({
       messages: [...messages, message],
@@ -200,11 +203,12 @@ class OfferNode {
   }
 }
 
-/** Devices that are offered messages in one tick. */
-const devicesPerTurn = 256;
+/** Number of devices that are offered messages in one tick. */
+const devicesPerTick = 256;
 
 /**
- * Messages of several groups for the devices of an app: a device gets those for it in one frame.
+ * Messages of several groups for the devices of an app. A device gets its messages of all groups in
+ * one frame.
  */
 export class Offers {
   readonly #devices: ReadonlyMap<number, Connection>;
@@ -225,15 +229,15 @@ export class Offers {
   }
 
   /**
-   * Offers everything. Pauses after some milliseconds of work, so that no other request waits for
-   * all devices.
+   * Offers all messages. Yields to the event loop after every `devicesPerTick` devices, so that
+   * other requests do not wait for all devices.
    */
   async send(): Promise<void> {
     let offered = 0;
     for (const [connection, { offer }] of this.#nodes) {
       connection.offer(offer);
       offered += 1;
-      if (offered % devicesPerTurn === 0) await setImmediate();
+      if (offered % devicesPerTick === 0) await setImmediate();
     }
   }
 }

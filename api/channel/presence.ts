@@ -43,18 +43,18 @@ export interface PresenceDeps {
 }
 
 /**
- * Login statements at the same time: the rest of the pool stays free for other requests when all
- * devices return.
+ * Number of concurrent login statements. The other connections of the pool stay free for other
+ * requests when all devices reconnect.
  */
 const concurrentLogins = 2;
-/** Devices of one login statement. */
+/** Maximum number of devices in one login statement. */
 const devicesPerLogin = 100;
 
 interface Login extends DeviceName {
   connection: Connection;
 }
 
-/** Result of a login; undefined when the connection closed while it waited. */
+/** Result of a login. Undefined if the connection closed before its session was opened. */
 type LoginResult = NewDeviceSession | CloseReason | 'noInstallation' | undefined;
 
 const noConnections: ReadonlyMap<number, Connection> = new Map();
@@ -62,11 +62,11 @@ const noConnections: ReadonlyMap<number, Connection> = new Map();
 const keyOf = (appId: string, installation: number) => `${appId}/${installation}`;
 
 /**
- * Devices connected to this process, and their sessions in the database, by which other processes
- * know them.
+ * Tracks the devices connected to this process. Their sessions in the database make them visible to
+ * other processes.
  */
 export class Presence {
-  /** Id of this process among those that serve devices. */
+  /** Id of this process among the processes that serve devices. */
   readonly nodeId = randomUUID();
   readonly #deps: PresenceDeps;
   readonly #connections = new Map<string, Map<number, Connection>>();
@@ -75,14 +75,18 @@ export class Presence {
   readonly #logins: Batcher<Login, LoginResult>;
   readonly #closedSessions: Batcher<DeviceSession>;
   /**
-   * Takeovers notified while a login was in progress, by device: the notification can arrive before
-   * the result of the login that it ends. Holds the highest session id and when it arrived.
+   * Takeovers that were notified while a login was in progress, by device. The notification can
+   * arrive before the result of the login that it ends. Contains the highest session id and the
+   * time of arrival.
    */
   readonly #takeovers = new Map<string, { sessionId: number; receivedAtMs: number }>();
-  /** Devices logged in or logging in, by app. */
+  /** Number of devices that are logged in or logging in, by app. */
   readonly #devicesByApp = new Map<string, number>();
   #loginsInProgress = 0;
-  /** A login found that this node had been removed: its other sessions must be restored. */
+  /**
+   * True if a login found that this node had been removed. The node's other sessions must then be
+   * restored.
+   */
   #wasRemoved = false;
 
   constructor(deps: PresenceDeps) {
@@ -113,8 +117,8 @@ export class Presence {
   }
 
   /**
-   * Opens a session for a connection or rejects its login. Returns whether it was opened. Never
-   * throws.
+   * Opens a session for a connection or rejects its login. Returns whether the session was opened.
+   * Never throws.
    */
   async logIn(connection: Connection, login: DeviceName): Promise<boolean> {
     if ((this.#devicesByApp.get(login.appId) ?? 0) >= this.#deps.limits.connectionsPerApp) {
@@ -132,8 +136,8 @@ export class Presence {
   }
 
   /**
-   * Opens sessions for waiting devices whose installation exists by now. Returns their connections.
-   * Looks up a bounded number of devices.
+   * Opens sessions for waiting devices whose installation now exists. Returns their connections.
+   * Each call checks a limited number of devices.
    */
   async openWaiting(): Promise<Connection[]> {
     if (this.#waiting.size === 0) return [];
@@ -156,8 +160,8 @@ export class Presence {
   }
 
   /**
-   * Lets the devices of this process wait whose installation was deleted, so that they find its
-   * successor.
+   * Moves devices of this process to the waiting state if their installation was deleted. They then
+   * find its successor.
    */
   async releaseDeleted(): Promise<void> {
     for (const session of await sessionsWithoutInstallation(this.#deps.db, this.nodeId)) {
@@ -170,7 +174,7 @@ export class Presence {
     }
   }
 
-  /** Lets a connection wait for its installation. Returns false when it closed. */
+  /** Makes a connection wait for its installation. Returns false if the connection is closed. */
   #wait(connection: Connection, device: DeviceName): boolean {
     connection.onInstallationMissing();
     if (!connection.isWaiting) return false;
@@ -182,7 +186,10 @@ export class Presence {
     return true;
   }
 
-  /** Removes a closed connection, and closes its session unless another login has taken it over. */
+  /**
+   * Removes a closed connection and closes its session. Keeps the session if another login has
+   * taken it over.
+   */
   remove(connection: Connection): void {
     const waited = this.#waiting.remove(connection);
     if (waited) this.#countDevice(waited.appId, -1);
@@ -215,7 +222,7 @@ export class Presence {
   }
 
   /**
-   * Records a heartbeat of this node and removes expired ones. Returns true when this node had been
+   * Records a heartbeat of this node and removes expired nodes. Returns true if this node had been
    * removed.
    */
   async heartbeat(): Promise<boolean> {
@@ -231,7 +238,7 @@ export class Presence {
 
   /**
    * Reconciles this process with the database after missed notifications or the removal of this
-   * node: restores lost sessions and closes connections whose device logged in elsewhere.
+   * node. Restores lost sessions and closes connections whose device logged in elsewhere.
    */
   async reconcile(): Promise<void> {
     const before = [...this.#connections.values()].flatMap((ofApp) =>

@@ -16,12 +16,12 @@ import { protobufProtocols } from './protocols/protobuf.ts';
 import { type CloseEvent, jsonProtocol, type Protocol } from './protocols/protocol.ts';
 import { acceptance, offeredProtocols } from './websocket/frames.ts';
 
-/** Source of connections, with its counts. */
+/** Network address that connections come from, with its counts. */
 interface Origin {
-  /** IP address, of IPv6 the /64 prefix. */
+  /** IPv4 address, or /64 prefix of an IPv6 address. */
   readonly address: string;
   connections: number;
-  /** Upgrades requested in this minute, including refused ones. */
+  /** Number of upgrades requested in this minute, including refused upgrades. */
   upgrades: number;
 }
 
@@ -34,7 +34,7 @@ const windowMs = 60_000;
 const retryAfterSeconds = 10;
 
 /**
- * Admission control: limits connections and upgrades of this process, in total and by remote
+ * Admission control. Limits the connections and upgrades of this process, in total and by remote
  * address.
  */
 export class Admission {
@@ -49,8 +49,8 @@ export class Admission {
   }
 
   /**
-   * Counts an upgrade and returns its origin. Throws 429 or 503 with a retry time when a limit is
-   * reached.
+   * Counts an upgrade and returns its origin. If a limit is reached, throws 429 or 503 with a retry
+   * time.
    */
   admit(address: string, nowMs: number): Origin {
     const origin = this.#originOf(networkOf(address));
@@ -75,8 +75,8 @@ export class Admission {
   }
 
   /**
-   * Starts the next minute when it is due. Returns the number of upgrades refused in the one that
-   * ended.
+   * Starts the next minute when it is due. Returns the number of upgrades refused in the previous
+   * minute.
    */
   tick(nowMs: number): number {
     if (nowMs < this.#windowEndsAtMs) return 0;
@@ -96,8 +96,8 @@ export class Admission {
   }
 
   #originOf(address: string): Origin {
-    const known = this.#origins.get(address);
-    if (known) return known;
+    const existing = this.#origins.get(address);
+    if (existing) return existing;
     const origin = { address, connections: 0, upgrades: 0 };
     this.#origins.set(address, origin);
     return origin;
@@ -106,16 +106,16 @@ export class Admission {
 
 interface ChannelDeps extends Omit<PresenceDeps, 'limits'> {
   listener: Listener;
-  /** Remote IP address of a request, by the rules of the HTTP API (`TRUSTED_PROXIES`). */
+  /** Remote IP address of a request, determined as in the HTTP API (`TRUSTED_PROXIES`). */
   ipAddressOf(request: IncomingMessage): string;
 }
 
-/** Upgrade that was admitted. */
+/** Upgrade request that was admitted. */
 interface Upgrade {
   socket: Socket;
-  /** Answer to the request. */
+  /** HTTP response to the request. */
   answer: string;
-  /** What the device sent behind the request. */
+  /** Bytes that the device sent after the request. */
   head: Buffer;
   protocol: Protocol;
   origin: Origin;
@@ -125,7 +125,10 @@ function destroyOnError(this: Duplex): void {
   this.destroy();
 }
 
-/** The device channel of one api process. `start` it once, `close` it before the HTTP server. */
+/**
+ * The device channel of one api process. Call `start` once, and `close` before the HTTP server
+ * closes.
+ */
 export class Channel {
   readonly #deps: ChannelDeps;
   readonly #limits: ChannelLimits;
@@ -141,7 +144,7 @@ export class Channel {
   #hasMissed = false;
   #onEmpty = () => {};
 
-  /** Handles the server's `upgrade` requests; answers 503 until `start` has resolved. */
+  /** Handles `upgrade` requests of the server. Replies with 503 until `start` has resolved. */
   constructor(server: Server, deps: ChannelDeps, limits: ChannelLimits = channelLimits) {
     this.#deps = deps;
     this.#limits = limits;
@@ -188,9 +191,9 @@ export class Channel {
   }
 
   /**
-   * Closes all connections, stores their acknowledgements and removes this node. Devices whose
-   * protocol has a goaway command get time to move first; the others, and those that stay, are
-   * closed with 1001.
+   * Closes all connections, stores their acknowledgements and removes this node. If the protocol
+   * has a goaway command, devices first get time to move. Other devices, and devices that do not
+   * move in time, are closed with 1001.
    */
   async close(): Promise<void> {
     this.#isOpen = false;
@@ -217,7 +220,7 @@ export class Channel {
     try {
       const { protocol, origin } = this.#admit(request);
       const answer = acceptance(request, protocol.name);
-      // An upgrade whose client has gone already; sockets of an HTTP server are TCP sockets.
+      // The client may have disconnected already. Sockets of an HTTP server are TCP sockets.
       if (!(socket instanceof Socket) || !socket.readable || !socket.writable) socket.destroy();
       else this.#accept({ socket, answer, head, protocol, origin });
     } catch (error) {
@@ -227,7 +230,8 @@ export class Channel {
   }
 
   /**
-   * Returns the protocol and the origin of a request. Throws a `Refusal` when it is not admitted.
+   * Returns the protocol and the origin of a request. Throws a `Refusal` if the request is not
+   * admitted.
    */
   #admit(request: IncomingMessage): { protocol: Protocol; origin: Origin } {
     const { ipAddressOf, clock } = this.#deps;
@@ -278,10 +282,7 @@ export class Channel {
     if (refused > 0) this.#deps.log.warn({ refused }, 'connections refused: limit reached');
   }
 
-  /**
-   * Opens sessions of devices that waited for their installation, and sends what is pending for
-   * them.
-   */
+  /** Opens sessions of devices whose installation now exists and sends their pending messages. */
   async #openWaiting(): Promise<void> {
     const opened = await this.#presence.openWaiting();
     await Promise.all(opened.map((connection) => this.#delivery.onLogin(connection)));
@@ -297,7 +298,8 @@ export class Channel {
   }
 
   /**
-   * Recovers from missed notifications, and again if further ones were missed during the recovery.
+   * Recovers from missed notifications. Repeats this if more notifications are missed during the
+   * recovery.
    */
   #onMissed(): void {
     this.#hasMissed = true;
@@ -315,7 +317,10 @@ export class Channel {
     await this.#delivery.pullAll(0);
   }
 
-  /** Runs a periodic task unless its previous run is still in progress; logs its failure. */
+  /**
+   * Runs a periodic task and logs its failure. Skips the run if the previous run is still in
+   * progress.
+   */
   async #inBackground(task: string, run: () => Promise<void>): Promise<void> {
     if (this.#runningTasks.has(task)) return;
     this.#runningTasks.add(task);
@@ -340,8 +345,8 @@ export class Channel {
 }
 
 /**
- * Answers an upgrade with an error reply of the HTTP API (protocol/errors.md#error-replies) and
- * closes the socket.
+ * Replies to an upgrade request with an error of the HTTP API (protocol/errors.md#error-replies)
+ * and closes the socket.
  */
 function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Refusal): void {
   const body = JSON.stringify({ code, error: message });
@@ -352,7 +357,7 @@ function refuse(socket: Duplex, { status, code, message, retryAfterSeconds }: Re
     `Content-Length: ${Buffer.byteLength(body)}`,
     ...(retryAfterSeconds === undefined ? [] : [`Retry-After: ${retryAfterSeconds}`]),
   ];
-  // Destroys the socket even when the client keeps its half open.
+  // Destroys the socket even if the client keeps its half open.
   socket.once('finish', () => socket.destroy());
   socket.end(`${headers.join('\r\n')}\r\n\r\n${body}`);
 }

@@ -1,18 +1,18 @@
 import type { DeviceName } from '../../shared/db/tables/channel-sessions.ts';
 import type { Connection } from './connection.ts';
 
-/** Apps that are looked up at a time: each costs a statement. */
+/** Maximum number of apps to search at a time, because each needs a statement. */
 const appsPerLookup = 8;
 
-/** Devices of one app to look up. */
+/** Devices of one app to search for. */
 export interface Lookup {
   appId: string;
   installationIds: string[];
 }
 
 /**
- * Connections whose installation does not exist yet, or no longer. An Android app connects while it
- * saves its installation for the first time, and its SDK never connects again after a refusal
+ * Connections whose installation does not exist. An Android app connects while it saves its
+ * installation for the first time, and its SDK never reconnects after a refusal
  * (protocol/channel.md#login-before-the-installation-is-saved).
  */
 export class WaitingDevices {
@@ -23,7 +23,7 @@ export class WaitingDevices {
     return this.#names.size;
   }
 
-  /** Adds a connection. Returns the connection of the same device that waited before. */
+  /** Adds a connection. Returns the previous waiting connection of the same device. */
   add(connection: Connection, { appId, installationId }: DeviceName): Connection | undefined {
     const ofApp = this.#byApp.get(appId) ?? new Map<string, Connection>();
     const previous = ofApp.get(installationId);
@@ -33,7 +33,7 @@ export class WaitingDevices {
     return previous;
   }
 
-  /** Removes a connection. Returns the name of its device; undefined if it did not wait. */
+  /** Removes a connection. Returns the name of its device, or undefined if it did not wait. */
   remove(connection: Connection): DeviceName | undefined {
     const name = this.#names.get(connection);
     if (!name) return undefined;
@@ -49,8 +49,8 @@ export class WaitingDevices {
   }
 
   /**
-   * Returns the next devices to look up, at most `devices`: apps take turns, and so do the devices
-   * of an app.
+   * Returns at most `devices` devices to search for. Each call continues with other apps, and with
+   * other devices of an app.
    */
   next(devices: number): Lookup[] {
     const apps = [...this.#byApp].slice(0, appsPerLookup);

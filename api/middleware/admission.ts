@@ -10,22 +10,22 @@ import { type AppIdentity, authenticateApp, sessionOf } from './authentication.t
 import type { OperatorAuthenticator } from './operator-authentication.ts';
 import type { PushCallLimit } from './push-limits.ts';
 
-/** Services that decide whether a call is let in. */
+/** Services that decide whether a call is admitted. */
 export interface AdmissionDeps {
   services: Services;
   operator: OperatorAuthenticator;
   pushCallLimit: PushCallLimit;
 }
 
-/** Identity of an admitted call; empty for routes of no app. */
+/** Identity of an admitted call. Empty for routes without an app. */
 export type Admission = Partial<
   Pick<AppCall<unknown, unknown>, 'app' | 'isMaster' | 'hasHookKey' | 'session'> &
     Pick<AdminCall<unknown, unknown>, 'operator'>
 >;
 
 /**
- * Checks keys, rate and session, in this order, before the body is read. Each check costs at most a
- * look-up. Throws a refusal.
+ * Checks keys, rate and session, in this order, before the body is read. Each check needs at most
+ * one search. Throws a refusal.
  */
 export async function admitCall(
   ctx: Context,
@@ -46,7 +46,7 @@ export async function admitCall(
   return admitApp(route, identity, { sessionToken: sessionOf(ctx), deps });
 }
 
-/** Authenticates a caller of the admin API; a push counts for the rate of its app. */
+/** Authenticates a caller of the admin API. A push counts against the rate of its app. */
 async function admitOperator(ctx: Context, route: Route, deps: AdmissionDeps): Promise<Operator> {
   const operator = await deps.operator.admit(ctx, route);
   if (route.limit.rate !== 'push') return operator;
@@ -60,7 +60,7 @@ interface SessionRequest {
   deps: AdmissionDeps;
 }
 
-/** Counts the call of an authenticated app for its rate, and looks up its session. */
+/** Counts a call of an authenticated app against its rate, and finds its session. */
 export async function admitApp(
   route: Route,
   identity: AppIdentity,
@@ -73,9 +73,9 @@ export async function admitApp(
 }
 
 /**
- * Returns the owner of the session of a call. An unknown or replaced token is ignored where no user
- * is needed, because clients send theirs with every request
- * (protocol/clients.md#sessions-in-requests). Throws 403 where a user is needed
+ * Returns the owner of the session of a call. Clients send their token with every request, so an
+ * unknown or replaced token is ignored if the route needs no user
+ * (protocol/clients.md#sessions-in-requests). Throws 403 if the route needs a user
  * (protocol/users.md#session-tokens).
  */
 async function findSession(

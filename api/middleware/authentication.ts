@@ -7,7 +7,7 @@ import { Refusal, refuse } from '../../shared/domain/errors/errors.ts';
 import type { Access, AppAccess } from '../route.ts';
 
 /**
- * Header names with their synonyms; the first is that of the specification
+ * Header names with their synonyms. The first name is the one in the specification
  * (protocol/clients.md#headers).
  */
 const names = {
@@ -29,15 +29,15 @@ function header(ctx: Context, key: keyof typeof names): string | undefined {
   return undefined;
 }
 
-/** Tells whether a header of the request names an app. */
+/** Returns whether a header of the request names an app. */
 export const hasAppId = (ctx: Context): boolean => header(ctx, 'appId') !== undefined;
 
-/** Evidence in a request that its sender holds a key. */
+/** Evidence in a request that its sender has a key. */
 type KeyProof = { isMaster: boolean; matches(key: string): boolean };
 
 /**
- * Parses `<md5hex(timestampMs + key)>,<timestampMs>[,master]`, lower-case hex, no replay window
- * (protocol/clients.md#request-signature).
+ * Parses `<md5hex(timestampMs + key)>,<timestampMs>[,master]`. The hash is lower-case hex. There is
+ * no replay window (protocol/clients.md#request-signature).
  */
 function signProof(text: string): KeyProof | undefined {
   const match = /^([0-9a-f]{32}),(\d{1,20})(?:,(master))?$/.exec(text);
@@ -70,13 +70,14 @@ export interface AppIdentity {
   app: App;
   isMaster: boolean;
   /**
-   * The call comes from a function host of the app: only the host and the operator have this key.
+   * True if the call comes from a function host of the app. Only the host and the operator have the
+   * hook key.
    */
   hasHookKey: boolean;
 }
 
 /**
- * Returns the app that sends a request. Throws 401 without a valid id and key, 403 when the route
+ * Returns the app that sends a request. Throws 401 without a valid id and key, 403 if the route
  * needs the master key and the request has the app key (protocol/clients.md#keys-and-permissions).
  * Comparisons take constant time.
  */
@@ -101,7 +102,7 @@ export async function authenticateApp(
 }
 
 /**
- * Throws 403, or 1 for a scan, when the route needs the master key and the request has the app key.
+ * Throws 403 (or 1 for a scan) if the route needs the master key and the request has the app key.
  */
 export function requireKey(
   { app, isMaster }: Pick<AppIdentity, 'app' | 'isMaster'>,
@@ -113,7 +114,10 @@ export function requireKey(
   if (isMasterNeeded && !isMaster) throw new Refusal('masterKeyRequired');
 }
 
-/** Reads `X-LC-Prod` for pushes: absent → undefined, 1 or `true` → prod, anything else → dev. */
+/**
+ * Parses `X-LC-Prod` for pushes: absent is undefined, `1` and `true` are prod, anything else is
+ * dev.
+ */
 export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
   const value = header(ctx, 'prod');
   if (value === undefined) return undefined;
@@ -121,7 +125,7 @@ export function prodOf(ctx: Context): 'dev' | 'prod' | undefined {
 }
 
 /**
- * Reads `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are
+ * Parses `X-LC-Prod` for cloud functions (protocol/clients.md#environment): `0` and `false` are
  * staging, anything else is production.
  */
 export function stageOf(ctx: Context): FunctionStage {
@@ -130,16 +134,16 @@ export function stageOf(ctx: Context): FunctionStage {
 }
 
 /**
- * Returns the session token of a request. The parameter `session_token` comes before the header,
- * also when its token is unknown: SDKs send the header of the current user with a call that becomes
- * another user (protocol/clients.md#sessions-in-requests).
+ * Returns the session token of a request. The parameter `session_token` has priority over the
+ * header, even if its token is unknown: SDKs send the current user's header with a call that logs
+ * in another user (protocol/clients.md#sessions-in-requests).
  */
 export const sessionOf = (ctx: Context): string | undefined =>
   sessionInQuery(ctx.query) ?? header(ctx, 'session');
 
 /**
- * Returns the session token in a query; undefined without one, or with an empty one. Several tokens
- * make one that is unknown, since each of them may be the one that is meant.
+ * Returns the session token in a query. Returns undefined if it is missing or empty. Several tokens
+ * are joined to one unknown token, because it is unclear which one is meant.
  */
 export function sessionInQuery({ session_token: token }: Context['query']): string | undefined {
   const sent = Array.isArray(token) ? token.join() : token;

@@ -8,12 +8,12 @@ import type { BodySender, ReadLimit, RequestBody } from './request-body.ts';
 import { type ParsedBody, type TextForm, withoutPrivateMembers } from './text-form.ts';
 
 /**
- * Methods with a body; SDKs also send one with DELETE: `{}`, or the hooks to skip
+ * Methods with a body. SDKs also send a body with DELETE: `{}`, or the hooks to skip
  * (protocol/clients.md#empty-bodies).
  */
 const methodsWithBody = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** Length of texts from which parsing yields to the event loop first. */
+/** Length of a text from which parsing first yields to the event loop. */
 const longText = 1024 * 1024;
 
 const readLimitOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
@@ -23,8 +23,8 @@ const readLimitOf = ({ limit }: Route, sender: BodySender): ReadLimit => ({
 });
 
 /**
- * Reads the body of a request as text; empty when the route reads no body. Throws 413, 116, 415,
- * 408, 107.
+ * Reads the body of a request as text. Returns an empty text if the route reads no body. Throws
+ * 413, 116, 415, 408, 107.
  */
 export async function readText(ctx: Context, route: Route, sender: BodySender): Promise<string> {
   if (route.limit.bodyBytesBelow === 0 || !methodsWithBody.has(ctx.method)) return '';
@@ -36,8 +36,8 @@ export async function readText(ctx: Context, route: Route, sender: BodySender): 
 }
 
 /**
- * Reads the body of a request as a JSON dictionary; `{}` without a body. Throws 107 for anything
- * else, and the refusals of `readText`.
+ * Reads the body of a request as a JSON dictionary. Returns `{}` without a body. Throws 107 for any
+ * other value, and as `readText`.
  */
 export async function readBody(
   ctx: Context,
@@ -66,7 +66,7 @@ function parseDictionary(
     return {};
   }
   const value = parse(text, isForm);
-  // JSS's updatePassword and refreshSessionToken send `null` for "no body"
+  // For "no body", the JavaScript SDK's updatePassword and refreshSessionToken send `null`
   // (protocol/clients.md#empty-bodies).
   if (value === null && route.acceptsNullBody) return {};
   if (!isJsonObject(value)) throw new Refusal('malformedJson');
@@ -78,15 +78,15 @@ function parse(text: string, isForm: () => boolean): unknown {
     return parseExactly(text);
   } catch (cause) {
     if (cause instanceof Refusal) throw cause;
-    // An HTML form sends this; some clients send JSON with the same content type.
+    // HTML forms send this encoding. Some clients send JSON with the same content type.
     if (isForm()) return Object.fromEntries(new URLSearchParams(text));
     throw new Refusal('malformedJson', { cause });
   }
 }
 
 /**
- * Reads any JSON as text, for a service that forwards it; `{}` without a body. Throws the refusals
- * of `readText`.
+ * Reads any JSON as text, for a service that forwards it. Returns `{}` without a body. Throws as
+ * `readText`.
  */
 export async function readToForward(
   ctx: Context,

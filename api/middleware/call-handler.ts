@@ -8,16 +8,16 @@ import type { Logger } from '../../shared/process/logging.ts';
 import { type AnyCall, checkSchema, replyText, requireStorableTexts } from '../calls/call.ts';
 import { type InnerDeps, innerCallRunner } from '../calls/inner-calls.ts';
 import type { Reply, Route } from '../route.ts';
-import type { RunInnerCall } from '../services/batch/inner-call.ts';
+import type { RunInnerCall } from '../services/batch/calls.ts';
 import { type Actor, runAsActor } from '../services/operator/audit/audit.ts';
 import { type Admission, type AdmissionDeps, admitApp, admitCall } from './admission.ts';
 import { prodOf, requireKey, sessionOf, stageOf } from './authentication.ts';
 import { readBody, readText, readToForward } from './body.ts';
 import { languageOf, toRefusal } from './errors.ts';
-import { type Exchange, reportInnerCall } from './exchange.ts';
 import { type BodySender, bodyTooLarge } from './request-body.ts';
+import { type Exchange, reportInnerCall } from './request-log.ts';
 
-/** Services that a call needs on its way to the handler of its route. */
+/** Services that a call needs before the handler of its route runs. */
 export interface CallDeps extends AdmissionDeps {
   log: Logger;
   loopShare: LoopShare;
@@ -26,8 +26,8 @@ export interface CallDeps extends AdmissionDeps {
 }
 
 /**
- * Handles a request of a route: admits it, reads and checks its body, runs the handler, and writes
- * the reply.
+ * Handles a request: admits it, reads and checks its body, runs the handler of the route, and
+ * writes the reply.
  */
 export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Promise<void> {
   ctx.state.route = route;
@@ -67,8 +67,8 @@ export async function handleCall(ctx: Context, route: Route, deps: CallDeps): Pr
 }
 
 /**
- * Answers HEAD of a GET that changes something: mail filters and link previews send HEAD, and it
- * must change nothing (RFC 9110, 9.2.1).
+ * Replies to HEAD if the GET of the route changes something. Mail filters and link previews send
+ * HEAD, and it must change nothing (RFC 9110, 9.2.1).
  */
 function answerHead(ctx: Context, { status, replies }: Route): void {
   const reply = replies[status];
@@ -79,21 +79,23 @@ function answerHead(ctx: Context, { status, replies }: Route): void {
       : 'application/json; charset=utf-8';
 }
 
-/** Returns what only calls of the admin API have. */
-function adminMembers(ctx: Context): Pick<AnyCall, 'idempotencyKey' | 'explained' | 'gone'> {
-  const gone = new AbortController();
+/** Returns the members that only calls of the admin API have. */
+function adminMembers(
+  ctx: Context,
+): Pick<AnyCall, 'idempotencyKey' | 'explained' | 'disconnected'> {
+  const disconnected = new AbortController();
   ctx.res.once('close', () => {
-    if (!ctx.res.writableFinished) gone.abort();
+    if (!ctx.res.writableFinished) disconnected.abort();
   });
   const header = (name: string) => ctx.get(name) || undefined;
   return {
     idempotencyKey: header('idempotency-key'),
     explained: header('x-carillon-explained'),
-    gone: gone.signal,
+    disconnected: disconnected.signal,
   };
 }
 
-/** Returns the function that runs the calls of a batch; most calls never call it. */
+/** Returns the function that runs the calls of a batch. Most calls never use it. */
 const runnerOfInnerCalls =
   (
     outer: Parameters<typeof innerCallRunner>[0],
@@ -104,7 +106,8 @@ const runnerOfInnerCalls =
     innerCallRunner(outer, innerDeps(identity, deps))(inner, allowance);
 
 /**
- * Returns what counts a change for the limit of its token; a push has the rate of its app instead.
+ * Returns the function that counts a change against the limit of its token. A push counts against
+ * the rate of its app instead.
  */
 const countChange =
   ({ limit }: Route, { tokenId }: Operator, { services }: CallDeps) =>
@@ -120,12 +123,12 @@ const actorOf = (ctx: Context, operator: Operator, onChange: () => void): Actor 
   requestId: requestIdOf(ctx),
 });
 
-/** Returns the id of a request of the admin API; empty for others. */
+/** Returns the id of a request to the admin API. Empty for other requests. */
 const requestIdOf = ({ state }: Context): string => state.requestId ?? '';
 
 /**
- * Returns the sender to which the memory of a body is charged; undefined before any credential is
- * checked.
+ * Returns the sender to which the memory of a body is charged. Returns undefined if the route
+ * checks no credentials.
  */
 function senderOf({ app }: Admission, route: Route): BodySender {
   if (route.isPublic) return undefined;
@@ -152,8 +155,8 @@ async function readAs(
 }
 
 /**
- * Checks size, query and body of a call, replaces both by their parsed values, and runs its route.
- * Throws 413, 116, 107, 111 or 1.
+ * Checks size, query and body of a call, replaces query and body by their parsed values, and runs
+ * its route. Throws 413, 116, 107, 111 or 1.
  */
 async function runChecked(
   route: Route,
@@ -165,7 +168,8 @@ async function runChecked(
   if (limit > 0 && call.bodyBytes >= limit)
     throw bodyTooLarge({ bytes: call.bodyBytes, limit, isObject });
   call.query = checkSchema(route.query, call.query, 'query');
-  // Calls of an app check texts where they read them: a name of a user has codes of its own.
+  // Calls of an app check texts when they parse them, because some members have their own error
+  // codes.
   if (route.auth === 'admin') requireStorableTexts(call.body);
   call.body = checkSchema(route.body, call.body, 'body');
   const run = () => route.run(call, services);
@@ -173,8 +177,8 @@ async function runChecked(
 }
 
 /**
- * Returns what calls inside this one need. They pass the same checks, except for the keys, which
- * are checked already.
+ * Returns the dependencies of calls inside this call. These calls pass the same checks, except for
+ * the keys, which are already checked.
  */
 function innerDeps({ app, isMaster, hasHookKey }: Admission, deps: CallDeps): InnerDeps {
   const { onExchange } = deps;
@@ -202,7 +206,7 @@ function innerDeps({ app, isMaster, hasHookKey }: Admission, deps: CallDeps): In
   };
 }
 
-/** Returns the headers of a request, of repeated ones the first value. */
+/** Returns the headers of a request. For a repeated header, returns the first value. */
 const headersOf = (ctx: Context): Record<string, string> =>
   Object.fromEntries(
     Object.entries(ctx.headers).flatMap(([name, value]) => {

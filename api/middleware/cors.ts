@@ -2,14 +2,14 @@ import cors from '@koa/cors';
 import type { Middleware } from 'koa';
 
 /**
- * Paths of the admin API. Other spellings reach no route, and get no permission either. A test
- * tries each of its routes.
+ * Paths of the admin API. Other spellings match no route and get no CORS headers. A test checks
+ * each of its routes.
  */
 const adminPaths = /^\/console(?:\/|$)/i;
 
 /**
- * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests):
- * keys decide, not origins. The admin API allows no other origin.
+ * Lets browsers call the public API from any origin (protocol/clients.md#cross-origin-requests),
+ * because access depends on keys, not on origins. The admin API allows no other origin.
  */
 export function allowCrossOrigin(): Middleware {
   const answerPreflight = cors({

@@ -11,32 +11,32 @@ import { messageIn, operatorMessage, Refusal } from '../../shared/domain/errors/
 import { detail, shownDetail } from '../../shared/domain/texts/texts.ts';
 import { QueueFull } from '../../shared/semaphore.ts';
 
-/** Returns the language of a reply by `Accept-Language`; English is the default. */
+/** Returns the language of a reply by `Accept-Language`. English is the default. */
 export const languageOf = (ctx: Context): 'en' | 'zh' =>
-  // SDKs send no such header, and parsing one takes longer than most of a call.
+  // SDKs send no such header, and parsing it takes longer than most of a call.
   ctx.req.headers['accept-language'] !== undefined && ctx.acceptsLanguages('en', 'zh') === 'zh'
     ? 'zh'
     : 'en';
 
 /**
- * Paths whose refusals carry their name, with which the console finds its own text
+ * Paths whose refusals have their name in a header. The console uses it to show its own text
  * (protocol/admin-api.md#errors).
  */
 const adminApi = '/console/api/';
 const refusalHeader = 'X-Carillon-Refusal';
 const detailHeader = 'X-Carillon-Refusal-Detail';
-/** Longest header: proxies refuse replies with more than a few kilobytes of them. */
+/** Maximum length of a header. Proxies refuse replies with more than a few kilobytes of headers. */
 const maxDetailLength = 4096;
 
 /**
- * Writes all error replies: `{"code","error"}` with the status of the table
- * (protocol/errors.md#error-replies). The cause goes to the log, never to the client.
+ * Writes all error replies: `{"code","error"}` with the status of the error table
+ * (protocol/errors.md#error-replies). The cause is logged and never sent to the client.
  */
 export const errors: Middleware = async (ctx, next) => {
   try {
     await next();
     if (ctx.status === 404 && ctx.body === undefined) throw new Refusal('notFound');
-    // The router answers 501 for a method that no route has.
+    // The router replies with 501 to a method that no route has.
     if ((ctx.status === 405 || ctx.status === 501) && ctx.body === undefined)
       throw new Refusal('methodNotAllowed');
   } catch (error) {
@@ -54,15 +54,15 @@ function writeRefusal(ctx: Context, refusal: Refusal): void {
   ctx.body = { code: refusal.code, error: textOf(languageOf(ctx), refusal) };
   ctx.vary('Accept-Language');
   if (isOfAdmin) nameRefusal(ctx, refusal);
-  // Do not wait for the rest of the body.
+  // The rest of the body must not delay the next request.
   if (refusal.kind === 'requestTimeout') ctx.set('Connection', 'close');
   if (refusal.retryAfterSeconds !== undefined)
     ctx.set('Retry-After', String(refusal.retryAfterSeconds));
 }
 
 /**
- * Names a refusal in headers, and the text of its own as a code with members: a header has ASCII
- * only.
+ * Adds the refusal's name to the headers, and the code and parameters of its detail. Headers are
+ * ASCII only, so the detail is URL-encoded.
  */
 function nameRefusal(ctx: Context, { kind, detail }: Refusal): void {
   ctx.set(refusalHeader, kind);
@@ -70,7 +70,7 @@ function nameRefusal(ctx: Context, { kind, detail }: Refusal): void {
   if (encoded && encoded.length <= maxDetailLength) ctx.set(detailHeader, encoded);
 }
 
-/** Returns the refusal for an error; an unknown error is 500. */
+/** Returns the refusal for an error. An unknown error becomes 500. */
 export function toRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   if (error instanceof QueueFull)

@@ -13,7 +13,10 @@ type AccessServices = Pick<
   'attempts' | 'operatorIdentities' | 'consoleSessions' | 'callLimit'
 >;
 
-/** Headers of every reply of the admin API: no cache and no page of another origin gets it. */
+/**
+ * Headers of every reply of the admin API. They keep replies out of caches and pages of other
+ * origins.
+ */
 const replyHeaders = {
   'Cache-Control': 'no-store',
   'X-Content-Type-Options': 'nosniff',
@@ -21,8 +24,8 @@ const replyHeaders = {
 } as const;
 
 /**
- * Authenticates the callers of the admin API (protocol/admin-api.md#access): a token in the header,
- * else a session in the cookie.
+ * Authenticates the callers of the admin API (protocol/admin-api.md#access) by the token in the
+ * header, otherwise by the session in the cookie.
  */
 export class OperatorAuthenticator {
   readonly #services: AccessServices;
@@ -34,9 +37,9 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Returns the caller. Throws 401; 403 for a role below that of the route, for another app, and
-   * for a request of another origin; 429 after too many wrong tokens or calls; 415 for a body that
-   * is not `application/json`.
+   * Returns the caller. Throws 401 without valid credentials. Throws 403 if the role is too low,
+   * the app is not the caller's, or the request comes from another origin. Throws 429 after too
+   * many wrong tokens or calls, 415 if the body is not `application/json`.
    */
   async admit(
     ctx: Context,
@@ -45,7 +48,7 @@ export class OperatorAuthenticator {
     beginReply(ctx);
     const operator =
       ctx.get('authorization') === '' ? await this.#ofCookie(ctx) : await this.#ofToken(ctx);
-    // A push has the rate of its app instead.
+    // A push counts against the rate of its app instead.
     const { rate, weight = 1 } = route.limit;
     if (rate !== 'push') this.#services.callLimit.take(operator.tokenId, 'calls', weight);
     // A page of another origin can send forms and texts without a preflight, but not JSON.
@@ -55,9 +58,7 @@ export class OperatorAuthenticator {
     return operator;
   }
 
-  /**
-   * Admits a login. Throws 403 for a page of another origin, 415 for another body than JSON.
-   */
+  /** Admits a login. Throws 403 for a page of another origin, 415 if the body is not JSON. */
   admitLogin(ctx: Context): void {
     beginReply(ctx);
     const isOfPage = ctx.get('sec-fetch-site') !== '' || ctx.get('origin') !== '';
@@ -68,7 +69,7 @@ export class OperatorAuthenticator {
   async #ofToken(ctx: Context): Promise<Operator> {
     const { attempts, operatorIdentities } = this.#services;
     const token = /^Bearer (.+)$/i.exec(ctx.get('authorization'))?.[1];
-    // A request without a token is no attempt.
+    // A request without a token does not count as an attempt.
     if (token === undefined) throw new Refusal('unauthorized');
     const operator = await operatorIdentities.ofToken(token);
     if (operator) return operator;
@@ -76,16 +77,16 @@ export class OperatorAuthenticator {
   }
 
   /**
-   * Returns the owner of the session. A cookie comes along with requests of pages on other ports of
-   * this host, and it proves nothing about the page: a change needs JSON and a browser's word that
-   * the page is ours.
+   * Returns the owner of the session. Browsers also send the cookie with requests of pages on other
+   * ports of this host, so the cookie does not prove which page sent the request. A change
+   * therefore needs JSON and a browser header that names this origin.
    */
   async #ofCookie(ctx: Context): Promise<Operator> {
     const cookie = ctx.cookies.get(this.#services.consoleSessions.cookieName);
     const operator = cookie && (await this.#services.operatorIdentities.ofCookie(cookie));
     if (!operator) throw new Refusal('unauthorized');
-    if (isReading(ctx)) {
-      // A browser that tells where a request comes from is believed.
+    if (isRead(ctx)) {
+      // If the browser reports the origin of a read, it must not be another site.
       const site = ctx.get('sec-fetch-site');
       if (site !== '' && site !== 'same-origin' && site !== 'none') throw otherOrigin();
     } else {
@@ -101,7 +102,9 @@ export class OperatorAuthenticator {
     throw otherOrigin();
   }
 
-  /** Tells whether an origin is that of PUBLIC_URL, or of the host that the request was sent to. */
+  /**
+   * Returns whether an origin is that of PUBLIC_URL or of the host to which the request was sent.
+   */
   #isOwn(origin: string, ctx: Context): boolean {
     if (!URL.canParse(origin)) return false;
     const { protocol, host } = new URL(origin);
@@ -111,7 +114,7 @@ export class OperatorAuthenticator {
   }
 }
 
-/** Gives a request its id, which the audit and the log have too. */
+/** Creates the id of a request, which the audit and the log also contain. */
 function beginReply(ctx: Context): void {
   ctx.state.requestId = randomBytes(8).toString('hex');
   ctx.set({ ...replyHeaders, 'X-Request-Id': ctx.state.requestId });
@@ -119,7 +122,7 @@ function beginReply(ctx: Context): void {
 
 const otherOrigin = (): Refusal => refuse('forbidden', detail('sessionElsewhere'));
 
-const isReading = ({ method }: Context): boolean => method === 'GET' || method === 'HEAD';
+const isRead = ({ method }: Context): boolean => method === 'GET' || method === 'HEAD';
 
 function requireJson(ctx: Context): void {
   const [type = ''] = ctx.get('content-type').split(';');
@@ -134,7 +137,10 @@ function requireRole({ role }: Operator, { role: needed = 'owner' }: Pick<Route,
   if (!hasRole(role, needed)) throw refuse('forbidden', detail('roleNeeded', { needed, role }));
 }
 
-/** A path without an app concerns all apps, unless its service leaves out what is of others. */
+/**
+ * Throws 403 if the operator may not use the app. A path without an app concerns all apps, unless
+ * its service filters the reply by the operator's apps.
+ */
 function requireApp(
   operator: Operator,
   { isFiltered }: Pick<Route, 'isFiltered'>,

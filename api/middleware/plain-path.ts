@@ -8,7 +8,7 @@ import { languageOf } from './errors.ts';
 import { showPage } from './pages/html-pages.ts';
 
 /**
- * Throws 1 for a path that a browser or a proxy could read in another way than this service does
+ * Throws 1 if a browser or a proxy could interpret the path differently from Carillon
  * (protocol/clients.md#paths).
  */
 export function requirePlainPath(path: string): void {
@@ -17,8 +17,8 @@ export function requirePlainPath(path: string): void {
 }
 
 /**
- * Checks the path of every request, before any file or route is looked up. People who opened a link
- * of a mail get a page. `find` returns the route of a path.
+ * Checks the path of every request before any file or route is found. People who opened a link of a
+ * mail get a page. `find` returns the route of a path.
  */
 export function requirePlainPaths(
   find: (method: string, path: string) => Route | undefined,

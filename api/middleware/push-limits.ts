@@ -10,35 +10,32 @@ import { planJob } from '../../shared/queue/jobs.ts';
 import { countReady } from '../../shared/queue/queue-sql.ts';
 
 /**
- * Largest backlog: more than 90 minutes of one app's highest call rate (9600 a minute). Running
- * dispatchers leave far less.
+ * Maximum backlog. It exceeds 90 minutes of one app's highest call rate (9600 a minute). Running
+ * dispatchers keep the backlog far smaller.
  */
 const defaultMaxWaiting = 1_000_000;
 
-/**
- * Shortest and longest lifetime of a count, and the time after which a refused caller may try
- * again.
- */
+/** Minimum and maximum age of a count, and the time after which a refused caller may retry. */
 const minCountMs = 1000;
 const maxCountMs = 30_000;
 const retryAfterSeconds = 10;
 /**
- * More pushes than all api processes of one database accept: a short backlog need not be counted
- * for a while.
+ * Upper limit of the pushes per second that all api processes of one database accept. A short
+ * backlog need not be counted again for some time.
  */
 const mostPerSecond = 20_000;
 
 /** Options of the backlog check. */
 interface PushBacklogOptions {
-  /** Connections on which the queue is counted. */
+  /** Connections that are used to count the queue. */
   db: Handle;
   clock: Clock;
   maxWaiting?: number;
 }
 
 /**
- * Refuses pushes while too many wait for a dispatcher (protocol/known-problems.md#backlog):
- * accepted pushes are stored, and callers that are faster than all dispatchers would fill the disk.
+ * Refuses pushes if too many wait for a dispatcher (protocol/known-problems.md#backlog). Accepted
+ * pushes are stored, so callers that are faster than all dispatchers would fill the disk.
  */
 export class PushBacklog {
   readonly #options: PushBacklogOptions;
@@ -51,14 +48,14 @@ export class PushBacklog {
     this.#maxWaiting = options.maxWaiting ?? defaultMaxWaiting;
   }
 
-  /** Throws 429 with the seconds to wait. */
+  /** Throws 429 with the seconds to wait if the backlog is full. */
   async check(): Promise<void> {
     if (await this.isFull()) throw new Refusal('tooManyRequests', { retryAfterSeconds });
   }
 
   /**
-   * Tells whether too many pushes wait, by a count that is a second old, or older while the backlog
-   * is far from full.
+   * Returns whether too many pushes wait. The count is one second old, or older if the backlog is
+   * far from full.
    */
   isFull(): Promise<boolean> {
     const nowMs = this.#options.clock.monotonicMs();
@@ -71,7 +68,8 @@ export class PushBacklog {
   }
 
   /**
-   * Counts the backlog. Its rows are read, so a long one is counted often and a short one rarely.
+   * Counts the backlog. A count reads all its rows. A long backlog is counted often, a short
+   * backlog rarely.
    */
   async #count(nowMs: number): Promise<boolean> {
     const waiting = await countReady(this.#options.db, planJob, this.#maxWaiting);
@@ -83,17 +81,20 @@ export class PushBacklog {
 
 const windowMs = 60_000;
 
-/** Calls that are counted by one statement, and limits of those that wait for theirs. */
+/** Limits of batches. One statement counts the calls of a batch. */
 const batchLimits = { size: 500, concurrency: 1, maxWaiting: 1000, maxWaitMs: 5000 };
-/** Lane of the batches, which belong to no app: app ids have no blanks. */
-const batchLane = 'push calls';
 /**
- * A row that is locked for longer delays its own app only: the calls of the batch are counted one
- * by one.
+ * Key under which batches take database connections, where each app has a key. A batch belongs to
+ * no app, so its key contains a blank, which app ids do not.
+ */
+const batchKey = 'push calls';
+/**
+ * Timeout of a row lock in a batch. After the timeout, the calls of the batch are counted one by
+ * one, so that a locked row delays only its own app.
  */
 const lockTimeoutMs = 100;
 
-/** Limit of apps that are remembered as being over their rate. */
+/** Maximum number of apps over their rate that are kept in memory. */
 const maxBlocked = 10_000;
 
 /** App over its rate. */
@@ -102,22 +103,22 @@ interface Block {
   untilMs: number;
 }
 
-/** Place of a call among those of its app in this window. */
+/** Position of a call among the calls of its app in this window. */
 interface CountedCall {
-  place: number;
+  position: number;
   msLeft: number;
 }
 
 /**
  * Limits the push calls of an app per minute. The count is in the database, so that all api
- * processes share it; calls that arrive together are counted by one statement. Above the rate,
- * calls are refused for one minute (protocol/push.md#call-rate).
+ * processes share it. One statement counts calls that arrive together. Above the rate, calls are
+ * refused for one minute (protocol/push.md#call-rate).
  */
 export class PushCallLimit {
   readonly #db: Database;
   readonly #backlog: PushBacklog;
   readonly #clock: Clock;
-  /** Refused calls in the rest of the minute do not query the database. */
+  /** Apps whose calls are refused for the rest of the minute without a query. */
   readonly #blocked = new Map<string, Block>();
   readonly #batcher: Batcher<App, CountedCall>;
 
@@ -128,7 +129,7 @@ export class PushCallLimit {
     this.#batcher = new Batcher({
       ...batchLimits,
       fairBy: ({ appId }) => appId,
-      run: (apps) => runInLane(batchLane, () => this.#count(apps, lockTimeoutMs)),
+      run: (apps) => runInLane(batchKey, () => this.#count(apps, lockTimeoutMs)),
       runOne: async (app) => {
         const [counted] = await runInLane(app.appId, () => this.#count([app], 0));
         if (!counted) throw new Error('the call was not counted');
@@ -139,31 +140,32 @@ export class PushCallLimit {
   }
 
   /**
-   * Counts one call for the rate and for the usage of the day, whose peak is the largest count of
-   * one window. Throws 429 with the seconds to wait, also when too many pushes wait already.
+   * Counts one call against the rate and for the usage of the day. The day's peak is the largest
+   * count of a window. Throws 429 with the seconds to wait if the rate is exceeded or too many
+   * pushes wait.
    */
   async consume(app: App): Promise<void> {
     const { pushCallsPerMinute } = app.options;
     const blockedMs = this.#blockedMs(app);
     if (blockedMs > 0) throw tooManyCalls(blockedMs);
-    const { place, msLeft } = await this.#batcher.run(app);
-    if (place > pushCallsPerMinute) {
+    const { position, msLeft } = await this.#batcher.run(app);
+    if (position > pushCallsPerMinute) {
       this.#block(app, msLeft);
       throw tooManyCalls(msLeft);
     }
     await this.#backlog.check();
   }
 
-  /** Counts the calls, one app per call. Returns the place of each call. */
+  /** Counts calls, given one app per call. Returns the position of each call. */
   async #count(apps: App[], lockMs: number): Promise<CountedCall[]> {
-    const places = new Map<string, { app: App; calls: number }>();
+    const callsByApp = new Map<string, { app: App; calls: number }>();
     const offsets = apps.map((app) => {
-      const own = places.get(app.appId) ?? { app, calls: 0 };
-      places.set(app.appId, own);
+      const own = callsByApp.get(app.appId) ?? { app, calls: 0 };
+      callsByApp.set(app.appId, own);
       own.calls += 1;
       return own.calls;
     });
-    const counted = [...places].map(([appId, { app, calls }]) => ({
+    const counted = [...callsByApp].map(([appId, { app, calls }]) => ({
       appId,
       calls,
       perWindow: app.options.pushCallsPerMinute,
@@ -176,14 +178,14 @@ export class PushCallLimit {
     });
     for (const { appId, calls, perWindow } of counted) {
       const window = windows.get(appId);
-      // The first call above the rate begins the minute without calls.
+      // The first call above the rate starts the minute in which calls are refused.
       if (!window || window.calls <= perWindow || window.calls - calls > perWindow) continue;
       await extendCallWindow(this.#db, appId, windowMs);
       window.msLeft = windowMs;
     }
     return apps.map(({ appId }, i) => {
       const { calls = 0, msLeft = 0 } = windows.get(appId) ?? {};
-      return { place: calls - (places.get(appId)?.calls ?? 0) + (offsets[i] ?? 0), msLeft };
+      return { position: calls - (callsByApp.get(appId)?.calls ?? 0) + (offsets[i] ?? 0), msLeft };
     });
   }
 
@@ -191,7 +193,7 @@ export class PushCallLimit {
     const block = this.#blocked.get(appId);
     if (!block) return 0;
     const leftMs = block.untilMs - this.#clock.monotonicMs();
-    // A raised rate counts at once.
+    // A raised rate applies at once.
     if (leftMs > 0 && block.callsPerMinute >= options.pushCallsPerMinute) return leftMs;
     this.#blocked.delete(appId);
     return 0;

@@ -20,20 +20,21 @@ const mb = 1024 * 1024;
 
 /** Limits of all request bodies of one process. */
 export interface BodyLimits {
-  /** Time for a body to arrive. */
+  /** Time in which a body must arrive. */
   bodyMs: number;
-  /** Bytes in memory of senders with a key: six batches of the largest size. */
+  /** Bytes in memory for senders with a key: six batches of the maximum size. */
   totalBytes: number;
   /**
-   * Part of these for one app, and for one IP address: half, so that one sender cannot take all.
+   * Share of `totalBytes` for one app, and for one IP address. Half, so that one sender cannot use
+   * all memory.
    */
   senderBytes: number;
   /**
-   * Bytes in memory of senders without a key: a thousand requests. Separate, so that they take
-   * nothing from the others.
+   * Bytes in memory for senders without a key: a thousand requests. Separate, so that senders
+   * without a key use no memory of other senders.
    */
   unauthenticatedBytes: number;
-  /** Part of these for one IP address. */
+  /** Share of `unauthenticatedBytes` for one IP address. */
   unauthenticatedIpBytes: number;
 }
 
@@ -45,12 +46,14 @@ const defaultBodyLimits: BodyLimits = {
   unauthenticatedIpBytes: mb,
 };
 
-/** Bytes that are read from a sender without a key. */
+/** Maximum number of bytes that are read from a sender without a key. */
 const unauthenticatedBodyBytes = smallBytes;
 
-/** Bytes that a parsed value takes beside its text: those of an object with one member. */
+/**
+ * Bytes of a parsed value in addition to its text. This is the size of an object with one member.
+ */
 const valueBytes = 100;
-/** Length of texts from which their values are charged. */
+/** Length of a text from which the memory of its values is counted. */
 const chargedLength = 64 * 1024;
 
 /** Memory for the request bodies of this process, with its limits. */
@@ -59,7 +62,7 @@ export class BodyMemory {
   readonly #authenticated: BodyBudget;
   readonly #unauthenticated: BodyBudget;
 
-  /** Calls `onChange` with the number of bytes that are added or removed. */
+  /** `onChange` is called with the number of bytes that are added or removed. */
   constructor(limits: Partial<BodyLimits> = {}, onChange?: (bytes: number) => void) {
     this.limits = { ...defaultBodyLimits, ...limits };
     const { totalBytes, senderBytes, unauthenticatedBytes, unauthenticatedIpBytes } = this.limits;
@@ -69,7 +72,8 @@ export class BodyMemory {
   }
 
   /**
-   * Opens the account of a request, which counts for its IP address and, with a key, for its app.
+   * Opens the memory account of a request. It counts against the IP address and, with a key,
+   * against the app.
    */
   open(ipAddress: string, sender: BodySender) {
     const origin = `address ${networkOf(ipAddress)}`;
@@ -81,22 +85,20 @@ export class BodyMemory {
 }
 
 /**
- * Sender of a body, as authenticated before the body is read; undefined for a sender without a key.
+ * Sender of a body, authenticated before the body is read. Undefined for a sender without a key.
  */
 export type BodySender = { appId?: string } | undefined;
 
-/** Limit of a body, and the refusal of a larger one. */
+/** Limit of a body, and how a larger body is refused. */
 export interface ReadLimit {
   sender: BodySender;
-  /** A body of this size or more is refused. */
+  /** Bodies of this size or more are refused. */
   bytesBelow: number;
-  /** Code 116 in place of 413 for a body below 20 MB. */
+  /** True if a body below 20 MB gets 116 instead of 413. */
   isObject: boolean;
 }
 
-/**
- * Body of one request, which is read once and counts against the memory until the reply is sent.
- */
+/** Body of one request. It is read once and counts against the memory until the reply is sent. */
 export class RequestBody {
   readonly #ctx: Context;
   readonly #bodies: BodyMemory;
@@ -109,24 +111,21 @@ export class RequestBody {
   }
 
   /**
-   * Reads as much as a sender without a key may send, and tells whether that is all. Throws 415,
-   * 408, 107, 429 and 503.
+   * Reads as many bytes as a sender without a key may send. Returns the text and whether the body
+   * is complete. Throws 415, 408, 107, 429 and 503.
    */
   prefix(): Promise<{ text: string; isWhole: boolean }> {
     return readBeginning(this.#ctx.req, this.#open(undefined, unauthenticatedBodyBytes + 1));
   }
 
-  /**
-   * Reads the whole body as text. Throws 413 or 116 when it is too long, and the refusals of
-   * `prefix`.
-   */
+  /** Reads the whole body as text. Throws 413 or 116 if it is too long, and as `prefix`. */
   async text({ sender, bytesBelow, isObject }: ReadLimit): Promise<string> {
     this.#refusePacked(sender);
     const limit = sender ? bytesBelow : Math.min(bytesBelow, unauthenticatedBodyBytes + 1);
     const announced = declaredBytes(this.#ctx.req) ?? 0;
     if (announced >= limit)
       throw bodyTooLarge({ bytes: announced, limit, isObject: isObject && sender !== undefined });
-    // What was read before is read once more.
+    // The beginning that `prefix` read is read again.
     this.#account?.release();
     try {
       return await readText(this.#ctx.req, this.#open(sender, limit));
@@ -138,7 +137,7 @@ export class RequestBody {
   }
 
   /**
-   * Moves the bytes that were read to the account of the authenticated sender. Throws 429 and 503.
+   * Moves the bytes already read to the account of the authenticated sender. Throws 429 and 503.
    */
   chargeTo(sender: BodySender): void {
     const bytes = this.#account?.bytes ?? 0;
@@ -146,14 +145,14 @@ export class RequestBody {
     this.#open(sender, bytes).reservation.take(bytes);
   }
 
-  /** Tells whether reading began. */
+  /** True if reading has started. */
   get isOpen(): boolean {
     return this.#account !== undefined;
   }
 
   /**
-   * Charges the values of a long text. Throws 107 when the JSON is too deep or has too many values,
-   * 429, 503.
+   * Counts the memory of the values of a long text. Throws 107 if the JSON is too deep or has too
+   * many values, 429, 503.
    */
   chargeValues(text: string): void {
     const values = measureJson(text);
@@ -165,10 +164,7 @@ export class RequestBody {
     if (!sender && isCompressed(this.#ctx.req)) throw new Refusal('unsupportedMediaType');
   }
 
-  /**
-   * Opens the account of the sender. The time of the body begins with the first byte that is read
-   * of it.
-   */
+  /** Opens the account of the sender. The time limit starts with the first read of the body. */
   #open(sender: BodySender, bytesBelow: number): ReadOptions {
     this.#refusePacked(sender);
     const reservation = this.#bodies.open(this.#ctx.ip, sender);
@@ -212,8 +208,8 @@ export function attachRequestBody(bodies: BodyMemory): Middleware {
 }
 
 /**
- * Time for which the rest of a refused body is read and discarded. Closing the connection while the
- * sender still writes resets it, and the sender may not see the reply.
+ * Time for which the rest of a refused body is read and discarded. If the connection were closed
+ * while the sender still writes, it would be reset, and the sender might not receive the reply.
  */
 const discardMs = 5_000;
 

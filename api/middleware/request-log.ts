@@ -1,13 +1,17 @@
+import { Readable } from 'node:stream';
 import type { Middleware } from 'koa';
+import type { Refusal } from '../../shared/domain/errors/errors.ts';
 import { PeerError } from '../../shared/http/result.ts';
 import type { Metrics } from '../../shared/metrics.ts';
 import type { Logger } from '../../shared/process/logging.ts';
 import { contextOfHeaders, inSpan, isTracing, markFailed } from '../../shared/process/tracing.ts';
+import type { Reply, Route } from '../route.ts';
+import { toRefusal } from './errors.ts';
 
 /**
- * Logs one line per request and records its duration. The line has the route, not the URL: query
- * strings hold conditions, tokens and phone numbers. Successes are logged at debug, refusals at
- * info.
+ * Logs one line per request and records its duration. The line contains the route, not the URL,
+ * because query strings contain conditions, tokens and phone numbers. Successes are logged at
+ * debug, refusals at info.
  */
 export function logRequests(log: Logger, metrics: Metrics): Middleware {
   return async (ctx, next) => {
@@ -42,8 +46,8 @@ export function logRequests(log: Logger, metrics: Metrics): Middleware {
 }
 
 /**
- * Makes a span of each request, which continues the caller's trace. It has the route, not the URL:
- * query strings hold conditions, tokens and phone numbers.
+ * Creates a span for each request, which continues the caller's trace. The span contains the route,
+ * not the URL, because query strings contain conditions, tokens and phone numbers.
  */
 export function traceRequests(): Middleware {
   return (ctx, next) => {
@@ -60,4 +64,52 @@ export function traceRequests(): Middleware {
       if (ctx.status >= 500) markFailed(span);
     });
   };
+}
+
+/** Request with its reply. Tests compare it with the declared replies of its route. */
+export interface Exchange {
+  method: string;
+  path: string;
+  /** Undefined if no route matched. */
+  route: Route | undefined;
+  status: number;
+  type: string;
+  body: unknown;
+  refusal: Refusal | undefined;
+}
+
+type Report = (exchange: Exchange) => void;
+
+/**
+ * Reports each reply. Only tests pass a `report`. Without it, the api does not install this
+ * middleware.
+ */
+export function reportExchanges(report: Report): Middleware {
+  return async (ctx, next) => {
+    await next();
+    const { method, path, status, type, body, state } = ctx;
+    report({ method, path, route: state.route, status, type, body, refusal: state.refusal });
+  };
+}
+
+/** Runs a call inside a batch and reports its reply. */
+export async function reportInnerCall(
+  route: Route,
+  run: () => Promise<Reply>,
+  report: Report,
+): Promise<Reply> {
+  const { method, paths } = route;
+  const shared = { method, path: `${paths[0]} in a batch`, route, type: 'application/json' };
+  try {
+    const reply = await run();
+    const { body, status = route.status } = reply;
+    const isReady = typeof body === 'string' || Buffer.isBuffer(body) || body instanceof Readable;
+    report({ ...shared, status, body: isReady ? body : JSON.stringify(body), refusal: undefined });
+    return reply;
+  } catch (error) {
+    const refusal = toRefusal(error);
+    const body = { code: refusal.code, error: refusal.message };
+    report({ ...shared, status: refusal.status, body, refusal });
+    throw error;
+  }
 }

@@ -23,15 +23,15 @@ export interface ParsedBody {
 
 /** Request with its keys in the body. */
 export interface TextForm {
-  /** Undefined for a long body, of which only the beginning is read until its keys are checked. */
+  /** Undefined for a long body. Only its beginning is read before its keys are checked. */
   body: ParsedBody | undefined;
 }
 
 /**
- * Converts requests of old browsers, which send `text/plain` with credentials and method in the
- * body to avoid the CORS preflight; members that begin with one `_` are removed. Reads 16 KB before
- * the keys are checked: a longer body begins with these members, and the route reads the rest.
- * Throws 107, 413, 415.
+ * Converts requests of old browsers. To avoid the CORS preflight, they send `text/plain` with
+ * credentials and method in the body. Members that begin with a single `_` are removed. Before the
+ * keys are checked, only 16 KB are read. A longer body must begin with these members, and the route
+ * reads the rest. Throws 107, 413, 415.
  */
 export const textForm: Middleware = async (ctx, next) => {
   const isCall = ctx.path.startsWith('/1.1/');
@@ -59,7 +59,7 @@ function readBeginning(ctx: Context, text: string): void {
   if (members._ApplicationId === undefined) throw new Refusal('payloadTooLarge');
   setHeaders(ctx, members);
   setMethod(ctx, members._method);
-  // No query is as long as this.
+  // No query is this long.
   if (ctx.method === 'GET') throw new Refusal('payloadTooLarge');
   ctx.state.textForm = { body: undefined } satisfies TextForm;
 }
@@ -77,7 +77,7 @@ function dictionaryIn(text: string): JsonObject {
 const begin = /\s*\{/y;
 const privateMember = /\s*("_[A-Za-z]{1,40}")\s*:\s*("(?:[^"\\]|\\.){0,2000}"|[\w.+-]{1,40})\s*,/y;
 
-/** Reads the scalar members with a leading `_` at the beginning of a truncated text. */
+/** Reads the scalar members with a leading `_` from the beginning of a truncated text. */
 function leadingMembers(text: string): JsonObject {
   begin.lastIndex = 0;
   const members: [string, Json][] = [];

@@ -1,11 +1,11 @@
 import type { JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Route } from '../route.ts';
-import type { Examples } from './examples.ts';
 import { jsonReplies, replySchemas } from './json-schema.ts';
 import {
   areaOf,
   areas,
+  type Examples,
   operationOf,
   type SharedResponses,
   securitySchemes,
@@ -69,7 +69,7 @@ const retryAfter = {
   schema: { type: 'integer', minimum: 0 },
 };
 
-/** Operations by path and method; paths in the order of the reference. */
+/** Returns the operations by path and method. Paths are in the order of the reference. */
 function pathsOf(
   routes: readonly Route[],
   operation: (route: Route, path: string) => JsonObject,

@@ -4,11 +4,11 @@ import { components } from '../replies/common.ts';
 import { descriptionOf } from '../requests/checked.ts';
 import type { Route } from '../route.ts';
 
-/** Schemas of replies in the form of the document. */
+/** JSON schemas of replies, in the form of the OpenAPI document. */
 export interface ReplySchemas {
-  /** Named schemas by name, for `#/components/schemas`. */
+  /** Named schemas for `#/components/schemas`, by name. */
   named: JsonObject;
-  /** The schema of each reply: a reference where it has a name. */
+  /** Returns the schema of a reply. If the schema has a name, returns a reference. */
   of(schema: z.ZodType): JsonObject;
 }
 
@@ -44,7 +44,7 @@ export function replySchemas(schemas: readonly z.ZodType[]): ReplySchemas {
 
 const byName = ([a]: [string, Json], [b]: [string, Json]): number => (a < b ? -1 : 1);
 
-/** Converts the schema of a query or a body to that of the values that a caller sends. */
+/** Converts the schema of a query or a body to the schema of the values that a caller sends. */
 export function requestSchema(schema: z.ZodType): JsonObject {
   const registry = z.registry<{ id: string }>();
   registry.add(descriptionOf(schema) ?? schema, { id: inlinePrefix });
@@ -75,14 +75,14 @@ const jsonOf = (value: unknown): Json => JSON.parse(JSON.stringify(value));
 const objectOf = (value: Json): JsonObject => (isJsonObject(value) ? value : {});
 
 /**
- * Removes members that say nothing, such as bounds of all safe integers, and writes what generators
- * of clients cannot read in another way: null beside a type, a constant boolean, any object or
+ * Removes members without information, such as the bounds of all safe integers. Rewrites forms that
+ * client generators cannot read: null in addition to a type, a constant boolean, any object or
  * list.
  */
 function tidy(value: Json): Json {
   if (Array.isArray(value)) return value.map(tidy);
   if (!isJsonObject(value)) return value;
-  // Any JSON refers to itself.
+  // The schema of any JSON value refers to itself.
   if (typeof value.$ref === 'string' && value.$ref.includes('__shared'))
     return withoutReference(value);
   return withPlainForm(
@@ -95,8 +95,8 @@ function tidy(value: Json): Json {
 }
 
 /**
- * Writes times among alternatives by their pattern: a client in Java that is generated from their
- * format does not compile.
+ * Removes the format of times among alternatives and keeps their pattern. With the format, a
+ * generated Java client would not compile.
  */
 function withoutTimes(options: Json): Json {
   if (!Array.isArray(options)) return options;
@@ -113,7 +113,7 @@ function withoutTime(option: Json): Json {
 function withPlainForm(schema: JsonObject): JsonObject {
   const { anyOf, const: constant, ...rest } = schema;
   const { properties } = rest;
-  // A member that is always null has no type in most languages.
+  // In most languages, a member that is always null has no type.
   if (isJsonObject(properties))
     rest.properties = Object.fromEntries(
       Object.entries(properties).map(([name, one]) => [
@@ -129,7 +129,7 @@ function withPlainForm(schema: JsonObject): JsonObject {
   if (others.length > 0 || options.length !== 2 || !one || typeof one.type !== 'string')
     return { ...rest, anyOf: options };
   const { enum: values, const: only, additionalProperties, ...inner } = one;
-  // Of any object or null, members of any type have no name in Java.
+  // For an object of any form or null, Java has no name for members of any type.
   const isKept = inner.properties !== undefined || !isEmpty(additionalProperties);
   const named = values ?? (only === undefined ? undefined : [only]);
   return {
@@ -141,14 +141,14 @@ function withPlainForm(schema: JsonObject): JsonObject {
   };
 }
 
-/** The alternatives of an alternative that is nothing else. */
+/** Flattens an alternative that only contains alternatives. */
 function alternativesOf(option: JsonObject): JsonObject[] {
   const { anyOf, ...rest } = option;
   const inner = Array.isArray(anyOf) ? anyOf.filter(isJsonObject) : [];
   return inner.length > 0 && isEmpty(rest) ? inner.flatMap(alternativesOf) : [option];
 }
 
-/** Any object, or any list. */
+/** Returns whether a schema accepts any object or any list. */
 const isFree = ({ type, properties, items, additionalProperties }: JsonObject): boolean =>
   (type === 'object' && properties === undefined && isEmpty(additionalProperties)) ||
   (type === 'array' && isEmpty(items));
@@ -167,7 +167,7 @@ function isNoise(name: string, member: Json, { format }: JsonObject): boolean {
     case 'maximum':
       return Math.abs(Number(member)) === Number.MAX_SAFE_INTEGER;
     case 'pattern':
-      // Only JavaScript reads classes of Unicode's properties: others refuse the whole document.
+      // Only JavaScript can read Unicode property classes. Other readers refuse the whole document.
       return format === 'date-time' || format === 'date' || String(member).includes('\\p{');
     case 'propertyNames':
       return JSON.stringify(member) === '{"type":"string"}';

@@ -3,16 +3,16 @@ import { type ErrorName, errorTable, errorText } from '../../shared/domain/error
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { errorReply } from '../replies/common.ts';
 import type { Access, ReplyBody, Route } from '../route.ts';
-import { descriptionOf } from './description.ts';
-import { type Example, type Examples, exampleOf } from './examples.ts';
 import { type ReplySchemas, requestSchema } from './json-schema.ts';
 
-/** Group of calls in the reference, and a tag of the document. */
+/** Group of calls in the reference, and tag of the document. */
 export interface Area {
   title: string;
   /** Page of docs/reference/protocol with the rules of these calls. */
   rules: string;
-  /** Tells whether a path belongs to the area; the first area that returns true has it. */
+  /**
+   * Returns whether a path belongs to the area. The first area that returns true contains the path.
+   */
   has(path: string): boolean;
 }
 
@@ -41,7 +41,7 @@ export const areas: readonly Area[] = [
   { title: 'Routers, receipts and health', rules: 'channel', has: () => true },
 ];
 
-/** Returns the area of a route by its first path. */
+/** Returns the area of a route's first path. */
 export function areaOf({ paths }: { paths: readonly string[] }): Area {
   const [path = ''] = paths;
   const area = areas.find(({ has }) => has(path));
@@ -49,7 +49,7 @@ export function areaOf({ paths }: { paths: readonly string[] }): Area {
   return area;
 }
 
-/** Refusals that a call may get before or after its handler, by what its route declares. */
+/** Refusals that a call may get because of its route's access. */
 
 const byAccess: Record<Access, readonly ErrorName[]> = {
   none: [],
@@ -62,7 +62,8 @@ const byAccess: Record<Access, readonly ErrorName[]> = {
 };
 
 /**
- * Refusals of calls that read the database: it is away, too slow, not set up, or refuses a value.
+ * Refusals of calls that read the database, if it is unavailable, slow, not set up, or refuses a
+ * value.
  */
 const ofDatabase = ['incorrectType', 'timedOut', 'unavailable', 'misconfigured'] as const;
 
@@ -76,13 +77,13 @@ const ofBody = [
 ] as const;
 
 /**
- * Returns every refusal that a route declares or that its access, query and body imply, sorted by
- * name.
+ * Returns every refusal that a route declares or that follows from its access, query and body,
+ * sorted by name.
  */
 export function refusalsOf(route: Route): ErrorName[] {
   const { auth, limit, session, query, body, refusals } = route;
   const names: ErrorName[] = [
-    // A malformed URL, and one that is too long.
+    // For a malformed URL, and for a URL that is too long.
     'invalidParameter',
     'headersTooLarge',
     'internal',
@@ -126,7 +127,7 @@ function responsesOf(
 
 const jsonType = 'application/json';
 
-/** Content of a reply: its media type without parameters, and the schema. */
+/** Returns the content of a reply: its media type without parameters, and the schema. */
 function contentOf(
   body: ReplyBody,
   schemas: ReplySchemas,
@@ -135,7 +136,7 @@ function contentOf(
   if (!('contentType' in body))
     return { [jsonType]: { schema: schemas.of(body), ...exampleOf(example) } };
   const [type = ''] = body.contentType.split(';');
-  // Generators of clients need a schema for a binary body too.
+  // Client generators need a schema for a binary body too.
   const schema = { type: 'string', ...(type.startsWith('text/') ? {} : { format: 'binary' }) };
   return { [type]: { schema: type === jsonType ? { type: 'object' } : schema } };
 }
@@ -152,7 +153,7 @@ function byStatus(names: readonly ErrorName[]): Map<number, ErrorName[]> {
   return Map.groupBy(names, (name) => errorTable[name].status);
 }
 
-/** Statuses whose replies may say when to try again. */
+/** Returns whether replies with this status may contain the time of a retry. */
 const isRetryable = (status: number): boolean => status === 429 || status === 503;
 
 function refusalResponse(
@@ -190,7 +191,7 @@ function errorSchema(names: readonly ErrorName[], schemas: ReplySchemas): JsonOb
   return { allOf: [schemas.of(errorReply), { properties: { code: { enum: codes } } }] };
 }
 
-/** Lists code and text of each refusal. */
+/** Lists the code and text of each refusal. */
 function describe(status: number, names: readonly ErrorName[]): string {
   const lines = names.map((name) => `- ${errorTable[name].code} \`${name}\`: ${errorText(name)}`);
   return [reasonOf(status), '', ...lines].join('\n');
@@ -203,7 +204,7 @@ const header = (name: string, description: string): JsonObject => ({
   description,
 });
 
-/** Ways to prove who calls. */
+/** Credentials that a call may need. */
 export const securitySchemes = {
   appId: header(
     'X-LC-Id',
@@ -232,7 +233,10 @@ export const securitySchemes = {
 
 type SchemeName = keyof typeof securitySchemes;
 
-/** Schemes that a call needs together; several sets are alternatives. */
+/**
+ * Returns alternatives of credentials. Each alternative lists the credentials that a call needs
+ * together.
+ */
 const sets = (...alternatives: SchemeName[][]): JsonObject[] =>
   alternatives.map((names) => Object.fromEntries(names.map((name) => [name, []])));
 
@@ -265,16 +269,16 @@ function ofApp(session: Route['session']): JsonObject[] {
   return session === 'required' ? sets(...needed) : sets(...keys, ...withSession);
 }
 
-/** Path in the form of the document: `/apps/:appId` becomes `/apps/{appId}`. */
+/** Returns a path in the form of the document: `/apps/:appId` becomes `/apps/{appId}`. */
 export const templateOf = (path: string): string => path.replace(/:(\w+)/g, '{$1}');
 
-/** Returns the operation of a route at one of its paths; paths after the first are aliases. */
+/** Returns the operation of a route at one of its paths. Paths after the first are aliases. */
 export function operationOf(
   route: Route,
   path: string,
   parts: { schemas: ReplySchemas; shared: SharedResponses; examples: Examples },
 ): JsonObject {
-  const place = route.paths.indexOf(path);
+  const index = route.paths.indexOf(path);
   // An alias has the examples of the first path.
   const example = parts.examples[route.operation];
   const parameters = [
@@ -284,9 +288,9 @@ export function operationOf(
     ...headerParameters(route),
   ];
   return {
-    operationId: `${route.operation}${place === 0 ? '' : `Alias${place === 1 ? '' : place}`}`,
+    operationId: `${route.operation}${index === 0 ? '' : `Alias${index === 1 ? '' : index}`}`,
     summary: route.summary,
-    description: place === 0 ? descriptionOf(route) : sameAs(route),
+    description: index === 0 ? descriptionOf(route) : sameAs(route),
     tags: [areaOf(route).title],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...bodyOf(route, example),
@@ -295,14 +299,14 @@ export function operationOf(
   };
 }
 
-/** Description of an alias: the first path and what holds for both. */
+/** Returns the description of an alias: the first path, and the rules that apply to both. */
 const sameAs = (route: Route): string =>
   `Same as \`${route.method} ${route.paths[0]}\`. ${descriptionOf(route)}`;
 
-/** Any name or id that can be one part of a path (protocol/clients.md#paths). */
+/** Any name or id that can be a segment of a path (protocol/clients.md#paths). */
 const pathPart = { type: 'string', pattern: '^(?!\\.{1,2}$)[^/\\\\\\x00]+$' };
 
-/** Parameters of paths with a form of their own. */
+/** Path parameters with a stricter form. */
 const pathForms: Readonly<Record<string, JsonObject>> = {
   appId: { type: 'string', pattern: '^[A-Za-z0-9_-]{1,64}$' },
   className: { type: 'string', pattern: '^[A-Za-z_][A-Za-z0-9_]{0,127}$' },
@@ -336,11 +340,11 @@ function queryParameters({ query }: Route, example: Example | undefined): JsonOb
   });
 }
 
-/** Every call that reads a session reads it from the query too. */
+/** Calls that read a session from the header also read it from the query. */
 const sessionParameter = ({ session }: Route): JsonObject[] =>
   session === undefined ? [] : [{ $ref: '#/components/parameters/SessionToken' }];
 
-/** `X-LC-Prod` counts for pushes and for calls that a function host answers. */
+/** `X-LC-Prod` applies to pushes and to calls that a function host handles. */
 const headerParameters = ({ limit, forwardsBody }: Route): JsonObject[] =>
   limit.rate === 'push' || forwardsBody ? [{ $ref: '#/components/parameters/Prod' }] : [];
 
@@ -361,3 +365,89 @@ function bodyOf(route: Route, example: Example | undefined): JsonObject {
     },
   };
 }
+
+/** Sentences that follow from a route's access. */
+
+const callers: Record<Access, string> = {
+  none: 'Needs no credentials.',
+  login: 'Needs a token of the admin API or a login code in the body.',
+  admin: 'Needs a token or a session of the admin API.',
+  app: 'Needs the app key or the master key of the app.',
+  push: 'Needs the master key. The app key is enough if `forbidClientPush` is off.',
+  master: 'Needs the master key of the app.',
+  scan: 'Needs the master key of the app. The app key is refused with code 1.',
+};
+
+const sessions = {
+  optional: 'Uses the session token of a user if the call has one.',
+  required: 'Needs the session token of a user, or the master key.',
+} as const;
+
+/**
+ * Returns the description of a route's operation in `/openapi.json`. It states who may call it, its
+ * limits of body and rate, whether it is audited, and whether a batch may contain it. Every
+ * sentence follows from the declaration of the route.
+ */
+export function descriptionOf(route: Route): string {
+  return [callerOf(route), ...limitsOf(route), ...effectsOf(route)].join(' ');
+}
+
+/** Returns sentences that state who may call a route. */
+export function callerOf({ auth, role, session, paths, isPublic }: Route): string {
+  if (paths.includes('/metrics')) return 'Needs `METRICS_TOKEN` if the service has one.';
+  if (auth === 'none' && !isPublic) return 'Needs the secret that is part of the path.';
+  const sentences = [
+    callers[auth],
+    ...(role === undefined ? [] : [`The lowest role that may call it is \`${role}\`.`]),
+    ...(session === undefined ? [] : [sessions[session]]),
+  ];
+  return sentences.join(' ');
+}
+
+function limitsOf({ limit, role }: Route): string[] {
+  const { bodyBytesBelow, rate, weight = 1 } = limit;
+  const isWeighted = role !== undefined && weight > 1;
+  return [
+    ...(bodyBytesBelow === 0 ? [] : [`The body has at most ${bodyBytesBelow - 1} bytes.`]),
+    ...(rate === 'push' ? ['Counts for the option `pushCallsPerMinute` of the app.'] : []),
+    ...(isWeighted ? [`Counts as ${weight} calls for the limit of the token.`] : []),
+  ];
+}
+
+function effectsOf({ method, role, changesNothing, isBatch, isBatchable }: Route): string[] {
+  const isAudited = role !== undefined && method !== 'GET' && !changesNothing;
+  return [
+    ...(isAudited ? ['A change is recorded in the audit.'] : []),
+    ...(isBatchable && !isBatch ? ['A batch may contain this call.'] : []),
+  ];
+}
+
+/** Request and reply that a test recorded (`docs/examples.json`). */
+export interface Example {
+  /** Status of the reply. */
+  status: number;
+  /** Parameters in the path. */
+  path?: Record<string, string>;
+  query?: Record<string, string | number>;
+  body?: Json;
+  reply?: Json;
+}
+
+/** Examples by operation. An alias has the examples of its first path. */
+export type Examples = Record<string, Example>;
+
+/**
+ * Reads the examples. They are a separate module, so that they are loaded only when somebody reads
+ * the description.
+ */
+export async function loadExamples(): Promise<Examples> {
+  const file: { default: unknown } = await import('../../docs/examples.json', {
+    with: { type: 'json' },
+  });
+  // A test compares the file with the replies of the service.
+  return file.default as Examples;
+}
+
+/** Returns `{ example }`, or an empty object if the operation has no example. */
+export const exampleOf = (example: Json | undefined): { example?: Json } =>
+  example === undefined ? {} : { example };

@@ -1,11 +1,12 @@
 import { z } from 'zod';
+import { remedyCodes } from '../../shared/domain/admin/remedies.ts';
 
-/** Schemas by the name under which `/openapi.json` lists them. */
+/** Schemas by their name in `/openapi.json`. */
 export const components = new Map<string, z.ZodType>();
 
 /**
- * Names a schema: the document holds it once, under `#/components/schemas/<name>`. Describe a
- * schema before you name it.
+ * Names a schema. The document then contains it once, under `#/components/schemas/<name>`. Describe
+ * a schema before you name it.
  */
 export function component<S extends z.ZodType>(name: string, schema: S): S {
   if (components.has(name)) throw new Error(`two schemas are called ${name}`);
@@ -25,8 +26,6 @@ export const verifiedCaptcha = component(
   'VerifiedCaptcha',
   z.strictObject({ validate_token: z.string() }),
 );
-
-/** Parts of replies that several kinds of objects share. */
 
 /** Time as ISO 8601 in UTC with milliseconds. */
 export const timestamp = z.iso.datetime({ precision: 3 });
@@ -54,25 +53,25 @@ export const acl = component(
     .describe('Permissions by user id, `role:<name>`, or `*` for every caller.'),
 );
 
-/** List of objects. */
+/** Returns the schema of a list of objects. */
 export const listOf = <S extends z.ZodType>(item: S) =>
   z.strictObject({
     results: z.array(item),
     count: count.optional().describe('Number of all matches, with `count=1`.'),
   });
 
-/** Page of a scan. */
+/** Returns the schema of a page of a scan. */
 export const pageOf = <S extends z.ZodType>(item: S) =>
   z.strictObject({
     results: z.array(item),
     cursor: z.string().nullable().describe('Cursor of the next page; null after the last one.'),
   });
 
-/** List of the admin API. */
+/** Returns the schema of a list of the admin API. */
 export const resultsOf = <S extends z.ZodType>(item: S) =>
   z.strictObject({ results: z.array(item) });
 
-/** Page of a list of the admin API, by keyset. */
+/** Returns the schema of a page of an admin API list, by keyset. */
 export const keysetPageOf = <S extends z.ZodType>(item: S) =>
   z.strictObject({
     results: z.array(item),
@@ -85,7 +84,24 @@ export const keysetPageOf = <S extends z.ZodType>(item: S) =>
 export const stored = { objectId: z.string(), createdAt: timestamp, updatedAt: timestamp };
 
 /**
- * Reply to an update: the id and time, and with `fetchWhenSave=true` the new values of the members
- * that were written.
+ * Reply to an update: the id and time. With `fetchWhenSave=true`, also the new values of the
+ * members that the call wrote.
  */
 export const updated = { objectId: stored.objectId, updatedAt: stored.updatedAt };
+
+const values =
+  'Values in the reason. A reason or a hint among them is an object with its own code and values.';
+
+/** Meaning of a reason, as a code with values. */
+export const meaning = component(
+  'Meaning',
+  z
+    .strictObject({
+      code: z.string().describe('Stable code; `other` if the reason is not in the catalogue.'),
+      params: z.record(z.string(), z.unknown()).describe(values),
+    })
+    .describe('What a reason of a gateway or of the service means.'),
+);
+
+/** What an operator can do about a cause. */
+export const remedy = z.strictObject({ code: z.enum(remedyCodes) });

@@ -14,7 +14,7 @@ const ofAccount = {
   ACL: acl.optional().describe('With `returnACL=true`.'),
 };
 
-/** Members that are present with `keys` only where it names them. */
+/** User. If the call has `keys`, contains only the members that it names. */
 export const userPart = component(
   'UserPart',
   z
@@ -84,7 +84,10 @@ export const updatedRole = component(
   z.looseObject(ofRole).partial().extend(updated),
 );
 
-/** Members of a relation, whose class the caller does not know (`redirectClassNameForKey`). */
+/**
+ * Returns the schema of the members of a relation, for callers that do not know their class
+ * (`redirectClassNameForKey`).
+ */
 const members = <C extends string, S extends z.ZodType>(className: C, item: S) =>
   listOf(item).extend({ className: z.literal(className) });
 
@@ -181,7 +184,7 @@ export const batchSaveReply = component(
     .describe('Replies by `__internalId`, object id or place in the batch.'),
 );
 
-/** Reply of a function host, as it is. */
+/** Unchanged reply of a function host. */
 export const functionResult = component(
   'FunctionResult',
   z.unknown().describe('JSON of the function host.'),

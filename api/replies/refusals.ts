@@ -1,10 +1,13 @@
 import type { ErrorName } from '../../shared/domain/errors/errors.ts';
 
-/** Refusals that several routes have in common: one list for each kind of work behind a route. */
+/**
+ * Returns a list of refusals that several routes share. There is one list for each kind of work
+ * behind a route.
+ */
 
 const names = <const N extends readonly ErrorName[]>(...list: N): N => list;
 
-/** Conditions, `keys` and `include` of a query. */
+/** Refusals of conditions, `keys` and `include` of a query. */
 export const ofQuery = names(
   'invalidQuery',
   'invalidKeyName',
@@ -18,9 +21,9 @@ export const ofQuery = names(
   'timedOut',
 );
 
-/** Members of an object that is written. */
+/** Refusals of the members of a written object. */
 const ofMembers = names(
-  // A flag of the query, such as `fetchWhenSave`.
+  // For a flag of the query, such as `fetchWhenSave`.
   'invalidQuery',
   'invalidKeyName',
   'forbiddenName',
@@ -31,10 +34,10 @@ const ofMembers = names(
   'invalidAcl',
 );
 
-/** Updates and deletions, with a condition in `where`. */
+/** Refusals of updates and deletions with a condition in `where`. */
 export const ofCondition = names(...ofQuery, 'noEffect');
 
-/** Members of an installation. */
+/** Refusals of the members of an installation. */
 export const ofInstallation = names(
   ...ofMembers,
   'invalidDeviceToken',
@@ -42,7 +45,7 @@ export const ofInstallation = names(
   'duplicate',
 );
 
-/** Members of a user. */
+/** Refusals of the members of a user. */
 export const ofUser = names(
   ...ofMembers,
   'usernameMissing',
@@ -61,7 +64,7 @@ export const ofUser = names(
   'conflict',
 );
 
-/** Hooks of the app that run before a user is written. */
+/** Refusals of hooks that run before a user is written. */
 export const ofHooks = names(
   'hookRefused',
   'hookTimedOut',
@@ -71,7 +74,7 @@ export const ofHooks = names(
   'tooManyRequests',
 );
 
-/** Logins, with the hook that runs after them. */
+/** Refusals of logins, including the hook that runs after them. */
 export const ofLogin = names(
   'userNotFound',
   'passwordMismatch',
@@ -82,7 +85,7 @@ export const ofLogin = names(
   ...ofHooks,
 );
 
-/** Messages that carry a code. */
+/** Refusals of requests for a code. */
 export const ofCodeRequest = names(
   'phoneMissing',
   'invalidPhone',
@@ -99,10 +102,10 @@ export const ofCodeRequest = names(
   'incorrectType',
 );
 
-/** Codes that are checked. */
+/** Refusals of submitted codes. */
 export const ofCode = names('invalidSmsCode', 'invalidPhone', 'phoneMissing');
 
-/** Content and time of a push. */
+/** Refusals of the content and time of a push. */
 export const ofPush = names(
   'incorrectType',
   'invalidChannel',
@@ -112,7 +115,7 @@ export const ofPush = names(
   ...ofQuery,
 );
 
-/** Name, ACL and members of a role. */
+/** Refusals of the name, ACL and members of a role. */
 export const ofRole = names(
   ...ofMembers,
   'invalidRoleName',
@@ -122,7 +125,9 @@ export const ofRole = names(
   'conflict',
 );
 
-/** Function hosts that are away, slow, or answer with something else than JSON. */
+/**
+ * Refusals for function hosts that are unreachable, slow, or reply with something other than JSON.
+ */
 export const ofFunctionHost = names(
   'noSuchFunction',
   'unauthorized',
@@ -134,7 +139,9 @@ export const ofFunctionHost = names(
   'requestTimeout',
 );
 
-/** Batches of saves: one in which every save fails is refused like its first. */
+/**
+ * Refusals of batches of saves. If every save fails, the batch gets the refusal of the first save.
+ */
 export const ofSave = names(
   ...ofInstallation,
   ...ofUser,

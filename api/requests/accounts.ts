@@ -1,10 +1,6 @@
 import { z } from 'zod';
 import { optional, refusedAs } from './checked.ts';
 
-/**
- * Bodies of logins and of calls with codes and passwords (protocol/users.md, protocol/codes.md).
- */
-
 const text = () => z.string().min(1);
 
 const username = refusedAs(text(), { missing: 'usernameMissing', invalid: 'invalidUsername' });
@@ -14,7 +10,7 @@ export const phone = refusedAs(text(), {
   missing: 'phoneMissing',
   invalid: 'invalidPhone',
 }).describe('Number with a country code; one without it belongs to +86.');
-/** A mail address; the service checks its form. */
+/** A mail address. The service checks its form. */
 export const address = z.string().min(1).meta({ format: 'email' });
 
 const email = refusedAs(address, { missing: 'emailMissing', invalid: 'invalidEmail' }).describe(
@@ -28,7 +24,7 @@ const password = refusedAs(text().max(1024), {
 export const code = refusedAs(text(), { missing: 'invalidSmsCode', invalid: 'invalidSmsCode' });
 
 /**
- * Login: an identifier with a password, or a number with a code
+ * Body of a login: an identifier with a password, or a number with a code
  * (protocol/users.md#calls-for-users).
  */
 export const loginBody = z.object({
@@ -37,7 +33,7 @@ export const loginBody = z.object({
     .nullish()
     .describe('Address of the account.'),
   mobilePhoneNumber: phone.nullish(),
-  // Of any length: one that is too long is a wrong one.
+  // Has no maximum length, because a password that is too long is simply wrong.
   password: refusedAs(text(), { missing: 'passwordMissing', invalid: 'invalidPassword' })
     .nullish()
     .describe('Password; required without `smsCode`.'),
@@ -51,16 +47,16 @@ const changedPassword = () =>
     isNamed: true,
   });
 
-/** Change of a password by its owner. */
+/** Body with which a user changes the password. */
 export const passwordChange = z.object({
   old_password: changedPassword(),
   new_password: changedPassword(),
 });
 
-/** Number of a call with a code, which is part of the path. */
+/** Body with a number. The code is part of the path. */
 export const numberOnly = z.object({ mobilePhoneNumber: phone });
 
-/** Verification of a number; the code is part of the path. */
+/** Body that verifies a number. The code is part of the path. */
 export const phoneVerification = z.object({
   mobilePhoneNumber: refusedAs(z.string(), { invalid: 'invalidPhone' })
     .nullish()
@@ -68,15 +64,15 @@ export const phoneVerification = z.object({
 });
 
 /**
- * Minutes that a code is valid. Digits as a text are taken too, as the guide of the public service
- * shows them.
+ * Minutes for which a code is valid. Digits as a text are accepted too, because the public
+ * service's guide shows them.
  */
 export const ttlMinutes = z.preprocess(
   (value) => (typeof value === 'string' && /^\d{1,9}$/.test(value) ? Number(value) : value),
   z.number('expected minutes as a number'),
 );
 
-/** Request for a code of an account. */
+/** Body of a request for a code of an account. */
 export const codeRequest = z.object({
   mobilePhoneNumber: phone,
   validate_token: optional(z.string('expected a text').max(100)).describe(
@@ -85,16 +81,16 @@ export const codeRequest = z.object({
   ttl: optional(ttlMinutes).describe('Minutes for which the code is valid.'),
 });
 
-/** Change of a number. */
+/** Body that changes a number. */
 export const phoneChange = z.object({ mobilePhoneNumber: phone, code });
 
-/** New password by a code, which is part of the path. */
+/** Body with a new password. The code is part of the path. */
 export const passwordReset = phoneVerification.extend({ password });
 
-/** Request for a mail. */
+/** Body of a request for a mail. */
 export const mailRequest = z.object({ email });
 
-/** Form with a new password; the page that answers it names its faults. */
+/** Form with a new password. If it is invalid, the page in the reply names the error. */
 export const passwordForm = z.object({
   password: z.string().optional(),
   repeat: z.string().optional().describe('The password again.'),

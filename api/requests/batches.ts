@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { jsonObject } from '../../shared/domain/json-schema.ts';
-import { maxItems } from '../services/batch/items.ts';
+import { maxItems } from '../services/batch/calls.ts';
 import { partParsedByService, refusedAs } from './checked.ts';
 
 /**
- * Bodies of batches (protocol/objects.md#batches). A fault of one call is the reply to this call.
+ * Path of a call in a batch (protocol/objects.md#batches). If a call is invalid, only the reply to
+ * this call is an error.
  */
 
 const path = z.string().max(16_384).describe('Path with `/1.1/`, and a query where there is one.');
@@ -19,7 +20,7 @@ const call = z.object({
   body: jsonObject.optional().describe('Body of the call.'),
 });
 
-/** List of requests. */
+/** Returns the schema of the list of requests. */
 const requestsOf = (item: z.ZodType) =>
   refusedAs(z.array(partParsedByService(item)).max(maxItems), {
     invalid: 'malformedJson',
@@ -27,7 +28,7 @@ const requestsOf = (item: z.ZodType) =>
     isNamed: true,
   });
 
-/** Batch of calls. */
+/** Body of a batch of calls. */
 export const batchBody = z.object({
   requests: requestsOf(call).describe('Calls; replies are in their order.'),
 });
@@ -55,7 +56,7 @@ const save = call.extend({
     .describe('Members of the object.'),
 });
 
-/** Batch of objects to save. */
+/** Body of a batch of objects to save. */
 export const batchSaveBody = z.object({
   requests: requestsOf(save).describe('Saves; children are saved first.'),
 });

@@ -4,14 +4,13 @@ import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/js
 import { jsonObject, jsonValue } from '../../shared/domain/json-schema.ts';
 
 /**
- * What a schema of a request says besides its form: the refusals of its members, and the schema
- * that a service parses a part by. A schema of a route is both its check and its description.
- */
-
-/**
- * Refusals of a member in place of 111: `missing` where it is absent, null or empty, `empty` where
- * it is an empty text, `tooBig` beyond its greatest length or number. `isNamed`: the text is the
- * name of the member and the rule that it breaks, not that of the code.
+ * Refusals of a member instead of 111. They are part of the member's schema:
+ *
+ * - `missing`: the member is absent, null or empty.
+ * - `empty`: the member is an empty text.
+ * - `tooBig`: the member exceeds its maximum length or number.
+ * - `isNamed`: true if the error text names the member and the rule that it breaks. Otherwise the
+ *   text is the one of the code.
  */
 export interface MemberRefusals {
   missing?: ErrorName;
@@ -23,20 +22,22 @@ export interface MemberRefusals {
 
 const refusals = z.registry<MemberRefusals>();
 
-/** Names the refusals of a member, or of all members of an object without refusals of their own. */
+/**
+ * Sets the refusals of a member, or of all members of an object that have no refusals of their own.
+ */
 export function refusedAs<S extends z.ZodType>(schema: S, names: MemberRefusals): S {
   const own = schema.clone();
   refusals.add(own, names);
   return own;
 }
 
-/** A fault of a value: where it is, and zod's code of it. */
+/** An error in a value: its path, and zod's code. */
 interface Fault {
   path: readonly PropertyKey[];
   code: string;
 }
 
-/** Returns the refusal of a fault of a value; undefined for the default. */
+/** Returns the refusal for an error in a value. Returns undefined for the default refusal. */
 export function refusalOfFault(
   schema: z.ZodType,
   { path, code }: Fault,
@@ -57,22 +58,25 @@ export function refusalOfFault(
   return name && { name, isNamed };
 }
 
-/** A member that may be absent or null: undefined then. */
+/** Returns the schema of a member that may be absent or null. Both become undefined. */
 export const optional = <S extends z.ZodType>(schema: S) =>
   schema.nullish().transform((value) => value ?? undefined);
 
-/** Returns the members of a parsed body that are present, for a service that takes JSON. */
+/** Returns the present members of a parsed body, for a service that accepts JSON. */
 export const presentMembers = (body: object): JsonObject =>
   jsonObject.parse(
     Object.fromEntries(Object.entries(body).filter(([, value]) => value !== undefined)),
   );
 
-/** Body with these members and any others, for a service that takes JSON. */
+/**
+ * Returns the schema of a body with these members and any others, for a service that accepts JSON.
+ */
 export const openBody = (shape: z.ZodRawShape): z.ZodType<JsonObject> =>
   z.looseObject(shape).pipe(z.custom<JsonObject>(isJsonObject));
 
 /**
- * Returns the schema inside one that allows absence or converts the value; undefined without one.
+ * Returns the schema inside a schema that allows absence or converts the value. Returns undefined
+ * if there is none.
  */
 function innerOf(schema: unknown): unknown {
   if (
@@ -101,28 +105,31 @@ function namesOf(schema: unknown): MemberRefusals | undefined {
   return refusals.get(schema) ?? namesOf(innerOf(schema));
 }
 
-/** Schemas by which services parse. */
+/** Schemas that services use to parse a value, by the schema of the route. */
 const described = z.registry<{ by: object }>();
 
 /**
- * Schema of a body that a service parses by `schema` itself, because a fault is more than a refusal
- * of the call. The route requires a JSON object only.
+ * Returns the schema of a body that the service parses by `schema` itself, because an error is more
+ * than a refusal of the call. The route requires only a JSON object.
  */
 export const parsedByService = (schema: z.ZodType): z.ZodType<JsonObject> =>
   describedBy(z.custom<JsonObject>(isJsonObject), schema);
 
-/** As `parsedByService`, of a part of a body: the route takes any JSON. */
+/** Same as `parsedByService` for a part of a body. The route accepts any JSON. */
 export const partParsedByService = (schema: z.ZodType): z.ZodType<Json> =>
   describedBy(jsonValue, schema);
 
-/** Schema that is described by another one, which takes the values that callers should send. */
+/**
+ * Returns a copy of `checked` that is described by `schema`, which accepts the values that callers
+ * should send.
+ */
 export function describedBy<T>(checked: z.ZodType<T>, schema: z.ZodType): z.ZodType<T> {
   const own = checked.clone();
   described.add(own, { by: schema });
   return own;
 }
 
-/** Returns the schema that describes the values of another one: mostly itself. */
+/** Returns the schema that describes the values of a schema, if another schema does. */
 export function descriptionOf(schema: z.core.$ZodType): z.ZodType | undefined {
   const by = described.get(schema)?.by;
   return by instanceof z.ZodType ? by : undefined;

@@ -8,11 +8,9 @@ import { address, code, phone } from './accounts.ts';
 import { describedBy, openBody, refusedAs } from './checked.ts';
 
 /**
- * Bodies with users, installations and roles. The services check what concerns several members, and
- * the results of operations.
+ * Returns the schema of an operation on a stored value (protocol/objects.md#operations). Services
+ * check the results of operations, and rules that concern several members.
  */
-
-/** Changes of a stored value (protocol/objects.md#operations). */
 const operation = <const Names extends readonly [string, ...string[]]>(...names: Names) =>
   z.looseObject({ __op: z.enum(names) });
 const deletion = operation('Delete');
@@ -21,7 +19,7 @@ const listOperation = operation('Add', 'AddUnique', 'Remove', 'Delete', 'Batch')
   objects: z.array(z.unknown()).optional(),
 });
 
-/** A member that null and `Delete` remove: null then. */
+/** Returns the schema of a member that null and `Delete` remove. Both become null. */
 const orRemoval = <S extends z.ZodType>(schema: S) =>
   z.preprocess((value) => (isDeletion(value) ? null : value), schema.nullish());
 const emptyAsNull = (value: unknown) => (value === '' ? null : value);
@@ -38,15 +36,18 @@ const acl = refusedAs(
 
 const text = z.string().max(255);
 
-/** The same, where an empty text removes it too. */
+/** Returns the schema of a member that null, `Delete` and an empty text remove. */
 const removable = <S extends z.ZodType>(schema: S) => z.preprocess(emptyAsNull, orRemoval(schema));
 const formed = (form: keyof typeof textForms) =>
   z.string(`must be ${textRules[form]}`).regex(textForms[form], `must be ${textRules[form]}`);
 const removableText = (form: keyof typeof textForms) => removable(formed(form));
 
-/** A member that names the device: an empty text counts as absent. */
+/** Returns the schema of a member that identifies the device. An empty text counts as absent. */
 const lasting = <S extends z.ZodType>(schema: S) => z.preprocess(emptyAsNull, schema.nullish());
-/** The same in a change: its removal is refused with a code of its own. */
+/**
+ * Returns the schema of an identifying member in a change. `Delete` is accepted here, because the
+ * service refuses the removal with its own code.
+ */
 const unchanged = <S extends z.ZodType>(schema: S) =>
   describedBy(z.preprocess(emptyAsNull, z.union([deletion, schema]).nullish()), lasting(schema));
 
@@ -58,7 +59,7 @@ const typeText = 'Type of the device; required for a new installation, and never
 const deviceType = z.enum([...deviceTypes], `must be one of ${deviceTypes.join(', ')}`);
 const ofToken = { invalid: 'invalidDeviceToken', isNamed: true } as const;
 
-/** Members that name a device, at its registration or in a change. */
+/** Returns the members that identify a device, for a registration or a change. */
 const identity = (member: typeof lasting | typeof unchanged) => ({
   deviceType: member(deviceType).describe(typeText),
   deviceToken: refusedAs(member(formed('shortId')), ofToken).describe(tokenText),
@@ -97,11 +98,12 @@ const device = {
 };
 
 /**
- * Changes of an installation (protocol/installations.md#registration); other members are custom.
+ * Body with changes of an installation (protocol/installations.md#registration). Other members are
+ * custom.
  */
 export const installationChanges = openBody({ ...identity(unchanged), ...device });
 
-/** Registration of an installation. */
+/** Body that registers an installation. */
 export const registrationBody = openBody({
   ...identity(lasting),
   ...device,
@@ -112,7 +114,7 @@ const accounts = z.record(
   z.string(),
   refusedAs(z.looseObject({}).nullable(), { invalid: 'linkedIdMissing' }),
 );
-/** `Delete` removes all accounts, null none. */
+/** `Delete` removes all accounts. Null removes none. */
 const authData = describedBy(z.union([accounts, deletion]).nullish(), accounts.nullish()).describe(
   'Third-party accounts by platform; null unlinks one.',
 );
@@ -134,12 +136,12 @@ const user = {
 };
 
 /**
- * Members of a new user, or changes of a user (protocol/users.md#calls-for-users); other members
+ * Members of a new user, or changes of a user (protocol/users.md#calls-for-users). Other members
  * are custom.
  */
 export const userMembers = openBody(user);
 
-/** Hints for a deletion. */
+/** Body of a deletion, with hints. */
 export const deletionBody = openBody({
   __ignore_hooks: z
     .unknown()
@@ -147,7 +149,7 @@ export const deletionBody = openBody({
     .describe('Hooks to leave out; see protocol/functions.md#ignored-hooks.'),
 });
 
-/** Sign-up or login by a code (protocol/codes.md#phone-accounts). */
+/** Body of a sign-up or login by a code (protocol/codes.md#phone-accounts). */
 export const phoneLoginBody = openBody({
   ...user,
   mobilePhoneNumber: phone.describe('Number that the code was sent to.'),
@@ -164,7 +166,7 @@ const relation = z
 
 const role = { users: relation, roles: relation, ACL: acl };
 
-/** New role (protocol/roles.md#role-fields); other members are custom. */
+/** Body of a new role (protocol/roles.md#role-fields). Other members are custom. */
 export const roleBody = openBody({
   name: refusedAs(z.string().regex(roleName), {
     missing: 'invalidRoleName',
@@ -173,5 +175,5 @@ export const roleBody = openBody({
   ...role,
 });
 
-/** Changes of a role. */
+/** Body with changes of a role. */
 export const roleChanges = openBody(role);

@@ -3,8 +3,9 @@ import { flagQuery } from '../../shared/domain/plain-values.ts';
 import { refusedAs } from './checked.ts';
 
 /**
- * Query parameters of calls that read and write objects (protocol/queries.md#query-parameters).
- * Other parameters are ignored. The services read the texts: conditions, lists of names, numbers.
+ * Returns the schema of the query parameters of a call that reads or writes objects
+ * (protocol/queries.md#query-parameters). Other parameters are ignored. The services parse the
+ * texts: conditions, lists of names, numbers.
  */
 
 const parameters = <const S extends z.ZodRawShape>(shape: S) =>
@@ -14,7 +15,10 @@ const text = z.string().optional();
 const flag = flagQuery;
 const name = z.string().max(128);
 
-/** Whole number of a query: digits only, since `Number` also reads 0x50 and blanks. */
+/**
+ * Returns the schema of a whole number in a query. Accepts digits only, because `Number` also
+ * accepts 0x50 and blanks.
+ */
 export const wholeNumber = <S extends z.ZodType>(schema: S) =>
   z.preprocess(
     (value) => (typeof value === 'string' && /^\d{1,16}$/.test(value) ? Number(value) : value),
@@ -24,7 +28,7 @@ export const wholeNumber = <S extends z.ZodType>(schema: S) =>
 const where = text.describe(
   'Condition as JSON; a list of conditions means that all must hold. At most 64 KB.',
 );
-/** Every text is taken: one that is no number from 1 to 1,000 counts as 100. */
+/** Accepts every text. A text that is not a number from 1 to 1,000 counts as 100. */
 const limit = text.describe(
   'Number of objects: 1 to 1,000, and 0 with `count=1`; 100 by default and for any other value.',
 );
@@ -48,11 +52,11 @@ const list = {
   count: flag.describe('`1`: the reply has the number of all matches.'),
 };
 
-/** List of installations. */
+/** Query of a list of installations. */
 export const installationListQuery = parameters({ ...list, returnACL: returnAcl });
-/** List of users. */
+/** Query of a list of users. */
 export const userListQuery = parameters({ ...list, returnACL: returnAcl });
-/** List of roles. */
+/** Query of a list of roles. */
 export const roleListQuery = parameters({
   ...userListQuery.shape,
   redirectClassNameForKey: z
@@ -63,9 +67,9 @@ export const roleListQuery = parameters({
     ),
 });
 
-/** Read of one installation. */
+/** Query of a read of one installation. */
 export const installationReadQuery = parameters({ ...part, returnACL: returnAcl });
-/** Read of one user or role. */
+/** Query of a read of one user or role. */
 export const objectReadQuery = parameters({ ...part, returnACL: returnAcl });
 
 const fetching = {
@@ -73,31 +77,31 @@ const fetching = {
   new: flag.describe('Same as `fetchWhenSave`.'),
 };
 
-/** Creation of an object. */
+/** Query of the creation of an object. */
 export const createQuery = parameters(fetching);
-/** Update of an object. */
+/** Query of the update of an object. */
 export const updateQuery = parameters({
   ...fetching,
   where: text.describe('Condition as JSON that the object must meet; otherwise 305.'),
 });
-/** Deletion of objects. */
+/** Query of the deletion of objects. */
 export const deleteQuery = parameters({ where: updateQuery.shape.where });
 
-/** Sign-up by a third-party account or by a number. */
+/** Query of a sign-up by a third-party account or by a number. */
 export const signUpQuery = parameters({
   failOnNotExist: flag.describe('An account that does not exist is 211 and is not created.'),
 });
 
-/** Read of the user that a session token belongs to. */
+/** Query of a read of the user that a session token belongs to. */
 export const ownUserQuery = parameters({
-  // Two tokens are an unknown one.
+  // Two tokens count as an unknown token.
   session_token: z
     .union([z.string(), z.array(z.string())])
     .optional()
     .describe('Session token of clients that send no header.'),
 });
 
-/** Scan of a class. */
+/** Query of a scan of a class. */
 export const scanQuery = parameters({
   where,
   limit,
@@ -110,15 +114,16 @@ export const scanQuery = parameters({
   cursor: text.describe('`cursor` of the page before; valid for 10 minutes.'),
 });
 
-/** CQL statement. */
+/** Query of a CQL statement. */
 export const cqlQuery = parameters({
   cql: z.string().max(16_384).describe('`select` statement.'),
   pvalues: text.describe('Values of the placeholders `?`, as a JSON list.'),
 });
 
 /**
- * Tells whether the reply to a write has the new values (protocol/objects.md#replies-with-values).
- * The JavaScript SDK sends `new`, the others `fetchWhenSave`.
+ * Returns whether the reply to a write contains the new values
+ * (protocol/objects.md#replies-with-values). The JavaScript SDK sends `new`, other SDKs send
+ * `fetchWhenSave`.
  */
 export const isFetching = ({ fetchWhenSave, new: isNew }: z.infer<typeof createQuery>): boolean =>
   fetchWhenSave === true || isNew === true;

@@ -9,7 +9,10 @@ const callsOnly = (perHour: number) => ({
   bytes: Number.POSITIVE_INFINITY,
 });
 
-/** What callers with an app key create, with the options that limit it per network address. */
+/**
+ * Objects that callers with an app key create, with the options that limit them per network
+ * address.
+ */
 const limitsOf = {
   installations: ({
     installationsPerAddressPerHour: perHour,
@@ -21,14 +24,14 @@ const limitsOf = {
     roleBytesPerAddressPerDay: bytesPerDay,
     roleBytes: bytes,
   }: AppOptions) => ({ perHour, bytesPerDay, bytes }),
-  /** New users are counted in the database (`takeSignUpBudget`), and here how they grow. */
+  /** The database counts new users (`takeSignUpBudget`). Here only their growth counts. */
   users: ({ signUpBytesPerAddressPerDay: bytesPerDay }: AppOptions) => ({
     perHour: Number.POSITIVE_INFINITY,
     bytesPerDay,
     bytes: Number.POSITIVE_INFINITY,
   }),
   captchas: ({ captchasPerAddressPerHour: perHour }: AppOptions) => callsOnly(perHour),
-  /** Stores nothing; each question may read users. */
+  /** Strict queries store nothing, but each query may read users. */
   strictQueries: ({ strictQueriesPerAddressPerHour: perHour }: AppOptions) => callsOnly(perHour),
 };
 export type StoredKind = keyof typeof limitsOf;
@@ -41,9 +44,9 @@ export interface StoringCaller {
   remoteAddress: string;
 }
 
-/** Bytes of a row and its index entries beside its members. */
+/** Bytes of a row and its index entries in addition to its members. */
 const rowBytes = 256;
-/** Network addresses that are counted; a further one replaces the oldest. */
+/** Maximum number of network addresses in memory. A new address replaces the oldest. */
 const defaultMaxAddresses = 50_000;
 
 interface Count {
@@ -52,10 +55,10 @@ interface Count {
 }
 
 /**
- * Bounds what callers with an app key, which is public, store per app, kind and network address (of
- * IPv6 a /64): otherwise one of them fills the disk. Servers of the app, with the master or the
- * hook key, are not counted. Each api process counts for itself, because saves of installations
- * must not take a statement more.
+ * Limits what callers with an app key store, per app, kind and network address (/64 network for
+ * IPv6). The app key is public, so a caller could otherwise fill the disk. Servers of the app,
+ * which have the master or hook key, are not counted. Each api process counts for itself, so that
+ * saves of installations need no additional statement.
  */
 export class ClientStorage {
   readonly #clock: Pick<Clock, 'now'>;
@@ -67,7 +70,7 @@ export class ClientStorage {
     this.#maxAddresses = maxAddresses;
   }
 
-  /** Returns the account of one write; undefined for a caller that is not counted. */
+  /** Returns the account of one write. Returns undefined for a caller that is not counted. */
   accountOf(kind: StoredKind, caller: StoringCaller): StorageAccount | undefined {
     const { app, isMaster, hasHookKey = false, remoteAddress } = caller;
     if (isMaster || hasHookKey) return undefined;
@@ -75,7 +78,7 @@ export class ClientStorage {
     return new StorageAccount(kind, limitsOf[kind](app.options), (use) => this.#add(key, use));
   }
 
-  /** Adds to the counts of a key, and returns them. */
+  /** Adds to the counts of a key and returns the counts. */
   #add(key: string, { objects, bytes }: { objects: number; bytes: number }) {
     const nowMs = this.#clock.now();
     const counts = this.#counts.get(key) ?? this.#start(key);
@@ -105,7 +108,7 @@ type Add = (use: { objects: number; bytes: number }) => {
   nowMs: number;
 };
 
-/** Counts what one write stores. A write that fails, or is repeated, takes its counts back. */
+/** Counts what one write stores. If the write fails or is repeated, `refund` undoes its counts. */
 export class StorageAccount {
   readonly #kind: StoredKind;
   readonly #limits: { perHour: number; bytesPerDay: number; bytes: number };
@@ -123,9 +126,9 @@ export class StorageAccount {
   }
 
   /**
-   * Counts a new object, and `others`: bytes of rows beside it. Throws 116 for one that is larger
-   * than the option of its kind, 429 with the seconds left beyond what the network address may
-   * store.
+   * Counts a new object. `others` is the size of additional rows. Throws 116 if the object exceeds
+   * the size option of its kind. Throws 429 with the seconds left if the network address may not
+   * store more.
    */
   create(bytes: number, others = 0): void {
     this.#requireSize(bytes, 0);
@@ -133,8 +136,8 @@ export class StorageAccount {
   }
 
   /**
-   * Counts the growth of an object. Throws as `create`; an object that is too large already may
-   * change and shrink.
+   * Counts the growth of an object. Throws as `create`. An object that is already too large may
+   * still change and shrink.
    */
   change(bytes: number, bytesBefore: number, others = 0): void {
     this.#requireSize(bytes, bytesBefore);
@@ -142,7 +145,7 @@ export class StorageAccount {
     if (grown > 0) this.#spend({ objects: 0, bytes: grown });
   }
 
-  /** Takes back what this write has counted: it stored nothing. */
+  /** Undoes the counts of a write that stored nothing. */
   refund(): void {
     const { objects, bytes } = this.#spent;
     if (objects > 0 || bytes > 0) this.#add({ objects: -objects, bytes: -bytes });
@@ -170,12 +173,12 @@ export class StorageAccount {
   }
 
   #requireSize(bytes: number, bytesBefore: number): void {
-    const { bytes: most } = this.#limits;
-    if (bytes <= most || bytes <= bytesBefore) return;
+    const { bytes: maxBytes } = this.#limits;
+    if (bytes <= maxBytes || bytes <= bytesBefore) return;
     const [noun] = this.#kind.split(/s$/);
     throw refuse(
       'tooLarge',
-      `An app key stores at most ${most} bytes in one ${noun}; the master key more.`,
+      `An app key stores at most ${maxBytes} bytes in one ${noun}; the master key more.`,
     );
   }
 }

@@ -14,9 +14,12 @@ export interface ApiDeps {
     Config,
     'publicUrl' | 'adminToken' | 'isTest' | 'functionsUrl' | 'functionsToken' | 'metricsToken'
   >;
-  /** Connections for fast statements: saves, logins, reads by id. Apps take turns. */
+  /**
+   * Connections for fast statements: saves, logins, reads by id. They are shared fairly between
+   * apps.
+   */
   db: Database;
-  /** Connections for groups of saves, without turns. */
+  /** Connections for groups of saves. They are not shared by app. */
   savesDb: Database;
   /** Separate connections for health checks and for accepting pushes. */
   admissionDb: Database;

@@ -26,11 +26,10 @@ import { CloudQueryService } from './queries/cloud-query.ts';
 import { ScanService } from './queries/scans.ts';
 import { RoleLookup } from './roles/lookup.ts';
 import { RoleCache, RoleService } from './roles/roles.ts';
-import { AppRouterService } from './server/app-router.ts';
-import { DateService, HealthService } from './server/health.ts';
+import { AppRouterService, DateService, HealthService } from './server/service.ts';
 import { createMessaging } from './sms/sms.ts';
 
-/** Creates the services that routes call, one member per noun. */
+/** Creates the services that routes call. */
 export function createServices(deps: ApiDeps) {
   const pushRecords = new PushRecordService(deps);
   const storage = new ClientStorage(deps.clock);

@@ -1,6 +1,6 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
-import { parseTraits } from '../../shared/db/tables/audience.ts';
+import { parseRoutingKey } from '../../shared/db/tables/audience.ts';
 import type { DeviceTraits } from '../../shared/domain/installations/installation.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { isToAll } from '../../shared/query/targets/targets.ts';
@@ -49,7 +49,7 @@ type BatchRoute = Route & BatchGroup;
 
 /** Returns the route of the devices that share a routing key. `read` parses the key. */
 interface Routes {
-  routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute;
+  routeOf(routingKey: string, read: (routingKey: string) => DeviceTraits): BatchRoute;
 }
 
 /**
@@ -59,14 +59,13 @@ interface Routes {
 const maxRemembered = 10_000;
 
 /**
- * Routes of a push whose rules divide its devices further, for example by language. Devices with
- * the same connector, profile and group share one route, even if their routing keys differ. This
- * avoids many small batches.
+ * Routes of a push with rules that divide its devices further: one for each connector, profile and
+ * group, whatever the number of routing keys, so that few batches are small.
  */
 class GroupedRoutes implements Routes {
   readonly #router: Pick<Router, 'route'>;
   readonly #rules: readonly Rule[];
-  readonly #byTraits = new Map<string, BatchRoute>();
+  readonly #byRoutingKey = new Map<string, BatchRoute>();
   readonly #byParts = new Map<string, BatchRoute>();
 
   constructor(router: Pick<Router, 'route'>, rules: readonly Rule[]) {
@@ -74,17 +73,17 @@ class GroupedRoutes implements Routes {
     this.#rules = rules;
   }
 
-  routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute {
-    const known = this.#byTraits.get(traits);
+  routeOf(routingKey: string, read: (routingKey: string) => DeviceTraits): BatchRoute {
+    const known = this.#byRoutingKey.get(routingKey);
     if (known) return known;
-    const groups = this.#rules.map((rule) => rule.group?.(traits));
-    const route: BatchRoute = Object.assign({}, this.#router.route(read(traits)), ...groups);
+    const groups = this.#rules.map((rule) => rule.group?.(routingKey));
+    const route: BatchRoute = Object.assign({}, this.#router.route(read(routingKey)), ...groups);
     const { connector, profile, error, language, quiet } = route;
     const parts = JSON.stringify([connector, profile, error, language, quiet]);
     const same = this.#byParts.get(parts) ?? route;
     this.#byParts.set(parts, same);
-    if (this.#byTraits.size >= maxRemembered) this.#byTraits.clear();
-    this.#byTraits.set(traits, same);
+    if (this.#byRoutingKey.size >= maxRemembered) this.#byRoutingKey.clear();
+    this.#byRoutingKey.set(routingKey, same);
     return same;
   }
 }
@@ -111,12 +110,12 @@ interface PageContext {
 
 /** Sorts a page of targets into batches. All recipients of a batch share one route. */
 export function toBatches(
-  { idsByTraits }: Pick<TargetPage, 'idsByTraits'>,
+  { idsByRoutingKey }: Pick<TargetPage, 'idsByRoutingKey'>,
   context: PageContext,
 ): PageOfBatches {
   const groups = new Map<BatchRoute, number[]>();
-  for (const [traits, ids] of idsByTraits) {
-    const route = context.routes.routeOf(traits, parseTraits);
+  for (const [routingKey, ids] of idsByRoutingKey) {
+    const route = context.routes.routeOf(routingKey, parseRoutingKey);
     const known = groups.get(route);
     groups.set(route, known ? [...known, ...ids].sort((one, other) => one - other) : ids);
   }

@@ -101,12 +101,12 @@ async function* pagesByKey(scan: Scan, reading: Reading): AsyncGenerator<Planned
 
 /** Builds a page from rows that PostgreSQL has grouped by routing key. */
 export function pageOfGroups(rows: TargetGroupRow[]): TargetPage {
-  const page: TargetPage = { size: 0, lastId: 0, idsByTraits: new Map() };
-  for (const { traits, ids: list } of rows) {
+  const page: TargetPage = { size: 0, lastId: 0, idsByRoutingKey: new Map() };
+  for (const { routingKey, ids: list } of rows) {
     const ids = inOrder(parseIdList(list));
     page.size += ids.length;
     page.lastId = Math.max(page.lastId, ids.at(-1) ?? 0);
-    page.idsByTraits.set(traits, ids);
+    page.idsByRoutingKey.set(routingKey, ids);
   }
   return page;
 }
@@ -157,11 +157,11 @@ const searchSizeAfter = (found: number): number =>
 
 /** Builds a page from single rows: groups them by routing key. */
 export function pageOfRows(rows: TargetRow[]): TargetPage {
-  const idsByTraits = new Map<string, number[]>();
-  for (const { id, traits } of rows) {
-    const ids = idsByTraits.get(traits);
+  const idsByRoutingKey = new Map<string, number[]>();
+  for (const { id, routingKey } of rows) {
+    const ids = idsByRoutingKey.get(routingKey);
     if (ids) ids.push(id);
-    else idsByTraits.set(traits, [id]);
+    else idsByRoutingKey.set(routingKey, [id]);
   }
-  return { size: rows.length, lastId: rows.at(-1)?.id ?? 0, idsByTraits };
+  return { size: rows.length, lastId: rows.at(-1)?.id ?? 0, idsByRoutingKey };
 }

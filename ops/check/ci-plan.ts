@@ -82,7 +82,7 @@ export const covered: Readonly<Record<CheckName, readonly string[]>> = {
       'shared/process/operation-metrics.ts',
       'shared/process/operation-metrics.ts',
     ],
-    ...['shared/queue/report.ts', 'api/services/server/health.ts', 'dispatcher/health.ts'],
+    ...['shared/queue/report.ts', 'api/services/server/service.ts', 'dispatcher/health.ts'],
     'dispatcher/sending/pool.ts',
   ],
   // What processes of two versions share: the tables, the jobs, and the push that each of them

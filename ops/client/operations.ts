@@ -2439,6 +2439,17 @@ export interface Operations {
     };
     reply: SmsState;
   };
+  /** Asks the gateway for an access token or a connection, within 8 s; sends nothing. */
+  checkProfile: {
+    input: {
+      path: {
+        appId: string;
+        connector: string;
+        name: string;
+      };
+    };
+    reply: ProfileCheck;
+  };
   /** Stages a second version of the credentials, checks it at the gateway, and tries it on 1 % of the batches of pushes. */
   stageProfile: {
     input: {
@@ -2488,17 +2499,6 @@ export interface Operations {
       };
     };
     reply: ProfileRotation;
-  };
-  /** Asks the gateway for an access token or a connection, within 8 s; sends nothing. */
-  checkProfile: {
-    input: {
-      path: {
-        appId: string;
-        connector: string;
-        name: string;
-      };
-    };
-    reply: ProfileCheck;
   };
   /** Lists calls of gateways with receipts that could not be processed, newest first, with the reason. */
   listFailedReceipts: {
@@ -3423,11 +3423,11 @@ export const operations: Readonly<Record<Operation, readonly [method: string, pa
   explainMessageRedrive: ['POST', '/apps/{appId}/outbox/redrive/explain'],
   redriveMessages: ['POST', '/apps/{appId}/outbox/redrive'],
   getSmsState: ['GET', '/apps/{appId}/sms-state'],
+  checkProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/check'],
   stageProfile: ['PUT', '/apps/{appId}/profiles/{connector}/{name}/candidate'],
   getProfileRotation: ['GET', '/apps/{appId}/profiles/{connector}/{name}/candidate'],
   promoteProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/candidate/promote'],
   rollBackProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/candidate/rollback'],
-  checkProfile: ['POST', '/apps/{appId}/profiles/{connector}/{name}/check'],
   listFailedReceipts: ['GET', '/apps/{appId}/failed-receipts'],
   explainReceiptRedrive: ['POST', '/apps/{appId}/failed-receipts/redrive/explain'],
   redriveReceipts: ['POST', '/apps/{appId}/failed-receipts/redrive'],

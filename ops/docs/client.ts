@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { openApiDocument } from '../../api/openapi/document.ts';
-import { loadExamples } from '../../api/openapi/examples.ts';
+import { loadExamples } from '../../api/openapi/operation.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { type JsonSchema, jsonSchema } from './schema.ts';
 

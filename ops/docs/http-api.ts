@@ -1,9 +1,7 @@
 import type { z } from 'zod';
-import { callerOf } from '../../api/openapi/description.ts';
 import { openApiDocument } from '../../api/openapi/document.ts';
-import { loadExamples } from '../../api/openapi/examples.ts';
 import { jsonReplies, type ReplySchemas, replySchemas } from '../../api/openapi/json-schema.ts';
-import { type Area, areaOf, areas } from '../../api/openapi/operation.ts';
+import { type Area, areaOf, areas, callerOf, loadExamples } from '../../api/openapi/operation.ts';
 import type { ReplyBody, Route } from '../../api/route.ts';
 import { loadRoutes } from '../../api/route-loader.ts';
 import { errorTable } from '../../shared/domain/errors/errors.ts';

@@ -5,7 +5,9 @@ import type { RelatedOperand } from './parse/related.ts';
 import type { ClassSchema, RelationColumn, ValueField } from './schema.ts';
 import type { Viewer } from './viewer.ts';
 
-/** A condition after all checks: names resolved, values canonical, sizes limited. */
+/**
+ * A condition that passed all checks: names are resolved, values are canonical, sizes are limited.
+ */
 export type Condition =
   | { kind: 'and'; all: Condition[] }
   | { kind: 'or'; any: Condition[] }
@@ -13,7 +15,7 @@ export type Condition =
   | MembersCondition
   | RelatedCondition;
 
-/** Test of a relation; its members are rows of other tables of the app. */
+/** Test of a relation. The members of the relation are rows of other tables of the app. */
 export interface MembersCondition {
   kind: 'members';
   relation: RelationColumn;
@@ -22,7 +24,7 @@ export interface MembersCondition {
 }
 
 /**
- * `$relatedTo`: the members of one object's relation; matches no row if the viewer may not see that
+ * `$relatedTo`: the members of one object's relation. Matches no row if the viewer may not see the
  * object.
  */
 export interface RelatedCondition extends RelatedOperand {
@@ -32,10 +34,10 @@ export interface RelatedCondition extends RelatedOperand {
 
 export type ComparisonOperator = '<' | '<=' | '>' | '>=';
 
-/** Test of one field; semantics in README.md. */
+/** Test of one field. README.md describes the semantics. */
 export type Test = PlainTest | SubqueryTest;
 
-/** Test that needs the value of the field only. */
+/** Test that needs only the value of the field. */
 export type PlainTest =
   | { op: 'equal'; value: Json }
   | { op: 'notEqual'; value: Json }
@@ -58,7 +60,8 @@ export interface NearTest {
 }
 
 /**
- * `$inQuery`: a pointer to one of the rows; `$select`: equal to the value of `key` in one of them.
+ * Test by a subquery. `$inQuery` matches a pointer to one of the selected rows. `$select` matches a
+ * value that `key` has in one of the selected rows.
  */
 export interface SubqueryTest {
   op: 'subquery';
@@ -68,7 +71,7 @@ export interface SubqueryTest {
   isNegated: boolean;
 }
 
-/** Rows of a class, selected as a list call selects them. */
+/** Rows of a class, selected in the same way as by a list call. */
 export interface Subquery {
   cls: ClassSchema;
   where: Condition;
@@ -89,7 +92,7 @@ export interface Comparison {
   value: Comparable;
 }
 
-/** Value of an ordered type; `time` is the canonical ISO text of a Date. */
+/** Value of an ordered type. `time` is the canonical ISO text of a Date. */
 export type Comparable =
   | { type: 'number'; value: number | bigint }
   | { type: 'string'; value: string }

@@ -7,11 +7,17 @@ import { isMemberName } from '../domain/objects/typed-values.ts';
 export interface TextColumn {
   type: 'text';
   sql: string;
-  /** Column or expression of the original spelling, if it differs; sorting and patterns use it. */
+  /**
+   * Column or expression with the client's original text, if `sql` contains another form. Sorting
+   * and patterns use this text.
+   */
   spelling?: string;
   /** Converts a client's value to its stored form. */
   canonical?: (value: string) => string;
-  /** Returns the stored values that are equal to a client's value; absent: the value alone. */
+  /**
+   * Returns the stored values that equal a client's value. If absent, only the value itself is
+   * equal.
+   */
   namesOf?: (value: string) => readonly string[];
   /** Allows `{"name": value}` only (protocol/queries.md#equality-only). */
   isEqualityOnly?: boolean;
@@ -28,7 +34,8 @@ interface TextArrayColumn {
 }
 
 /**
- * A relation of a role: pairs in a separate table. All names are constants, never a client's text.
+ * Relation of a role, stored as pairs in a separate table. All names are constants and never come
+ * from a client.
  */
 export interface RelationColumn {
   type: 'relation';
@@ -42,22 +49,25 @@ export interface RelationColumn {
 /** Column of the class's own table. */
 export type OwnColumn = TextColumn | PlainColumn | TextArrayColumn;
 
-/** Column of a class's member. `sql` is a constant, never a client's text. */
+/** Column of a member. `sql` is a constant and never comes from a client. */
 type Column = OwnColumn | RelationColumn;
 
-/** Schema of a class for the compiler. Members without a column are in the jsonb column. */
+/**
+ * Schema of a class, used to compile conditions. Members without a column are in the jsonb column.
+ */
 export interface ClassSchema {
   name: string;
   /** Table of the rows. */
   table: string;
-  /** SQL of the ACL of a row; undefined for a class without ACLs. */
+  /** SQL expression of a row's ACL. Undefined if the class has no ACLs. */
   acl: string | undefined;
   /** The jsonb column of custom members. */
   jsonColumn: string;
-  /** Public member names, aliases included, and their columns. */
+  /** Columns by public member name, including aliases. */
   columns: ReadonlyMap<string, Column>;
   /**
-   * Members that conditions and sort orders may not name, so that no caller can guess their values.
+   * Members that conditions and sort orders may not name. Otherwise a caller could guess their
+   * values.
    */
   hidden?: ReadonlySet<string>;
 }
@@ -65,20 +75,21 @@ export interface ClassSchema {
 /** Member that a condition, a sort order or a projection names. */
 export type Field = ValueField | { name: string; column: RelationColumn };
 
-/** Field with a value of its own; excludes relations. */
+/** Field that has a value. Relations are excluded. */
 export type ValueField = { name: string; column: OwnColumn } | { name: string; path: string[] };
 
 /** Returns whether a field is a relation. */
 export const isRelation = (field: Field): field is { name: string; column: RelationColumn } =>
   'column' in field && field.column.type === 'relation';
 
-/** Limit of a whole dotted name. */
+/** Maximum length of a whole dotted name. */
 const maxNameLength = 256;
 const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 
 /**
- * Splits `a.b.c` and checks each part. Throws 105 for a malformed or private name: private members
- * begin with `_` and cannot be filtered, sorted or projected (develop/architecture.md#queries).
+ * Splits `a.b.c` and checks each part. Throws 105 if the name is malformed or private. Private
+ * members begin with `_` and cannot be filtered, sorted or projected
+ * (develop/architecture.md#queries).
  */
 export function parsePath(name: string): string[] {
   const [first = '', ...inner] = name.split('.');
@@ -92,8 +103,8 @@ export function parsePath(name: string): string[] {
 }
 
 /**
- * Returns the field of a name. Throws 105 as `parsePath`, for a hidden member, and for a path into
- * a column.
+ * Returns the field of a name. Throws 105 if the name is invalid (`parsePath`), is hidden, or is a
+ * path into a column.
  */
 export function resolveField(name: string, cls: ClassSchema): Field {
   const path = parsePath(name);
@@ -105,7 +116,7 @@ export function resolveField(name: string, cls: ClassSchema): Field {
   return column.type === 'relation' ? { name, column } : { name, column };
 }
 
-/** Token as the client sent it. */
+/** Token in the form that the client sent. */
 const sentToken = 'coalesce(device_token_sent, device_token)';
 const topic: Column = { type: 'text', sql: 'topic' };
 const teamId: Column = { type: 'text', sql: 'team_id' };
@@ -118,13 +129,13 @@ const commonColumns: readonly (readonly [string, Column])[] = [
 ];
 
 /**
- * `_Installation`: columns of the table `installation` (develop/architecture.md#data), neutral and
- * wire names alike.
+ * `_Installation`: columns of the table `installation` (develop/architecture.md#data). Neutral
+ * names and wire names map to the same columns.
  */
 export const installationClass: ClassSchema = {
   name: '_Installation',
   table: 'installation',
-  // A member of its own; an invalid one, from before ACLs counted, does not count.
+  // The ACL is a custom member. Old rows may contain an ACL that is not an object. It is ignored.
   acl: `(CASE WHEN jsonb_typeof(fields -> 'ACL') = 'object' THEN fields -> 'ACL' END)`,
   jsonColumn: 'fields',
   columns: new Map<string, Column>([
@@ -196,9 +207,9 @@ export const roleClass: ClassSchema = {
 };
 
 /**
- * Records of pushes, for `where` of their list only: not among the classes, so no subquery names
- * it. `status` is what clients see (domain/pushes/record.ts). A member without a column is in no
- * record.
+ * Push records, used only for the `where` of their list. The class is not in `classes`, so
+ * subqueries cannot name it. `status` has the values that clients see (domain/pushes/record.ts).
+ * Members without a column have no value.
  */
 export const pushRecordClass: ClassSchema = {
   name: '_Notification',

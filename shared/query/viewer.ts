@@ -4,46 +4,49 @@ import { type AclUser, subjectsOf } from '../domain/objects/acl.ts';
 import type { ClassSchema } from './schema.ts';
 import type { Params } from './sql/params.ts';
 
-/** One place of a condition that names a member of a class. */
+/** Use of a member's name in a condition. */
 export interface MemberUse {
   className: string;
-  /** First part of the name, as it was sent. */
+  /** First part of the name, as the client sent it. */
   member: string;
   /**
-   * `whole`: compared with one whole text. `spelling`: compared by a pattern or by the order of
-   * texts, so that repeated questions spell its value; also the order of a query. `other`: any
-   * other test.
+   * How the condition uses the member:
+   *
+   * - `whole`: it compares the member with one whole text.
+   * - `spelling`: it uses a pattern, the order of texts, or sorts by the member. Many such queries
+   *   can reveal the member's value.
+   * - `other`: any other test.
    */
   use: 'whole' | 'spelling' | 'other';
-  /** Text that `whole` compares with. */
+  /** Text that the member is compared with. Present only for `whole`. */
   value?: string;
-  /** The place is in a query within the condition. */
+  /** True if the name is in a subquery. */
   isInner: boolean;
 }
 
 /**
- * Caller of a query, with its read access. A subquery reads no more than a list call of its class;
- * otherwise a condition on one class could reveal another
+ * Caller of a query, with the caller's read access. A subquery may read only what a list call of
+ * its class returns. Otherwise a condition on one class could reveal values of another
  * (protocol/known-problems.md#field-oracles).
  */
 export interface Viewer {
   appId: string;
   /** Names of the classes that the caller may list. */
   classes: ReadonlySet<string>;
-  /** ACL subjects of the caller; undefined for the master key, which ignores ACLs. */
+  /** ACL subjects of the caller. Undefined for the master key, which ignores ACLs. */
   subjects: string[] | undefined;
   /**
    * Throws if the caller may not name these members. `parseWhere` calls it with all members of a
    * condition.
    */
-  permit?: (uses: readonly MemberUse[]) => void;
+  checkUses?: (uses: readonly MemberUse[]) => void;
 }
 
 const allClasses = new Set(['_User', '_Installation', '_Role']);
 
 /**
- * Returns the viewer without restrictions: for the master key, and for conditions that were checked
- * before.
+ * Returns the viewer without restrictions. Used for the master key, and for conditions that were
+ * already checked.
  */
 export const masterViewer = (appId: string): Viewer => ({
   appId,
@@ -52,8 +55,8 @@ export const masterViewer = (appId: string): Viewer => ({
 });
 
 /**
- * Returns the viewer of a call. An app key lists the classes that the app's options allow, and
- * roles by their ACLs.
+ * Returns the viewer of a call. An app key may list the classes that the app's options allow, and
+ * roles whose ACL allows it.
  */
 export function viewerOf(
   app: App,
@@ -68,7 +71,7 @@ export function viewerOf(
   return { appId: app.appId, classes, subjects: subjectsOf(caller.user) };
 }
 
-/** Throws 403 unless the viewer may list the class. */
+/** Throws 403 if the viewer may not list the class. */
 export function requireListAccess(viewer: Viewer, cls: ClassSchema): void {
   if (!viewer.classes.has(cls.name)) throw refuse('forbiddenFind');
 }
@@ -81,8 +84,8 @@ export function visibleTo({ subjects }: Viewer, cls: ClassSchema, params: Params
   const own = subjects.filter((name) => !isRole(name));
   const may = own.map((name) => `${acl} -> ${params.add(name)}::text -> 'read' = 'true'`);
   const roles = subjects.filter(isRole);
-  // A user may have a thousand roles and an ACL has few entries, so look up each entry among the
-  // roles.
+  // A user may have a thousand roles, and an ACL has few entries. So each entry is looked up among
+  // the roles.
   if (roles.length > 0)
     may.push(`EXISTS (SELECT FROM jsonb_each(${acl}) AS entries (subject, permissions)
       WHERE subject = ANY(${params.add(roles)}::text[]) AND permissions -> 'read' = 'true')`);

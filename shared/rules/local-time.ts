@@ -21,47 +21,47 @@ import {
   type StartScope,
 } from './rule.ts';
 
-/** Timeout of counting the zones of an audience. */
+/** Timeout of the statement that counts the zones of an audience. */
 const countTimeoutMs = 600_000;
 /**
- * Clocks of processes may differ by so much: a device saved within it before the call counts as
- * saved since.
+ * Tolerated clock difference between processes. A device that was saved up to this long before the
+ * call counts as saved after it.
  */
 const clockShiftMs = 60_000;
 
 const lateReason = reason('localTimePassed');
 
-/** Devices by their time zone, as a start takes them. */
+/** Selection of the devices of a start, by time zone. */
 interface ZoneSelection {
   due: ZoneNames;
   /**
-   * Zones whose time came before: only devices that were saved since then, and so may have changed
-   * their zone.
+   * Zones whose time came earlier. Only devices saved since then are selected, because they may
+   * have changed their zone.
    */
   earlier: ZoneNames & { savedSince: Date };
-  /** Names of the audience that are time zones: any other name counts as no zone. */
-  known: readonly string[];
+  /** Names in the audience that are time zones. Any other name counts as no zone. */
+  zoneNames: readonly string[];
 }
 
 interface ZoneNames {
   names: readonly string[];
-  /** Includes devices without a known zone. */
+  /** True if devices without a known zone are included. */
   hasNone: boolean;
 }
 
-/** The start in work. */
+/** The start that is being planned. */
 interface LocalStart {
-  /** The start before; null for the first one. */
+  /** Time of the previous start. Null for the first start. */
   after: Date | null;
-  /** When its recipients expire; null: with the push. */
+  /** Time at which its recipients expire. Null if they expire with the push. */
   expiresAt: Date | null;
-  /** These zones had their time too long before the call: their devices end `expired`. */
+  /** True if the zones had their time too long before the call. Their devices end as `expired`. */
   isLate: boolean;
 }
 
 /**
- * Sends a push to each device at the same time of its own zone (protocol/push.md#local-time): one
- * start for each group of zones whose time comes together. The start in work is stored with the
+ * Sends a push to each device at the same time in its own zone (protocol/push.md#local-time). There
+ * is one start for each group of zones whose time is the same. The current start is stored with the
  * push, so that planning continues with the same zones after a crash.
  */
 export const localTime: PushRule = {
@@ -86,7 +86,7 @@ class LocalTimeRule implements Rule {
   async start({ db, scanDb, push, targets }: StartScope): Promise<PlannedStart> {
     const local = this.#local;
     const { after, at: storedAt, nowMs } = await readLocalProgress(db, push);
-    // The zones whose time is too long past are those of a start of their own.
+    // Zones whose time is too long ago form a separate start.
     const lateUntilMs = push.createdAt.getTime() - lateMs;
     const at = storedAt ?? new Date(lateUntilMs);
     const rest = { isLater: after !== null, part: null, next: null };
@@ -117,7 +117,7 @@ class LocalTimeRule implements Rule {
   }
 
   /**
-   * Leaves out devices that an earlier start has taken: they changed their time zone since then.
+   * Skips devices that an earlier start has taken. They changed their time zone after that start.
    */
   claim: Rule['claim'] = async (tx, push, page) => {
     if (this.#start.after === null || page.size === 0) return page;
@@ -137,32 +137,32 @@ class LocalTimeRule implements Rule {
     return [{ metric: 'localRecipients', labels: { timing }, recipients: size }];
   };
 
-  /** Counts the devices by their start, the first one first. */
+  /** Counts the devices by their start, earliest first. */
   forecast: Rule['forecast'] = async ({ tx, targets }) => {
     const { nowMs } = this.#ruled;
     const groups = await countZones(tx, targets);
     const starts = this.#startsOf(groups);
     const devices = new Map<number, number>();
     for (const group of groups) {
-      // Names that are no time zones are together under null.
+      // Names that are not time zones are grouped under null.
       const ms = starts.get(group.zone) ?? starts.get(null) ?? nowMs;
       devices.set(ms, (devices.get(ms) ?? 0) + group.devices);
     }
-    const shown = [...devices]
+    const listed = [...devices]
       .sort(([one], [other]) => one - other)
       .map(([ms, n]) => ({
         at: new Date(ms).toISOString(),
         devices: n,
         isLate: ms <= nowMs - lateMs,
       }));
-    const late = shown.reduce((sum, start) => sum + (start.isLate ? start.devices : 0), 0);
+    const late = listed.reduce((sum, start) => sum + (start.isLate ? start.devices : 0), 0);
     return {
       limits: late === 0 ? [] : [forecast('localTimePassed', { devices: late })],
-      members: { starts: shown },
+      members: { starts: listed },
     };
   };
 
-  /** Says when the push goes to the device. */
+  /** Explains when the push is sent to the device. */
   explain({ device, isAhead }: RuleTrace) {
     if (!device || !isAhead) return { texts: [] };
     const { app, nowMs } = this.#ruled;
@@ -177,7 +177,10 @@ class LocalTimeRule implements Rule {
     return { texts: [{ code, params }] };
   }
 
-  /** Returns when the time comes in each zone; null: for devices without a known zone. */
+  /**
+   * Returns the time of the push in each zone. The key null stands for devices without a known
+   * zone.
+   */
   #startsOf(groups: readonly Pick<ZoneGroup, 'zone'>[]): Map<string | null, number> {
     const names = groups.map(({ zone }) => zone);
     return startsOf(this.#local, names, this.#ruled.app.options.defaultTimeZone);
@@ -201,23 +204,25 @@ function selectZones(
       .map(([name]) => name);
     return { names: found.filter((name) => name !== null), hasNone: found.includes(null) };
   };
-  const known = [...starts.keys()].filter((name) => name !== null);
+  const zoneNames = [...starts.keys()].filter((name) => name !== null);
   const earlier = between(Math.max(lateUntilMs, atMs - lateMs), afterMs);
-  return { due: between(afterMs, atMs), earlier: { ...earlier, savedSince }, known };
+  return { due: between(afterMs, atMs), earlier: { ...earlier, savedSince }, zoneNames };
 }
 
-/** Tells whether a selection takes no device. */
+/** Returns whether a selection contains no device. */
 const isEmpty = ({ due, earlier }: ZoneSelection): boolean =>
   [due, earlier].every(({ names, hasNone }) => names.length === 0 && !hasNone);
 
 /** Returns the condition over `installation` for a selection that is not empty. */
 function zoneCondition(
-  { due, earlier, known }: ZoneSelection,
+  { due, earlier, zoneNames }: ZoneSelection,
   add: (value: unknown) => string,
 ): string {
   const inZones = ({ names, hasNone }: ZoneNames): string[] => [
     ...(names.length > 0 ? [`time_zone = ANY(${add([...names])}::text[])`] : []),
-    ...(hasNone ? [`time_zone IS NULL OR NOT time_zone = ANY(${add([...known])}::text[])`] : []),
+    ...(hasNone
+      ? [`time_zone IS NULL OR NOT time_zone = ANY(${add([...zoneNames])}::text[])`]
+      : []),
   ];
   const moved = inZones(earlier);
   if (moved.length === 0) return `(${inZones(due).join(' OR ')})`;

@@ -1,5 +1,5 @@
 import { dayMs } from '../clock.ts';
-import { countZones, zoneOfTraits } from '../db/tables/audience.ts';
+import { countZones, zoneOfRoutingKey } from '../db/tables/audience.ts';
 import { addQuietWaits } from '../db/tables/push-reports.ts';
 import { lateMs, offsetsOf, startsOf } from '../domain/pushes/local-time.ts';
 import { quietHoursOf } from '../domain/pushes/push-class.ts';
@@ -17,13 +17,13 @@ import {
   recipientsOf,
 } from './rule.ts';
 
-/** Reason of recipients whose push expires within their quiet hours. */
+/** Reason of recipients whose push expires during their quiet hours. */
 export const quietReason = reason('quietHours');
 
 /**
- * Lets a push wait for the end of the quiet hours of each device (protocol/push.md#quiet-hours). A
- * recipient whose push expires before that ends `expired`. A batch has the quiet hours of one group
- * of time zones; delivery asks `quietWait` again, since a batch may be late.
+ * Makes a push wait for the end of each device's quiet hours (protocol/push.md#quiet-hours). If the
+ * push expires before that, the recipient ends as `expired`. All recipients of a batch belong to
+ * one group of time zones. Delivery calls `quietWait` again, because a batch may be late.
  */
 export const quietHours: PushRule = {
   of(ruled) {
@@ -36,8 +36,10 @@ export const quietHours: PushRule = {
     });
     return {
       readsZones: true,
-      group: (traits) => ({ quiet: quietRule(hours, zones.zoneOf(zoneOfTraits(traits))) }),
-      batches: (_tx, _push, page) => hold(ruled, page),
+      group: (routingKey) => ({
+        quiet: quietRule(hours, zones.zoneOf(zoneOfRoutingKey(routingKey))),
+      }),
+      batches: (_tx, _push, page) => delayBatches(ruled, page),
       record: (tx, key, page) => addQuietWaits(tx, key, recipientsOf(page.batches, isWaiting)),
       tally: ({ batches, unsent }) => {
         const expired = unsent.filter(({ failures }) => failures[0]?.reason === quietReason);
@@ -54,13 +56,13 @@ export const quietHours: PushRule = {
   },
 };
 
-/** Zone of devices without a known one. */
+/** Returns the zone for devices without a known zone. */
 const defaultZoneOf = ({ app, push }: Pick<RuledPush, 'app' | 'push'>): string =>
   push.pushOrder.local?.zone ?? app.options.defaultTimeZone;
 
 /**
- * Returns when a batch of a quiet rule may be sent; undefined for at once, `expired` where the push
- * has expired by then.
+ * Returns when a batch with a quiet rule may be sent. Returns undefined if it may be sent now, and
+ * `expired` if the push expires before.
  */
 export function quietWait(
   quiet: string | null | undefined,
@@ -71,15 +73,15 @@ export function quietWait(
   return expiresAt.getTime() <= endMs ? 'expired' : new Date(endMs);
 }
 
-function hold({ push, nowMs }: RuledPush, page: PageOfBatches): PageOfBatches {
-  const held: PageOfBatches = { batches: [], unsent: [...page.unsent] };
+function delayBatches({ push, nowMs }: RuledPush, page: PageOfBatches): PageOfBatches {
+  const delayed: PageOfBatches = { batches: [], unsent: [...page.unsent] };
   for (const batch of page.batches) {
     const until = quietWait(batch.quiet, { nowMs, expiresAt: batch.expiresAt ?? push.expiresAt });
-    if (until === undefined) held.batches.push(batch);
-    else if (until === 'expired') held.unsent.push(endUnsent(batch, 'expired', quietReason));
-    else held.batches.push({ ...batch, notBefore: until, quietUntil: until });
+    if (until === undefined) delayed.batches.push(batch);
+    else if (until === 'expired') delayed.unsent.push(endUnsent(batch, 'expired', quietReason));
+    else delayed.batches.push({ ...batch, notBefore: until, quietUntil: until });
   }
-  return held;
+  return delayed;
 }
 
 const isWaiting = ({ quietUntil }: { quietUntil?: Date | null }): boolean => Boolean(quietUntil);
@@ -87,17 +89,17 @@ const isWaiting = ({ quietUntil }: { quietUntil?: Date | null }): boolean => Boo
 const tally = (outcome: string, recipients: number) =>
   ({ metric: 'quietRecipients', labels: { outcome }, recipients }) as const;
 
-/** Names of zones that are remembered; devices choose them. */
+/** Maximum number of cached zone names. Devices choose the names. */
 const maxRemembered = 10_000;
 /**
- * Days ahead for which zones of one batch agree. A batch that waits longer may be off by a change
- * to or from summer time.
+ * Number of days for which the zones of one batch must have equal offsets. A batch that waits
+ * longer may be wrong by a change to or from summer time.
  */
 const maxComparedDays = 30;
 
 /**
- * Groups zones that have the same offsets from now until a push expires, so that a batch has one
- * time, and few batches are small: devices choose among some hundred names, which have some forty
+ * Groups zones that have equal offsets from now until a push expires. A batch then has one time,
+ * and there are few small batches: devices choose among some hundred names, which have about forty
  * offsets.
  */
 class ZoneGroups {
@@ -113,12 +115,12 @@ class ZoneGroups {
   }
 
   /**
-   * Returns the zone that names the group of a zone; for no or an unknown zone, of the default
-   * zone.
+   * Returns the zone that names the group of a zone. For no zone or an unknown zone, returns the
+   * group of the default zone.
    */
   zoneOf(name: string | null): string {
-    const known = this.#byName.get(name ?? '');
-    if (known !== undefined) return known;
+    const cached = this.#byName.get(name ?? '');
+    if (cached !== undefined) return cached;
     const zone = this.#find(name);
     if (this.#byName.size >= maxRemembered) this.#byName.clear();
     this.#byName.set(name ?? '', zone);
@@ -136,13 +138,13 @@ class ZoneGroups {
   }
 }
 
-/** When a device of a zone is sent to, and until when. */
+/** Time at which a device of a zone gets a push, and time of expiry. */
 interface ZoneTimes {
   startMs: number;
   expiresMs: number;
 }
 
-/** Returns the times of a push in a zone; undefined where its local time is too long past. */
+/** Returns the times of a push in a zone. Returns undefined if its local time is too long ago. */
 function timesIn(
   zone: string | null,
   { app, push, nowMs }: RuledPush,
@@ -158,7 +160,7 @@ function timesIn(
 }
 
 /**
- * Counts the devices that would be within their quiet hours, and those that the push would not
+ * Counts the devices that would be in their quiet hours, and the devices that the push would not
  * reach.
  */
 async function forecast(ruled: RuledPush, hours: string, { tx, targets, pushTime }: ForecastScope) {

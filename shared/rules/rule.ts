@@ -12,7 +12,10 @@ import type { PushOrder } from '../domain/pushes/push.ts';
 import type { Push } from '../domain/pushes/record.ts';
 import type { ForecastText, TraceText } from '../domain/texts/texts.ts';
 
-/** A push as far as its rules depend on it: also one that is explained and not sent. */
+/**
+ * The parts of a push that its rules depend on. The push may also be a dry run or an explanation
+ * that is never sent.
+ */
 export interface RuledPush {
   app: App;
   push: Pick<Push, 'pushOrder' | 'createdAt' | 'expiresAt'>;
@@ -20,19 +23,20 @@ export interface RuledPush {
   nowMs: number;
 }
 
-/** What rules ask of the router of a push (`connectors/routing.ts`). */
+/** Functions of a push's router that rules need (`connectors/routing.ts`). */
 export interface Routing {
   /** Returns the profiles of the app that serve a limited number of devices per push. */
   massLimits(): ProfileLimit[];
-  /** Returns the route of devices with these traits. */
+  /** Returns the route of devices with this routing key. */
   routeOf(
-    traits: string,
-    read: (traits: string) => DeviceTraits,
+    routingKey: string,
+    read: (routingKey: string) => DeviceTraits,
   ): { connector: ConnectorId; profile: string };
 }
 
 /**
- * Profile that serves a limited number of devices per push; `error` is the status of a larger one.
+ * Profile that serves a limited number of devices per push. `error` becomes the status of a larger
+ * push.
  */
 export interface ProfileLimit {
   connector: ConnectorId;
@@ -41,14 +45,14 @@ export interface ProfileLimit {
   error: string;
 }
 
-/** An entry of the list of rules. */
+/** A kind of rule, in the list of all rules. */
 export interface PushRule {
-  /** Returns what the rule does to a push; undefined for a push that does not use the rule. */
+  /** Returns the rule of a push. Returns undefined if the push does not use it. */
   of(push: RuledPush): Rule | undefined;
   /**
-   * Returns a further condition over `installation` for the targets of a push, with the text of the
-   * caller that asked for it; undefined for a push that does not use the rule. `targets` writes the
-   * condition without the rule.
+   * Returns an additional condition over `installation` for the targets of a push, with the option
+   * of the push that requires it. Returns undefined if the push does not use the rule. `targets`
+   * returns the condition without the rule.
    */
   narrow?(
     pushOrder: PushOrder,
@@ -57,37 +61,39 @@ export interface PushRule {
 }
 
 /**
- * What one rule does to one push. Planning calls the members in the order of this interface, the
- * dry run calls `forecast`, and the explanation of one device calls `explain`. All are optional. An
- * object belongs to one job of planning.
+ * One rule of one push. Planning calls the members in the order of this interface, the dry run
+ * calls `forecast`, and the explanation of one device calls `explain`. All members are optional. An
+ * object belongs to one planning job.
  */
 export interface Rule {
-  /** The rule does nothing to a push to this many devices or fewer; 0 by default. */
+  /** The rule has no effect on a push to this many devices or fewer. 0 by default. */
   aboveDevices?: number;
 
-  /** Decides before the first page whether the push is sent; undefined lets it pass. */
+  /** Decides before the first page whether the push is sent. Returns undefined to allow it. */
   admit?(scope: AdmissionScope): Promise<Stop | undefined>;
-  /** Opens the start that is planned next, of a push that has several. At most one rule has it. */
+  /** Opens the next start of a push with several starts. At most one rule has this member. */
   start?(scope: StartScope): Promise<PlannedStart>;
 
-  /** Reads the time zone of each device with its traits. */
+  /** True if the time zone of each device is read with its routing key. */
   readsZones?: boolean;
-  /** Returns what devices with these traits have in common in a batch, besides their route. */
-  group?(traits: string): BatchGroup;
-  /** Leaves out targets of a page, in the transaction that writes it. */
+  /** Returns values that all devices of a batch share, in addition to their route. */
+  group?(routingKey: string): BatchGroup;
+  /** Removes targets from a page, in the transaction that writes it. */
   claim?(tx: Handle, push: PushKey, page: TargetPage): Promise<TargetPage>;
-  /** Adds the targets of a page to counts on the record, in the same transaction. */
+  /** Adds the targets of a page to counts in the record, in the same transaction. */
   count?(tx: Handle, push: PushKey, page: TargetPage): Promise<void>;
   /** Changes the batches of a page, in the same transaction. */
   batches?(tx: Handle, push: PushKey, page: PageOfBatches): PageOfBatches | Promise<PageOfBatches>;
-  /** Adds the batches of a page, as all rules left them, to counts on the record. */
+  /** Adds the final batches of a page, after all rules, to counts in the record. */
   record?(tx: Handle, push: PushKey, page: PageOfBatches): Promise<void>;
-  /** Returns what a page that was written adds to the metrics; `size` is its number of targets. */
+  /**
+   * Returns the values that a written page adds to the metrics. `size` is its number of targets.
+   */
   tally?(page: PageOfBatches, size: number): Tally[];
 
-  /** Says what the rule would do, and writes nothing. */
+  /** Returns what the rule would do. Writes nothing. */
   forecast?(scope: ForecastScope): Promise<RuleForecast> | RuleForecast;
-  /** Says what the rule did, or would do, to a device that the push has or would have. */
+  /** Explains what the rule did, or would do, to a target device. */
   explain?(trace: RuleTrace): Promise<RuleExplanation> | RuleExplanation;
 }
 
@@ -99,45 +105,50 @@ export interface PushKey {
 export interface AdmissionScope {
   db: Database;
   push: Push;
-  /** False for the later starts of a push that has several. */
+  /** False for later starts of a push with several starts. */
   isFirstStart: boolean;
-  /** Reads the targets again, from the first one. */
+  /** Reads the targets again, from the first page. */
   pages(): AsyncIterable<TargetPage>;
 }
 
-/** How a push ends, or waits, instead of being sent. */
+/** How a push ends or waits instead of being sent. */
 export interface Stop {
-  /** Writes the new state; false if the push is not in the state to get it, and is sent. */
+  /**
+   * Writes the new state. Returns false if the push's state does not allow it. The push is then
+   * sent.
+   */
   write(tx: Handle): Promise<boolean>;
-  /** Recipients that it counts as `failed`. */
+  /** Recipients that are counted as `failed`. */
   failed?: ReadonlyMap<ConnectorId, number>;
 }
 
 export interface StartScope {
   db: Database;
-  /** Database that scans read. */
+  /** Database for scans. */
   scanDb: Database;
   push: Push;
   /** Condition over `installation` for all targets of the push. */
   targets: SqlCondition;
 }
 
-/** One start of a push: some of its targets, which are planned from the first page to the last. */
+/** One start of a push: some of its targets, planned from the first page to the last. */
 export interface PlannedStart {
-  /** The start is not the first one. */
+  /** True if the start is not the first. */
   isLater: boolean;
-  /** Its time has not come; the other members mean nothing then. */
+  /** Set if the time of the start has not come. The other members are then meaningless. */
   waitsUntil?: Date;
-  /** Its targets among those of the push, as a condition; null for no targets. */
+  /**
+   * Condition that selects the start's targets among the targets of the push. Null for no targets.
+   */
   part: ((add: (value: unknown) => string) => string) | null;
-  /** Time of the next start; null for the last one. */
+  /** Time of the next start. Null for the last start. */
   next: Date | null;
-  /** Writes how far the start is planned; false if another dispatcher plans the push. */
+  /** Writes the progress of the start. Returns false if another dispatcher plans the push. */
   advance(tx: Handle, push: PushKey, step: StartStep): Promise<boolean>;
 }
 
 export interface StartStep {
-  /** Cursors: the highest id of an installation that was planned before this page, and with it. */
+  /** Cursors: the highest id that was planned before this page, and the highest id including it. */
   from: number;
   through: number;
   devices: number;
@@ -147,36 +158,36 @@ export interface StartStep {
 /** Targets of one page. */
 export interface TargetPage {
   size: number;
-  /** The highest id of an installation; 0 without any. */
+  /** The highest id of an installation. 0 for an empty page. */
   lastId: number;
-  /** Ids of installations in their order, by their traits as one text (`parseTraits`). */
-  idsByTraits: Map<string, number[]>;
+  /** Ids of installations in ascending order, by routing key (`parseRoutingKey`). */
+  idsByRoutingKey: Map<string, number[]>;
 }
 
-/** Returns the ids of all targets of a page in their order. */
-export const idsOf = ({ idsByTraits }: TargetPage): number[] =>
-  [...idsByTraits.values()].flat().sort((one, other) => one - other);
+/** Returns the ids of all targets of a page in ascending order. */
+export const idsOf = ({ idsByRoutingKey }: TargetPage): number[] =>
+  [...idsByRoutingKey.values()].flat().sort((one, other) => one - other);
 
-/** Returns a page without the targets that a test does not hold for. */
+/** Returns a page with only the targets for which `isKept` returns true. */
 export function keepTargets(page: TargetPage, isKept: (id: number) => boolean): TargetPage {
-  const idsByTraits = new Map<string, number[]>();
+  const idsByRoutingKey = new Map<string, number[]>();
   let size = 0;
-  for (const [traits, ids] of page.idsByTraits) {
+  for (const [routingKey, ids] of page.idsByRoutingKey) {
     const kept = ids.filter(isKept);
     size += kept.length;
-    if (kept.length > 0) idsByTraits.set(traits, kept);
+    if (kept.length > 0) idsByRoutingKey.set(routingKey, kept);
   }
-  return { ...page, size, idsByTraits };
+  return { ...page, size, idsByRoutingKey };
 }
 
-/** What the recipients of a batch have in common besides their route. */
+/** Values that the recipients of a batch share, in addition to their route. */
 export type BatchGroup = Partial<Pick<NewBatch, 'language' | 'quiet'>>;
 
 /** Batches of one page of targets. */
 export interface PageOfBatches {
   /** Batches to send. */
   batches: NewBatch[];
-  /** Batches whose recipients have an outcome when they are written. */
+  /** Batches whose recipients already have an outcome when they are written. */
   unsent: UnsentBatch[];
 }
 
@@ -205,13 +216,13 @@ export function endUnsent(batch: NewBatch, outcome: Outcome, reason: string): Un
   };
 }
 
-/** Counts the recipients of batches that a test holds for. */
+/** Counts the recipients of the batches for which `test` returns true. */
 export const recipientsOf = (
   batches: readonly NewBatch[],
   test = (_batch: NewBatch) => true,
 ): number => batches.reduce((sum, batch) => sum + (test(batch) ? batch.recipients.length : 0), 0);
 
-/** Recipients that a metric of rules counts; its label `app` is added. */
+/** Recipients that a metric of rules counts. The label `app` is added. */
 export interface Tally {
   metric: 'redrivenRecipients' | 'localRecipients' | 'quietRecipients' | 'deviceCapped';
   labels: Record<string, string>;
@@ -223,14 +234,14 @@ export interface ForecastScope {
   /** Condition over `installation` for the targets. */
   targets: SqlCondition;
   devices: number;
-  /** Devices by `connector/profile`. */
+  /** Number of devices by `connector/profile`. */
   byProfile: ReadonlyMap<string, number>;
-  /** Null: the push is sent at once. */
+  /** Null if the push is sent at once. */
   pushTime: Date | null;
 }
 
 export interface RuleForecast {
-  /** What the rule would refuse, shorten or delay. */
+  /** Texts about what the rule would refuse, shorten or delay. */
   limits?: ForecastText[];
   /** Members of the reply to a dry run. */
   members?: JsonObject;
@@ -239,11 +250,11 @@ export interface RuleForecast {
 export interface RuleTrace {
   db: Database;
   push: Push;
-  /** Undefined for a device that was deleted. */
+  /** Undefined if the device was deleted. */
   device: TracedDevice | undefined;
   batch: TracedBatch | undefined;
   outcome: Outcome | null;
-  /** The device is a target that is not planned yet. */
+  /** True if the device is a target that is not planned yet. */
   isAhead: boolean;
 }
 

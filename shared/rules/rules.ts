@@ -1,18 +1,14 @@
 import type { PushOrder } from '../domain/pushes/push.ts';
-import { approval } from './approval.ts';
-import { deviceCap } from './device-cap.ts';
-import { languages } from './languages.ts';
-import { lastActiveDevice } from './last-active-device.ts';
+import { approval, massLimit } from './admission.ts';
+import { languages, variables } from './content.ts';
 import { localTime } from './local-time.ts';
-import { massLimit } from './mass-limit.ts';
 import { quietHours } from './quiet-hours.ts';
-import { redrive } from './redrive.ts';
+import { deviceCap, lastActiveDevice, redrive } from './recipients.ts';
 import type { PushRule, Rule, RuledPush } from './rule.ts';
-import { variables } from './variables.ts';
 
 /**
- * The rules of pushes, in the order in which planning, the dry run and the explanation of one
- * device apply them (README.md).
+ * The rules of pushes, in the order in which they are applied. Planning, the dry run and the
+ * explanation of one device use the same order (README.md).
  */
 const pushRules: readonly PushRule[] = [
   massLimit,
@@ -21,17 +17,18 @@ const pushRules: readonly PushRule[] = [
   redrive,
   localTime,
   quietHours,
-  // After the quiet hours: a recipient that has expired costs nothing of its pushes of the day.
+  // After the quiet hours: a recipient that expires during its quiet hours must not use up its
+  // daily cap.
   deviceCap,
   languages,
   variables,
 ];
 
-/** Returns the rules that a push uses; most pushes use no rule. */
+/** Returns the rules that a push uses. Most pushes use no rule. */
 export const rulesOf = (push: RuledPush): Rule[] =>
   pushRules.flatMap((rule) => rule.of(push) ?? []);
 
-/** Tells whether a rule changes what is written of a page. */
+/** Returns whether a rule changes what planning writes for a page. */
 export const changesPages = ({ start, group, claim, count, batches }: Rule): boolean =>
   [start, group, claim, count, batches].some((member) => member !== undefined);
 

@@ -10,10 +10,9 @@ import {
 } from './protocol.ts';
 
 /**
- * Reader and writer of the schema `push_server.messages2` (proto2,
- * protocol/channel.md#protobuf-form), limited to what pushes need. Uses the reader and writer of
- * the library without its reflection, which compiles code at run time. Ignores other fields, at any
- * depth that the library allows.
+ * Commands of the schema `push_server.messages2` (proto2, protocol/channel.md#protobuf-form). This
+ * file reads and writes only the fields that pushes need, and ignores other fields. It uses the
+ * reader and writer of protobufjs without its reflection, which compiles code at run time.
  */
 export const commands = {
   session: 0,
@@ -40,7 +39,7 @@ export const commands = {
   goaway: 21,
 } as const;
 
-/** Tags of fields: field number and wire type, a varint or length-delimited bytes. */
+/** Returns the tag of a field: its number and wire type (varint, or length-delimited bytes). */
 const number = (field: number) => field << 3;
 const bytes = (field: number) => (field << 3) | 2;
 
@@ -62,7 +61,7 @@ const error = { code: number(1), reason: bytes(2), detail: bytes(4) };
 const ack = { ids: bytes(10) };
 const loggedin = { pushDisabled: number(1) };
 
-/** Command that a device sent; absent members are undefined. */
+/** Command that a device sent. Absent members are undefined. */
 export interface Command {
   cmd?: number;
   appId?: string;
@@ -73,7 +72,7 @@ export interface Command {
   ackIds: string[];
 }
 
-/** Reads the field of `tag` into `command`; returns false for an unknown field. */
+/** Reads the field of `tag` into `command`. Returns false if the field is unknown. */
 type ReadField = (command: Command, tag: number, reader: Reader) => boolean;
 
 function readFields(command: Command, buffer: Uint8Array, readField: ReadField): Command {
@@ -119,18 +118,18 @@ const readGeneric: ReadField = (command, tag, reader) => {
   }
 };
 
-/** Reads one `GenericCommand`. Throws when the bytes are invalid. */
+/** Reads one `GenericCommand`. Throws if the bytes are invalid. */
 export function readCommand(buffer: Uint8Array): Command {
   return readFields({ ackIds: [] }, buffer, readGeneric);
 }
 
-/** Command to a device; undefined members are omitted. */
+/** Command to a device. Undefined members are omitted. */
 export interface ServerCommand {
   cmd: keyof typeof commands;
   peerId?: string | undefined;
   serial?: number | undefined;
   service?: number | undefined;
-  /** `msg`: JSON texts, one per id. */
+  /** `msg` contains one JSON text for each id. */
   data?: { ids: string[]; msg: string[]; isOffline: boolean };
   error?: { code: number; reason: string; detail?: string };
   loggedin?: { pushDisabled: boolean };
@@ -154,7 +153,7 @@ function writeError(
   if (detail !== undefined) writer.uint32(error.detail).string(detail);
 }
 
-/** Writes one `GenericCommand`, its fields in ascending order. */
+/** Writes one `GenericCommand` with its fields in ascending order. */
 export function writeCommand(command: ServerCommand): Buffer {
   const writer = Writer.create().uint32(generic.cmd).int32(commands[command.cmd]);
   if (command.peerId !== undefined) writer.uint32(generic.peerId).string(command.peerId);
@@ -181,10 +180,10 @@ export function writeCommand(command: ServerCommand): Buffer {
   return Buffer.from(written.buffer, written.byteOffset, written.byteLength);
 }
 
-/** Service number of pushes; the others are live queries and instant messages. */
+/** Service number of pushes. Other numbers mean live queries and instant messages. */
 const pushService = 0;
 
-/** Commands of services that this server does not have; their senders wait for a reply. */
+/** Commands of services that this server does not have. Their senders wait for a reply. */
 const otherServiceCommands: ReadonlySet<number | undefined> = new Set([
   commands.session,
   commands.conv,
@@ -200,7 +199,7 @@ const otherServiceCommands: ReadonlySet<number | undefined> = new Set([
   commands.blacklist,
 ]);
 
-/** Error of the public service for a service that is disabled for an app. */
+/** Error with which the public service refuses a service that is disabled for an app. */
 const noSuchService = {
   code: closeReasons.appNotAvailable.code,
   reason: closeReasons.appNotAvailable.reason,
@@ -233,7 +232,7 @@ function toClientCommand(command: Command): ClientCommand {
 /** Encoding of a command's bytes in a frame. */
 interface Packing {
   pack(command: Buffer): Frame;
-  /** Returns the bytes of a command; undefined for a frame of another encoding. */
+  /** Returns the bytes of a command. Returns undefined if the frame has another encoding. */
   unpack(data: Buffer, isBinary: boolean): Buffer | undefined;
 }
 
@@ -261,12 +260,12 @@ function parse(command: Buffer): ClientCommand {
 }
 
 /**
- * Builds a protobuf protocol (protocol/channel.md#protobuf-form). Commands about pushes carry no
- * `peerId`: clients choose the receiver by it, and pushes go to the one without a name.
+ * Builds a protobuf protocol (protocol/channel.md#protobuf-form). Commands about pushes have no
+ * `peerId`: clients use it to choose the receiver, and pushes go to the receiver without a name.
  */
 function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
   /**
-   * Frames by messages: those that go to many devices are one object, and their frame is built
+   * Frames by messages. Messages that go to many devices are one object, so their frame is built
    * once.
    */
   const frames = new WeakMap<readonly DeviceMessage[], Frame>();
@@ -276,8 +275,8 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
     return pack(writeCommand({ cmd: 'data', data: { ids, msg, isOffline } }));
   };
   const onlineFrame = (messages: readonly DeviceMessage[]) => {
-    const known = frames.get(messages);
-    if (known) return known;
+    const cached = frames.get(messages);
+    if (cached) return cached;
     const frame = dataFrame(messages, false);
     frames.set(messages, frame);
     return frame;
@@ -309,7 +308,7 @@ function protobufProtocol(name: string, { pack, unpack }: Packing): Protocol {
   };
 }
 
-/** Protocols of Android and realtime clients; for pushes both protobuf versions are the same. */
+/** Protocols of Android and realtime clients. For pushes, both protobuf versions are equal. */
 export const protobufProtocols: readonly Protocol[] = [
   protobufProtocol('lc.protobuf2.3', binary),
   protobufProtocol('lc.protobuf2.1', binary),

@@ -3,8 +3,8 @@ import type { DeviceMessage } from '../../../shared/db/tables/channel-messages.t
 import { isJsonObject, parseJson } from '../../../shared/domain/json.ts';
 
 /**
- * WebSocket close codes and reasons. Codes below 4000 are those of RFC 6455, the others those of
- * the public service (protocol/errors.md#channel-codes).
+ * WebSocket close codes and reasons. Codes below 4000 come from RFC 6455, the others from the
+ * public service (protocol/errors.md#channel-codes).
  */
 export const closeReasons = {
   goingAway: { code: 1001, reason: 'GOING_AWAY' },
@@ -23,11 +23,14 @@ export type CloseReason = keyof typeof closeReasons;
 /** End of a connection. */
 export interface CloseEvent {
   code: number;
-  /** Failure of the network, or fault of the device. */
+  /** Network failure, or violation of the protocol by the device. */
   error: Error | undefined;
 }
 
-/** Command of a device, the same for all protocols. A serial is a number that the reply repeats. */
+/**
+ * Command of a device, in a form that all protocols share. A serial is a number that the reply
+ * repeats.
+ */
 export type ClientCommand =
   | { kind: 'login'; appId: string; installationId: string; serial?: number }
   /** Login whose ids are malformed. */
@@ -40,8 +43,8 @@ export type ClientCommand =
   | { kind: 'unparseable' };
 
 /**
- * Request to another service of the same socket, such as instant messages, which this server does
- * not have.
+ * Request to another service on the same socket, such as instant messages. This server has no such
+ * services.
  */
 export interface OtherServiceRequest {
   service: number | undefined;
@@ -55,37 +58,46 @@ export interface Frame {
   isBinary: boolean;
 }
 
-/** Wire protocol: parses frames into commands and builds frames. Pure. */
+/**
+ * Wire protocol: parses frames into commands and builds frames. Has no state and no side effects.
+ */
 export interface Protocol {
-  /** WebSocket sub-protocol; empty for none. */
+  /** WebSocket sub-protocol. Empty if there is none. */
   name: string;
   parse(data: Buffer, isBinary: boolean): ClientCommand;
   /**
-   * Returns the reply to a heartbeat; undefined where the protocol uses WebSocket pings instead.
+   * Returns the reply to a heartbeat. Returns undefined if the protocol uses WebSocket pings
+   * instead.
    */
   heartbeat(serial: number | undefined): Frame | undefined;
-  /** Returns the reply to a successful login, where the protocol has one. */
+  /** Returns the reply to a successful login, if the protocol has one. */
   loggedIn(serial: number | undefined): Frame | undefined;
-  /** Returns a frame with messages. `isOffline`: they were stored before the login. */
+  /**
+   * Returns a frame with messages. `isOffline` is true if the messages were stored before the
+   * login.
+   */
   data(messages: readonly DeviceMessage[], isOffline: boolean): Frame;
-  /** Returns the error reply to a request for another service; the connection stays open. */
+  /** Returns the error reply to a request for another service. The connection stays open. */
   rejection(request: OtherServiceRequest): Frame | undefined;
   /**
-   * Returns the command that asks a device to reconnect through the router, where the protocol has
+   * Returns the command that asks a device to reconnect through the router, if the protocol has
    * one.
    */
   goAway(): Frame | undefined;
-  /** Returns the error command sent before the socket closes, where the protocol has one. */
+  /** Returns the error command that is sent before the socket closes, if the protocol has one. */
   closeNotice(closeNotice: CloseReason): Frame | undefined;
 }
 
-/** Ids of a login. Control characters never reach SQL; the lengths exceed those of real ids. */
+/**
+ * Ids of a login. Control characters never reach SQL. The maximum lengths exceed the lengths of
+ * real ids.
+ */
 export const loginMembers = z.object({
   appId: z.string().regex(/^[\w-]{1,64}$/),
   installationId: z.string().regex(/^[^\p{Cc}\p{Cs}]{1,256}$/u),
 });
 
-/** Parses acknowledged message ids, which are push ids; ignores all others. */
+/** Parses acknowledged message ids, which are push ids. Ignores all other values. */
 export function pushIdsOf(ids: (string | number)[]): number[] {
   const pushIds: number[] = [];
   for (const id of ids) {
@@ -98,8 +110,8 @@ export function pushIdsOf(ids: (string | number)[]): number[] {
 const ack = z.object({ ids: z.array(z.union([z.string(), z.number()])) });
 
 /**
- * Acknowledgement as clients send it, which is most of what devices send: read without building its
- * values. Any other text is parsed as JSON, with the same result.
+ * Form in which clients send acknowledgements, the most frequent command. It is parsed without JSON
+ * for speed. Any other text is parsed as JSON, with the same result.
  */
 const usualAck =
   /^\{"cmd":"ack"(?:,"appId":"[\w-]{1,64}")?(?:,"installationId":"[^"\\\p{Cc}]{1,256}")?,"ids":\["(\d{1,16}(?:","\d{1,16})*)"\]\}$/u;
@@ -138,7 +150,8 @@ const text = (data: string | Buffer): Frame => ({ data, isBinary: false });
 const heartbeat = text('{}');
 
 /**
- * Frames by messages: those that go to many devices are one object, and their frame is built once.
+ * Frames by messages. Messages that go to many devices are one object, so their frame is built
+ * once.
  */
 const frames = new WeakMap<readonly DeviceMessage[], Frame>();
 
@@ -148,16 +161,16 @@ function dataText(messages: readonly DeviceMessage[]): string {
 }
 
 function dataFrame(messages: readonly DeviceMessage[]): Frame {
-  const known = frames.get(messages);
-  if (known) return known;
+  const cached = frames.get(messages);
+  if (cached) return cached;
   const frame = text(Buffer.from(dataText(messages)));
   frames.set(messages, frame);
   return frame;
 }
 
 /**
- * JSON protocol (protocol/channel.md#json-form): text frames, no sub-protocol; replies to `{}` with
- * `{}`.
+ * JSON protocol (protocol/channel.md#json-form): text frames without a sub-protocol. The reply to
+ * `{}` is `{}`.
  */
 export const jsonProtocol: Protocol = {
   name: '',

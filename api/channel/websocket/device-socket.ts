@@ -13,35 +13,33 @@ export interface SocketEvents {
   onMessage(data: Buffer, isBinary: boolean): void;
   onPing(data: Buffer): void;
   onPong(): void;
-  /** The network accepted all bytes of a frame. */
+  /** Called when the network has accepted all bytes of a frame. */
   onSent(): void;
-  /** The device broke the protocol, or the connection failed; `onClosed` follows. */
+  /** Called if the device violated the protocol or the connection failed. `onClosed` follows. */
   onError(error: Error): void;
   /**
-   * The connection is closing by the device's will or fault; `onClosed` follows if the device ends
-   * it, too.
+   * Called when the device closes the connection or has violated the protocol. `onClosed` follows
+   * when the device also ends the TCP connection.
    */
   onClosing(): void;
-  /** The connection has ended; `code` is 1006 without a close frame of the device. */
+  /** Called when the connection has ended. `code` is 1006 if the device sent no close frame. */
   onClosed(code: number): void;
 }
 
-/** What all sockets share. */
+/** Dependencies that all sockets share. */
 export interface SocketDeps {
-  /** Longest message of a device, in bytes. */
+  /** Maximum length of a device's message, in bytes. */
   limits: { frameBytes: number };
   monotonicMs(): number;
 }
 
 const noBytes = Buffer.alloc(0);
-/**
- * Codes that stand for a connection without a close frame, and for a close frame without a code.
- */
+/** Codes for a connection without a close frame, and for a close frame without a code. */
 const noCode = { abnormal: 1006, empty: 1005 };
 
 /**
- * Server side of a WebSocket: frames over a TCP socket, the close handshake, no extensions. Has no
- * timers: its owner ends a socket whose close takes too long.
+ * Server side of a WebSocket: frames over a TCP socket and the close handshake, without extensions.
+ * Has no timers: the owner ends a socket whose close takes too long.
  */
 export class DeviceSocket implements FrameEvents {
   readonly #socket: Socket;
@@ -67,7 +65,7 @@ export class DeviceSocket implements FrameEvents {
     };
   }
 
-  /** Begins to read; `head` is what the device sent behind its upgrade. */
+  /** Starts to read. `head` contains the bytes that the device sent after its upgrade request. */
   start(head: Buffer): void {
     const socket = this.#socket;
     socket.setTimeout(0);
@@ -79,22 +77,25 @@ export class DeviceSocket implements FrameEvents {
     if (head.length > 0) this.#read(Buffer.from(head));
   }
 
-  /** Frames can be sent. */
+  /** True if frames can be sent. */
   get isOpen(): boolean {
     return !this.#isClosing && this.#socket.writable;
   }
 
-  /** Bytes that the network has not accepted. */
+  /** Number of bytes that the network has not accepted. */
   get unsentBytes(): number {
     return this.#socket.writableLength;
   }
 
-  /** Frames of `send` that the network has not accepted. */
+  /** Number of frames from `send` that the network has not accepted. */
   get unsentFrames(): number {
     return this.#unsentFrames;
   }
 
-  /** When the network last accepted a frame, or began to wait for the first of the unsent ones. */
+  /**
+   * Time at which the network last accepted a frame, or at which the oldest unsent frame was
+   * written.
+   */
   get lastSentMs(): number {
     return this.#lastSentMs;
   }
@@ -103,8 +104,8 @@ export class DeviceSocket implements FrameEvents {
   send(frame: Buffer): void {
     if (!this.isOpen) return;
     const socket = this.#socket;
-    // Usually the network accepts a frame at once: without a callback, Node then schedules nothing
-    // for it.
+    // The network usually accepts a frame at once. Without a callback, Node then schedules no work
+    // for the frame.
     const isFirst = socket.writableLength === 0;
     if (isFirst) socket.write(frame);
     if (isFirst && socket.writableLength === 0) {
@@ -113,13 +114,14 @@ export class DeviceSocket implements FrameEvents {
     }
     if (this.#unsentFrames === 0) this.#lastSentMs = this.#monotonicMs();
     this.#unsentFrames += 1;
-    // The callback of nothing follows the bytes before it.
+    // The frame is already written if it is the first. An empty write then carries the callback,
+    // which runs after the frame's bytes are sent.
     socket.write(isFirst ? noBytes : frame, this.#onSent);
   }
 
   /**
-   * Sends a close frame. The connection ends when the device answers; until then its messages
-   * arrive.
+   * Sends a close frame. The connection ends when the device replies. Until then, its messages
+   * still arrive.
    */
   close(code: number, reason: string): void {
     if (!this.isOpen) return;
@@ -144,7 +146,7 @@ export class DeviceSocket implements FrameEvents {
     this.#events.onPong();
   }
 
-  /** Answers the close frame of the device, and ends the connection. */
+  /** Replies to the close frame of the device and ends the connection. */
   onClose(code: number): void {
     this.#closeCode = code;
     this.#reader = undefined;

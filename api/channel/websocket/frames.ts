@@ -16,14 +16,14 @@ export const opcodes = {
 
 /** Bits and values of a frame's first two bytes. */
 const bits = { fin: 0x80, reserved: 0x70, opcode: 0x0f, mask: 0x80, length: 0x7f } as const;
-/** Lengths that say that the length follows, in two or eight bytes. */
+/** Length values which mean that the real length follows in two or eight bytes. */
 const lengthIn = { twoBytes: 126, eightBytes: 127 } as const;
-/** Longest payload of a control frame. */
+/** Maximum payload of a control frame. */
 const maxControlBytes = 125;
 
 const maxTwoBytes = 0xffff;
 
-/** Returns the bytes of a frame from the server: whole and not masked. */
+/** Returns the bytes of a frame from the server, which is unfragmented and not masked. */
 export function encodeFrame(opcode: number, payload: string | Buffer): Buffer {
   const length = typeof payload === 'string' ? Buffer.byteLength(payload) : payload.length;
   const start = length <= maxControlBytes ? 2 : length <= maxTwoBytes ? 4 : 10;
@@ -37,13 +37,13 @@ export function encodeFrame(opcode: number, payload: string | Buffer): Buffer {
   return frame;
 }
 
-/** Frames by message: one that goes to many devices is one object, and encoded once. */
+/** Encoded frames by message. A message to many devices is one object and is encoded once. */
 const encoded = new WeakMap<object, Buffer>();
 
 /** Returns the bytes of a text or binary frame. */
 export function encodeMessage(message: { data: string | Buffer; isBinary: boolean }): Buffer {
-  const known = encoded.get(message);
-  if (known) return known;
+  const cached = encoded.get(message);
+  if (cached) return cached;
   const frame = encodeFrame(message.isBinary ? opcodes.binary : opcodes.text, message.data);
   encoded.set(message, frame);
   return frame;
@@ -52,7 +52,7 @@ export function encodeMessage(message: { data: string | Buffer; isBinary: boolea
 /** Bytes of a ping. */
 export const pingFrame: Buffer = encodeFrame(opcodes.ping, '');
 
-/** Returns the bytes of a close frame; `reason` is ASCII of up to 123 bytes. */
+/** Returns the bytes of a close frame. `reason` is ASCII text of up to 123 bytes. */
 export function encodeClose(code: number, reason: string): Buffer {
   const payload = Buffer.allocUnsafe(2 + reason.length);
   payload.writeUInt16BE(code, 0);
@@ -60,17 +60,18 @@ export function encodeClose(code: number, reason: string): Buffer {
   return encodeFrame(opcodes.close, payload);
 }
 
-/** Receiver of what a device sent. */
+/** Receiver of a device's frames. */
 export interface FrameEvents {
   onMessage(data: Buffer, isBinary: boolean): void;
   onPing(data: Buffer): void;
   onPong(): void;
-  /** The device closes; `code` is 1005 for a close frame without one. */
+  /** Called when the device closes. `code` is 1005 if the close frame contains no code. */
   onClose(code: number): void;
 }
 
 /**
- * Input that breaks the rules of WebSocket, with the code to close with (RFC 6455, section 7.4.1).
+ * Error for input that violates the WebSocket protocol, with the code to close with (RFC 6455,
+ * section 7.4.1).
  */
 export class FrameError extends Error {
   override name = 'FrameError';
@@ -89,14 +90,17 @@ const codes = {
   tooManyFragments: 1008,
   tooBig: 1009,
 };
-/** Fragments of one message; a device that sends small messages has no reason to split them. */
+/**
+ * Maximum number of fragments of one message. Devices send small messages, so they have no reason
+ * to fragment them.
+ */
 export const maxFragments = 64;
 
-/** Header of a frame of a client, which is masked. */
+/** Header of a frame from a client. Such frames are masked. */
 interface Header {
   isFinal: boolean;
   opcode: number;
-  /** Where the payload begins; the four bytes before it are the masking key. */
+  /** Position of the payload. The four bytes before it are the masking key. */
   start: number;
   length: number;
 }
@@ -104,12 +108,12 @@ interface Header {
 const isControl = (opcode: number) => opcode >= opcodes.close;
 const isKnown = (opcode: number) =>
   opcode <= opcodes.binary || (opcode >= opcodes.close && opcode <= opcodes.pong);
-/** Codes that may be sent (RFC 6455, section 7.4). */
+/** Returns whether a device may send this close code (RFC 6455, section 7.4). */
 const isSendable = (code: number) =>
   (code >= 1000 && code <= 1014 && ![1004, 1005, 1006].includes(code)) ||
   (code >= 3000 && code <= 4999);
 
-/** Reads the frames of one device. Holds memory only while a frame or a message is incomplete. */
+/** Reads the frames of one device. Uses memory only while a frame or a message is incomplete. */
 export class FrameReader {
   readonly #maxBytes: number;
   readonly #events: FrameEvents;
@@ -119,15 +123,15 @@ export class FrameReader {
   #fragmentBytes = 0;
   #isBinary = false;
 
-  /** `maxBytes` limits a message, all its fragments together. */
+  /** `maxBytes` limits a message including all its fragments. */
   constructor(maxBytes: number, events: FrameEvents) {
     this.#maxBytes = maxBytes;
     this.#events = events;
   }
 
   /**
-   * Reads bytes from the network, which it overwrites. Throws `FrameError`; then nothing more can
-   * be read.
+   * Reads bytes from the network and overwrites them. Throws `FrameError`. After an error, no more
+   * bytes can be read.
    */
   read(chunk: Buffer): void {
     const bytes = this.#rest ? Buffer.concat([this.#rest, chunk]) : chunk;
@@ -143,7 +147,7 @@ export class FrameReader {
     this.#rest = at === bytes.length ? undefined : Buffer.from(bytes.subarray(at));
   }
 
-  /** Returns the header of the frame at `at`, undefined while it is incomplete. */
+  /** Returns the header of the frame at `at`. Returns undefined while the header is incomplete. */
   #readHeader(bytes: Buffer, at: number): Header | undefined {
     if (bytes.length - at < 2) return undefined;
     const first = bytes[at] ?? 0;
@@ -163,7 +167,7 @@ export class FrameReader {
         : lengthBytes === 2
           ? bytes.readUInt16BE(at + 2)
           : Number(bytes.readBigUInt64BE(at + 2));
-    // Before the payload arrives, so that no more than the limit is ever held.
+    // Checked before the payload arrives, so that memory never exceeds the limit.
     if (!isControl(opcode) && length + this.#fragmentBytes > this.#maxBytes)
       throw new FrameError(codes.tooBig, 'message too big');
     return { isFinal, opcode, start: at + 2 + lengthBytes + 4, length };
@@ -212,7 +216,7 @@ export class FrameReader {
   #addFragment(fragments: Buffer[], payload: Buffer): void {
     if (fragments.length >= maxFragments)
       throw new FrameError(codes.tooManyFragments, 'too many fragments');
-    // A copy: the payload is part of a larger buffer of the network.
+    // A copy, because the payload is part of a larger network buffer.
     fragments.push(Buffer.from(payload));
     this.#fragmentBytes += payload.length;
   }
@@ -223,7 +227,7 @@ export class FrameReader {
   }
 }
 
-/** Applies the masking key, the four bytes at `keyAt` (RFC 6455, section 5.3). */
+/** Applies the masking key, which is the four bytes at `keyAt` (RFC 6455, section 5.3). */
 function unmask(payload: Buffer, bytes: Buffer, keyAt: number): void {
   const key = [
     bytes[keyAt] ?? 0,
@@ -242,39 +246,42 @@ function closeCodeOf(payload: Buffer): number {
   return code;
 }
 
-/** Text that the answer proves to have read (RFC 6455, section 1.3). */
+/**
+ * Constant in the accept header (RFC 6455, section 1.3). It proves that the server understands
+ * WebSocket.
+ */
 const guid = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
-/** The version of RFC 6455, and a draft with the same frames. */
+/** Versions of RFC 6455 and of a draft with the same frames. */
 const versions: ReadonlySet<string> = new Set(['13', '8']);
 const keyForm = /^[+/0-9A-Za-z]{22}==$/;
 
 /**
- * Tells whether a request offers to change to WebSocket, also among other protocols (RFC 9110,
- * section 7.8).
+ * Returns whether a request offers an upgrade to WebSocket. The request may offer other protocols
+ * too (RFC 9110, section 7.8).
  */
 const offersWebSocket = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' &&
   (headers.upgrade ?? '').split(',').some((name) => name.trim().toLowerCase() === 'websocket');
 
 /**
- * Tells whether a request asks for the device channel. Any other offer of an upgrade is ignored,
- * and the request is answered as if it had none: HTTP clients of Java and `curl --http2` offer
- * `h2c` with every request.
+ * Returns whether a request is an upgrade to the device channel. Other upgrade offers are ignored
+ * and the request is answered normally, because Java HTTP clients and `curl --http2` offer `h2c`
+ * with every request.
  */
 export const isChannelUpgrade = (request: IncomingMessage): boolean =>
   request.url?.split('?')[0] === channelPath && offersWebSocket(request);
 
 /**
- * Returns the sub-protocols that a client offers; a missing header offers the protocol without a
- * name.
+ * Returns the sub-protocols that a client offers. If the header is missing, returns only the
+ * protocol without a name.
  */
 export function offeredProtocols(request: IncomingMessage): string[] {
   return (request.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim());
 }
 
 /**
- * Returns the answer that accepts an upgrade with a sub-protocol; the empty one stands for none.
- * Accepts no extension. Throws a `Refusal` for a request that is no opening handshake (RFC 6455,
+ * Returns the response that accepts an upgrade with a sub-protocol. An empty `protocol` means none.
+ * Accepts no extensions. Throws a `Refusal` if the request is not an opening handshake (RFC 6455,
  * section 4.2.1).
  */
 export function acceptance(request: IncomingMessage, protocol: string): string {

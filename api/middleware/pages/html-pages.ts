@@ -13,7 +13,7 @@ import {
 } from '../../services/server/html-page.ts';
 import { languageOf } from '../errors.ts';
 
-/** Links of the front page, in its order; those without a route are left out. */
+/** Links of the front page, in order. Links without a route are omitted. */
 const frontPageLinks = ['/console', '/docs', '/healthz', '/readyz'] as const;
 
 const texts: Record<
@@ -58,13 +58,13 @@ const texts: Record<
   },
 };
 
-/** Tells whether a browser sends the request: it prefers HTML to JSON. */
+/** Returns whether a browser sent the request, because it prefers HTML to JSON. */
 const wantsPage = (ctx: Context): boolean =>
   (ctx.method === 'GET' || ctx.method === 'HEAD') && ctx.accepts('json', 'html') === 'html';
 
 /**
- * Serves HTML pages to browsers: a front page at `/`, and a page for a path without a route. Other
- * clients get JSON. `hasRoute` tells whether a GET of a path has a route.
+ * Serves HTML pages to browsers: a front page at `/`, and a page for paths without a route. Other
+ * clients get JSON. `hasRoute` returns whether GET of a path has a route.
  */
 export function serveHtmlPages(hasRoute: (path: string) => boolean): Middleware {
   return async (ctx, next) => {
@@ -77,7 +77,7 @@ export function serveHtmlPages(hasRoute: (path: string) => boolean): Middleware 
   };
 }
 
-/** Answers with a page. */
+/** Sends a page as the reply. */
 export function showPage(ctx: Context, { status, html }: Page): void {
   ctx.status = status;
   ctx.set({ ...pageHeaders });
@@ -105,17 +105,17 @@ function missingPage(language: Language): Page {
   });
 }
 
-/** Path below which the console is served; `/console/api` has the routes of the admin API. */
+/** Path below which the console is served. `/console/api` contains the routes of the admin API. */
 const base = '/console';
 const index = 'index.html';
-/** Paths of pages (ops/console/src/router.tsx) and files; other paths are 404 as everywhere. */
+/** Paths of pages (ops/console/src/router.tsx) and files. Other paths get the usual 404. */
 const pages =
   /^\/console\/(?:$|assets\/|build\.json$|icon\.svg$|login$|apps(?:\/|$)|(?:operating|people|audit|secret)$)/;
 
 /**
- * Headers of every file of the console (protocol/admin-api.md#console-page): scripts and styles
- * come from this server only, no text becomes markup (Trusted Types), and no other page may frame
- * it or share its process.
+ * Headers of every console file (protocol/admin-api.md#console-page). Scripts and styles come only
+ * from this server, no text becomes markup (Trusted Types), and no other page may frame the console
+ * or share its process.
  */
 const headers: Readonly<Record<string, string>> = {
   'Content-Security-Policy': [
@@ -140,14 +140,14 @@ const headers: Readonly<Record<string, string>> = {
 const strictTransport = { 'Strict-Transport-Security': 'max-age=31536000' };
 
 /**
- * Serves the files of the console to GET and HEAD below `/console`, compressed when the build was.
- * Paths of pages get the index, which shows the page. Before the first build is ready: 503 with a
- * page that loads itself again.
+ * Serves the console's files to GET and HEAD below `/console`, compressed if the build contains
+ * compressed files. Paths of pages get the index, which shows the page. Before the first build is
+ * ready, replies with 503 and a page that reloads itself.
  */
 export function serveConsole(files: ConsoleFiles, { isHttps }: { isHttps: boolean }): Middleware {
   return async (ctx, next) => {
     if (!isConsolePath(ctx)) return next();
-    // The log and the metrics name the route, never the path.
+    // The log and the metrics contain the route, never the path.
     ctx._matchedRoute = `${base}/*`;
     const build = await files.current();
     if (!build) return showUnbuilt(ctx);

@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { allOptions, keyNames } from '../../../shared/domain/apps/app.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
-import { component, count, timestamp } from '../common.ts';
-import { meaning } from './meaning.ts';
+import { component, count, meaning, timestamp } from '../common.ts';
 
 export const appOptions = component(
   'AppOptions',
@@ -123,3 +122,26 @@ export const usageReport = component(
     }),
   }),
 );
+
+const reviewed = {
+  name: z.string(),
+  status: z.enum(['approved', 'pending']),
+  createdAt: timestamp,
+  updatedAt: timestamp,
+};
+
+const templateText = { type: z.enum(['verification', 'notification']), text: z.string() };
+
+export const smsTemplate = component(
+  'SmsTemplate',
+  z.strictObject({
+    ...reviewed,
+    ...templateText,
+    active: z
+      .strictObject(templateText)
+      .nullable()
+      .describe('Text in use until the one above is approved; null if no text is approved.'),
+  }),
+);
+
+export const smsSignature = component('SmsSignature', z.strictObject(reviewed));

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { importReport } from '../../../shared/domain/admin/import-report.ts';
 import { rotationStates } from '../../../shared/domain/apps/canary.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
-import { component, count, timestamp } from '../common.ts';
+import { component, count, meaning, remedy, timestamp } from '../common.ts';
 import { pushProfile } from './apps.ts';
-import { meaning, remedy } from './meaning.ts';
 
 const fingerprint = z.strictObject({ sha256: z.string() });
 

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { breakerStates } from '../../../shared/domain/breaker.ts';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
-import { component, count, timestamp } from '../common.ts';
+import { component, count, meaning, remedy, timestamp } from '../common.ts';
 import { languageCounts, outcomeTotals, variableCounts } from '../pushes.ts';
-import { meaning, remedy } from './meaning.ts';
 
 const gatewayFailure = z
   .strictObject({ reason: z.string(), meaning, at: timestamp })
@@ -58,7 +57,7 @@ export const pushProgress = component(
   }),
 );
 
-/** Text as a code with the values in it, which clients write in the language of a person. */
+/** Text as a code with values. Clients write it in the user's language. */
 export const codedText = z.strictObject({
   code: z.string(),
   params: z.record(z.string(), z.unknown()),
@@ -176,7 +175,7 @@ export const pushForecast = component(
   }),
 );
 
-/** Way of a push to a device. */
+/** Route of a push to a device. */
 export const deviceRoute = z.strictObject({
   connector: z.string(),
   profile: z.string(),

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { pushStates } from '../../../shared/domain/pushes/record.ts';
-import { component, count, timestamp } from '../common.ts';
+import { component, count, meaning, timestamp } from '../common.ts';
 import { outcomeTotals, pushRecord } from '../pushes.ts';
-import { meaning } from './meaning.ts';
 import { breaker } from './pushes.ts';
 
 const document = z.record(z.string(), z.unknown());

@@ -2,9 +2,8 @@ import { z } from 'zod';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { redrivenOutcomes } from '../../../shared/domain/pushes/push.ts';
 import { pushStates } from '../../../shared/domain/pushes/record.ts';
-import { component, count, timestamp } from '../common.ts';
+import { component, count, meaning, timestamp } from '../common.ts';
 import { document } from '../pushes.ts';
-import { meaning } from './meaning.ts';
 import { codedText, pushForecast } from './pushes.ts';
 
 const { devices, connectors, limits, estimatedSeconds, languages, quietHours, pace, forecast } =

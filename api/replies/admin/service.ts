@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import { connectorIds } from '../../../shared/domain/labels.ts';
 import { outcomes } from '../../../shared/domain/outcome.ts';
-import { component, count, timestamp } from '../common.ts';
-import { meaning, remedy } from './meaning.ts';
+import { component, count, meaning, remedy, timestamp } from '../common.ts';
 
 export const seenProcess = component(
   'SeenProcess',

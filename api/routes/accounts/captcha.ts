@@ -35,7 +35,7 @@ export default [
     refusals: ['masterKeyRequired', 'notForClients', 'tooManyRequests'],
     handle: async (call, { captchas }) => json(await captchas.request(call, call.query)),
   }),
-  // A page loads the image: the token in the URL takes the place of headers.
+  // An HTML page loads the image, so the token in the URL replaces the headers.
   route({
     method: 'GET',
     path: '/1.1/captchaImage',

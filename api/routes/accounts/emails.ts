@@ -3,12 +3,7 @@ import { mailRequest, passwordForm } from '../../requests/accounts.ts';
 import { json, noBody, type Reply, route, smallBody } from '../../route.ts';
 import { pageHeaders } from '../../services/server/html-page.ts';
 
-/**
- * Accounts by e-mail, and the pages behind the links in mails
- * (protocol/codes.md#e-mail-and-password-reset).
- */
-
-/** Pages of a link in a mail: done, wrong form, link that is used or forged. */
+/** Replies with a page: the result, an invalid form, or a link that is used or forged. */
 const page = { contentType: 'text/html; charset=utf-8' };
 const pages = { 200: page, 400: page, 404: page };
 

@@ -14,7 +14,7 @@ import { signUpQuery } from '../../requests/queries.ts';
 import { json, route, smallBody, userBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Accounts by phone (protocol/codes.md#phone-accounts). */
+/** Call that requests a code for an account by phone (protocol/codes.md#phone-accounts). */
 
 type CodeCall = AppCall<unknown, z.infer<typeof codeRequest>>;
 
@@ -162,6 +162,6 @@ export default [
     },
   }),
   resetRoute('PUT', 'resetPasswordByCode'),
-  // Old clients of the Java SDK.
+  // For old clients of the Java SDK.
   resetRoute('POST', 'resetPasswordByCodeWithPost'),
 ];

@@ -7,7 +7,7 @@ import { ownUserQuery } from '../../requests/queries.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Login, and calls of a user with its own session (protocol/users.md#session-tokens). */
+/** Returns the paths of an action of a user with a session (protocol/users.md#session-tokens). */
 
 const ofUser = (action: string): string[] =>
   ['/1.1/users', '/1.1/classes/_User'].map((path) => `${path}/:objectId/${action}`);
@@ -15,8 +15,8 @@ const ofUser = (action: string): string[] =>
 type LoginBody = z.infer<typeof loginBody>;
 
 /**
- * Declares a login. Old clients log in by GET, with the members in the query: no log has the query
- * of a request (protocol/users.md#login-by-get).
+ * Declares a login. Old clients log in by GET, with the members in the query. No log contains the
+ * query of a request (protocol/users.md#login-by-get).
  */
 const login = (method: 'GET' | 'POST') => {
   const isGet = method === 'GET';

@@ -17,7 +17,7 @@ const text = optional(
     ),
 );
 
-/** Request for a code; other members fill in a template. */
+/** Body of a request for a code. Other members fill in the template. */
 const smsCodeRequest = z
   .object({
     mobilePhoneNumber: phone,
@@ -29,7 +29,7 @@ const smsCodeRequest = z
     sign: text,
     validate_token: text,
   })
-  // Refuses a number such as 1e999: it becomes Infinity, which is not JSON.
+  // Refuses values that are not JSON, such as 1e999, which becomes Infinity.
   .catchall(jsonValue);
 
 /** The general code service (protocol/codes.md#general-code-service). */

@@ -17,7 +17,7 @@ import { json, noBody, type Reply, route, smallBody, userBody } from '../../rout
 import type { Services } from '../../services/services.ts';
 
 /**
- * Users (protocol/users.md#calls-for-users); most SDKs use the second path
+ * Paths of users (protocol/users.md#calls-for-users). Most SDKs use the second path
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 const collection = ['/1.1/users', '/1.1/classes/_User'];

@@ -11,13 +11,13 @@ import { refuse } from '../../../shared/domain/errors/errors.ts';
 import { jsonObject } from '../../../shared/domain/json-schema.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 import { app, pushProfile, shownApp } from '../../replies/admin/apps.ts';
-import { appSummary, appName as namedApp } from '../../replies/admin/devices.ts';
 import { profileDetail } from '../../replies/admin/gateways.ts';
+import { appSummary, appName as namedApp } from '../../replies/admin/objects.ts';
 import { empty, keysetPageOf, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 import { pageQuery } from '../../services/operator/lists/page.ts';
 
-/** The admin API (protocol/admin-api.md#calls): apps, push profiles. */
+/** Paths of apps and push profiles in the admin API (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
 const profilePath = `${appPath}/profiles/:connector/:name`;
 
@@ -33,22 +33,25 @@ const newApp = z.strictObject({
   edition: z.enum(['home', 'international'], 'expected home or international').optional(),
   plan: z.enum(['commercial', 'development'], 'expected commercial or development').optional(),
   options: appOptionsPatch.optional(),
-  // For an app that moves in with its id and keys.
+  // For an app that moves in from another service with its id and keys.
   appId: broughtAppId.optional(),
   ...broughtKeys.shape,
 });
 
 const appPatch = z.strictObject({ name: appName.optional(), options: appOptionsPatch.optional() });
 
-/** Confirmation of a deletion: a path alone may be the remains of a longer one. */
+/**
+ * Confirmation of a deletion. The path alone is not enough, because a truncated path could name the
+ * app.
+ */
 const appDeletion = z.strictObject({ appId: z.string('expected the id of the app') });
 
-/** Credentials; the connector checks their members. */
+/** Credentials as any object. The connector checks their members. */
 const credentials = jsonObject;
 
-/** Apps that one call names. */
+/** Maximum number of apps that one call names. */
 const maxIds = 50;
-/** Id of an app, a space and its name. */
+/** Maximum length of a cursor: an app id, a space and a name. */
 const maxCursor = 165;
 
 const appsQuery = z.object({
@@ -86,10 +89,10 @@ const appView = z.object({
 });
 
 /**
- * Returns an app as the admin API shows it (protocol/admin-api.md#apps): with its keys to owners
- * only.
+ * Returns an app in the form of the admin API (protocol/admin-api.md#apps). Only owners get its
+ * keys.
  */
-function toShownApp(
+function toAppReply(
   { appId, appKey, masterKey, hookKey, name, edition, plan, options }: App,
   { role }: Operator,
 ) {
@@ -101,10 +104,10 @@ function toShownApp(
   return { appId, name, edition, plan, options: { ...options, authPlatforms } };
 }
 
-/** Returns an app as a view shows it: `options` has no keys. */
-function shownAs(view: 'options' | undefined, app: App, operator: Operator) {
-  if (view === undefined) return toShownApp(app, operator);
-  const { appId, name, edition, plan, options } = toShownApp(app, operator);
+/** Returns an app in the form of a view. The view `options` has no keys. */
+function toViewReply(view: 'options' | undefined, app: App, operator: Operator) {
+  if (view === undefined) return toAppReply(app, operator);
+  const { appId, name, edition, plan, options } = toAppReply(app, operator);
   return { appId, name, edition, plan, options };
 }
 
@@ -129,7 +132,7 @@ export default [
     status: 201,
     reply: app,
     refusals: ['conflict'],
-    handle: async (call, { apps }) => json(toShownApp(await apps.create(call.body), call.operator)),
+    handle: async (call, { apps }) => json(toAppReply(await apps.create(call.body), call.operator)),
   }),
   route({
     method: 'GET',
@@ -148,7 +151,7 @@ export default [
       const { sort = 'name' } = query;
       if (view === 'names') return json(await appList.names(operator, { ...query, sort }));
       if (view === 'list') return json(await appList.summaries(operator, { sort: 'id', ...query }));
-      return json({ results: (await apps.list(operator)).map((one) => toShownApp(one, operator)) });
+      return json({ results: (await apps.list(operator)).map((one) => toAppReply(one, operator)) });
     },
   }),
   route({
@@ -168,7 +171,7 @@ export default [
       const app = isOpen
         ? await apps.find(appIdOf(call))
         : await apps.read(call.operator, appIdOf(call));
-      return json(shownAs(call.query.view, app, call.operator));
+      return json(toViewReply(call.query.view, app, call.operator));
     },
   }),
   route({
@@ -185,7 +188,7 @@ export default [
     refusals: ['notFound'],
     handle: async (call, { apps }) => {
       const app = await apps.change(appIdOf(call), call.body, call.operator.role);
-      return json(shownAs(call.query.view, app, call.operator));
+      return json(toViewReply(call.query.view, app, call.operator));
     },
   }),
   route({

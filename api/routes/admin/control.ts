@@ -12,12 +12,13 @@ import { pushRecord } from '../../replies/pushes.ts';
 import { ofPush } from '../../replies/refusals.ts';
 import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
-import type { ShownBreaker } from '../../services/operator/breakers.ts';
+import type { BreakerReply } from '../../services/operator/breakers.ts';
 import type { PushName } from '../../services/push/push-control.ts';
 
 /**
- * Cancel, pause, resume and pace a push that is not done (protocol/admin-api.md#control-of-a-push);
- * each returns the push record. A sender controls the pushes of its own token.
+ * Path of a push that callers cancel, pause, resume, approve or pace
+ * (protocol/admin-api.md#control-of-a-push). Each call returns the push record. A sender controls
+ * only the pushes of its own token.
  */
 const pushPath = '/console/api/apps/:appId/notifications/:id';
 
@@ -37,7 +38,7 @@ const pushOf = ({
   publicId: params.id ?? '',
 });
 
-/** Explanations of a push, before and after it is sent (protocol/admin-api.md#calls). */
+/** Path of an app, for the explanations of its pushes (protocol/admin-api.md#calls). */
 const appPath = '/console/api/apps/:appId';
 
 const day = z.iso.date('expected a day as YYYY-MM-DD').optional();
@@ -52,17 +53,12 @@ const usageQuery = z
     message: 'from and to belong together',
   });
 
-/**
- * Usage and fees of an app (protocol/admin-api.md#usage), and the quotas of its gateways
- * (protocol/admin-api.md#quotas).
- */
-
-/** Circuit breakers (protocol/admin-api.md#breakers) of all dispatchers. */
+/** Path of the circuit breakers of all dispatchers (protocol/admin-api.md#breakers). */
 const base = '/console/api/breakers';
 
 /**
- * Returns a breaker as the admin API shows it. `lastFailure` is null once the gateway has answered
- * again.
+ * Returns a breaker in the form of the admin API. `lastFailure` is null after the gateway has
+ * replied again.
  */
 const toPublicBreaker = ({
   id,
@@ -74,7 +70,7 @@ const toPublicBreaker = ({
   since,
   nextProbeAt,
   lastFailure,
-}: ShownBreaker) => ({
+}: BreakerReply) => ({
   id,
   connector,
   appId,
@@ -86,7 +82,9 @@ const toPublicBreaker = ({
   lastFailure: lastFailure && { ...lastFailure, at: lastFailure.at.toISOString() },
 });
 
-/** State that each verb forces; after `release` the breaker follows the gateway again. */
+/**
+ * State that each verb forces. After `release`, the breaker depends on the gateway's replies again.
+ */
 const forcing = { open: 'open', close: 'closed', release: null } as const;
 
 const operations = {
@@ -120,7 +118,7 @@ const change = (verb: keyof typeof forcing) =>
       ),
   });
 
-/** Freezes of an app and of the whole service (protocol/admin-api.md#freezes). */
+/** Paths of the freezes of the whole service and of an app (protocol/admin-api.md#freezes). */
 const ofService = '/console/api/freeze';
 const ofApp = '/console/api/apps/:appId/freeze';
 
@@ -134,7 +132,7 @@ const reasonBody = z.strictObject({
     .describe('Why, for the other operators.'),
 });
 
-const shown = ({ appId, reason, by, since }: Freeze) => ({
+const toFreezeReply = ({ appId, reason, by, since }: Freeze) => ({
   appId,
   reason,
   by,
@@ -321,7 +319,7 @@ export default [
     reply: resultsOf(freeze),
     refusals: [],
     handle: async ({ operator }, { freezes }) =>
-      json({ results: (await freezes.list(operator)).map(shown) }),
+      json({ results: (await freezes.list(operator)).map(toFreezeReply) }),
   }),
   route({
     method: 'PUT',
@@ -336,7 +334,7 @@ export default [
     reply: freeze,
     refusals: [],
     handle: async ({ operator, body }, { freezes }) =>
-      json(shown(await freezes.freeze(operator, null, body.reason))),
+      json(toFreezeReply(await freezes.freeze(operator, null, body.reason))),
   }),
   route({
     method: 'DELETE',
@@ -349,7 +347,7 @@ export default [
     limit: noBody,
     reply: freeze,
     refusals: ['notFound'],
-    handle: async (_call, { freezes }) => json(shown(await freezes.release(null))),
+    handle: async (_call, { freezes }) => json(toFreezeReply(await freezes.release(null))),
   }),
   route({
     method: 'PUT',
@@ -364,7 +362,7 @@ export default [
     reply: freeze,
     refusals: ['notFound'],
     handle: async ({ operator, params, body }, { freezes }) =>
-      json(shown(await freezes.freeze(operator, params.appId ?? '', body.reason))),
+      json(toFreezeReply(await freezes.freeze(operator, params.appId ?? '', body.reason))),
   }),
   route({
     method: 'DELETE',
@@ -377,6 +375,6 @@ export default [
     reply: freeze,
     refusals: ['notFound'],
     handle: async ({ params }, { freezes }) =>
-      json(shown(await freezes.release(params.appId ?? ''))),
+      json(toFreezeReply(await freezes.release(params.appId ?? ''))),
   }),
 ];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { smsSignature, smsTemplate } from '../../replies/admin/sms-texts.ts';
+import { smsSignature, smsTemplate } from '../../replies/admin/apps.ts';
 import { empty, resultsOf } from '../../replies/common.ts';
 import { json, noBody, operatorBody, route, smallBody } from '../../route.ts';
 
@@ -15,7 +15,7 @@ const template = z.strictObject({
     .max(500, 'must be at most 500 characters'),
 });
 
-/** Body of a signature, which has no members beside its name. */
+/** Body of a signature. It has no members, because the name is in the path. */
 const signature = z.strictObject({});
 
 const idOf = ({ params }: { params: Record<string, string> }): [string, string] => [

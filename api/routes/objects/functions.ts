@@ -5,7 +5,7 @@ import { largestBody, noBody, type Reply, route } from '../../route.ts';
 import type { FunctionReply } from '../../services/functions/functions.ts';
 import type { Services } from '../../services/services.ts';
 
-/** Function hosts get a session token only after it was checked. */
+/** Removes a session token that was not verified. Function hosts get only verified tokens. */
 const withCheckedSession = (call: AppCall<unknown, unknown>): AppCall<unknown, unknown> =>
   call.session ? call : { ...call, sessionToken: undefined };
 

@@ -26,7 +26,8 @@ import { installationBody, json, noBody, type Reply, route, smallBody } from '..
 import type { Services } from '../../services/services.ts';
 
 /**
- * Installations (protocol/installations.md#calls-for-installations); most SDKs use the second path.
+ * Paths of installations (protocol/installations.md#calls-for-installations). Most SDKs use the
+ * second path.
  */
 const collection = ['/1.1/installations', '/1.1/classes/_Installation'];
 const registered = z.union([savedInstallation, installation]);

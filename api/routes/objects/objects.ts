@@ -6,16 +6,13 @@ import { batchBody, batchSaveBody } from '../../requests/batches.ts';
 import { cqlQuery, scanQuery } from '../../requests/queries.ts';
 import { json, largestBody, noBody, route } from '../../route.ts';
 
-/**
- * Several calls in one (protocol/objects.md#batches); each is checked and counted like a request of
- * its own.
- */
+/** Paths of classes other than users, installations and roles. */
 
 const paths = ['/1.1/classes/:className', '/1.1/classes/:className/:objectId'];
 
 /**
- * Users and installations have routes of their own; there are no other classes
- * (protocol/objects.md#create-and-update).
+ * Declares a call that refuses other classes with 101. `_User`, `_Installation` and `_Role` have
+ * their own routes (protocol/objects.md#create-and-update).
  */
 const unknownClass = (method: 'GET' | 'POST' | 'PUT' | 'DELETE') =>
   route({
@@ -61,7 +58,7 @@ export default [
     refusals: ofSave,
     handle: async (call, { batches }) => ({ body: await batches.save(call) }),
   }),
-  // `select` statements over users and installations (protocol/queries.md#cql).
+  // Runs `select` statements over users, installations and roles (protocol/queries.md#cql).
   route({
     method: 'GET',
     path: '/1.1/cloudQuery',

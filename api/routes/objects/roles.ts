@@ -17,7 +17,7 @@ import { json, type Limit, noBody, type Reply, route, smallBody } from '../../ro
 import type { Services } from '../../services/services.ts';
 
 /**
- * Roles (protocol/roles.md#role-fields); most SDKs use the second path
+ * Paths of roles (protocol/roles.md#role-fields). Most SDKs use the second path
  * (protocol/clients.md#calls-of-the-javascript-sdk).
  */
 const collection = ['/1.1/roles', '/1.1/classes/_Role'];
@@ -47,7 +47,9 @@ async function update(
   return json({ ...(isWhole ? changed : {}), updatedAt, objectId });
 }
 
-/** Limit of calls with a role: two relations with ten operations of a thousand pointers each. */
+/**
+ * Body limit of calls with a role: two relations, each with ten operations of a thousand pointers.
+ */
 const limit: Limit = { bodyBytesBelow: 2 * 1024 * 1024, isObject: true };
 
 export default [

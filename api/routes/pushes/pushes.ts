@@ -13,17 +13,14 @@ import { parsedByService } from '../../requests/checked.ts';
 import { json, noBody, route, smallBody } from '../../route.ts';
 import type { AcceptedPush } from '../../services/push/pushes.ts';
 
-/** Limit of a call with ids: 500 ids of up to some 500 bytes each, and the message. */
+/** Body limit of a call with ids: 500 ids of up to about 500 bytes each, and the message. */
 const devicesBodyBytesBelow = 512 * 1024;
 
-/**
- * Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings if there
- * are any.
- */
+/** Returns the reply to an accepted push (protocol/push.md#push-call), with its warnings. */
 const accepted = ({ objectId, createdAt, warnings }: AcceptedPush) =>
   json({ objectId, createdAt: createdAt.toISOString(), ...warningsIn('en', warnings) });
 
-/** Pushes with a `push_time` that is yet to come (protocol/push.md#scheduled-pushes). */
+/** Query parameters of `GET /1.1/notifications`. */
 
 const listQuery = z
   .object({
@@ -47,14 +44,14 @@ const listQuery = z
   }));
 
 /**
- * Path to which gateways send delivery receipts (shared/callbacks.ts); each connector reads the
- * form of its gateway.
+ * Path to which gateways send delivery receipts (shared/callbacks.ts). Each connector parses the
+ * format of its gateway.
  */
 const path = '/callbacks/:connector/:appId/:secret';
 
 /**
- * Limit of a call: a thousand receipts, the most that a gateway is known to merge, take some 400
- * KB.
+ * Body limit of a receipt call. A gateway merges at most 1,000 receipts into one call, which is
+ * about 400 KB.
  */
 const bodyBytes = 2 * 1024 * 1024;
 
@@ -188,7 +185,7 @@ export default [
       return json(await receipts.record(addressOf(params), call));
     },
   }),
-  // For gateways that check the address before they use it, with GET or HEAD.
+  // Some gateways check the address with GET or HEAD before they use it.
   route({
     method: 'GET',
     path,

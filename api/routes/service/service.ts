@@ -1,21 +1,18 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { openApiDocument } from '../../openapi/document.ts';
-import { loadExamples } from '../../openapi/examples.ts';
+import { loadExamples } from '../../openapi/operation.ts';
 import { hosts, processStatus, serverTime, socketRoute } from '../../replies/server.ts';
 import { json, noBody, type Reply, route } from '../../route.ts';
 import { loadRoutes } from '../../route-loader.ts';
 
 /**
- * Query of routers; clients also send `installationId`, `secure`, `features` and others, which have
- * no effect.
+ * Query of the router calls. Clients also send `installationId`, `secure`, `features` and other
+ * parameters, which are ignored.
  */
 const query = z.object({ appId: z.string().regex(/^[\w-]{1,64}$/, 'expected an application id') });
 
-/**
- * Routers: clients call them before they connect, and do not retry after 403 and 404
- * (protocol/channel.md#router).
- */
+/** Media type of `/openapi.json`. */
 
 const contentType = 'application/json; charset=utf-8';
 
@@ -26,7 +23,7 @@ interface Document {
 
 let document: Promise<Document> | undefined;
 
-/** Builds the document at the first request; every later reply is the same string. */
+/** Builds the OpenAPI document at the first request. Later replies reuse its text. */
 async function build(): Promise<Document> {
   const text = JSON.stringify(openApiDocument(await loadRoutes(), await loadExamples()));
   const etag = `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"`;
@@ -58,7 +55,8 @@ export default [
     refusals: ['notFound', 'unavailable'],
     handle: async (call, { appRouter }) => json(await appRouter.hosts(call.query.appId)),
   }),
-  // Clients with a wrong clock need it to sign their requests (protocol/clients.md#server-time).
+  // Clients with a wrong clock use this time to sign their requests
+  // (protocol/clients.md#server-time).
   route({
     method: 'GET',
     path: '/1.1/date',

@@ -22,7 +22,7 @@ interface Parts {
   hooks: UserHooks;
 }
 
-/** User that operators act on. */
+/** User whose account an operator changes. */
 interface Target {
   app: App;
   objectId: string;
@@ -31,8 +31,8 @@ interface Target {
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
 /**
- * Acts on accounts for operators (protocol/admin-api.md#users). Every method throws 404 when there
- * is no such user, and audits in the transaction of its change.
+ * Changes accounts for operators (protocol/admin-api.md#users). Every method throws 404 if the user
+ * does not exist, and audits in the transaction of its change.
  */
 export class AccountControl {
   readonly #parts: Parts;
@@ -41,7 +41,7 @@ export class AccountControl {
     this.#parts = parts;
   }
 
-  /** Ends the session of a user: its token is invalid in every process at once. */
+  /** Ends the session of a user. Its token becomes invalid in every process at once. */
   async logout(target: Target): Promise<void> {
     const { sessions, store } = this.#parts;
     await this.#change(target, 'logout', async (tx, user) => {
@@ -59,8 +59,8 @@ export class AccountControl {
   }
 
   /**
-   * Marks a contact as verified: the operator knows whose it is, so nothing is revoked. Throws 204
-   * or 212 when the user has no such contact.
+   * Marks a contact as verified. The operator vouches for the contact, so no access is revoked.
+   * Throws 204 or 212 if the user has no contact of this kind.
    */
   async verify(target: Target, contact: Contact): Promise<void> {
     const { hooks, store } = this.#parts;
@@ -83,8 +83,8 @@ export class AccountControl {
   }
 
   /**
-   * Mails a link that resets the password. Throws 204 without an address, 1 for too many mails to
-   * it.
+   * Mails a link that resets the password. Throws 204 if the user has no address, 1 if the address
+   * gets too many mails.
    */
   async sendReset(target: Target): Promise<void> {
     const { links } = this.#parts;
@@ -96,7 +96,7 @@ export class AccountControl {
     });
   }
 
-  /** Runs a change of a locked user with its entry in the audit. Returns the user before it. */
+  /** Changes a locked user and adds an audit record. Returns the user before the change. */
   #change(
     { app, objectId }: Target,
     verb: string,

@@ -34,7 +34,7 @@ export class Accounts {
   readonly phones: PhoneService;
   readonly emails: EmailService;
   readonly locks: LoginLocks;
-  /** Acts of operators. */
+  /** Changes that operators make. */
   readonly control: AccountControl;
   readonly #passwords = new Passwords();
   readonly #platforms: AuthPlatforms;

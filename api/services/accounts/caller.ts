@@ -21,8 +21,8 @@ export type SignUpCaller = Pick<UserCaller, 'app' | 'isMaster'> & {
 };
 
 /**
- * Returns the network address that a sign-up counts against; undefined for servers of the app,
- * which act for many users.
+ * Returns the network address that a sign-up counts against. Returns undefined for servers of the
+ * app, because they act for many users.
  */
 export const signUpIpAddress = ({
   isMaster,
@@ -30,7 +30,7 @@ export const signUpIpAddress = ({
   remoteAddress,
 }: SignUpCaller): string | undefined => (isMaster || hasHookKey ? undefined : remoteAddress);
 
-/** Returns the rules for a caller's changes to a user. */
+/** Returns the rules for changes that the caller makes to a user. */
 export const rulesOf = ({
   app: { options },
   isMaster,
@@ -40,18 +40,18 @@ export const rulesOf = ({
   maxBytes: isMaster ? undefined : options.userBytes,
 });
 
-/** Tells whether a text has the form of a user's or role's id. */
+/** Returns whether a text has the form of a user's or role's id. */
 export const isObjectId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(text);
 
 /**
- * Throws 206 unless the caller is the user itself or has the master key
+ * Throws 206 if the caller is not the user and has no master key
  * (protocol/users.md#changing-a-user).
  */
 export function requireSelf({ isMaster, session }: UserCaller, objectId: string): void {
   if (!isMaster && session?.objectId !== objectId) throw refuse('sessionNeeded');
 }
 
-/** Throws 206 when the caller's session has ended since the call began. Takes the locked user. */
+/** Throws 206 if the caller's session has ended since the call began. `user` must be locked. */
 export function requireCurrentSession({ isMaster, session }: UserCaller, user: User): void {
   if (!isMaster && !session?.hash.equals(user.session.hash)) throw refuse('sessionNeeded');
 }
@@ -61,19 +61,19 @@ interface AclObject {
   acl: Acl | null;
 }
 
-/** Throws 403 when the object's ACL denies the caller write access. */
+/** Throws 403 if the object's ACL denies the caller write access. */
 export function requireWrite({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'write', session)) throw refuse('forbiddenWriteByAcl');
 }
 
-/** Throws 403 when the object's ACL denies the caller read access. */
+/** Throws 403 if the object's ACL denies the caller read access. */
 export function requireRead({ isMaster, session }: UserCaller, { acl }: AclObject): void {
   if (!isMaster && !mayUser(acl, 'read', session)) throw refuse('forbiddenReadByAcl');
 }
 
 /**
- * Returns the function that decrypts tokens of third-party accounts; undefined without the master
- * key (accounts/README.md).
+ * Returns the function that decrypts tokens of third-party accounts. Returns undefined for callers
+ * without the master key (accounts/README.md).
  */
 export function tokenOpenerFor(
   { app: { appId }, isMaster }: Pick<UserCaller, 'app' | 'isMaster'>,
@@ -82,6 +82,6 @@ export function tokenOpenerFor(
   return isMaster ? (authData) => openedAuthData(sealer, appId, authData) : undefined;
 }
 
-/** Returns the ACL subject that queries of this caller run as. */
-export const readerFor = ({ app, isMaster, session }: UserCaller): Viewer =>
+/** Returns the rights with which the caller's queries run. */
+export const viewerFor = ({ app, isMaster, session }: UserCaller): Viewer =>
   viewerOf(app, { isMaster, user: session });

@@ -12,15 +12,15 @@ export type Contact = 'email' | 'mobilePhoneNumber';
 const flagOf = { email: 'emailVerified', mobilePhoneNumber: 'mobilePhoneVerified' } as const;
 
 /**
- * Clears the other contact: it may belong to the person who signed up, and could reset the
- * password.
+ * Changes that remove the other contact. The other contact may belong to the person who signed up,
+ * who could use it to reset the password.
  */
 const otherContactCleared = {
   email: { mobilePhoneNumber: null, mobilePhoneVerified: false },
   mobilePhoneNumber: { email: null, emailVerified: null },
 } as const;
 
-/** Marks contacts as verified, once a caller proves to receive messages there. */
+/** Marks contacts as verified after a caller proved to receive messages there. */
 export class ContactVerification {
   readonly #store: UserStore;
   readonly #sessions: Sessions;
@@ -31,11 +31,12 @@ export class ContactVerification {
   }
 
   /**
-   * Marks a contact of a locked user as verified. Another person may have signed up with it, so
-   * this revokes all earlier access: session, password, third-party accounts, the other contact,
-   * pending links and codes. Custom members stay. Revokes nothing for a contact that is verified
-   * already, for a caller with the account's own session, or with the option
-   * `trustUnverifiedNumbers`.
+   * Marks a contact of a locked user as verified. Another person may have signed up with this
+   * contact. Therefore all earlier access is revoked: session, password, third-party accounts, the
+   * other contact, pending links and codes. Custom members stay.
+   *
+   * Revokes nothing if the contact is already verified, if the caller has the account's own
+   * session, or if the option `trustUnverifiedNumbers` is set.
    */
   async verify(
     tx: Handle,
@@ -58,8 +59,9 @@ export class ContactVerification {
   }
 
   /**
-   * Gives a number to a locked user who proved it. An unproven claim of another user is removed:
-   * its account stays, without the number. Throws 214 when the other user proved the number too.
+   * Sets the number of a locked user who proved to own it. If another user has the number
+   * unverified, that account stays but loses the number. Throws 214 if the other user has verified
+   * the number.
    */
   async assignNumber(
     tx: Handle,

@@ -22,14 +22,14 @@ import type { SessionOwner } from './sessions/sessions.ts';
 
 export type UserHookCaller = HookCaller & { session?: SessionOwner | undefined };
 
-/** Write of a user, as its hooks see it. */
+/** Change of a user, as passed to its hooks. */
 interface Change {
-  /** Body as sent: it may name hooks to skip. */
+  /** Body that the client sent. It may name hooks to skip. */
   body: JsonObject;
   touched: ReadonlySet<string>;
 }
 
-/** Members that only the service sets, or that it never reveals. */
+/** Members that only Carillon sets, or that it never reveals. */
 const serviceMembers = new Set([
   'objectId',
   'createdAt',
@@ -54,8 +54,8 @@ export class UserHooks {
   }
 
   /**
-   * Runs `onAuthData`. Returns the changes with the third-party accounts of its reply, if it has
-   * any. Throws 142.
+   * Runs `onAuthData`. If the hook returns third-party accounts, they replace the accounts of the
+   * changes. Throws 142 if the hook refuses.
    */
   async onAuthData(
     caller: UserHookCaller,
@@ -77,7 +77,10 @@ export class UserHooks {
     return { ...changes, authData };
   }
 
-  /** Runs `beforeSave`. Returns the new user with the hook's changes. Throws 142. */
+  /**
+   * Runs `beforeSave`. Returns the new user with the hook's changes. Throws 142 if the hook
+   * refuses.
+   */
   async beforeSave(caller: UserHookCaller, body: JsonObject, draft: UserDraft): Promise<UserDraft> {
     if (!(await this.#hooks.isNeeded('beforeSave', caller, body))) return draft;
     const object = draftDocument(draft, view);
@@ -99,7 +102,10 @@ export class UserHooks {
     });
   }
 
-  /** Runs `beforeUpdate`. Ignores its changes, as the public service does. Throws 142. */
+  /**
+   * Runs `beforeUpdate`. Ignores the hook's changes, as the public service does. Throws 142 if the
+   * hook refuses.
+   */
   async beforeUpdate(
     caller: UserHookCaller,
     user: User,
@@ -118,7 +124,9 @@ export class UserHooks {
     });
   }
 
-  /** Runs `beforeDelete`. Calls `find` only if the app has the hook. Throws 142. */
+  /**
+   * Runs `beforeDelete`. Calls `find` only if the app has the hook. Throws 142 if the hook refuses.
+   */
   async beforeDelete(
     caller: UserHookCaller,
     body: JsonObject,
@@ -138,7 +146,7 @@ export class UserHooks {
     });
   }
 
-  /** Runs `onLogin` for an authenticated user. Throws 401 with the hook's text. */
+  /** Runs `onLogin` for an authenticated user. If the hook refuses, throws 401 with its text. */
   async onLogin(caller: UserHookCaller, document: JsonObject): Promise<void> {
     if (!(await this.#hooks.isNeeded('onLogin', caller))) return;
     await this.#hooks.run('onLogin', caller, hookMessage(caller, withoutToken(document)));
@@ -165,7 +173,10 @@ function hookMessage(
   };
 }
 
-/** Returns the user whose session the call carries, for the message of a hook; null without one. */
+/**
+ * Returns the user whose session the call has, for the message of a hook. Returns null if there is
+ * no session.
+ */
 const userOf = ({ session }: UserHookCaller): JsonObject | null =>
   session ? { objectId: session.objectId } : null;
 
@@ -173,10 +184,7 @@ function withoutToken({ sessionToken: _, ...document }: JsonObject): JsonObject 
   return document;
 }
 
-/**
- * Returns the object of a reply, which hosts with the manners of functions put into a lone
- * `result`.
- */
+/** Returns the object of a reply. Some hosts wrap it in a `result`, as functions do. */
 function unwrapped(answer: JsonObject): JsonObject {
   const { result, ...others } = answer;
   return isJsonObject(result) && Object.keys(others).length === 0 ? result : answer;
@@ -184,7 +192,7 @@ function unwrapped(answer: JsonObject): JsonObject {
 
 /**
  * Returns the changes in a hook's reply. A reply with a `username` is the whole user, so missing
- * custom members are deleted; any other reply contains changed members only.
+ * custom members are deleted. Any other reply contains changed members only.
  */
 function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject): JsonObject {
   const written = Object.entries(answer).filter(([name, value]) => {
@@ -197,7 +205,8 @@ function hookChanges(object: JsonObject, answer: JsonObject, custom: JsonObject)
 }
 
 /**
- * Compares values as the engine for PHP returns them: it has one form for empty lists and objects.
+ * Compares values from a hook's reply. The PHP engine does not distinguish empty lists from empty
+ * objects.
  */
 function isSame(before: Json, after: Json): boolean {
   if (isEmpty(before) && isEmpty(after)) return true;
@@ -215,7 +224,7 @@ function isSame(before: Json, after: Json): boolean {
 const isEmpty = (value: Json): boolean =>
   typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 
-/** Turns errors in a hook's reply into 142, with the text of hook refusals. */
+/** Converts errors in a hook's reply to 142, with the text of hook refusals. */
 function asHookRefusal<T>(read: () => T): T {
   try {
     return read();

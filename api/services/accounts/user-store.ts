@@ -1,6 +1,7 @@
 import { isDeadlock, violatedConstraint } from '../../../shared/db/limits/database-errors.ts';
 import type { QueryCaller } from '../../../shared/db/limits/query-limits.ts';
 import type { Handle } from '../../../shared/db/pool.ts';
+import { countSignUp, signUpWindows } from '../../../shared/db/tables/sign-in.ts';
 import {
   heldIdentities,
   insertUser,
@@ -9,7 +10,7 @@ import {
   updateUser,
 } from '../../../shared/db/tables/users.ts';
 import type { App } from '../../../shared/domain/apps/app.ts';
-import { type ErrorName, refuse } from '../../../shared/domain/errors/errors.ts';
+import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import { newObjectId } from '../../../shared/domain/ids.ts';
 import {
   type Identity,
@@ -19,10 +20,10 @@ import {
 import { draftBytes, type User, type UserDraft } from '../../../shared/domain/users/user.ts';
 import type { ClientStorage, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
+import { ipAddressKey } from '../sms/budgets.ts';
 import type { MailLinks } from '../verification/links.ts';
 import { signUpIpAddress } from './caller.ts';
 import type { Sessions } from './sessions/sessions.ts';
-import { takeSignUpBudget } from './sign-up/sign-up-limits.ts';
 
 /** Error: a third-party account belongs to another user. */
 class IdentityTaken extends Error {
@@ -39,13 +40,16 @@ const refusalOfIndex = new Map<string, ErrorName>([
 export interface NewAccount {
   draft: UserDraft;
   passwordHash: string | null;
-  /** Network address that the sign-up counts against; undefined: none (`signUpIpAddress`). */
+  /**
+   * Network address that the sign-up counts against. Undefined if the sign-up does not count
+   * (`signUpIpAddress`).
+   */
   ipAddress: string | undefined;
 }
 
 /**
- * Writes users: the row and its third-party accounts together. It is the only writer, so effects of
- * every creation or change belong here.
+ * Writes users: the row together with its third-party accounts. Only this class writes users, so
+ * effects of every creation or change belong here.
  */
 export class UserStore {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'clock' | 'vault'>;
@@ -64,21 +68,21 @@ export class UserStore {
   }
 
   /**
-   * Runs `work` in one transaction, again after a deadlock. Throws 202, 203 and 214 for names,
-   * addresses and numbers of other users, 208 for their third-party accounts. A call with a `where`
-   * passes `asker`, and so uses the app's share of query capacity.
+   * Runs `work` in one transaction and retries after a deadlock. Throws 202, 203 and 214 if another
+   * user has the name, address or number, and 208 if another user has the third-party account. A
+   * call with a `where` passes `queryCaller`, so that it counts against the app's query capacity.
    */
   async transaction<T>(
     work: (tx: Handle) => Promise<T>,
-    asker?: QueryCaller,
+    queryCaller?: QueryCaller,
     triesLeft = 3,
   ): Promise<T> {
     const { db, queries } = this.#deps;
     try {
-      return await (asker ? queries.change(asker, work) : db.transaction(work));
+      return await (queryCaller ? queries.change(queryCaller, work) : db.transaction(work));
     } catch (error) {
       if (isDeadlock(error)) {
-        if (triesLeft > 1) return this.transaction(work, asker, triesLeft - 1);
+        if (triesLeft > 1) return this.transaction(work, queryCaller, triesLeft - 1);
         throw refuse('conflict');
       }
       if (error instanceof IdentityTaken) throw refuse('accountLinked');
@@ -88,8 +92,8 @@ export class UserStore {
   }
 
   /**
-   * Creates a user and its session. Returns the token too. Throws `IdentityTaken`, 429 as
-   * `takeSignUpBudget`.
+   * Creates a user and its session. Returns the user and the token. Throws `IdentityTaken`, and 429
+   * as `takeSignUpBudget`.
    */
   async create(
     tx: Handle,
@@ -108,7 +112,8 @@ export class UserStore {
       session,
       now: this.now(),
     });
-    // No user matched, so this is a new one; a UnionID already taken means a concurrent sign-up.
+    // The search found no user with these accounts. If a UnionID is taken now, a concurrent sign-up
+    // took it.
     if (draft.authData !== null && (await this.#claimIdentities(tx, appId, user)).length > 0)
       throw new IdentityTaken();
     await this.#sendVerificationMail(tx, app, user, ipAddress);
@@ -116,8 +121,8 @@ export class UserStore {
   }
 
   /**
-   * Writes a locked user. `by`: the caller whose members it writes, and who may let it grow only as
-   * far as its network address may store. Throws `IdentityTaken`, 429.
+   * Writes a locked user. `by` is the caller whose members are written. The user may grow only as
+   * far as the caller's network address may store. Throws `IdentityTaken` and 429.
    */
   async save(
     tx: Handle,
@@ -131,23 +136,23 @@ export class UserStore {
     if (user.email !== current.email)
       await this.#sendVerificationMail(tx, app, user, by && signUpIpAddress(by));
     if (draft.authData === current.authData) return user;
-    // A UnionID of another user stays with that user: it helps to find users, but does not identify
-    // one.
+    // If another user has the UnionID, that user keeps it: a UnionID helps to find users but does
+    // not identify one.
     const taken = await this.#claimIdentities(tx, appId, user);
     if (taken.some(({ platform }) => Object.hasOwn(draft.authData ?? {}, platform)))
       throw new IdentityTaken();
     return user;
   }
 
-  /** Encrypts the tokens of platforms with CARILLON_SECRET. */
+  /** Encrypts the platforms' tokens with CARILLON_SECRET. */
   #sealed(appId: string, draft: UserDraft): UserDraft {
     if (draft.authData === null) return draft;
     return { ...draft, authData: sealedAuthData(this.#deps.vault, appId, draft.authData) };
   }
 
   /**
-   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification),
-   * while the budgets of mails allow it: the user may request it later.
+   * Sends a verification mail to an unverified address (protocol/users.md#e-mail-verification). If
+   * a budget of mails is exhausted, sends nothing: the user may request the mail later.
    */
   async #sendVerificationMail(
     tx: Handle,
@@ -161,15 +166,16 @@ export class UserStore {
   }
 
   /**
-   * Writes the third-party accounts of a user. Returns those that belong to another user. Versions
-   * before let any entry claim its UnionID: a holder keeps it unless its entry says that it is not
-   * the main account, and then a main account takes it.
+   * Writes the third-party accounts of a user. Returns the accounts that belong to another user.
+   * Earlier versions let any entry claim its UnionID. The user that has such a UnionID keeps it,
+   * unless its entry says that it is not the main account. In that case, a main account takes the
+   * UnionID.
    */
   async #claimIdentities(tx: Handle, appId: string, user: User): Promise<Identity[]> {
     const { own, claims, undecided } = identitiesOf(user.authData ?? {});
-    const held = await heldIdentities(tx, appId, { userId: user.id, identities: undecided });
+    const kept = await heldIdentities(tx, appId, { userId: user.id, identities: undecided });
     const write = () =>
-      setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims, ...held] });
+      setIdentities(tx, appId, { userId: user.id, identities: [...own, ...claims, ...kept] });
     const taken = await write();
     const unions = taken.filter(({ platform }) => !Object.hasOwn(user.authData ?? {}, platform));
     return (await releaseOtherAccounts(tx, appId, unions)) ? write() : taken;
@@ -178,4 +184,34 @@ export class UserStore {
   now(): Date {
     return new Date(this.#deps.clock.now());
   }
+}
+
+/**
+ * Counts a new user against the limits of its network address, as part of `tx` (options
+ * `signUpsPerAddressPerHour` and `signUpBytesPerAddressPerDay`). If a limit is exceeded, throws 429
+ * with the seconds until the window ends, and the rollback of `tx` undoes the count. Counts nothing
+ * without an `ipAddress`, which servers of the app do not have (`signUpIpAddress`).
+ */
+export async function takeSignUpBudget(
+  deps: Pick<ApiDeps, 'vault' | 'clock'>,
+  tx: Handle,
+  { app, draft, ipAddress }: { app: App; draft: UserDraft; ipAddress: string | undefined },
+): Promise<void> {
+  if (ipAddress === undefined) return;
+  const { signUpsPerAddressPerHour, signUpBytesPerAddressPerDay } = app.options;
+  const nowMs = deps.clock.now();
+  const key = ipAddressKey(deps, ipAddress);
+  const count = { appId: app.appId, key, bytes: draftBytes(draft) };
+  const { users, bytes } = await countSignUp(tx, count, new Date(nowMs));
+  const ends = [
+    ...(users.n > signUpsPerAddressPerHour ? [users.since.getTime() + signUpWindows.usersMs] : []),
+    ...(bytes.n > signUpBytesPerAddressPerDay
+      ? [bytes.since.getTime() + signUpWindows.bytesMs]
+      : []),
+  ];
+  if (ends.length === 0) return;
+  throw new Refusal('tooManyRequests', {
+    text: 'Too many users sign up from this network address.',
+    retryAfterSeconds: Math.max(1, Math.ceil((Math.max(...ends) - nowMs) / 1000)),
+  });
 }

@@ -22,12 +22,12 @@ import { isAudited, recordChange } from '../operator/audit/audit.ts';
 import type { PhoneCodes } from '../verification/phone-codes.ts';
 import {
   isObjectId,
-  readerFor,
   requireCurrentSession,
   requireSelf,
   requireWrite,
   rulesOf,
   type UserCaller,
+  viewerFor,
 } from './caller.ts';
 import type { LoginLocks } from './login/login.ts';
 import type { Passwords } from './passwords/passwords.ts';
@@ -36,26 +36,26 @@ import type { AuthPlatforms } from './third-party/platforms.ts';
 import type { UserHookCaller, UserHooks } from './user-hooks.ts';
 import type { UserStore } from './user-store.ts';
 
-/** User after a change, as the reply needs it. */
+/** User after a change, with the data for the reply. */
 export interface ChangedUser {
   document: JsonObject;
   /**
    * Members that the call wrote, with their new values (protocol/objects.md#replies-with-values).
    */
   changed: JsonObject;
-  /** New token, when a password that the master key set ended the session. */
+  /** New token, if the session ended because a password was changed with the master key. */
   sessionToken?: string;
 }
 
 /**
- * Error: an entry was stored when the call began, so the platform was not asked, and a concurrent
- * call has unlinked it since.
+ * Error for an entry that a concurrent call has unlinked. The entry was stored when the call began,
+ * so its platform was not asked.
  */
 class UncheckedEntry extends Error {
   override name = 'UncheckedEntry';
 }
 
-/** Limit of ids per DELETE: each of them may wait for a hook. */
+/** Maximum number of ids per DELETE. Each id may wait for a hook. */
 const maxIdsPerDelete = 100;
 
 interface Parts {
@@ -81,9 +81,9 @@ export class UserService {
   }
 
   /**
-   * Updates a user (PUT), for the user itself or the master key. Throws 206 for any other caller,
-   * 403 when the ACL denies it, 1 for an unknown id and for another password, 219 when locked, 305
-   * when the user does not match `where`, and as `SignUpService.signUp`.
+   * Updates a user (PUT), for the user or the master key. Throws 206 for any other caller, 403 if
+   * the ACL denies it, 1 if the id is unknown or the password differs, 219 if the account is
+   * locked, 305 if the user does not match `where`, and as `SignUpService.signUp`.
    */
   async update(
     caller: Caller,
@@ -92,12 +92,14 @@ export class UserService {
   ): Promise<ChangedUser> {
     requireSelf(caller, objectId);
     const { hooks, platforms } = this.#parts;
-    const condition = compileRowCondition(where, userClass, readerFor(caller));
+    const condition = compileRowCondition(where, userClass, viewerFor(caller));
     const read = await hooks.onAuthData(caller, body, readUserChanges(body));
     const before = await this.#require(this.#deps.db, caller, objectId);
     const sent = await this.#withoutOwnPassword(caller, before, read);
-    const unasked = this.#storedPlatforms(caller.app, before, sent);
-    const changes = await platforms.check(caller.app, sent, (platform) => unasked.has(platform));
+    const storedPlatforms = this.#storedPlatforms(caller.app, before, sent);
+    const changes = await platforms.check(caller.app, sent, (platform) =>
+      storedPlatforms.has(platform),
+    );
     const hash = await this.#hash(caller.app, changes);
     const { touched } = changes;
     const draft = () => changedUser(before, changes, rulesOf(caller));
@@ -107,7 +109,7 @@ export class UserService {
       requireCurrentSession(caller, current);
       requireMaySetPassword(caller, current, changes);
       const stored = this.#storedPlatforms(caller.app, current, changes);
-      for (const platform of unasked) if (!stored.has(platform)) throw new UncheckedEntry();
+      for (const platform of storedPlatforms) if (!stored.has(platform)) throw new UncheckedEntry();
       await this.#requireCondition(tx, current, condition);
       const written = await this.#write(tx, caller, { current, changes, hash });
       if (isAudited())
@@ -117,9 +119,9 @@ export class UserService {
     const run = () => this.#parts.store.transaction(change, condition && caller);
     const changed = await run().catch(async (error: unknown) => {
       if (!(error instanceof UncheckedEntry)) throw error;
-      const asked = (platform: string) => !unasked.has(platform);
-      await platforms.check(caller.app, changes, asked);
-      unasked.clear();
+      const wasChecked = (platform: string) => !storedPlatforms.has(platform);
+      await platforms.check(caller.app, changes, wasChecked);
+      storedPlatforms.clear();
       return run();
     });
     hooks.afterUpdate(caller, changed.document, { body, touched });
@@ -131,9 +133,10 @@ export class UserService {
   }
 
   /**
-   * Returns the changes without a password that is the user's own already: SDKs send whole users. A
-   * wrong one counts as a failed login, since the answer tells whether a guess was right. Throws 1
-   * for another password (`requireMaySetPassword`), 219 when locked.
+   * Removes a password from the changes that equals the user's current password, because SDKs send
+   * whole users. A wrong password counts as a failed login, because the reply reveals whether the
+   * guess was right. Throws 1 if the password differs (`requireMaySetPassword`), 219 if the account
+   * is locked.
    */
   async #withoutOwnPassword(
     caller: Caller,
@@ -176,7 +179,7 @@ export class UserService {
     let token: string | undefined;
     if (hash !== undefined) {
       user = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
-      // Only a change of the password ends the session; the first password does not
+      // Only a change of the password ends the session. The first password does not
       // (protocol/users.md#session-tokens).
       if (current.passwordHash !== null && app.options.reloginAfterPasswordChange)
         [user, token] = await sessions.replace(tx, app.appId, { user, now: store.now() });
@@ -187,9 +190,9 @@ export class UserService {
   }
 
   /**
-   * Deletes one id, or several comma-joined ones in sequence
-   * (protocol/objects.md#create-and-update), for the user itself or the master key. Ignores unknown
-   * ids. Throws as `update`, and 116 for too many ids.
+   * Deletes the users of one id, or of several comma-joined ids in sequence
+   * (protocol/objects.md#create-and-update). The caller must be the user or have the master key.
+   * Ignores unknown ids. Throws as `update`, and 116 if there are too many ids.
    */
   async delete(
     caller: Caller,
@@ -208,7 +211,7 @@ export class UserService {
     objectId: string,
     { body, where }: { body: JsonObject; where: unknown },
   ): Promise<void> {
-    const condition = compileRowCondition(where, userClass, readerFor(caller));
+    const condition = compileRowCondition(where, userClass, viewerFor(caller));
     const { store, hooks } = this.#parts;
     if (isObjectId(objectId))
       await hooks.beforeDelete(caller, body, async () => {
@@ -235,7 +238,7 @@ export class UserService {
   }
 
   /**
-   * Returns the URL of a user, built from PUBLIC_URL and never from a request
+   * Returns the URL of a user. It is built from PUBLIC_URL and never from a request
    * (protocol/admin-api.md#links).
    */
   urlOf({ objectId }: JsonObject): string {
@@ -265,8 +268,8 @@ export class UserService {
   }
 
   /**
-   * Returns the platforms whose entries change nothing: every member equals the stored one. Clients
-   * send back entries as they know them, with or without tokens.
+   * Returns the platforms whose entries change nothing, because every member equals the stored
+   * member. Clients send entries back, with or without tokens.
    */
   #storedPlatforms({ appId }: App, { authData }: User, changes: UserChanges): Set<string> {
     const isStored = (platform: string, entry: JsonObject) => {
@@ -276,8 +279,8 @@ export class UserService {
         Object.entries(openedEntry(this.#deps.vault, appId, { platform, entry: stored })),
       );
       return Object.entries(entry).every(([name, value]) => {
-        const known = opened.get(name);
-        return known !== undefined && stableText(known) === stableText(value);
+        const storedValue = opened.get(name);
+        return storedValue !== undefined && stableText(storedValue) === stableText(value);
       });
     };
     const stored = [...changes.authData].filter(
@@ -298,7 +301,8 @@ export class UserService {
 }
 
 /**
- * Audits a change by an operator, without the password and without tokens of third-party accounts.
+ * Audits a change that an operator makes, without the password and without tokens of third-party
+ * accounts.
  */
 async function recordUpdate(
   tx: Handle,
@@ -315,8 +319,8 @@ async function recordUpdate(
 }
 
 /**
- * Throws 1 for a change without the old password: the holder of a stolen session must not lock the
- * user out.
+ * Throws 1 if the password changes without the old password. Otherwise somebody with a stolen
+ * session could lock out the user.
  */
 function requireMaySetPassword(
   { isMaster }: UserCaller,

@@ -6,29 +6,36 @@ import {
   type InnerCall,
   type InnerFailure,
   type InnerOutcome,
+  isListCall,
+  parallelGroups,
   type RunBudgeted,
   type RunInnerCall,
-} from './inner-call.ts';
-import { readItem, readRequests } from './items.ts';
-import { isListCall, parallelGroups, writeTargets } from './order.ts';
-import { type BatchReply, writeReply } from './reply.ts';
+  readItem,
+  readRequests,
+  writeTargets,
+} from './calls.ts';
 import {
   type BatchBudget,
+  type BatchReply,
   listEstimate,
   objectEstimate,
   ReplyBudget,
   type ReplyEstimate,
   type ReplyLimits,
   writeEstimate,
+  writeReply,
 } from './reply-budget.ts';
 import { saveAll } from './save.ts';
 
-/** Concurrent calls of one batch: each may hold one of the process's ten database connections. */
+/**
+ * Number of concurrent calls of one batch. Each call may use one of the process's ten database
+ * connections.
+ */
 const maxParallel = 4;
-/** Time after which no further call of a batch begins; the remaining ones are 124. */
+/** Time after which no further call of a batch starts. The remaining calls get 124. */
 const maxMs = 30_000;
 
-/** Batch with its sender, and the function that runs its calls. */
+/** Batch with its caller, and the function that runs its calls. */
 export interface BatchCall {
   app: { appId: string };
   isMaster: boolean;
@@ -47,16 +54,16 @@ export class BatchService {
     this.#budget = new ReplyBudget(limits);
   }
 
-  /** Bytes that the unsent replies of all batches take. */
-  get heldBytes(): number {
-    return this.#budget.heldBytes;
+  /** Number of bytes in the unsent replies of all batches. */
+  get usedBytes(): number {
+    return this.#budget.usedBytes;
   }
 
   /**
-   * Returns the JSON text of a list of `{"success"}` and `{"error"}`, one for each of `requests`,
-   * in their order. Calls run in parallel when their results do not depend on the order (order.ts).
-   * A call whose reply may not fit into the memory does not run: its item is 116 (batch), 429 (app)
-   * or 503 (process). Throws 107, 116, 429 or 503 for the whole batch.
+   * Returns a JSON list with one `{"success"}` or `{"error"}` for each of `requests`, in their
+   * order. Calls run in parallel if their results do not depend on the order (calls.ts). If the
+   * reply of a call may not fit into memory, the call does not run: its item is 116 (batch limit),
+   * 429 (app limit) or 503 (process limit). Throws 107, 116, 429 or 503 for the whole batch.
    */
   run(call: BatchCall): Promise<BatchReply> {
     const items = readRequests(call.body).map(itemOrRefusal);
@@ -77,8 +84,8 @@ export class BatchService {
   }
 
   /**
-   * Handles `batch/save`: returns the JSON text of a dictionary from `__internalId` to the reply of
-   * the save or `{"error"}`. Throws the first refusal when no object was saved.
+   * Handles `batch/save`. Returns a JSON dictionary from `__internalId` to the reply of the save or
+   * `{"error"}`. Throws the first refusal if no object was saved.
    */
   save(call: BatchCall): Promise<BatchReply> {
     const requests = readRequests(call.body);
@@ -90,7 +97,10 @@ export class BatchService {
     ]);
   }
 
-  /** Frees the memory of a batch when its reply is sent or when it fails. */
+  /**
+   * Runs `work` with the memory budget of a batch. Frees the memory when the reply is sent or the
+   * batch fails.
+   */
   async #withBudget(
     call: BatchCall,
     work: (runInnerCall: RunBudgeted) => Promise<[begin: string, parts: string[], end: string]>,
@@ -105,7 +115,7 @@ export class BatchService {
     }
   }
 
-  /** Returns a function that runs a call within the time and the memory of its batch. */
+  /** Returns a function that runs a call within the time and memory of its batch. */
   #budgetedRunner({ runInnerCall, isMaster }: BatchCall, budget: BatchBudget): RunBudgeted {
     const { clock } = this.#deps;
     const endsAtMs = clock.monotonicMs() + maxMs;
@@ -131,9 +141,7 @@ function estimateOf(call: InnerCall, isMaster: boolean): ReplyEstimate {
   return call.method === 'GET' ? objectEstimate : writeEstimate;
 }
 
-/**
- * Returns the memory that an outcome takes; refusals of this service are short and count nothing.
- */
+/** Returns the memory that an outcome uses. Refusals by Carillon are short and count as 0. */
 function bytesOf(outcome: InnerOutcome): number {
   if (outcome.ok) return Buffer.byteLength(outcome.text);
   return outcome.refusal ? 0 : Buffer.byteLength(outcome.error.error);
@@ -148,7 +156,7 @@ function itemOrRefusal(item: Json): InnerCall | Refusal {
   }
 }
 
-/** Calls of a batch by index, with their outcomes as they end. */
+/** Calls of a batch by index, and the outcomes of the calls that have ended. */
 interface ParallelRun {
   calls: (InnerCall | undefined)[];
   outcomes: (InnerOutcome | undefined)[];
@@ -156,7 +164,7 @@ interface ParallelRun {
 }
 
 /**
- * Runs calls of one group in parallel; those that write to the same object run one after the other.
+ * Runs calls of one group in parallel. Calls that write to the same object run one after another.
  */
 async function runTogether(
   indexes: number[],
@@ -189,8 +197,8 @@ function errorIn(language: 'en' | 'zh', { refusal, ...failure }: InnerFailure): 
 }
 
 /**
- * Returns the text of an item. An unknown object is `null` (protocol/objects.md#batches); the
- * single call returns `{}`.
+ * Returns the text of an item. An unknown object is `null` in a batch
+ * (protocol/objects.md#batches), but `{}` in a single call.
  */
 function textOf(
   outcome: InnerOutcome | undefined,

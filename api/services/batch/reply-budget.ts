@@ -1,15 +1,16 @@
+import { Readable } from 'node:stream';
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
-import type { ReplyAllowance } from './inner-call.ts';
+import type { ReplyAllowance } from './calls.ts';
 
 const mebibyte = 1024 * 1024;
 
 /**
- * Limits of the memory of batch replies, in bytes, from the first inner reply until the last byte
- * is sent.
+ * Limits of the memory for batch replies, in bytes. A reply counts from the first inner reply until
+ * its last byte is sent.
  */
 export interface ReplyLimits {
   perBatch: number;
-  /** Less than `perProcess`, so that one app cannot take all of it. */
+  /** Less than `perProcess`, so that one app cannot use all memory. */
   perApp: number;
   perProcess: number;
 }
@@ -22,33 +23,33 @@ const replyLimits: ReplyLimits = {
 
 /** Estimated size of a reply, which is reserved before the call runs. */
 export interface ReplyEstimate {
-  /** Free memory without which the call does not run. */
+  /** Minimum of free memory that the call needs to run. */
   minBytes: number;
   maxBytes: number;
-  /** The call changes data, so its reply is always kept. */
+  /** True if the call changes data. Its reply is then always kept. */
   isWrite: boolean;
 }
 
 /**
- * Size of the largest reply with one object: 1 MB (shared/domain/users/user.ts) and the members
- * that the service adds.
+ * Maximum size of a reply with one object: 1 MB (shared/domain/users/user.ts) and the members that
+ * Carillon adds.
  */
 const objectBytes = 1.125 * mebibyte;
 
 /**
- * Estimate for writes. A write returns at most one object; a function may return more, and reserves
- * that as it arrives.
+ * Estimate for writes. A write returns at most one object. A function may return more, and reserves
+ * more memory while its reply arrives.
  */
 export const writeEstimate: ReplyEstimate = {
   minBytes: objectBytes,
   maxBytes: objectBytes,
   isWrite: true,
 };
-/** Estimate for reads of one object, which can still be refused after the read. */
+/** Estimate for reads of one object. They can still be refused after the read. */
 export const objectEstimate: ReplyEstimate = { minBytes: 1, maxBytes: objectBytes, isWrite: false };
 /**
- * Estimate for lists, which take several times their text while they are read; the master key may
- * read longer ones.
+ * Estimate for lists. A list uses several times the size of its text while it is read. Callers with
+ * the master key may read longer lists.
  */
 export const listEstimate = (isMaster: boolean): ReplyEstimate => ({
   minBytes: 1,
@@ -56,13 +57,13 @@ export const listEstimate = (isMaster: boolean): ReplyEstimate => ({
   isWrite: false,
 });
 
-/** Bytes of discarded replies after which a batch reads no more, to spare the database. */
+/** Number of discarded bytes after which a batch reads no more, to save database load. */
 const maxDiscardedBytes = 8 * mebibyte;
 
 /** Counter of bytes with a limit. */
 class MemoryAccount {
-  /** Bytes of replies, and bytes reserved for running calls. */
-  held = 0;
+  /** Bytes of finished replies. `reserved` counts the bytes reserved for running calls. */
+  used = 0;
   reserved = 0;
   readonly #limit: number;
   readonly #refusal: () => Refusal;
@@ -72,9 +73,9 @@ class MemoryAccount {
     this.#refusal = refusal;
   }
 
-  /** Bytes that are free once all running calls end. */
+  /** Bytes that are free when all running calls have ended. */
   get free(): number {
-    return this.#limit - this.held;
+    return this.#limit - this.used;
   }
 
   get freeNow(): number {
@@ -107,14 +108,14 @@ export class ReplyBudget {
     this.#process = new MemoryAccount(limits.perProcess, processIsFull);
   }
 
-  /** Bytes that the replies of all batches take. */
-  get heldBytes(): number {
-    return this.#process.held;
+  /** Number of bytes in the replies of all batches. */
+  get usedBytes(): number {
+    return this.#process.used;
   }
 
   /**
-   * Opens the budget of a batch, which the caller must close. Throws 429 or 503 when the memory has
-   * no room for one write.
+   * Opens the budget of a batch. The caller must close it. Throws 429 or 503 if the memory does not
+   * suffice for one write.
    */
   open(appId: string): BatchBudget {
     const app = this.#apps.get(appId) ?? {
@@ -150,11 +151,11 @@ interface BudgetEvents {
   closed(): void;
 }
 
-/** Budget of one batch, which counts against the limits of the batch, its app and the process. */
+/** Budget of one batch. It counts against the limits of the batch, its app and the process. */
 export class BatchBudget {
   readonly #accounts: MemoryAccount[];
   readonly #events: BudgetEvents;
-  #held = 0;
+  #used = 0;
   /** Bytes of lists and objects that were read and then refused. */
   #discardedBytes = 0;
   #isClosed = false;
@@ -165,9 +166,9 @@ export class BatchBudget {
   }
 
   /**
-   * Reserves bytes for a call before it runs; returns the refusal of a call that must not run.
-   * Waits while running calls hold the missing bytes: a running call never waits here, which
-   * excludes deadlocks.
+   * Reserves bytes for a call before it runs. Returns a refusal if the call must not run. Waits
+   * while running calls use the missing bytes. Running calls never wait here, so there are no
+   * deadlocks.
    */
   async reserve({ minBytes, maxBytes, isWrite }: ReplyEstimate): Promise<Reservation | Refusal> {
     for (;;) {
@@ -184,7 +185,7 @@ export class BatchBudget {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.add('held', -this.#held);
+    this.add('used', -this.#used);
     this.#events.closed();
   }
 
@@ -193,15 +194,15 @@ export class BatchBudget {
     return this.#tryReserve(bytes);
   }
 
-  /** Returns a refusal when a reply is larger than the free memory and its `reserved` bytes. */
+  /** Returns a refusal if a reply is larger than the free memory plus its `reserved` bytes. */
   refusalFor(bytes: number, reserved: number): Refusal | undefined {
     const full = this.#accounts.find(({ freeNow }) => freeNow + reserved < bytes);
     if (full) this.#discardedBytes += bytes;
     return full?.refusal();
   }
 
-  add(kind: 'held' | 'reserved', bytes: number): void {
-    if (kind === 'held') this.#held += bytes;
+  add(kind: 'used' | 'reserved', bytes: number): void {
+    if (kind === 'used') this.#used += bytes;
     for (const account of this.#accounts) account[kind] += bytes;
     this.#events.changed();
   }
@@ -213,7 +214,7 @@ export class BatchBudget {
   }
 }
 
-/** Bytes reserved for a running call; `keep` or `release` ends it. */
+/** Bytes reserved for a running call. Ends with `keep` or `release`. */
 class Reservation implements ReplyAllowance {
   readonly #budget: BatchBudget;
   readonly #isWrite: boolean;
@@ -232,18 +233,18 @@ class Reservation implements ReplyAllowance {
       this.#reserved += missing;
       return true;
     }
-    // This reply is refused, so other growing replies may take its bytes.
+    // This reply is refused, so other growing replies may use its bytes.
     this.release();
     return false;
   }
 
   /**
-   * Counts a reply of `bytes` until the batch closes. Returns a refusal when it is too large, but
-   * never for a write, whose result must reach the client.
+   * Counts a reply of `bytes` until the batch closes. Returns a refusal if the reply is too large.
+   * A write is never refused, because its result must reach the client.
    */
   keep(bytes: number): Refusal | undefined {
     const full = this.#isWrite ? undefined : this.#budget.refusalFor(bytes, this.#reserved);
-    if (!full) this.#budget.add('held', bytes);
+    if (!full) this.#budget.add('used', bytes);
     this.release();
     return full;
   }
@@ -254,4 +255,48 @@ class Reservation implements ReplyAllowance {
     this.#reserved = 0;
     this.#budget.add('reserved', -bytes);
   }
+}
+
+/** JSON text. A large reply is a stream, so that its memory counts until it is sent. */
+export type BatchReply = string | Readable;
+
+/** Maximum length of a reply that fits into the buffers of a connection. */
+const shortLength = 64 * 1024;
+/** Time that a client has to read a large reply. */
+const readTimeoutMs = 60_000;
+
+/** Joins parts with commas. Calls `release` once, when the parts are no longer in memory. */
+export function writeReply(
+  { begin, parts, end }: { begin: string; parts: string[]; end: string },
+  release: () => void,
+  timeoutMs = readTimeoutMs,
+): BatchReply {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  if (length <= shortLength) {
+    release();
+    return `${begin}${parts.join(',')}${end}`;
+  }
+  const stream = Readable.from(chunksOf(begin, parts, end), { objectMode: false });
+  const timer = setTimeout(
+    () => stream.destroy(new Error('the reply was not read in time')),
+    timeoutMs,
+  );
+  stream.on('error', () => undefined);
+  return stream.once('close', () => {
+    clearTimeout(timer);
+    release();
+  });
+}
+
+/**
+ * Splits the reply into chunks. Unread text then stays in the stream, where it counts, and not in a
+ * socket's buffer.
+ */
+function* chunksOf(begin: string, parts: string[], end: string): Generator<Buffer> {
+  for (const [index, part] of parts.entries()) {
+    const bytes = Buffer.from(`${index === 0 ? begin : ','}${part}`);
+    for (let from = 0; from < bytes.length; from += shortLength)
+      yield bytes.subarray(from, from + shortLength);
+  }
+  yield Buffer.from(end);
 }

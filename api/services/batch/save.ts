@@ -5,14 +5,13 @@ import {
   type JsonObject,
   parseExactly,
 } from '../../../shared/domain/json.ts';
-import { failed, type InnerCall, type InnerFailure, type RunBudgeted } from './inner-call.ts';
-import { readItem } from './items.ts';
+import { failed, type InnerCall, type InnerFailure, type RunBudgeted, readItem } from './calls.ts';
 
 /** Object that an SDK saves (protocol/objects.md#saving-in-batches). */
 interface SaveItem {
-  /** Index in the batch. */
+  /** Index of the item in the batch. */
   index: number;
-  /** Undefined for an invalid item. */
+  /** Undefined if the item is invalid. */
   call: InnerCall | undefined;
   /** Reason why the item is invalid. */
   failure: InnerFailure | undefined;
@@ -22,7 +21,7 @@ interface SaveItem {
   children: Child[];
 }
 
-/** Member that points to an object which the same batch creates. */
+/** Member that points to an object that the same batch creates. */
 interface Child {
   cid: string;
   className: string;
@@ -32,14 +31,15 @@ interface Child {
 /** Members that control the save and are not stored. */
 const directives = new Set(['__internalId', '__children']);
 
-/** Result of the saves of one object; a batch may save an object in several parts. */
+/** Result of the saves of one object. A batch may save an object in several parts. */
 type Result = { ok: true; text: string } | InnerFailure;
 
 /**
- * Saves one object after the other, children first. Returns the members of a JSON dictionary from
- * `__internalId` to the reply, as text, which takes far less memory than objects. An object that
- * fails is `{"error":{"code","error"}}` and fails only those that point to it. Throws the first
- * refusal when no object was saved: clients that save one object read nothing else.
+ * Saves objects one after another, children first. Returns the members of a JSON dictionary from
+ * `__internalId` to the reply, as texts, which use far less memory than objects. If an object
+ * fails, its reply is `{"error":{"code","error"}}`, and only the objects that point to it fail too.
+ * Throws the first refusal if no object was saved, because clients that save one object read only
+ * the status.
  */
 export async function saveAll(
   requests: Json[],
@@ -73,8 +73,8 @@ export async function saveAll(
 }
 
 /**
- * Returns the key of an object in the reply: its own id, else the id in the path or the reply, else
- * the index.
+ * Returns the key of an object in the reply: its `__internalId`, otherwise the id in the path or
+ * the reply, otherwise its index.
  */
 function resultKey({ internalId, call, index }: SaveItem, result?: Result): string {
   const key = internalId ?? call?.path.match(objectIdInPath)?.[1];
@@ -84,7 +84,7 @@ function resultKey({ internalId, call, index }: SaveItem, result?: Result): stri
 
 const objectIdInPath = /^\/1\.1\/(?:classes\/[^/]+|users|installations|roles)\/([^/]+)$/;
 
-/** Merges the replies to two saves of an object; the members of the later one win. */
+/** Merges the replies to two saves of an object. Members of the later reply win. */
 function mergeReplies(earlier: string, later: string): string {
   return JSON.stringify({ ...dictionaryOf(earlier), ...dictionaryOf(later) });
 }
@@ -128,7 +128,9 @@ function readChild(value: Json): Child {
   return { cid, className, key };
 }
 
-/** Sorts items so that children come first. Refuses a cycle of children with 1. */
+/**
+ * Sorts items so that children come first. Refuses items with 1 if they are children of each other.
+ */
 function childrenFirst(
   items: SaveItem[],
   refuseOne: (item: SaveItem, failure: InnerFailure) => void,

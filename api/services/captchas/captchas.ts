@@ -20,7 +20,7 @@ import type { CaptchaShape } from './image.ts';
 
 /** Validated query of requestCaptcha (protocol/codes.md#captchas). */
 export interface CaptchaRequest extends Partial<CaptchaShape> {
-  /** Seconds. */
+  /** Validity of the captcha in seconds. */
   ttl?: number | undefined;
 }
 
@@ -44,8 +44,8 @@ export class CaptchaService {
   }
 
   /**
-   * Creates a captcha. Throws 119 unless the app requires captchas, 403 for a size or ttl that
-   * requires the master key, 429 for too many from one network address.
+   * Creates a captcha. Throws 119 if the app does not require captchas, 403 if the size or ttl
+   * requires the master key, 429 if one network address requests too many.
    */
   async request(
     caller: StoringCaller,
@@ -58,7 +58,8 @@ export class CaptchaService {
       throw refuse('masterKeyRequired');
     this.#storage.accountOf('captchas', caller)?.create(0);
     const { db, vault, clock, config } = this.#deps;
-    // With the first captcha: the font and the renderer take 8 MB, and most services draw none.
+    // Imported with the first captcha: the font and the renderer take 8 MB, and most services draw
+    // no captcha.
     const { drawCaptcha, newCaptchaText } = await import('./image.ts');
     const text = newCaptchaText(size);
     const image = await drawCaptcha(text, { width, height, size });
@@ -77,7 +78,7 @@ export class CaptchaService {
     };
   }
 
-  /** Returns the image as PNG. Throws 404 for an unknown or expired captcha. */
+  /** Returns the image as PNG. Throws 404 if the captcha is unknown or expired. */
   async image(appId: string, token: string): Promise<Buffer> {
     const now = new Date(this.#deps.clock.now());
     const image = await findCaptchaImage(this.#deps.db, { appId, token }, now);
@@ -86,8 +87,8 @@ export class CaptchaService {
   }
 
   /**
-   * Returns a validate token, which pays for one message. Throws 119, and 1 for a wrong answer or
-   * an unusable captcha.
+   * Returns a validate token, which is valid for one message. Throws 119 if the app does not
+   * require captchas, 1 if the answer is wrong or the captcha is unusable.
    */
   async verify(app: App, token: string, code: string): Promise<{ validate_token: string }> {
     requireCaptchas(app);
@@ -106,7 +107,7 @@ export class CaptchaService {
     return { validate_token: validateToken };
   }
 
-  /** Spends a validate token as part of `tx`. Throws 608 for a missing or invalid one. */
+  /** Uses up a validate token as part of `tx`. Throws 608 if the token is missing or invalid. */
   async spend(tx: Handle, appId: string, validateToken: string | undefined): Promise<void> {
     if (validateToken === undefined || validateToken === '') throw refuse('validateTokenMissing');
     const token = { digest: digestOf(validateToken), now: new Date(this.#deps.clock.now()) };
@@ -115,15 +116,15 @@ export class CaptchaService {
   }
 
   /**
-   * Returns the answer, for tests of client programs; the read is audited. Throws 404 outside a
-   * test instance.
+   * Returns the answer, for tests of client programs. The read is audited. Throws 404 if the server
+   * is not a test instance.
    */
   async reveal(appId: string, token: string): Promise<{ code: string }> {
     const { db, config } = this.#deps;
     const id = { appId, token };
     const sealed = config.isTest ? await findCaptchaAnswer(db, id) : undefined;
     if (!sealed) throw refuse('notFound');
-    await this.#reads.note({ action: 'captcha.reveal', appId, target: appId });
+    await this.#reads.record({ action: 'captcha.reveal', appId, target: appId });
     return { code: this.#open(id, sealed) };
   }
 
@@ -141,5 +142,5 @@ const wrongCaptcha = () => refuse('wrongCaptcha');
 const contextOf = ({ appId, token }: { appId: string; token: string }) =>
   sealContexts.captcha(appId, token);
 
-/** Hashes a token; 144 random bits need no key. */
+/** Hashes a token. A token has 144 random bits, so the hash needs no key. */
 const digestOf = (token: string) => createHash('sha256').update(token).digest();

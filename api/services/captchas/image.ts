@@ -6,14 +6,14 @@ import { z } from 'zod';
 /** Letters and digits that are easy to tell apart. */
 const alphabet = 'ACEFHKLMNPRTUVWXYZ3679';
 
-/** The library's module is its drawing function, which its types omit. */
+/** The module of svg-captcha is its drawing function, which its types omit. */
 const drawGlyph = z
   .custom<(text: string, options: object) => string>((value) => typeof value === 'function')
   .parse(svgCaptcha);
 
 /** Size of a captcha. */
 export interface CaptchaShape {
-  /** Pixels. */
+  /** Width in pixels. */
   width: number;
   height: number;
   /** Number of characters. */
@@ -28,9 +28,9 @@ export function newCaptchaText(size: number): string {
 }
 
 /**
- * Draws a text as a PNG. Rotates, shears and scales each character, then bends all along one wave
- * and draws lines of the same colours over them. Glyphs are outlines of a font in the package, so
- * no system font is needed. Rendering runs off the main thread.
+ * Draws a text as a PNG. Rotates, shears and scales each character, bends all characters along one
+ * wave, and draws lines in their colours over them. Glyphs are outlines of a font in the package,
+ * so no system font is needed. Rendering runs outside the main thread.
  */
 export async function drawCaptcha(text: string, shape: CaptchaShape): Promise<Buffer> {
   const image = await renderAsync(captchaSvg(text, shape), { font: { loadSystemFonts: false } });
@@ -39,7 +39,7 @@ export async function drawCaptcha(text: string, shape: CaptchaShape): Promise<Bu
 
 function captchaSvg(text: string, { width, height }: CaptchaShape): string {
   const step = width / (text.length + 0.4);
-  // Capitals of this font are half its size high.
+  // Capitals of this font are half as high as the font size.
   const fontSize = Math.min(height * 1.45, step * 2.1);
   const stroke = (fontSize * 0.024).toFixed(2);
   const wave = newWave(height);
@@ -74,8 +74,8 @@ interface Point {
 type Wave = (point: Point) => Point;
 
 /**
- * Transforms an outline. It consists of coordinate pairs only, so bending each pair bends the
- * character.
+ * Transforms the outline of a character. The outline consists only of coordinate pairs, so each
+ * pair is transformed.
  */
 function transformed(path: string, { x, y }: Point, wave: Wave): string {
   const angle = between(-0.32, 0.32);
@@ -85,7 +85,7 @@ function transformed(path: string, { x, y }: Point, wave: Wave): string {
   return path.replace(/(-?[\d.]+)[\s,]*(-?[\d.]+)/g, (_all, a: string, b: string) => {
     const [px, py] = [Number(a) + shear * Number(b), Number(b)];
     const bent = wave({ x: x + px * cos - py * sin, y: y + px * sin + py * cos });
-    // The blank is required: a minus may have been the only separator.
+    // The blank is required, because a minus sign may have been the only separator.
     return ` ${bent.x.toFixed(2)} ${bent.y.toFixed(2)}`;
   });
 }

@@ -11,41 +11,38 @@ import { type HttpResult, type PeerError, peerErrorOf } from '../../../shared/ht
 import type { ApiDeps } from '../deps.ts';
 import { type FunctionCaller, type FunctionHost, type FunctionHosts, hostValue } from './hosts.ts';
 
-/** Lifetime of a cached list: a new deployment runs its hooks after this time. */
+/** Lifetime of a cached list. The hooks of a new deployment run after this time at the latest. */
 const cacheMs = 5_000;
 /** Pause after a failed request. */
 const retryAfterMs = 1_000;
 const requestMs = 3_000;
 const path = '/1.1/functions/_ops/metadatas';
 
-/** Names of all hooks; other names of a list are ignored. */
+/** Names of all hooks. Other names in a list are ignored. */
 const hookNames = new Set<string>([
   ...Object.values(userHooks),
   ...Object.values(eventHooks).map(({ name }) => name),
 ]);
 
 const listShape = z.object({ result: z.array(z.string()).max(10_000) });
-/**
- * Result of a function: the host knows no such call, and answers each name as it answers a
- * function.
- */
+/** Result of a function: the host does not know this call and treats every name as a function. */
 const otherResult = z.object({ result: jsonValue.refine((result) => !Array.isArray(result)) });
 
-/** Hooks that a host declares, as this process knows them. */
+/** Hooks that a host declares, as cached in this process. */
 interface HookList {
   names: ReadonlySet<string> | undefined;
   requestedAtMs: number;
-  /** The list in the database, as text. */
+  /** Text of the list in the database. */
   storedText: string | undefined;
-  /** Why the last request gave no list; undefined where it gave one. */
+  /** Why the last request returned no list. Undefined if it returned a list. */
   failure: PeerError | undefined;
-  /** The running request. */
+  /** The request in progress. */
   request: Promise<void> | undefined;
 }
 
 /**
- * Requests the hooks that function hosts declare, and caches them for seconds. The last list of a
- * host is also in the database, for a process that starts while the host is unreachable.
+ * Requests the hooks that function hosts declare and caches them for seconds. The database also
+ * contains the last list of a host, for processes that start while the host is unreachable.
  */
 export class DeclaredHooks {
   readonly #hosts: FunctionHosts;
@@ -58,9 +55,9 @@ export class DeclaredHooks {
   }
 
   /**
-   * Returns the names of the hooks of a host. An unreachable host has the hooks that it last
-   * declared to any process. Throws 503 when it never answered any process: without its hooks,
-   * forbidden writes would pass.
+   * Returns the names of a host's hooks. For an unreachable host, returns the last list that any
+   * process received. Throws 503 if no process ever received a list: without the hooks, forbidden
+   * writes would be accepted.
    */
   async get(host: FunctionHost, caller: FunctionCaller): Promise<ReadonlySet<string>> {
     const list = this.#byHost.get(host) ?? {
@@ -76,7 +73,7 @@ export class DeclaredHooks {
       list.request ??= this.#request(host, caller, list).finally(() => {
         list.request = undefined;
       });
-    // An unreachable host may take long to fail again; its known hooks are returned at once.
+    // An unreachable host may take long to fail again. The cached hooks are returned at once.
     if (!list.names || !list.failure) await list.request;
     if (list.names) return list.names;
     throw new Refusal('unavailable', {
@@ -107,7 +104,7 @@ export class DeclaredHooks {
     }
   }
 
-  /** Stores a list. A failure is ignored: the list is valid, and the next response tries again. */
+  /** Stores a list. Ignores a failure: the list is valid, and the next response stores it again. */
   async #store(host: DeclaringHost, list: HookList, names: string[]): Promise<void> {
     const text = names.join();
     if (list.storedText === text) return;
@@ -120,7 +117,7 @@ export class DeclaredHooks {
   }
 }
 
-/** Returns the hooks that a response declares; undefined for an invalid response. */
+/** Returns the hooks that a response declares. Returns undefined if the response is invalid. */
 function namesIn(reply: HttpResult): ReadonlySet<string> | undefined {
   if (reply.kind !== 'response') return undefined;
   // A host without this endpoint has no hooks.

@@ -2,7 +2,7 @@ import { checkFunctionName, isInternalName } from '../../../shared/domain/apps/f
 import { Refusal, refuse } from '../../../shared/domain/errors/errors.ts';
 import type { ForwardRequest } from '../../../shared/http/client.ts';
 import { type ForwardResult, PeerError, peerErrorOf } from '../../../shared/http/result.ts';
-import type { BatchReply } from '../batch/reply.ts';
+import type { BatchReply } from '../batch/reply-budget.ts';
 import {
   agentHeaders,
   type FunctionCaller,
@@ -11,9 +11,9 @@ import {
   HostAnswers,
 } from './hosts.ts';
 
-/** Arguments of a function as the caller sent them. */
+/** Arguments of a function in the form that the caller sent. */
 export interface SentArguments {
-  /** Any JSON value. */
+  /** JSON text of any value. */
   text: string;
   userAgent: string;
   clientAgent: string;
@@ -23,15 +23,15 @@ export interface SentArguments {
 /** Call of a function. */
 export interface FunctionCall {
   /**
-   * `call` is the object-typed encoding (protocol/functions.md#object-encoding); this service reads
-   * neither of them.
+   * `call` is the object-typed encoding (protocol/functions.md#object-encoding). Carillon parses
+   * neither encoding.
    */
   encoding: 'functions' | 'call';
   name: string;
   sent: SentArguments;
 }
 
-/** Response of the host: a whole JSON text, with the status of the host. */
+/** Response of the host: a complete JSON text, with the host's status. */
 export interface FunctionReply {
   status: number;
   headers: Record<string, string>;
@@ -51,18 +51,20 @@ export class FunctionService {
   }
 
   /**
-   * Calls a function and returns the host's response, also an error, unchanged. Throws 404 for an
-   * invalid name or an app without a host, 401 for an internal name, 413 and 408 for the arguments,
-   * 429 for too many concurrent calls, 124 (HTTP 503) when the response times out, 524 when the
-   * connection times out, 503 when the host refuses the connection, 502 for a response that is no
-   * JSON.
+   * Calls a function and returns the host's response unchanged, even if it is an error. Throws:
+   *
+   * - 404 if the name is invalid or the app has no host, 401 for an internal name;
+   * - 413 and 408 for the arguments, 429 if too many calls run;
+   * - 124 (HTTP 503) if the response times out, 524 if the connection times out;
+   * - 503 if the host refuses the connection, 502 if the response is not JSON.
    */
   async call(
     caller: FunctionCaller,
     { encoding, name, sent }: FunctionCall,
   ): Promise<FunctionReply> {
     const checked = checkFunctionName(name);
-    // A host that finds a hook under this name would run it for a caller without its key.
+    // If the host has a hook with this name, it would run the hook for a caller without the hook
+    // key.
     if (isInternalName(checked) && !caller.isMaster && !caller.hasHookKey)
       throw refuse('unauthorized');
     const host = this.#hostOf(caller, checked);
@@ -85,7 +87,7 @@ export class FunctionService {
 
   /**
    * Returns the names of functions and hooks that the host declares. Throws 401 without the master
-   * key, and the refusals of `call`.
+   * key, and as `call`.
    */
   async metadatas(caller: FunctionCaller): Promise<FunctionReply> {
     if (!caller.isMaster) throw refuse('unauthorized');
@@ -122,7 +124,7 @@ export class FunctionService {
       throw refusalOfStatus(host.url, status);
     }
     const text = await this.#answers.read(app.appId, body).catch((error: unknown) => {
-      // A proxy before the host says by its own page that the host is slow or away.
+      // A proxy in front of the host sends its own page if the host is slow or unreachable.
       const isPage = error instanceof Refusal && error.kind === 'badGateway';
       if (isPage) throw refusalOfStatus(host.url, status, error);
       throw error;
@@ -131,7 +133,7 @@ export class FunctionService {
     return {
       status,
       headers: {
-        // A browser must not guess another type and run the response.
+        // A browser must not guess another type and execute the response.
         'X-Content-Type-Options': 'nosniff',
         ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
       },
@@ -140,13 +142,13 @@ export class FunctionService {
   }
 }
 
-/** Tells whether an answer may be forwarded: no redirect, and no compressed data. */
+/** Returns whether a response may be forwarded. Redirects and compressed data are refused. */
 function isForwardable({ status, headers }: Extract<ForwardResult, { kind: 'response' }>): boolean {
   const isPlain = [undefined, 'identity'].includes(headers['content-encoding']);
   return isPlain && ((status >= 200 && status < 300) || (status >= 400 && status < 600));
 }
 
-/** Returns the refusal of an answer that is no JSON, by its status. */
+/** Returns the refusal of a response that is not JSON, by its status. */
 function refusalOfStatus(url: string, status: number, fault?: Refusal): Refusal {
   const cause = new PeerError(url, `status ${status}${fault ? `: ${fault.message}` : ''}`);
   if (status === 504) return new Refusal('upstreamTimeout', { cause });

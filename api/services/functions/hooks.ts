@@ -19,18 +19,18 @@ import type { ApiDeps } from '../deps.ts';
 import { DeclaredHooks } from './declared-hooks.ts';
 import { type FunctionCaller, type FunctionHost, type FunctionHosts, hostValue } from './hosts.ts';
 
-/** Caller whose call runs a hook; the defaults are those of a call by the service itself. */
+/** Caller whose call runs a hook. The defaults are for calls by Carillon itself. */
 export type HookCaller = Pick<FunctionCaller, 'app'> & Partial<FunctionCaller>;
 
 /** Time limits of hooks (protocol/functions.md#hook-times). */
 const decidingTimeoutMs = 10_000;
 const otherTimeoutMs = 3_000;
 
-/** Hooks that run in the background at a time; further ones are dropped and counted. */
+/** Maximum number of hooks that run in the background. Further hooks are dropped and counted. */
 const maxInBackground = 1_000;
 /**
- * Concurrent deciding hooks of one app that calls of its own host cause: half of the connections to
- * a host. The limit stops a hook that calls itself by the writes that it makes.
+ * Maximum number of concurrent deciding hooks of one app that calls from its own host cause. This
+ * is half of the connections to a host. The limit stops a hook whose writes trigger the hook again.
  */
 const maxNested = 32;
 const maxTextLength = 1_000;
@@ -51,7 +51,7 @@ export class Hooks {
   readonly #clock: ApiDeps['clock'];
   readonly #metrics: ApiDeps['metrics'];
   readonly #background = new Set<Promise<void>>();
-  /** Running deciding hooks by app, without apps at 0. */
+  /** Number of running deciding hooks by app. Apps without running hooks are absent. */
   readonly #nested = new Map<string, number>();
 
   constructor(deps: Pick<ApiDeps, 'clock' | 'db' | 'metrics'>, hosts: FunctionHosts) {
@@ -62,9 +62,9 @@ export class Hooks {
   }
 
   /**
-   * Tells whether a hook has to run: the host declares it, and the body does not exclude it by
-   * `__ignore_hooks`, which counts with the hook or the master key. Throws 503 when the host never
-   * answered.
+   * Returns whether a hook must run: the host declares it, and the body does not exclude it by
+   * `__ignore_hooks`. A body may exclude hooks only with the hook or master key. Throws 503 if the
+   * host never answered.
    */
   async isNeeded(hook: HookName, caller: HookCaller, body: JsonObject = {}): Promise<boolean> {
     const host = this.#hosts.find(completeCaller(caller));
@@ -73,9 +73,9 @@ export class Hooks {
   }
 
   /**
-   * Runs a deciding hook and returns its response. Throws 142, or 401 at a login, with the hook's
-   * message when it refuses; 141 on a timeout, 431 when hooks call themselves, 502 for an answer
-   * that is no JSON, 503 when the host is unreachable.
+   * Runs a deciding hook and returns its response. If the hook refuses, throws 142 with its
+   * message, or 401 at a login. Throws 141 on a timeout, 431 if hooks trigger themselves, 502 if
+   * the response is not JSON, 503 if the host is unreachable.
    */
   async run(hook: HookName, caller: HookCaller, message: JsonObject): Promise<JsonObject> {
     if (!caller.hasHookKey) return this.#run(hook, caller, message);
@@ -111,7 +111,7 @@ export class Hooks {
   }
 
   /**
-   * Runs a hook that does not decide, in the background. A failure is counted, and the hook is not
+   * Runs a hook that does not decide, in the background. A failure is counted. The hook is not
    * repeated.
    */
   runInBackground(
@@ -146,8 +146,8 @@ export class Hooks {
     hook: HookName,
     { host, caller, message }: { host: FunctionHost; caller: FunctionCaller; message: JsonObject },
   ): Promise<JsonObject> {
-    // No session: engines would ask for its user, and a stale one would fail the call. The caller
-    // is in the message.
+    // Sends no session: engines would request its user, and an outdated session would fail the
+    // call. The message contains the caller.
     const asService = { ...caller, isMaster: false, hasHookKey: true, sessionToken: undefined };
     const headers = this.#hosts.headers(asService, host);
     const signed = signedMessage(hook, message, { app: caller.app, nowMs: this.#clock.now() });
@@ -168,12 +168,12 @@ export class Hooks {
     const value = hostValue(reply.body);
     const answer = isJsonObject(value) ? value : undefined;
     if (reply.status >= 200 && reply.status < 300) {
-      // Nothing is known of the decision behind an answer that is empty or cut off.
+      // If the response is empty or incomplete, the decision is unknown.
       if (value === undefined)
         throw failed('badGateway', {
           text: `The function host gave no JSON for the hook ${hook} of _User.`,
         });
-      // The engine for PHP writes an empty object as a list.
+      // The PHP engine writes an empty object as a list.
       return answer ?? {};
     }
     if (reply.status === 503 && answer?.code === 124)
@@ -185,7 +185,7 @@ export class Hooks {
     this.#metrics.hooks.inc({ hook, outcome });
   }
 
-  /** Waits for the hooks in the background. */
+  /** Resolves when the hooks in the background have ended. */
   async close(): Promise<void> {
     await Promise.all(this.#background);
   }
@@ -198,7 +198,7 @@ const timedOutText = (hook: HookName): string =>
   `LeanEngine request timeout. The hook is ${hook} of _User.`;
 
 /**
- * Returns the refusal of a hook, with its message in the form that clients know
+ * Returns the refusal of a hook, with its message in the form that clients expect
  * (protocol/functions.md#hooks).
  */
 function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal {
@@ -211,9 +211,10 @@ function refusalOfHook(hook: HookName, answer: JsonObject | undefined): Refusal 
 }
 
 /**
- * Adds the member by which the engine for PHP, which knows no hook key, recognizes a hook of the
- * service (protocol/functions.md#signed-members): the time in ms, and the HMAC-SHA1 of
- * `<text>:<time>` with the master key. Messages without an object are not signed.
+ * Adds the member by which the PHP engine recognizes a hook call from Carillon, because that engine
+ * does not know the hook key (protocol/functions.md#signed-members). The member contains the time
+ * in milliseconds and the HMAC-SHA1 of `<text>:<time>` with the master key. Messages without an
+ * object are not signed.
  */
 function signedMessage(
   hook: HookName,
@@ -227,7 +228,7 @@ function signedMessage(
   return { ...message, object: { ...object, [member]: `${nowMs},${digest}` } };
 }
 
-/** Returns the member of a hook's signature, and the text that is signed. */
+/** Returns the name of the signature member, and the text to sign. */
 function signatureOf(hook: HookName): [member: string, text: string] {
   if (isEvent(hook)) return ['__sign', nameOf(hook)];
   return hook.startsWith('before')
@@ -245,8 +246,8 @@ const completeCaller = (caller: HookCaller): FunctionCaller => ({
 });
 
 /**
- * Tells whether the body excludes the hook: hosts do this when they write users within a hook, to
- * end the recursion.
+ * Returns whether the body excludes the hook. Hosts exclude hooks when they write users inside a
+ * hook, to end the recursion.
  */
 function isIgnored(
   hook: HookName,

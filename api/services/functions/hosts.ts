@@ -7,10 +7,10 @@ import { type ErrorName, Refusal, refuse } from '../../../shared/domain/errors/e
 import { type Json, measureJson, parseJson } from '../../../shared/domain/json.ts';
 import { BodyBudget } from '../../../shared/http/body/budget.ts';
 import { createHttpClient, ForwardClient, type HttpClient } from '../../../shared/http/client.ts';
-import { type BatchReply, writeReply } from '../batch/reply.ts';
+import { type BatchReply, writeReply } from '../batch/reply-budget.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Caller of a function as the host sees it. */
+/** Caller of a function, as described to the host. */
 export interface FunctionCaller {
   app: App;
   isMaster: boolean;
@@ -23,25 +23,28 @@ export interface FunctionCaller {
 /** Server that runs functions of an app. */
 export interface FunctionHost {
   url: string;
-  /** Streams calls of functions; each app has its own connections. */
+  /** Streams calls of functions. Each app has its own connections. */
   forwardClient: ForwardClient;
-  /** Sends the short requests: hooks and lists of names. */
+  /** Sends short requests: hooks and lists of names. */
   httpClient: HttpClient;
 }
 
-/** Longest request to a host: a hook before a write (protocol/functions.md#hook-times). */
+/**
+ * Maximum duration of a request to a host, which a hook before a write may use
+ * (protocol/functions.md#hook-times).
+ */
 const maxRequestMs = 10_000;
 const maxHosts = 1000;
 
-/** Values that are safe in a header; a session token with other characters is invalid. */
+/** Values that are safe in a header. A session token with other characters is invalid. */
 const headerText = /^[\x21-\x7e]{1,512}$/;
 const agentText = /^[\x20-\x7e]{1,512}$/;
 
-/** Finds the server that runs the functions of an app, and keeps its connections by app and URL. */
+/** Finds the server that runs an app's functions and caches its connections by app and URL. */
 export class FunctionHosts {
   readonly #deps: Pick<ApiDeps, 'clock' | 'config' | 'vault'>;
   readonly #hosts = new Map<string, FunctionHost>();
-  /** Name of this service in `Via`, the same for all its processes. */
+  /** Name of this service in `Via`. All its processes use the same name. */
   readonly #pseudonym: string;
 
   constructor(deps: Pick<ApiDeps, 'clock' | 'config' | 'vault'>) {
@@ -50,8 +53,8 @@ export class FunctionHosts {
   }
 
   /**
-   * Returns the host of a stage; undefined when the app has no host. Without a staging host it is
-   * the production host, so that a header cannot bypass its hooks.
+   * Returns the host of a stage. Returns undefined if the app has no host. If the app has no
+   * staging host, returns the production host, so that a header cannot bypass its hooks.
    */
   find({ app, stage }: Pick<FunctionCaller, 'app' | 'stage'>): FunctionHost | undefined {
     const { functionsUrl, functionsStagingUrl } = app.options;
@@ -61,8 +64,8 @@ export class FunctionHosts {
   }
 
   /**
-   * Returns the key of a host in the database; the embedded one has a name, since its port changes
-   * with every start.
+   * Returns the key of a host in the database. The embedded host has a constant name, because its
+   * port changes with every start.
    */
   declaringHostOf(
     { url }: FunctionHost,
@@ -78,8 +81,8 @@ export class FunctionHosts {
 
   #connect({ appId }: App, url: string): FunctionHost {
     const key = `${appId} ${url}`;
-    const known = this.#hosts.get(key);
-    if (known) return known;
+    const cached = this.#hosts.get(key);
+    if (cached) return cached;
     const [oldest] = this.#hosts;
     if (oldest && this.#hosts.size >= maxHosts) {
       this.#hosts.delete(oldest[0]);
@@ -103,7 +106,7 @@ export class FunctionHosts {
   /**
    * Returns the headers that describe a caller to a host: app id, a key of the same kind, session,
    * stage and IP address (protocol/functions.md#host-protocol). No header of the caller is copied,
-   * so none can change the request.
+   * so a caller cannot change the request.
    */
   headers(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app, isMaster, hasHookKey, stage, sessionToken, remoteAddress } = caller;
@@ -120,11 +123,11 @@ export class FunctionHosts {
   }
 
   /**
-   * Returns the headers of a request for the list of hooks. The list needs no master key: the host
-   * gets the hook key, and a signature that proves the master key to the engines that ask for it
-   * (Node, Python, PHP). Its time is no number, so that the signature opens nothing at the public
-   * API, which takes numbers only (protocol/clients.md#request-signature). Engines of Go and Java
-   * compare the master key itself: the option `functionsMasterKey` sends it.
+   * Returns the headers of a request for the list of hooks. Instead of the master key, the host
+   * gets the hook key and a signature that proves the master key. The Node, Python and PHP engines
+   * accept the signature. Its time is not a number, so the signature is useless at the public API,
+   * which accepts only numbers (protocol/clients.md#request-signature). The Go and Java engines
+   * compare the master key itself, which the option `functionsMasterKey` sends.
    */
   listHeaders(caller: FunctionCaller, host: FunctionHost): Record<string, string> {
     const { app } = caller;
@@ -139,7 +142,10 @@ export class FunctionHosts {
     return { ...headers, 'x-lc-sign': `${sign},${time},master` };
   }
 
-  /** Returns the keys that functions need for the embedded host, which has none of its own. */
+  /**
+   * Returns the keys that functions need if they run in the embedded host, which has no keys of its
+   * own.
+   */
   #embeddedHeaders(app: App, { url }: FunctionHost): Record<string, string> {
     const { functionsUrl, functionsToken } = this.#deps.config;
     if (url !== functionsUrl || functionsToken === undefined) return {};
@@ -151,8 +157,8 @@ export class FunctionHosts {
   }
 
   /**
-   * Tells whether a call passed this service before: a functions URL that leads back here would
-   * loop.
+   * Returns whether a call already passed this service. A functions URL that leads back to this
+   * service would loop.
    */
   isLoop(via: string): boolean {
     return via.includes(this.#pseudonym);
@@ -180,22 +186,20 @@ export function agentHeaders({
   };
 }
 
-/**
- * Reads what function hosts answer: results, errors, replies of hooks and lists of names. The text
- * decides whether an answer is JSON, not its `Content-Type`: the engine for Go sends `text/plain`,
- * the engine for PHP `application; charset=utf-8;` (protocol/functions.md#answers-of-a-host).
- */
-
 const mb = 1024 * 1024;
 
-/** Bytes of answers in memory: of one process, and of one app. */
+/** Maximum number of bytes of responses in memory, per process and per app. */
 const answerLimits = { total: 128 * mb, perSender: 64 * mb };
 
-/** Byte order mark, which files of PHP may print before the answer. */
-const mark = '\u{feff}';
-const withoutMark = (text: string): string => (text.startsWith(mark) ? text.slice(1) : text);
+/** Byte order mark, which PHP files may print before the response. */
+const byteOrderMark = '\u{feff}';
+const withoutMark = (text: string): string =>
+  text.startsWith(byteOrderMark) ? text.slice(1) : text;
 
-/** Returns the JSON value of an answer; undefined for an answer that is no whole JSON text. */
+/**
+ * Returns the JSON value of a response. Returns undefined if the response is not a complete JSON
+ * text.
+ */
 export function hostValue(text: string): Json | undefined {
   try {
     return parseJson(withoutMark(text));
@@ -204,7 +208,7 @@ export function hostValue(text: string): Json | undefined {
   }
 }
 
-/** Returns the cause why a text is not forwarded as JSON; undefined for JSON. */
+/** Returns the reason why a text is not forwarded as JSON. Returns undefined for JSON. */
 function faultOf(text: string): string | undefined {
   if (text.trim() === '') return 'The function host gave an empty answer.';
   if (measureJson(text) === undefined)
@@ -218,21 +222,23 @@ function faultOf(text: string): string | undefined {
 }
 
 /**
- * Answers of function hosts on their way to a caller. They are held whole, since half an
- * answer is no answer.
+ * Responses of function hosts that are sent to callers. A response is read completely before it is
+ * sent, because an incomplete response must not reach the caller. The text decides whether a
+ * response is JSON, not its `Content-Type`: the Go engine sends `text/plain`, the PHP engine
+ * `application; charset=utf-8;` (protocol/functions.md#answers-of-a-host).
  */
 export class HostAnswers {
   readonly #budget = new BodyBudget(answerLimits);
 
-  /** Bytes in memory now. */
-  get heldBytes(): number {
+  /** Number of bytes in memory. */
+  get usedBytes(): number {
     return this.#budget.bytes;
   }
 
   /**
-   * Reads an answer of an app's host and returns its JSON text unchanged; its memory counts until
-   * it is sent. Throws 502 for an answer that is empty, not UTF-8, no JSON, or broken off; 429 when
-   * the answers of the app, 503 when those of the process take too much memory.
+   * Reads a response of an app's host and returns its JSON text unchanged. Its memory counts until
+   * it is sent. Throws 502 if the response is empty, not UTF-8, not JSON, or incomplete. Throws 429
+   * if the responses of the app use too much memory, 503 if those of the process do.
    */
   async read(appId: string, body: Readable): Promise<BatchReply> {
     const account = this.#budget.open([`app ${appId}`]);
@@ -264,7 +270,7 @@ const fullRefusal = ({ kind }: Refusal): Refusal =>
     retryAfterSeconds: 1,
   });
 
-/** Decodes UTF-8 and removes a byte order mark; undefined for other bytes. */
+/** Decodes UTF-8 and removes a byte order mark. Returns undefined if the bytes are not UTF-8. */
 function decoded(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -42,15 +42,15 @@ export interface SavedInstallation {
 export interface DeviceSave {
   ids: DeviceIds;
   changes: InstallationChanges;
-  /** The device was deleted and registers again under its former object id. */
+  /** True if the device was deleted and registers again under its former object id. */
   isReturning?: boolean;
-  /** Counts what the save stores; undefined for servers of the app. */
+  /** Counts what the save stores. Undefined for servers of the app. */
   storage?: StorageAccount | undefined;
-  /** Throws 403 when the ACL of the installation denies the caller. */
+  /** Throws 403 if the installation's ACL denies the caller. */
   requireWrite(current: Installation): void;
 }
 
-/** Tries of a registration that meets concurrent ones of the same device. */
+/** Maximum number of tries if concurrent calls register the same device. */
 const maxTries = 10;
 
 /** Writes installations. */
@@ -62,9 +62,9 @@ export class InstallationWriter {
   }
 
   /**
-   * As `save`, without a transaction: reads without a lock, and writes if nothing has changed
-   * since. Returns undefined if a concurrent call was faster, or several rows must be written, and
-   * has written nothing then. Throws the refusals of `save`.
+   * Saves without a transaction: reads without a lock, and writes only if nothing has changed since
+   * the read. Returns undefined, without any write, if a concurrent call was faster or if several
+   * rows must be written. Throws as `save`.
    */
   async saveAtOnce(
     db: Handle,
@@ -89,9 +89,8 @@ export class InstallationWriter {
   }
 
   /**
-   * Updates the installation that the ids name (`findRegistered`), or creates one, so that a device
-   * never has two installations, in the caller's transaction. Throws 105, 111, 112, 114, 116, 117,
-   * 137.
+   * Updates the installation that the ids name (`findRegistered`), or creates one, as part of `tx`.
+   * A device therefore never has two installations. Throws 105, 111, 112, 114, 116, 117, 137.
    */
   async save(tx: Handle, app: App, device: DeviceSave): Promise<SavedInstallation> {
     const { ids, changes } = device;
@@ -119,7 +118,7 @@ export class InstallationWriter {
     throw refuse('duplicate');
   }
 
-  /** Writes to a locked installation. Throws the refusals of `save`. */
+  /** Changes a locked installation. Throws as `save`. */
   async change(
     tx: Handle,
     app: App,

@@ -36,7 +36,7 @@ import {
 } from '../../../shared/query/list/list.ts';
 import { installationClass } from '../../../shared/query/schema.ts';
 import { viewerOf } from '../../../shared/query/viewer.ts';
-import { readerFor, requireRead, requireWrite, type UserCaller } from '../accounts/caller.ts';
+import { requireRead, requireWrite, type UserCaller, viewerFor } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 import { isAudited, recordChange } from '../operator/audit/audit.ts';
@@ -57,13 +57,16 @@ export interface Caller {
 /** Caller of a write. */
 type WritingCaller = StoringCaller & UserCaller;
 
-/** Returns the check that a caller may write to an installation (protocol/installations.md#acl). */
+/**
+ * Returns a check that throws if the caller may not write to an installation
+ * (protocol/installations.md#acl).
+ */
 const writeCheckFor =
   (caller: UserCaller) =>
   (current: Installation): void =>
     requireWrite(caller, { acl: aclOf(current) });
 
-const showsAcl = (query: Record<string, unknown>): boolean => query.returnACL === true;
+const includesAcl = (query: Record<string, unknown>): boolean => query.returnACL === true;
 
 const maxIdsPerDelete = 1000;
 
@@ -85,10 +88,10 @@ export class InstallationService {
   }
 
   /**
-   * Handles POST: updates the installation that the body's objectId, else its installationId, else
-   * its device token names, or creates one (protocol/installations.md#registration). `bodyBytes` is
-   * the size of the body. Concurrent calls with the same ids result in one installation. Throws
-   * 105, 111, 112, 114, 116, 117, 137, 429.
+   * Handles POST. Updates the installation that the body names, or creates one
+   * (protocol/installations.md#registration). The body's objectId has priority, then its
+   * installationId, then its device token. `bodyBytes` is the size of the body. Concurrent calls
+   * with the same ids result in one installation. Throws 105, 111, 112, 114, 116, 117, 137, 429.
    */
   async register(
     caller: WritingCaller,
@@ -117,11 +120,11 @@ export class InstallationService {
   }
 
   /**
-   * Handles PUT. Devices keep their object id for years, so an unknown id with the identity of a
-   * device in the body registers that device again, under this id unless it has another one
-   * (`InstallationWriter.save`). Returns the new document and the members that the call wrote
-   * (protocol/objects.md#replies-with-values). Throws 1 for any other unknown id, 305 when the
-   * installation does not meet `where`, and the refusals of `register`.
+   * Handles PUT. Returns the new document and the members that the call wrote
+   * (protocol/objects.md#replies-with-values). Devices keep their object id for years. If the id is
+   * unknown and the body identifies a device, the device is registered again under this id, unless
+   * it has another id (`InstallationWriter.save`). Throws 1 for any other unknown id, 305 if the
+   * installation does not match `where`, and as `register`.
    */
   async update(
     caller: WritingCaller,
@@ -152,7 +155,7 @@ export class InstallationService {
           return saved;
         }
         const ids = { ...deviceIdsOf(changes), objectId };
-        // An installation that does not exist meets no condition.
+        // An installation that does not exist matches no condition.
         if (condition || !isPublicId(objectId) || !hasDeviceId(ids))
           throw noSuchInstallation(objectId);
         return this.#writer.save(tx, app, {
@@ -169,8 +172,8 @@ export class InstallationService {
   }
 
   /**
-   * Returns `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 102 or 105 for bad
-   * `keys` and `include`, 116 for too large a reply.
+   * Returns an installation. Returns `{}` if the id is unknown (protocol/queries.md#reads-by-id).
+   * Throws 102 or 105 if `keys` or `include` is invalid, 116 if the reply is too large.
    */
   async get(
     caller: UserCaller,
@@ -179,7 +182,7 @@ export class InstallationService {
   ): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
     const include = parseInclude(query.include, installationClass);
-    const hasAcl = showsAcl(query);
+    const hasAcl = includesAcl(query);
     if (!isPublicId(objectId)) return {};
     const { db } = this.#deps;
     const found = await findInstallation(db, { appId: caller.app.appId, objectId });
@@ -195,7 +198,7 @@ export class InstallationService {
 
   /**
    * Handles GET of the collection. Throws 403 without permission, 102/105/106/111 for the query,
-   * 116 for too large a reply, 124.
+   * 116 if the reply is too large, 124 after a timeout.
    */
   async list(
     caller: UserCaller,
@@ -203,8 +206,8 @@ export class InstallationService {
   ): Promise<{ results: JsonObject[]; count?: number }> {
     if (!caller.isMaster && !caller.app.options.allowInstallationQuery)
       throw refuse('forbiddenFind');
-    const reader = readerFor(caller);
-    const hasAcl = showsAcl(query);
+    const reader = viewerFor(caller);
+    const hasAcl = includesAcl(query);
     return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, installationClass, reader);
       const selection = compileList(list, installationClass, reader);
@@ -227,9 +230,9 @@ export class InstallationService {
   }
 
   /**
-   * Deletes one id or several, separated by commas; an unknown id counts as deleted
-   * (protocol/objects.md#create-and-update). Throws 403 without permission or when an ACL denies
-   * it, 305 when an installation does not meet `where`.
+   * Deletes the installations of one id, or of several comma-separated ids. An unknown id counts as
+   * deleted (protocol/objects.md#create-and-update). Throws 403 without permission or if an ACL
+   * denies it, 305 if an installation does not match `where`.
    */
   async delete(caller: UserCaller, objectIds: string, where: unknown): Promise<void> {
     const { app, isMaster } = caller;
@@ -242,7 +245,7 @@ export class InstallationService {
       const locked = await lockInstallations(tx, app.appId, wanted);
       for (const { acl } of locked) requireWrite(caller, { acl: aclOf({ fields: { ACL: acl } }) });
       const ids = locked.map(({ id }) => id);
-      // Unknown ids meet no condition.
+      // Unknown ids match no condition.
       if (condition && ids.length < wanted.length) throw refuse('noEffect');
       for (const id of ids) await requireCondition(tx, id, condition);
       await deleteInstallations(tx, app.appId, ids);
@@ -253,8 +256,8 @@ export class InstallationService {
   }
 
   /**
-   * Runs `work` in a transaction: with a condition on the connections for client queries, else on
-   * those for fast statements.
+   * Runs `work` in a transaction. With a condition, uses the connections for client queries,
+   * otherwise the connections for fast statements.
    */
   #change<T>(
     caller: Caller,
@@ -265,13 +268,13 @@ export class InstallationService {
     return condition ? queries.change(caller, work) : db.transaction(work);
   }
 
-  /** Returns the URL of an installation, below PUBLIC_URL (protocol/admin-api.md#links). */
+  /** Returns the URL of an installation, built from PUBLIC_URL (protocol/admin-api.md#links). */
   urlOf({ objectId }: { objectId: string }): string {
     return `${this.#deps.config.publicUrl}/1.1/installations/${objectId}`;
   }
 }
 
-/** Takes back what a write that failed has counted. */
+/** Undoes the counts of a write that fails. */
 async function refundingFailure<T>(
   storage: StorageAccount | undefined,
   work: () => Promise<T>,
@@ -284,7 +287,7 @@ async function refundingFailure<T>(
   }
 }
 
-/** Throws 137 when another installation has the same unique id. */
+/** Throws 137 if another installation has the same unique id. */
 async function refusingDuplicates<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -293,7 +296,7 @@ async function refusingDuplicates<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Audits a change by an operator, with shortened tokens. */
+/** Audits a change that an operator makes, with shortened tokens. */
 async function recordUpdate(
   tx: Handle,
   { appId }: App,
@@ -303,13 +306,13 @@ async function recordUpdate(
     touched,
   }: { current: Installation; saved: SavedInstallation; touched: ReadonlySet<string> },
 ): Promise<void> {
-  const shown = (document: JsonObject) => shortenTokens(pickMembers(document, touched));
+  const masked = (document: JsonObject) => shortenTokens(pickMembers(document, touched));
   await recordChange(tx, {
     action: 'installation.update',
     appId,
     target: current.objectId,
-    before: shown(installationDocument(current, { hasAcl: true })),
-    after: shown(installationDocument(saved.installation, { hasAcl: true })),
+    before: masked(installationDocument(current, { hasAcl: true })),
+    after: masked(installationDocument(saved.installation, { hasAcl: true })),
   });
 }
 
@@ -328,11 +331,11 @@ async function lock(tx: Handle, app: App, objectId: string): Promise<Installatio
     : undefined;
 }
 
-/** Quotes the id only when it has the form of an id. */
+/** Returns the refusal of an unknown id. Quotes the id only if it has the form of an id. */
 function noSuchInstallation(objectId: string): Error {
-  const shown = isPublicId(objectId) ? objectId : '?';
+  const quotedId = isPublicId(objectId) ? objectId : '?';
   return refuse(
     'noSuchObject',
-    `Could not find object by id '${shown}' for class '_Installation'.`,
+    `Could not find object by id '${quotedId}' for class '_Installation'.`,
   );
 }

@@ -24,15 +24,15 @@ import type { InstallationDraft } from '../../../shared/domain/installations/ins
 import type { ApiDeps } from '../deps.ts';
 import type { DeviceSave, SavedInstallation } from './installation-writer.ts';
 
-/** Time for which an app shares no group with others after a group failed that it was in. */
+/** Time for which an app shares no group with other apps, after one of its groups failed. */
 const apartMs = 10_000;
-/** Time for which an app is in no group after one of its own failed. */
+/** Time for which an app's saves are not grouped, after a group with only its saves failed. */
 const excludedMs = minuteMs;
 
 /**
- * Remembers which apps may share groups. A group fails when one of its rows waits too long for
- * another transaction, or PostgreSQL refuses it; which row it was is not known. Groups of single
- * apps show whose it was, and delay no others.
+ * Remembers which apps may share groups. A group fails if one of its rows waits too long for
+ * another transaction, or if PostgreSQL refuses a row. The error does not tell which row caused it.
+ * Groups of single apps then show which app caused it, and delay no other apps.
  */
 class SharedGroups {
   readonly #clock: Clock;
@@ -43,18 +43,18 @@ class SharedGroups {
     this.#clock = clock;
   }
 
-  /** Tells whether an app shares no group with others. */
+  /** Returns whether an app shares no group with other apps. */
   isApart(appId: string): boolean {
     return this.#isBefore(this.#apartUntilMs, appId);
   }
 
-  /** Tells whether an app is in no group. */
+  /** Returns whether an app's saves are not grouped. */
   isExcluded(appId: string): boolean {
     return this.#isBefore(this.#excludedUntilMs, appId);
   }
 
-  /** Notes that a group of these apps failed. */
-  noteFailure(apps: ReadonlySet<string>): void {
+  /** Records that a group of these apps failed. */
+  recordFailure(apps: ReadonlySet<string>): void {
     const nowMs = this.#clock.monotonicMs();
     const [only] = apps;
     if (apps.size === 1 && only !== undefined && this.isApart(only))
@@ -72,12 +72,12 @@ class SharedGroups {
   }
 }
 
-/** Limits of saves in groups. */
+/** Limits of groups of saves. */
 const limits = { size: 64, maxWaiting: 2000, maxWaitMs: 5000 };
 
 /**
- * Size of a body from which a save is written by itself. Together with `size` it limits the
- * duration of a group.
+ * Size of a body above which a save is written alone. Together with `size`, it limits the duration
+ * of a group.
  */
 const maxBodyBytes = 2048;
 
@@ -87,8 +87,7 @@ interface GroupedSave extends DeviceSave {
 }
 
 /**
- * Decision on a save: a refusal, a row to write, or undefined for a save that must be written by
- * itself.
+ * Decision on a save: a refusal, a row to write, or undefined if the save must be written alone.
  */
 type Decision =
   | { error: unknown }
@@ -96,21 +95,21 @@ type Decision =
   | { update: GroupUpdate; before: FoundInstallation }
   | undefined;
 
-/** Result of a save: undefined if it must be written by itself. */
+/** Result of a save. Undefined if the save must be written alone. */
 type Result = SavedInstallation | { error: unknown } | undefined;
 
 /**
- * Saves installations of all apps in groups: one statement looks the devices of a group up, one
- * writes it, and one commit makes it durable. A save that may wait for a lock, is large, or whose
- * device is being saved already, is left to its caller, so that no save delays or fails others of
- * its group.
+ * Saves installations of all apps in groups. For each group, one statement finds the devices, one
+ * statement writes them, and one commit makes the writes durable. The caller must write a save
+ * alone if it may wait for a lock, is large, or if its device is already being saved. No save can
+ * therefore delay or fail the others of its group.
  */
 export class SaveGroups {
   readonly #deps: Pick<ApiDeps, 'savesDb' | 'clock'>;
   readonly #groups: Batcher<GroupedSave, Result>;
   readonly #shared: SharedGroups;
-  /** Ids of the devices that are being saved. */
-  readonly #underWay = new Set<string>();
+  /** Ids of the devices whose save is in progress. */
+  readonly #inProgress = new Set<string>();
 
   constructor(deps: Pick<ApiDeps, 'savesDb' | 'clock'>) {
     this.#deps = deps;
@@ -118,19 +117,19 @@ export class SaveGroups {
     this.#groups = new Batcher<GroupedSave, Result>({
       ...limits,
       fairBy: ({ appId }) => appId,
-      // One group is written while the next one is looked up.
+      // One group is written while the statement for the next group finds its devices.
       concurrency: deps.savesDb.use.limit,
       isApart: (appId) => this.#shared.isApart(appId),
       run: (saves) => this.#run(saves),
-      // Each caller saves its own device, and gets the error that is its own.
+      // If a group fails, each caller saves its own device and gets its own error.
       runOne: async () => undefined,
       isShared: isConnectionFailure,
     });
   }
 
   /**
-   * Saves a device in a group. Returns undefined, and has written nothing then, if the caller must
-   * save it. Throws the refusals of `InstallationWriter.save`, and `QueueFull`.
+   * Saves a device in a group. Returns undefined, without any write, if the caller must save the
+   * device alone. Throws as `InstallationWriter.save`, and `QueueFull`.
    */
   async save(
     appId: string,
@@ -139,16 +138,16 @@ export class SaveGroups {
   ): Promise<SavedInstallation | undefined> {
     if (bodyBytes > maxBodyBytes || this.#shared.isExcluded(appId)) return undefined;
     const keys = keysOf(appId, device.ids);
-    if (keys.length === 0 || keys.some((key) => this.#underWay.has(key))) return undefined;
-    for (const key of keys) this.#underWay.add(key);
+    if (keys.length === 0 || keys.some((key) => this.#inProgress.has(key))) return undefined;
+    for (const key of keys) this.#inProgress.add(key);
     try {
       const result = await this.#groups.run({ ...device, appId, bodyBytes });
-      // It is written by itself, and counted there.
+      // The save is written alone and counted there.
       if (!result) device.storage?.refund();
       if (result && 'error' in result) throw result.error;
       return result;
     } finally {
-      for (const key of keys) this.#underWay.delete(key);
+      for (const key of keys) this.#inProgress.delete(key);
     }
   }
 
@@ -157,7 +156,7 @@ export class SaveGroups {
       return await this.#write(saves);
     } catch (error) {
       if (!isConnectionFailure(error))
-        this.#shared.noteFailure(new Set(saves.map(({ appId }) => appId)));
+        this.#shared.recordFailure(new Set(saves.map(({ appId }) => appId)));
       throw error;
     }
   }
@@ -199,7 +198,7 @@ export class SaveGroups {
   }
 }
 
-/** Returns a text for each id of a device. */
+/** Returns one text for each id of a device. */
 function keysOf(appId: string, ids: DeviceIds): string[] {
   const keys: string[] = [];
   for (const [name, id] of Object.entries({ ...ids, deviceToken: tokenOf(ids) }))
@@ -211,7 +210,7 @@ const tokenOf = ({ deviceToken }: DeviceIds) =>
   deviceToken === undefined ? undefined : comparedToken(deviceToken);
 
 /**
- * Decides on a save. `chosen` has the keys of the installations that earlier saves of the group
+ * Decides on a save. `chosen` contains the ids of the installations that earlier saves of the group
  * change.
  */
 function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<number>): Decision {
@@ -239,8 +238,8 @@ function decide(save: GroupedSave, found: FoundInstallation[], chosen: Set<numbe
 }
 
 /**
- * Tells whether a change keeps the unique ids. Others may meet those of another installation and
- * wait for it.
+ * Returns whether a change keeps the unique ids. Changed ids may conflict with another installation
+ * and wait for it.
  */
 const hasSameIds = (a: InstallationDraft, b: InstallationDraft): boolean =>
   a.deviceToken === b.deviceToken && a.installationId === b.installationId;

@@ -16,26 +16,26 @@ import { requireApp } from '../operator/apps.ts';
 import { recordChange } from '../operator/audit/audit.ts';
 import { messagePriority } from './outbox.ts';
 
-/** Messages of one call, which is one transaction. */
+/** Maximum number of messages of one call, which is one transaction. */
 const maxMessages = 1000;
 
-/** Selection of messages, and where a call before ended. */
+/** Selection of messages, and the cursor from the previous call. */
 export interface MessageRedrive extends UnsentFilter {
   cursor?: number | undefined;
 }
 
 type Locked = ListedMessage & { body: Buffer };
 
-/** Messages of a page by what becomes of them. */
+/** Messages of a page, by what happens to them. */
 interface Sorted {
   possible: Locked[];
-  /** Messages with a code that has expired. */
+  /** Number of messages with an expired code. */
   expired: number;
-  /** Messages that no key decrypts. */
+  /** Number of messages that no key decrypts. */
   unreadable: number;
 }
 
-/** Sends mails and SMS again that failed or found no provider (protocol/admin-api.md#outbox). */
+/** Sends mails and SMS again that failed or had no provider (protocol/admin-api.md#outbox). */
 export class MessageRedriveService {
   readonly #deps: ApiDeps;
 
@@ -44,9 +44,9 @@ export class MessageRedriveService {
   }
 
   /**
-   * Makes selected messages wait for their provider again, the oldest first, at most 1000; one
-   * whose time is over gets another day. Leaves out codes that have expired, and messages that no
-   * key decrypts. `next` is where another call goes on; null at the end. Throws 404.
+   * Queues the selected messages for their provider again, oldest first, at most 1000. An expired
+   * message gets another day. Skips expired codes and messages that no key decrypts. `next` is the
+   * cursor for the next call, or null at the end. Throws 404 if the app does not exist.
    */
   async redrive(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);
@@ -60,7 +60,7 @@ export class MessageRedriveService {
       const ids = possible.map(({ id }) => id);
       await reopenMessages(tx, appId, ids, { now, expiresAt });
       const jobs = possible.map(({ id }) => ({ appId, messageId: id }));
-      const priority = (place: number) => messagePriority(possible[place]?.kind ?? 'mail');
+      const priority = (index: number) => messagePriority(possible[index]?.kind ?? 'mail');
       await queue.send(messageJob, jobs, { tx, priority });
       const { state, kind, reason } = request;
       const before = {
@@ -76,7 +76,10 @@ export class MessageRedriveService {
     return { ...countsOf(sorted), next };
   }
 
-  /** Counts what `redrive` would do with the same page, by cause; changes nothing. Throws 404. */
+  /**
+   * Counts by cause what `redrive` would do with the same page, and changes nothing. Throws 404 if
+   * the app does not exist.
+   */
   async explain(appId: string, request: MessageRedrive) {
     await requireApp(this.#deps, appId);
     const now = new Date(this.#deps.clock.now());
@@ -107,7 +110,7 @@ const countsOf = ({ possible, expired, unreadable }: Sorted) => ({
   unreadable,
 });
 
-/** Counts messages by kind and reason, the most frequent first. */
+/** Counts messages by kind and reason, most frequent first. */
 function causesOf(messages: readonly Locked[]) {
   const counts = Map.groupBy(messages, ({ kind, reason }) => `${kind} ${reasonText(reason ?? '')}`);
   return [...counts.values()]

@@ -25,12 +25,15 @@ import { requireApp } from '../operator/apps.ts';
 import { type ReadAudit, recordChange } from '../operator/audit/audit.ts';
 import { type PageRequest, toPage } from '../operator/lists/page.ts';
 
-/** Returns the priority of a message's job: users wait for a code, so it is sent before mails. */
+/**
+ * Returns the priority of a message's job. SMS codes are sent before mails, because users wait for
+ * them.
+ */
 export const messagePriority = (kind: OutboxMessage['kind']): number => (kind === 'sms' ? 1 : 0);
 
 /**
- * Stores a message and the job that sends it within `tx`, so that it is sent if and only if `tx`
- * commits. Without a provider it stays in the outbox.
+ * Stores a message and the job that sends it as part of `tx`. The message is sent if and only if
+ * `tx` commits. Without a provider, the message stays in the outbox.
  */
 export async function enqueueMessage(
   { vault, queue }: Pick<ApiDeps, 'vault' | 'queue'>,
@@ -45,10 +48,10 @@ export async function enqueueMessage(
   });
 }
 
-/** Largest number of messages in a reply; a filter by recipient finds older ones. */
+/** Maximum number of messages in a reply. Use a filter by recipient to find older messages. */
 const maxMessages = 1000;
 
-/** Lists mails and SMS messages, also unsent ones (protocol/admin-api.md#outbox). */
+/** Lists mails and SMS messages, including unsent ones (protocol/admin-api.md#outbox). */
 export class OutboxService {
   readonly #deps: ApiDeps;
   readonly #reads: ReadAudit;
@@ -58,13 +61,13 @@ export class OutboxService {
     this.#reads = reads;
   }
 
-  /** Lists the newest messages first. Throws 404 when there is no such app. */
+  /** Lists messages, newest first. Throws 404 if the app does not exist. */
   async list(
     appId: string,
     filter: { kind?: 'sms' | 'mail' | undefined; to?: string | undefined },
   ): Promise<SentMessage[]> {
     await requireApp(this.#deps, appId);
-    await this.#noteTexts(appId);
+    await this.#recordRead(appId);
     // A phone number matches in any notation.
     const to = parsePhone(filter.to)?.e164 ?? filter.to;
     return listOutboxMessages(this.#deps.db, this.#deps.vault, appId, {
@@ -75,8 +78,8 @@ export class OutboxService {
   }
 
   /**
-   * Lists a page of messages with the state of their delivery, newest first; their texts for owners
-   * only. Throws 404.
+   * Lists a page of messages with their delivery state, newest first. Only owners see the texts.
+   * Throws 404 if the app does not exist.
    */
   async page(
     operator: Operator,
@@ -89,8 +92,8 @@ export class OutboxService {
     const rows = await listOutboxPage(db, appId, { ...filter, to }, { before, limit: limit + 1 });
     const { results, next } = toPage(rows, limit, ({ id }) => id);
     const isOwner = hasRole(operator.role, 'owner');
-    if (isOwner) await this.#noteTexts(appId);
-    const shown = results.map(({ body, ...row }) => ({
+    if (isOwner) await this.#recordRead(appId);
+    const documents = results.map(({ body, ...row }) => ({
       ...row,
       id: String(row.id),
       ...(row.reason === null
@@ -98,18 +101,18 @@ export class OutboxService {
         : { reason: reasonText(row.reason), meaning: meaningOf(row.reason) }),
       ...(isOwner ? readable(() => openListed(vault, appId, { ...row, body })) : {}),
     }));
-    return { results: shown, next };
+    return { results: documents, next };
   }
 
-  /** Audits that somebody reads codes, links and texts of messages. */
-  #noteTexts(appId: string): Promise<void> {
-    return this.#reads.note({ action: 'outbox.read', appId, target: appId });
+  /** Audits that the operator reads codes, links and texts of messages. */
+  #recordRead(appId: string): Promise<void> {
+    return this.#reads.record({ action: 'outbox.read', appId, target: appId });
   }
 
   /**
-   * Sends a message again that failed or found no provider; one whose time is over gets another
-   * day. Throws 404, 409 for a message in another state, with a code that has expired, or that
-   * cannot be decrypted.
+   * Sends a message again that failed or had no provider. An expired message gets another day.
+   * Throws 404 if the message does not exist. Throws 409 if it is in another state, contains an
+   * expired code, or cannot be decrypted.
    */
   async retry(appId: string, id: number | undefined): Promise<void> {
     await requireApp(this.#deps, appId);
@@ -139,7 +142,10 @@ export class OutboxService {
     });
   }
 
-  /** Returns the balance, budgets and suspended countries of an app's SMS. Throws 404. */
+  /**
+   * Returns the balance, budgets and suspended countries of an app's SMS. Throws 404 if the app
+   * does not exist.
+   */
   async smsState(appId: string) {
     const { options } = await requireApp(this.#deps, appId);
     const { clock, db } = this.#deps;

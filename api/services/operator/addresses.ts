@@ -6,14 +6,13 @@ import { detail } from '../../../shared/domain/texts/texts.ts';
 import { isRefusedUrl } from '../../../shared/http/outbound-addresses.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Hosts of the token call of Google's service accounts, which every such file names. */
+/** Hosts of Google's token endpoint, which every service account file names. */
 const googleHost = /^https:\/\/([a-z0-9-]+\.)*(googleapis\.com|google\.com)$/;
 
 /**
- * Checks the URLs of credentials, as they would be stored, that the service would connect to.
- * Throws 400 for a private address that CARILLON_PRIVATE_HOSTS does not list, 403 where a caller
- * below owner changes one: it could send the requests of the service, with the credentials in them,
- * to any server.
+ * Checks the URLs in credentials that Carillon would connect to, before they are stored. Throws 400
+ * if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. Throws 403 if a caller below the
+ * role owner changes a URL, because requests with the credentials would then go to any server.
  */
 export async function requireMaySetAddresses(
   { appCache }: Pick<ApiDeps, 'appCache'>,
@@ -27,16 +26,16 @@ export async function requireMaySetAddresses(
   const stored = profiles.find(
     (one) => one.connector === connector && one.name === name,
   )?.credentials;
-  const known = addressesIn(isJsonObject(stored) ? stored : {});
+  const storedUrls = addressesIn(isJsonObject(stored) ? stored : {});
   for (const [member, url] of addresses)
     if (
-      known.get(member) !== url &&
+      storedUrls.get(member) !== url &&
       !(member.endsWith('token_uri') && googleHost.test(new URL(url).origin))
     )
       throw refuse('forbidden', detail('ownerOption', { option: member }));
 }
 
-/** Throws 400 for a URL with a private address that CARILLON_PRIVATE_HOSTS does not list. */
+/** Throws 400 if a URL is private and CARILLON_PRIVATE_HOSTS does not list it. */
 export function requirePublicAddresses(addresses: ReadonlyMap<string, string>): void {
   for (const [member, url] of addresses)
     if (isRefusedUrl(url)) throw refuse('invalidParameter', detail('privateAddress', { member }));

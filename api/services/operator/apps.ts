@@ -40,7 +40,7 @@ import { requirePublicAddresses } from './addresses.ts';
 import { type ReadAudit, recordChange } from './audit/audit.ts';
 
 /**
- * Time for which processes remember an app, with room for its query
+ * Time for which processes cache an app, including the time of its query
  * (protocol/admin-api.md#changes).
  */
 const rememberedMs = 1000;
@@ -50,7 +50,7 @@ export interface NewAppRequest {
   edition?: Edition | undefined;
   plan?: Plan | undefined;
   options?: AppOptionsPatch | undefined;
-  /** Id and keys of an app that moves in; a missing one is generated. */
+  /** Id and keys of an app that moves in from another service. Missing keys are generated. */
   appId?: string | undefined;
   appKey?: string | undefined;
   masterKey?: string | undefined;
@@ -74,9 +74,9 @@ export class AppService {
   }
 
   /**
-   * Creates an app. With an id in the request, `movedInOptions` are its defaults. Throws 400 for
-   * options that the plan forbids and for equal keys, 409 when the id is taken, 503 when
-   * CARILLON_SECRET is not the one of the database.
+   * Creates an app. If the request contains an id, `movedInOptions` are the defaults. Throws 400 if
+   * the plan forbids an option or keys are equal, 409 if the id is taken, 503 if CARILLON_SECRET
+   * does not match the database.
    */
   async create(request: NewAppRequest): Promise<App> {
     const { appId = newAppId(), plan = 'commercial' } = request;
@@ -85,7 +85,7 @@ export class AppService {
     if (message) throw refuse('invalidParameter', message);
     requirePublicAddresses(addressesIn(options));
     const { db, vault, appCache, readiness } = this.#deps;
-    // Keys encrypted with a wrong CARILLON_SECRET would be unreadable once the right one is set.
+    // Keys encrypted with a wrong CARILLON_SECRET would be unreadable with the correct one.
     if ((await readiness.hint()) !== undefined)
       throw new Refusal('misconfigured', { retryAfterSeconds: 60 });
     const edition = request.edition ?? 'home';
@@ -101,41 +101,41 @@ export class AppService {
     return created;
   }
 
-  /** Lists the operator's apps; a read of their keys by an owner is audited. */
+  /** Lists the operator's apps. If an owner reads them, the read of their keys is audited. */
   async list(operator: Operator): Promise<App[]> {
     const all = await listApps(this.#deps.db, this.#deps.vault);
-    await this.#noteKeys(operator, undefined);
+    await this.#recordKeyRead(operator, undefined);
     return all.filter(({ appId }) => mayUseApp(operator, appId));
   }
 
-  /** Returns an app. Throws 404 when there is no such app. */
+  /** Returns an app. Throws 404 if it does not exist. */
   find(appId: string): Promise<App> {
     return requireApp(this.#deps, appId);
   }
 
   /**
-   * Returns an app to its reader; a read of its keys by an owner is audited. Throws 404 when there
-   * is no such app.
+   * Returns an app to an operator. If an owner reads it, the read of its keys is audited. Throws
+   * 404 if the app does not exist.
    */
   async read(operator: Operator, appId: string): Promise<App> {
     const app = await requireApp(this.#deps, appId);
-    await this.#noteKeys(operator, appId);
+    await this.#recordKeyRead(operator, appId);
     return app;
   }
 
-  async #noteKeys({ role }: Operator, appId: string | undefined): Promise<void> {
+  async #recordKeyRead({ role }: Operator, appId: string | undefined): Promise<void> {
     if (!hasRole(role, 'owner')) return;
-    await this.#reads.note({ action: 'app.read-keys', appId, target: appId ?? 'all apps' });
+    await this.#reads.record({ action: 'app.read-keys', appId, target: appId ?? 'all apps' });
   }
 
-  /** Throws 404 when there is no such app. */
+  /** Returns an app. Throws 404 if it does not exist. */
   get(appId: string): Promise<App> {
     return requireApp(this.#deps, appId);
   }
 
   /**
-   * Throws 404 when there is no such app, 400 for options that its plan forbids and for private
-   * addresses, 403 for options of owners.
+   * Changes an app. Throws 404 if the app does not exist, 400 for options that its plan forbids and
+   * for private addresses, 403 for options that only an owner may change.
    */
   async change(appId: string, patch: AppPatch, role: OperatorRole = 'owner'): Promise<App> {
     const { db, vault, appCache } = this.#deps;
@@ -147,11 +147,11 @@ export class AppService {
         const message = optionError(app.plan, patch.options ?? {});
         if (message) throw refuse('invalidParameter', message);
         applied = patchOf(app, patch, role);
-        before = shownMembers(app, applied);
+        before = auditedMembers(app, applied);
         return applied;
       });
       const change = { action: 'app.update', appId, target: appId, before };
-      if (updated) await recordChange(tx, { ...change, after: shownMembers(updated, applied) });
+      if (updated) await recordChange(tx, { ...change, after: auditedMembers(updated, applied) });
       return updated;
     });
     appCache.forget(appId);
@@ -159,9 +159,9 @@ export class AppService {
   }
 
   /**
-   * Replaces a key; the old one stays valid for `graceSeconds`. Answers once every process accepts
-   * the new key, which no caller knows before: they remember an app for half a second. Throws 404
-   * when there is no such app.
+   * Replaces a key. The old key stays valid for `graceSeconds`. Processes cache an app for half a
+   * second, so this resolves when every process accepts the new key. Throws 404 if the app does not
+   * exist.
    */
   async rotateKey(appId: string, name: KeyName, graceSeconds: number) {
     const { appCache, clock, db, vault } = this.#deps;
@@ -191,15 +191,15 @@ export class AppService {
   }
 }
 
-/** Returns options for the audit: the credentials of platforms are masked. */
+/** Returns options for the audit, with masked credentials of platforms. */
 const maskedOptions = ({ authPlatforms, ...options }: AppOptionsPatch): JsonObject => ({
   ...jsonObject.parse(options),
   ...(authPlatforms ? { authPlatforms: masked(authPlatforms) } : {}),
 });
 
 /**
- * Throws 403 where others than an owner change an option of owners. An unchanged value is no
- * change, also a masked one: it is left out of the returned patch.
+ * Returns a patch without unchanged owner options, including unchanged masked values. Throws 403 if
+ * a caller other than an owner changes such an option.
  */
 function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatch {
   if (!patch.options || hasRole(role, 'owner')) return patch;
@@ -215,7 +215,7 @@ function patchOf({ options }: App, patch: AppPatch, role: OperatorRole): AppPatc
 }
 
 /** Returns the members of an app that a patch changes. */
-function shownMembers(app: App, patch: AppPatch): JsonObject {
+function auditedMembers(app: App, patch: AppPatch): JsonObject {
   const changed = Object.entries(app.options).filter(([name]) =>
     Object.hasOwn(patch.options ?? {}, name),
   );
@@ -225,7 +225,7 @@ function shownMembers(app: App, patch: AppPatch): JsonObject {
   };
 }
 
-/** Returns the keys of a request, and generates the others. Throws 400 for equal keys. */
+/** Returns the keys of a request and generates missing keys. Throws 400 if keys are equal. */
 function keysOf({ appKey, masterKey, hookKey }: NewAppRequest): AppKeys {
   if (!areDistinct({ appKey, masterKey, hookKey }))
     throw refuse('invalidParameter', detail('keysDiffer'));
@@ -241,7 +241,7 @@ const optionError = (plan: Plan, options: AppOptionsPatch): string | undefined =
   authPlatformHint(options.authPlatforms ?? {}) ??
   mailTemplateHint(options);
 
-/** Reads an app from the database. Throws 404 when there is no such app. */
+/** Reads an app from the database. Throws 404 if the app does not exist. */
 export async function requireApp({ db, vault }: ApiDeps, appId: string): Promise<App> {
   return (await findApp(db, vault, appId)) ?? noSuchApp();
 }

@@ -15,13 +15,13 @@ import { detail } from '../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../deps.ts';
 import { recordChange } from './audit/audit.ts';
 
-/** Breaker as the admin API shows it. */
-export type ShownBreaker = Omit<BreakerView, 'lastFailure'> & {
+/** Breaker in the form of the admin API. */
+export type BreakerReply = Omit<BreakerView, 'lastFailure'> & {
   lastFailure: (GatewayFailure & { meaning: Meaning }) | null;
 };
 
 /** Adds the meaning of a breaker's last failure. */
-export const shownBreaker = (view: BreakerView): ShownBreaker => ({
+export const toBreakerReply = (view: BreakerView): BreakerReply => ({
   ...view,
   lastFailure: view.lastFailure && {
     reason: reasonText(view.lastFailure.reason),
@@ -39,22 +39,23 @@ export class BreakerService {
   }
 
   /** Lists the breakers of the operator's apps. */
-  async list(operator: Operator): Promise<ShownBreaker[]> {
+  async list(operator: Operator): Promise<BreakerReply[]> {
     const all = await listBreakers(this.#deps.db);
-    return all.filter(({ appId }) => mayUseApp(operator, appId)).map(shownBreaker);
+    return all.filter(({ appId }) => mayUseApp(operator, appId)).map(toBreakerReply);
   }
 
   /**
-   * Forces a breaker open or closed; null ends that. Throws 404 when no profile has this breaker.
+   * Forces a breaker open or closed. Null ends the override. Throws 404 if no profile has this
+   * breaker.
    */
-  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<ShownBreaker> {
+  async force(operator: Operator, id: string, forced: OverrideState | null): Promise<BreakerReply> {
     const key = parseBreakerId(id);
     if (key && !mayUseApp(operator, key.appId)) throw refuse('forbidden', detail('otherApps'));
     const isKnown = key && (await this.#override(key, forced));
     if (!isKnown) throw refuse('notFound', noSuchBreaker);
     const [view] = await listBreakers(this.#deps.db, key);
     if (!view) throw refuse('notFound', noSuchBreaker);
-    return shownBreaker(view);
+    return toBreakerReply(view);
   }
 
   #override(key: BreakerKey, forced: OverrideState | null): Promise<boolean> {

@@ -79,7 +79,7 @@ export function createConsole(deps: ApiDeps, services: PushServices) {
   };
 }
 
-/** Creates the services that send, and that help to write a push. */
+/** Creates the services that send pushes or help to write them. */
 function createSending(deps: ApiDeps, services: PushServices, pushList: PushListService) {
   const sending = new SendingService(deps, services);
   const redrives = new RedriveService(deps, services, sending);

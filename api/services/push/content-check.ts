@@ -17,7 +17,7 @@ import type { PushOrder } from '../../../shared/domain/pushes/push.ts';
 import { filledWithDefaults } from '../../../shared/domain/pushes/variables.ts';
 import { detail } from '../../../shared/domain/texts/texts.ts';
 
-/** Connector, and the device type that it renders a message for. */
+/** Connector, and the device type for which it renders a message. */
 interface RenderTarget {
   connector: ConnectorId;
   deviceType: string;
@@ -27,14 +27,17 @@ const ios: RenderTarget = { connector: 'apns', deviceType: 'ios' };
 const android: RenderTarget = { connector: 'channel', deviceType: 'android' };
 
 /**
- * Throws 1 for content that a gateway in reach of the push would refuse for every device: a wrong
- * member of its own, with the path of the member, or content that no such gateway can take (no
- * alert for Android, nothing to show on iOS, too large). When right content fits only some
- * gateways, the push is accepted and the recipients of the others are counted with the reason
- * (protocol/push.md#content).
+ * Throws 1 if a gateway that the push can reach would refuse its content for every device
+ * (protocol/push.md#content). There are two cases:
+ *
+ * - A member of that gateway is invalid. The error contains the path of the member.
+ * - No gateway can send the content: no alert for Android, nothing to show on iOS, or too large.
+ *
+ * If valid content suits only some gateways, the push is accepted. The recipients of the other
+ * gateways are counted with the reason.
  */
 export async function checkContent(db: Handle, app: App, push: MessageSource): Promise<void> {
-  // The content was checked for the devices of the first push.
+  // The content was already checked for the devices of the first push.
   if (push.pushOrder.redrive) return;
   const order = filledWithDefaults(push.pushOrder);
   const reason = await rejectionOf(db, app, { ...push, pushOrder: order });
@@ -47,7 +50,7 @@ export async function checkContent(db: Handle, app: App, push: MessageSource): P
   }
 }
 
-/** Returns the reason for which the content is refused; null for content that is accepted. */
+/** Returns the reason why the content is refused. Returns null if it is accepted. */
 async function rejectionOf(db: Handle, app: App, push: MessageSource): Promise<string | null> {
   const targets = renderTargetsOf(app, push.pushOrder);
   const judged = judge(push, targets);
@@ -63,14 +66,14 @@ async function rejectionOf(db: Handle, app: App, push: MessageSource): Promise<s
 interface Judged {
   target: RenderTarget;
   /**
-   * `taken`: also a message without an object for this gateway, which is counted as dropped
-   * (protocol/push.md#pass-through).
+   * `taken` includes a message without an object for this gateway. Such a message is counted as
+   * dropped (protocol/push.md#pass-through).
    */
   verdict: 'taken' | 'misfit' | 'mistake';
   error: string;
 }
 
-/** Renders a push for each target. */
+/** Renders a push for each target and returns the verdicts. */
 function judge(push: MessageSource, targets: RenderTarget[]): Judged[] {
   const message = toPushMessage(push);
   return targets.map((target) => {
@@ -82,9 +85,9 @@ function judge(push: MessageSource, targets: RenderTarget[]): Judged[] {
 }
 
 /**
- * Keeps the targets that the push can reach: an app without any Apple device may use a name of
- * Apple's for a member of its own, unless the push says that it is for Apple devices. In an app
- * without devices any can be reached.
+ * Keeps the targets that the push can reach. An app without Apple devices may use names of Apple's
+ * members for its own members, unless the push names Apple device types. In an app without devices,
+ * all targets count as reachable.
  */
 async function reachable(
   db: Handle,
@@ -116,7 +119,7 @@ function renderTargetsOf({ options }: App, { data, target }: PushOrder): RenderT
 }
 
 /**
- * Returns the vendors that the push has an object for: such an object may hold a whole message
+ * Returns the vendors for which the push has an object. Such an object may contain a whole message
  * without an alert.
  */
 function vendorsNamedIn(data: JsonObject): ConnectorId[] {
@@ -126,12 +129,12 @@ function vendorsNamedIn(data: JsonObject): ConnectorId[] {
   return [...new Set(owners.filter(isConnectorId))];
 }
 
-/** Most device types of a condition that are looked at. */
+/** Maximum number of device types of a condition that are checked. */
 const maxWanted = 10;
 
 /**
- * Returns the types of a plain condition on `deviceType`, so that content for one type is checked
- * for that type.
+ * Returns the device types of a simple condition on `deviceType`. Content for one type is then
+ * checked only for this type.
  */
 function wantedTypes(where: unknown): string[] | undefined {
   const wanted = isJsonObject(where) ? where.deviceType : undefined;
@@ -145,8 +148,8 @@ function wantedTypes(where: unknown): string[] | undefined {
 }
 
 /**
- * Tells whether the app has devices of other types (`web`, …) that can take this content: their
- * messages may hold any members. Runs only when the usual types reject the message.
+ * Returns whether the app has devices of other types (`web`, …) that accept this content, because
+ * their messages may contain any members. Called only if the usual types reject the message.
  */
 async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): Promise<boolean> {
   const { data, target } = push.pushOrder;
@@ -163,8 +166,8 @@ async function hasOtherRenderTarget(db: Handle, app: App, push: MessageSource): 
 }
 
 /**
- * Tells whether the data has members beside an empty alert or title and the objects for one device
- * type.
+ * Returns whether the data contains members other than an empty alert or title and objects for one
+ * device type.
  */
 const hasOwnMembers = (data: JsonObject): boolean =>
   Object.entries(data).some(

@@ -38,7 +38,8 @@ import type { PushRecordService } from './push-records.ts';
 type ApprovedPush = Pick<Push, 'appId' | 'id' | 'createdBy' | 'createdToken'>;
 
 /**
- * Throws 403 for the person that sent the push, by the token or by the name that its tokens have.
+ * Throws 403 if the approver is the person who sent the push. Compares the tokens, and the names of
+ * tokens.
  */
 function requireOther(
   { name, tokenId }: Operator,
@@ -50,11 +51,11 @@ function requireOther(
 }
 
 /**
- * Approves a push (protocol/admin-api.md#approvals). Nobody knows who sent a push by an app's own
- * keys, since every holder of the app has the app key: it needs an owner, or two operators of
- * different names. Returns `first` for the first of them, `resumed` for a push that goes on now,
- * `noted` for one that is not planned yet; undefined if it is done or approved. Throws 403 for the
- * first operator's second approval.
+ * Approves a push (protocol/admin-api.md#approvals). For a push sent with an app's own keys, the
+ * sender is unknown, because everybody with the app has the app key. Such a push needs an owner, or
+ * two operators with different names. Returns `first` for the first of two approvals, `resumed` if
+ * the push continues now, `noted` if it is not planned yet, undefined if it is finished or already
+ * approved. Throws 403 if the first operator approves again.
  */
 async function approve(
   tx: Handle,
@@ -75,15 +76,12 @@ async function approve(
   return giveApproval(tx, push, { by, isPaused: open.isPaused });
 }
 
-/** Tells whether a push waits for its approval: its devices were counted. */
+/** Returns whether a push waits for its approval. Its devices have been counted. */
 const isWaiting = (approval: Approval | undefined): boolean =>
   approval !== undefined && approval.above !== null && approval.givenAt === null;
 
-/**
- * Returns the approval of a push as replies show it, with the number of operators who still have to
- * approve.
- */
-export async function shownApproval(db: Handle, push: Pick<Push, 'appId' | 'id' | 'createdBy'>) {
+/** Returns the approval of a push in the form of replies, with the number of missing approvals. */
+export async function approvalReply(db: Handle, push: Pick<Push, 'appId' | 'id' | 'createdBy'>) {
   const found = await findApproval(db, push);
   if (!found) return null;
   const { above, firstBy, firstAt, givenBy, givenAt } = found;
@@ -99,8 +97,8 @@ export async function shownApproval(db: Handle, push: Pick<Push, 'appId' | 'id' 
 }
 
 /**
- * Statement that changes the state of a push within `tx`; false when its state does not allow that.
- * Members are added to the change in the audit.
+ * Changes the state of a push within `tx`. Returns false if the push's state does not allow the
+ * change. Returned members are added to the change in the audit.
  */
 type StateChange = (
   tx: Handle,
@@ -109,18 +107,18 @@ type StateChange = (
   record: Push,
 ) => Promise<boolean | JsonObject>;
 
-/** Caller of the admin API: a sender controls the pushes of its own token only. */
+/** Caller of the admin API. A sender controls only the pushes of its own token. */
 type Controller = Pick<Operator, 'role' | 'tokenId'>;
 
-/** Push as a caller names it. */
+/** Push as identified by a caller. */
 export interface PushName {
-  /** Absent for a call with the master key of the app. */
+  /** Absent if the caller has the app's master key. */
   controller?: Controller;
   appId: string;
   publicId: string;
 }
 
-/** Push with the change of its state, as a participle for texts. */
+/** Push with the change of its state. The verb is a participle that texts contain. */
 interface ControlledPush extends PushName {
   verb: 'cancelled' | 'paused' | 'resumed' | 'approved' | 'paced';
   flowControl?: number | null | undefined;
@@ -134,7 +132,7 @@ const actions = {
   paced: 'push.pace',
 } as const;
 
-/** Throws 403 for a sender and a push that its token did not send. */
+/** Throws 403 if the caller is a sender and another token sent the push. */
 export function requireControl(
   { role, tokenId }: Controller,
   { createdToken }: Pick<Push, 'createdToken'>,
@@ -165,14 +163,14 @@ export class PushControlService {
   }
 
   /**
-   * Ends a push: messages that the gateways already have cannot be recalled, all others are not
-   * sent (protocol/push-records.md#state-changes). Returns the record with its current counts.
-   * Throws 404/101, 409 when finished.
+   * Cancels a push. Messages that gateways already have cannot be recalled. All other messages are
+   * not sent (protocol/push-records.md#state-changes). Returns the record with its current counts.
+   * Throws 404/101 if the push does not exist, 409 if it is finished.
    */
   cancel(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'cancelled' }, async (tx, app, id) => {
       const isChanged = await markPushCancelled(tx, app, id);
-      // Held batches, and batches that wait for a time, are counted now.
+      // Batches that are paused or wait for a time are settled now.
       if (isChanged) {
         await startWaitingBatches(tx, app, id);
         await this.#continue(tx, app, id);
@@ -182,15 +180,15 @@ export class PushControlService {
   }
 
   /**
-   * Stops a push until it is resumed; it may expire before. Throws 404/101, 409 when it is not
-   * being sent.
+   * Pauses a push until it is resumed. It may expire in the meantime. Throws 404/101 if the push
+   * does not exist, 409 if it is not being sent.
    */
   pause(push: PushName): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paused' }, markPushPaused);
   }
 
   /**
-   * Continues a paused push, at another rate when `flowControl` is given; null removes the limit
+   * Continues a paused push. `flowControl` sets a new rate, null removes the limit
    * (protocol/push.md#flow-control).
    */
   resume(push: PushName, flowControl: number | null | undefined): Promise<JsonObject> {
@@ -202,7 +200,7 @@ export class PushControlService {
         if (!(await markPushResumed(tx, app, id))) return false;
         const pace =
           flowControl === undefined ? record.pushOrder.flowControl : flowControlOf(flowControl);
-        // Also with an unchanged rate: slots reserved before the pause are void.
+        // Needed even if the rate is unchanged: time slots reserved before the pause are void.
         await changePace(tx, app, id, pace);
         await startVoidSlots(tx, app, id);
         await this.#continue(tx, app, id);
@@ -212,9 +210,9 @@ export class PushControlService {
   }
 
   /**
-   * Approves a push to many devices, which then goes on unless it needs one more
-   * (protocol/admin-api.md#approvals). Throws 404/101, 403 for the person that sent it or gave the
-   * first approval, 409 when it is done or approved.
+   * Approves a push to many devices. The push then continues unless it needs another approval
+   * (protocol/admin-api.md#approvals). Throws 404/101 if the push does not exist, 403 if the caller
+   * sent it or gave the first approval, 409 if it is finished or already approved.
    */
   async approve({ controller, ...push }: PushName & { controller: Operator }): Promise<JsonObject> {
     const record = await this.#records.find(push.appId, push.publicId);
@@ -227,13 +225,13 @@ export class PushControlService {
         return result === 'first' ? { missing: 1 } : result !== undefined;
       },
     );
-    return { ...document, approval: await shownApproval(this.#deps.db, record) };
+    return { ...document, approval: await approvalReply(this.#deps.db, record) };
   }
 
   /**
-   * Changes the rate of an unfinished push within a second; null removes the limit
-   * (protocol/push.md#flow-control). A paused push stays paused. Throws 404/101, 409 when it is
-   * finished.
+   * Changes the rate of an unfinished push within a second. Null removes the limit
+   * (protocol/push.md#flow-control). A paused push stays paused. Throws 404/101 if the push does
+   * not exist, 409 if it is finished.
    */
   pace(push: PushName, flowControl: number | null): Promise<JsonObject> {
     return this.#changeState({ ...push, verb: 'paced', flowControl }, async (tx, app, id) => {
@@ -244,9 +242,9 @@ export class PushControlService {
   }
 
   /**
-   * Deletes the installations whose tokens a finished push found invalid, also those that it kept
-   * because there were many, unless they were saved since (protocol/delivery.md#promise-7). Throws
-   * 404/101, 409 for an open push.
+   * Deletes the installations whose tokens a finished push found invalid, unless they were saved
+   * since (protocol/delivery.md#promise-7). This includes installations that were kept because
+   * there were many. Throws 404/101 if the push does not exist, 409 if it is open.
    */
   async deleteInvalid({ appId, publicId }: PushName): Promise<{ deleted: number }> {
     const record = await this.#records.find(appId, publicId);
@@ -263,8 +261,8 @@ export class PushControlService {
   }
 
   /**
-   * Deletes one page in a transaction of its own, with its entry in the audit. The last one ends
-   * the note of the record.
+   * Deletes one page in its own transaction and adds an audit record. The last page removes the
+   * note about kept tokens from the push record.
    */
   #deleteInvalidPage(
     { appId, id: pushId, objectId, keptTokens }: Push,
@@ -304,7 +302,7 @@ export class PushControlService {
     return this.#records.getForOperator(push.appId, record.objectId);
   }
 
-  /** Gives the held work of a push its jobs again. */
+  /** Creates the jobs for the paused work of a push again. */
   async #continue(tx: Handle, appId: string, id: number): Promise<void> {
     await continuePushes(tx, this.#deps.queue, [{ appId, id }], this.#deps.clock.now());
   }

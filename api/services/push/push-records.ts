@@ -40,12 +40,12 @@ export interface ListRequest {
   where?: unknown;
 }
 
-/** Values from other tables that records show, by push id. */
+/** Data from other tables that records contain, by push id. */
 interface RecordDetails {
   receipts: Map<number, ReceiptTotals>;
   /** Failures of the gateways that open pushes wait for. */
   troubles: Map<number, string>;
-  /** Recipients by language, of pushes with translations, and by variable. */
+  /** Number of recipients by language (for pushes with translations) and by variable. */
   languages: Map<number, LanguageCounts>;
   variables: Map<number, VariableCounts>;
 }
@@ -62,8 +62,8 @@ export class PushRecordService {
   }
 
   /**
-   * Finds a record by its objectId or the custom notification_id. Throws 404/101 when there is no
-   * such record.
+   * Finds a record by its objectId or its custom notification_id. Throws 404/101 if the record does
+   * not exist.
    */
   async get(app: App, publicId: string): Promise<JsonObject> {
     const record = await this.#findVisible(app.appId, publicId);
@@ -71,7 +71,8 @@ export class PushRecordService {
   }
 
   /**
-   * Lists the records that meet `where`, of all but cancelled pushes. Throws as `parseWhere`, 124.
+   * Lists the records that match `where`, except cancelled pushes. Throws as `parseWhere`, and 124
+   * after a timeout.
    */
   async list(app: App, request: ListRequest): Promise<JsonObject> {
     const { appId } = app;
@@ -80,7 +81,7 @@ export class PushRecordService {
       records: request.limit === 0 ? [] : await listPushes(db, appId, { ...request, filter }),
       count: request.isCounted ? await countPushes(db, appId, filter) : undefined,
     });
-    // A condition may read all records of the app, so it has the limits of other lists.
+    // A condition may read all records of the app, so the limits of client queries apply.
     const { records, count } = filter
       ? await this.#deps.queries.readFresh({ app, isMaster: true }, read)
       : await read(this.#deps.db);
@@ -90,15 +91,14 @@ export class PushRecordService {
   }
 
   /**
-   * Returns a record for the operator, also a cancelled one. Throws 404/101 when there is no such
-   * record.
+   * Returns a record for an operator, even if it is cancelled. Throws 404/101 if it does not exist.
    */
   async getForOperator(appId: string, publicId: string): Promise<JsonObject> {
     const record = await this.find(appId, publicId);
     return { ...(await this.#toPublic(record)), status: operatorStatus(record) };
   }
 
-  /** Returns records for the operator, cancelled ones included, in the same order. */
+  /** Returns records for an operator in the given order, including cancelled records. */
   async describeForOperator(appId: string, records: readonly Push[]): Promise<JsonObject[]> {
     const details = await this.#detailsOf(appId, records);
     return Promise.all(
@@ -110,7 +110,7 @@ export class PushRecordService {
   }
 
   /**
-   * Returns the progress of a push, batches in flight included (protocol/admin-api.md#progress).
+   * Returns the progress of a push, including batches in flight (protocol/admin-api.md#progress).
    */
   async progress(appId: string, publicId: string): Promise<JsonObject> {
     return this.progressOf(await this.find(appId, publicId));
@@ -131,11 +131,11 @@ export class PushRecordService {
     const seconds = record.firstSentAt
       ? (this.#endOf(record) - record.firstSentAt.getTime()) / 1000
       : 0;
-    const hold = record.totals ? undefined : await this.#holdOf(record, open);
-    const perSecond = seconds > 0 && hold !== 'all' ? Math.round(settled / seconds) : 0;
+    const blocked = record.totals ? undefined : await this.#blockedOf(record, open);
+    const perSecond = seconds > 0 && blocked !== 'all' ? Math.round(settled / seconds) : 0;
     const remaining = record.devices - settled;
     const secondsLeft =
-      perSecond > 0 && hold === undefined ? Math.ceil(remaining / perSecond) : null;
+      perSecond > 0 && blocked === undefined ? Math.ceil(remaining / perSecond) : null;
     const receipts = (await this.#receiptsOf(appId, [record])).get(record.id) ?? noReceipts;
     return {
       status: operatorStatus(record),
@@ -154,10 +154,10 @@ export class PushRecordService {
   }
 
   /**
-   * Returns whether `all` or `some` recipients of an open push wait for something that has no known
-   * end: a person (pause, freeze) or a gateway whose breaker is not closed.
+   * Returns whether `all` or `some` recipients of an open push wait for an indefinite time. They
+   * wait for a person (pause, freeze) or for a gateway whose breaker is not closed.
    */
-  async #holdOf(
+  async #blockedOf(
     { appId, state }: Push,
     open: Partial<Record<ConnectorId, number>>,
   ): Promise<'all' | 'some' | undefined> {
@@ -168,16 +168,16 @@ export class PushRecordService {
       breakers.flatMap((one) => (one.state === 'closed' ? [] : [one.connector])),
     );
     const waiting = connectorIds.filter((id) => (open[id] ?? 0) > 0);
-    const held = waiting.filter((id) => stopped.has(id));
-    if (held.length === 0) return undefined;
-    return held.length === waiting.length ? 'all' : 'some';
+    const blocked = waiting.filter((id) => stopped.has(id));
+    if (blocked.length === 0) return undefined;
+    return blocked.length === waiting.length ? 'all' : 'some';
   }
 
   #endOf(record: Push): number {
     return record.totals ? record.updatedAt.getTime() : this.#deps.clock.now();
   }
 
-  /** Finds any record, also a cancelled one. Throws 404/101 when there is no such record. */
+  /** Finds any record, even a cancelled one. Throws 404/101 if it does not exist. */
   async find(appId: string, publicId: string): Promise<Push> {
     const record = /^[A-Za-z0-9]{1,16}$/.test(publicId)
       ? await findPushByPublicId(this.#deps.db, appId, publicId)
@@ -187,7 +187,7 @@ export class PushRecordService {
   }
 
   /**
-   * Finds a record for clients, which see a cancelled push as removed
+   * Finds a record for clients. For them, a cancelled push does not exist
    * (protocol/push-records.md#status).
    */
   async #findVisible(appId: string, publicId: string): Promise<Push> {
@@ -197,7 +197,7 @@ export class PushRecordService {
   }
 
   /**
-   * Returns the newest record of a custom id with the sums of all pushes that share this id
+   * Returns the newest record of a custom id, with the sums of all pushes that share the id
    * (protocol/push-records.md#records-with-one-custom-id).
    */
   async #sumGroup(newest: Push): Promise<JsonObject> {
@@ -272,7 +272,9 @@ export class PushRecordService {
     };
   }
 
-  /** Returns the stored count of a closed record, and counts the repeats of an open one. */
+  /**
+   * Returns the stored number of repeats of a closed record. Counts the repeats of an open record.
+   */
   async #repeatsOf({ appId, id, repeats, totals }: Push): Promise<number> {
     return totals ? repeats : await readRepeats(this.#deps.db, appId, id);
   }

@@ -25,49 +25,52 @@ import type { ApiDeps } from '../deps.ts';
  */
 export const repeatWindowMs = 5 * 60_000;
 
-/** Pushes of one transaction, and limits of the pushes that wait for theirs. */
+/**
+ * Limits of a batch of pushes that share a transaction, and of the pushes that wait for a batch.
+ */
 const batchLimits = { size: 100, maxWaiting: 1000, maxWaitMs: 5000 };
 /**
- * Transactions at the same time. Those without request ids wait for no lock: one at a time holds
- * more pushes, each of which costs less.
+ * Number of concurrent transactions. Transactions without request ids wait for no lock. One
+ * transaction at a time then contains more pushes, and each push costs less.
  */
 const plainConcurrency = 1;
 const claimingConcurrency = 2;
-/** Lane of the batches, which belong to no app: app ids have no blanks. */
-const batchLane = 'accepted pushes';
 /**
- * A row that is locked for longer delays its own push only: the pushes of the batch are stored one
- * by one.
+ * Key under which batches take database connections, where each app has a key. A batch belongs to
+ * no app, so its key contains a blank, which app ids do not.
+ */
+const batchKey = 'accepted pushes';
+/**
+ * Timeout of a row lock in a batch. After the timeout, the pushes of the batch are stored one by
+ * one, so that a locked row delays only its own push.
  */
 const lockTimeoutMs = 100;
 
-/** Checked push of an app, to be stored. */
+/** Checked push of an app that is not stored yet. */
 export interface UnstoredPush {
   app: App;
   reqId: string | null;
   push: NewPush;
-  /** Writes the audit of a push of the admin API, within its transaction. */
+  /** Writes the audit record of a push of the admin API, in the same transaction. */
   onStored?: ((tx: Handle) => Promise<void>) | undefined;
 }
 
-/**
- * Push that a call is answered with: the stored one, or the one before it with the same `req_id`.
- */
+/** Push that a call returns: the stored push, or the earlier push with the same `req_id`. */
 export interface StoredPush {
   objectId: string;
   createdAt: Date;
-  /** False for a repeat, which stores nothing. */
+  /** False if the call is a repeat. A repeat stores nothing. */
   isFirst: boolean;
 }
 
 /**
- * Stores the record of a push, its request id and the job that plans it in one transaction, which
- * pushes that arrive together share: a commit costs more than a row.
+ * Stores the record of a push, its request id and the job that plans it. Pushes that arrive
+ * together share one transaction, because a commit costs more than a row.
  */
 export class PushStore {
   readonly #deps: ApiDeps;
   readonly #plain: Batcher<UnstoredPush, StoredPush>;
-  /** Pushes with request ids, which may wait for a push with the same one. */
+  /** Pushes with request ids. They may wait for another push with the same request id. */
   readonly #claiming: Batcher<UnstoredPush, StoredPush>;
 
   constructor(deps: ApiDeps) {
@@ -81,26 +84,27 @@ export class PushStore {
     this.#plain = new Batcher({
       ...shared,
       concurrency: plainConcurrency,
-      run: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes)),
+      run: (pushes) => runInLane(batchKey, () => this.#storeTogether(pushes)),
     });
     this.#claiming = new Batcher({
       ...shared,
       concurrency: claimingConcurrency,
-      run: (pushes) => runInLane(batchLane, () => this.#storeTogether(pushes, { lockTimeoutMs })),
+      run: (pushes) => runInLane(batchKey, () => this.#storeTogether(pushes, { lockTimeoutMs })),
     });
   }
 
-  /** Resolves when the push is committed. Throws 154 when the app has too many scheduled pushes. */
+  /** Resolves when the push is committed. Throws 154 if the app has too many scheduled pushes. */
   store(push: UnstoredPush): Promise<StoredPush> {
     const { push: record } = push;
-    // These lock a row of their app, or have an audit of their own.
+    // These pushes lock a row of their app, or write an audit record.
     const isAlone = record.state === 'scheduled' || push.onStored !== undefined;
     if (isAlone) return this.#storeAlone(push);
     return (push.reqId ? this.#claiming : this.#plain).run(push);
   }
 
   /**
-   * Wakes the planners after the commit: transactions that commit at the same time share a NOTIFY.
+   * Stores pushes in one transaction and wakes the planners after the commit. Transactions that
+   * commit at the same time share one NOTIFY.
    */
   async #storeTogether(
     pushes: UnstoredPush[],
@@ -136,7 +140,7 @@ export class PushStore {
   }
 }
 
-/** Inserts a push that waits for its time, and its entry. */
+/** Inserts a push that waits for its push time, and its entry in the schedule. */
 async function insertScheduled(tx: Handle, { app, push }: UnstoredPush): Promise<void> {
   await checkPending(tx, app);
   const [pushId] = await insertPushes(tx, [push]);
@@ -149,8 +153,8 @@ const claimKey = (appId: string, reqId: string): string => `${appId} ${reqId}`;
 type Claims = ReadonlyMap<string, RequestClaim>;
 
 /**
- * Claims the request ids of the pushes. Returns the claim that counts for each: that of the push
- * itself, of an earlier push, or of the first push here with this id.
+ * Claims the request ids of the pushes. Returns the valid claim of each request id: the claim of
+ * the push itself, of an earlier push, or of the first push of the batch with this id.
  */
 async function claimIds(tx: Handle, pushes: UnstoredPush[]): Promise<Claims> {
   const claims = new Map<string, RequestClaim>();
@@ -166,14 +170,14 @@ async function claimIds(tx: Handle, pushes: UnstoredPush[]): Promise<Claims> {
   return claims;
 }
 
-/** Returns the claim of another push with the same `req_id`. */
+/** Returns the claim of another push with the same `req_id`, if there is such a claim. */
 function repeatedBy({ reqId, push }: UnstoredPush, claims: Claims): RequestClaim | undefined {
   const claim = reqId ? claims.get(claimKey(push.appId, reqId)) : undefined;
   return claim && claim.objectId !== push.objectId ? claim : undefined;
 }
 
 /**
- * Throws 154 when the app has as many pending pushes as its plan allows (protocol/push.md#limits).
+ * Throws 154 if the app has as many scheduled pushes as its plan allows (protocol/push.md#limits).
  */
 async function checkPending(tx: Handle, { appId, plan }: App): Promise<void> {
   const { pending } = planLimits[plan];

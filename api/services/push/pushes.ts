@@ -31,7 +31,7 @@ import { MissingProfiles } from './unserved-devices.ts';
 export interface AcceptedPush {
   objectId: string;
   createdAt: Date;
-  /** One for each member of the body that was ignored. */
+  /** One warning for each member of the body that was ignored. */
   warnings: Detail[];
 }
 
@@ -40,18 +40,21 @@ export interface PushSender {
   app: App;
   isMaster: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
-  /** Caller of the admin API as the reader of the push's condition. */
-  asker?: Viewer;
-  /** Present for a push of the admin API. */
-  terms?: SendingTerms;
+  /** Caller of the admin API. The condition of the push is checked with the caller's rights. */
+  viewer?: Viewer;
+  /** Present if the push comes from the admin API. */
+  adminSettings?: AdminPushSettings;
 }
 
-/** Terms of a push of the admin API. */
-export interface SendingTerms {
+/** Settings of a push that the admin API sends. */
+export interface AdminPushSettings {
   creator: PushCreator;
-  /** Seconds in which the push can be undone: it is scheduled so far ahead. 0 sends it at once. */
+  /**
+   * Seconds in which the push can be undone. The push is scheduled this far ahead. 0 sends it at
+   * once.
+   */
   undoSeconds: number;
-  /** Writes the audit, within the transaction of the push. */
+  /** Writes the audit record in the transaction that stores the push. */
   onStored(tx: Handle, push: NewPush): Promise<void>;
 }
 
@@ -77,7 +80,7 @@ export class PushService {
     this.#missingProfiles = new MissingProfiles(deps);
   }
 
-  /** Handles POST /1.1/push. Throws the refusals of `parsePush`, or 1 with a message. */
+  /** Handles POST /1.1/push. Throws as `parsePush`, or error 1 with a message. */
   async send(sender: PushSender, body: JsonObject): Promise<AcceptedPush> {
     const now = new Date(this.#deps.clock.now());
     const earliestMs = await this.#earliestMs(now, body);
@@ -91,8 +94,8 @@ export class PushService {
   }
 
   /**
-   * Returns the time that `push_time` is compared with: the earlier of two clocks, so that no push
-   * is sent early.
+   * Returns the time that `push_time` is compared with: the earlier of the process's clock and the
+   * database's clock. The earlier time ensures that no push is sent early.
    */
   async #earliestMs(now: Date, { push_time: pushTime }: JsonObject): Promise<number> {
     const isScheduled = pushTime !== undefined && pushTime !== null;
@@ -101,14 +104,14 @@ export class PushService {
       : now.getTime();
   }
 
-  /** Sends a push with an order that the service made. Throws 1 with a message. */
+  /** Sends a push whose order another service has built. Throws error 1 with a message. */
   sendOrder(sender: PushSender, request: PushRequest): Promise<AcceptedPush> {
     return this.#accept(sender, request, new Date(this.#deps.clock.now()));
   }
 
   /**
-   * Checks a request as that of a push of now, and stores nothing. Throws the refusals of its
-   * content and its profiles.
+   * Checks a request as if the push were sent now. Stores nothing. Throws if the content or a
+   * profile is refused.
    */
   async check(sender: PushSender, { pushOrder, timing }: PushRequest): Promise<void> {
     const now = new Date(this.#deps.clock.now());
@@ -117,8 +120,8 @@ export class PushService {
   }
 
   /**
-   * Returns the times of a push that can be undone for some seconds. The scheduler compares with
-   * the clock of the database, so that the push waits no shorter where the clocks differ.
+   * Moves the push time ahead by the undo seconds. Uses the database's clock, because the scheduler
+   * compares with it. Otherwise a clock difference could shorten the time to undo.
    */
   async #delayed(timing: PushTiming, undoSeconds: number): Promise<PushTiming> {
     if (undoSeconds === 0 || timing.pushTime !== null) return timing;
@@ -129,11 +132,13 @@ export class PushService {
   /** Checks a push, then stores its record and the job that plans it in one transaction. */
   async #accept(
     sender: PushSender,
-    { pushOrder, timing: asked, warnings }: PushRequest,
+    { pushOrder, timing: requestedTiming, warnings }: PushRequest,
     now: Date,
   ): Promise<AcceptedPush> {
-    const { terms } = sender;
-    const timing = terms ? await this.#delayed(asked, terms.undoSeconds) : asked;
+    const { adminSettings } = sender;
+    const timing = adminSettings
+      ? await this.#delayed(requestedTiming, adminSettings.undoSeconds)
+      : requestedTiming;
     const pushTime = timing.pushTime ?? now;
     const expiresAt = expiryOf(timing, pushTime);
     const push = {
@@ -148,14 +153,14 @@ export class PushService {
     const attributes = { 'carillon.app': sender.app.appId, 'carillon.push': push.objectId };
     const stored = await inSpan('push', { kind: 'producer', attributes }, (span) => {
       const created = {
-        ...toNewPush(sender.app, push, terms?.creator),
+        ...toNewPush(sender.app, push, adminSettings?.creator),
         traceParent: traceParentOf(span),
       };
       return this.#store.store({
         app: sender.app,
         reqId: timing.reqId,
         push: created,
-        onStored: terms && ((tx) => terms.onStored(tx, created)),
+        onStored: adminSettings && ((tx) => adminSettings.onStored(tx, created)),
       });
     });
     if (stored.isFirst) this.#deps.metrics.pushAccepted.inc({ app: sender.app.appId });
@@ -167,7 +172,7 @@ export class PushService {
   }
 
   async #check(sender: PushSender, push: TimedPush): Promise<void> {
-    checkTargets(push.pushOrder, readerOfPush(sender));
+    checkTargets(push.pushOrder, viewerOfPush(sender));
     await checkContent(this.#deps.db, sender.app, push);
     const missing = await this.#missingProfiles.find(sender.app, push.pushOrder);
     if (missing) throw refuse('invalidParameter', missing);
@@ -191,16 +196,16 @@ const toNewPush = (
 });
 
 /**
- * Returns an empty reader for an app key: planning runs later and cannot apply the rights of the
- * caller.
+ * Returns the rights with which the condition is checked. An app key gets no rights, because the
+ * push is planned later, when the caller's rights cannot be applied.
  */
-const readerOfPush = ({ app, isMaster, asker }: PushSender): Viewer =>
-  asker ??
+const viewerOfPush = ({ app, isMaster, viewer }: PushSender): Viewer =>
+  viewer ??
   (isMaster ? masterViewer(app.appId) : { appId: app.appId, classes: new Set(), subjects: [] });
 
 /**
- * Returns the absolute expiry, or one counted from push_time, its last start or the call; the
- * default is seven days (protocol/push.md#expiry).
+ * Returns the absolute expiry, or the lifetime counted from `push_time`, its last start or the
+ * call. The default lifetime is seven days (protocol/push.md#expiry).
  */
 export function expiryOf(
   timing: Pick<PushTiming, 'expirationTime' | 'expirationSeconds' | 'lastStart'>,
@@ -212,7 +217,7 @@ export function expiryOf(
   return expiryAfter(timing.lastStart ?? pushTime, lifeMs);
 }
 
-/** Largest id of an entry: the column is an integer. */
+/** Largest id of a scheduled push. The column is a 32-bit integer. */
 const maxEntryId = 2 ** 31 - 1;
 
 /** Lists and cancels scheduled pushes (protocol/push.md#scheduled-push-entry). */
@@ -228,15 +233,15 @@ export class ScheduleService {
   }
 
   /**
-   * Cancels by the outer integer id. Throws 1 for a malformed id, 404/101 when no push is pending
-   * under it.
+   * Cancels a scheduled push by its integer id. Throws 1 if the id is malformed, 404/101 if no
+   * pending push has this id.
    */
   async cancel(app: App, entryId: string): Promise<void> {
     if (!(await cancelScheduled(this.#deps.db, app.appId, entryIdOf(entryId)))) noSuchEntry();
   }
 }
 
-/** Parses the id of an entry. Throws 1 for another text. */
+/** Parses the id of a scheduled push. Throws 1 if the text is malformed. */
 export function entryIdOf(text: string): number {
   if (!/^\d{1,10}$/.test(text) || Number(text) > maxEntryId)
     throw refuse('invalidParameter', detail('scheduledId'));

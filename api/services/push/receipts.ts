@@ -42,18 +42,20 @@ interface CallbackPath {
 }
 
 /**
- * Largest number of receipts in a call, above that of any gateway: one query looks up all of them.
+ * Maximum number of receipts in a call. One query searches for all of them. No gateway sends as
+ * many.
  */
 const maxReceipts = 20_000;
 /**
- * Receipts of waiting calls that share a transaction: some gateways send one receipt per call.
- * Batches that run at the same time. Receipts of one app that may wait.
+ * Limits of batches. `size` is the number of receipts from waiting calls that share a transaction,
+ * because some gateways send one receipt per call. `concurrency` is the number of concurrent
+ * batches. `maxWaiting` is the number of receipts of one app that may wait.
  */
 const batchLimits = { size: 2000, concurrency: 4, maxWaiting: 100_000 };
-/** Longest registration id that is stored. */
+/** Maximum length of a stored registration id. */
 const maxTokenLength = 1024;
 const objectIdPattern = /^[A-Za-z0-9]{16}$/;
-/** Largest time that a `Date` holds. */
+/** Maximum time of a `Date`. */
 const maxTimeMs = 8.64e15;
 
 /** Receipts of one call. */
@@ -68,7 +70,7 @@ interface CallReceipts {
  */
 export class ReceiptService {
   readonly #deps: ApiDeps;
-  /** Resolves with the error of a call, if it failed. */
+  /** Resolves with the error of a call, or undefined if the call succeeded. */
   readonly #batcher: Batcher<CallReceipts, unknown>;
 
   constructor(deps: ApiDeps) {
@@ -82,14 +84,14 @@ export class ReceiptService {
     });
   }
 
-  /** Throws 404 when the connector, the app or the secret is wrong, without saying which. */
+  /** Throws 404 if the connector, the app or the secret is wrong. The error does not tell which. */
   async authenticate(path: CallbackPath): Promise<void> {
     await this.#source(path);
   }
 
   /**
    * Records the receipts of a call and returns the reply that the gateway expects. Throws 400 or
-   * 401 for a call that is no receipt of this gateway, 413 for too many receipts, 429 while too
+   * 401 if the call is not a receipt of this gateway, 413 if it has too many receipts, 429 if too
    * many calls of the app wait.
    */
   async record(path: CallbackPath, call: ReceiptCall): Promise<JsonObject> {
@@ -107,7 +109,7 @@ export class ReceiptService {
     return reply;
   }
 
-  /** Reads a call with the credentials of now. */
+  /** Parses a call with the current credentials. */
   async read({ appId, connector }: ReceiptSource, call: ReceiptCall): Promise<ReceiptsResult> {
     const profiles = await this.#deps.appCache.profiles(appId);
     const credentials = profiles
@@ -123,17 +125,17 @@ export class ReceiptService {
     );
   }
 
-  /** Records receipts. Throws 413 for too many, 429 while too many calls of the app wait. */
+  /** Records receipts. Throws 413 if there are too many, 429 if too many calls of the app wait. */
   async take(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length > maxReceipts) throw new Refusal('payloadTooLarge');
     for (const { event } of receipts)
       this.#deps.metrics.receipts.inc({ connector: source.connector, event });
-    await this.#writeInTurn(source, receipts.filter(isMatchable));
+    await this.#writeQueued(source, receipts.filter(isMatchable));
   }
 
   /**
-   * Checks the secret before the app: a caller without it costs no query and cannot learn whether
-   * the app exists.
+   * Returns the source of a call. Checks the secret before the app, so that a caller without it
+   * causes no query and cannot find out whether the app exists.
    */
   async #source({ connector, appId, secret }: CallbackPath): Promise<ReceiptSource> {
     const read = isConnectorId(connector) ? connectors.get(connector)?.receipts : undefined;
@@ -144,7 +146,7 @@ export class ReceiptService {
     return { appId, connector };
   }
 
-  async #writeInTurn(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
+  async #writeQueued(source: ReceiptSource, receipts: Receipt[]): Promise<void> {
     if (receipts.length === 0) return;
     try {
       const failure = await this.#batcher.run({ source, receipts });
@@ -156,7 +158,8 @@ export class ReceiptService {
   }
 
   /**
-   * Writes each source in a transaction of its own. Returns the error of each call, if it failed.
+   * Writes each source in its own transaction. Returns for each call its error, or undefined if it
+   * succeeded.
    */
   async #write(calls: CallReceipts[]): Promise<unknown[]> {
     const failures = new Map<CallReceipts, unknown>();
@@ -170,7 +173,10 @@ export class ReceiptService {
     return calls.map((call) => failures.get(call));
   }
 
-  /** Repeats a transaction that PostgreSQL ended because of a deadlock; it was rolled back. */
+  /**
+   * Writes the receipts of a source. Repeats the transaction after a deadlock, because PostgreSQL
+   * has rolled it back.
+   */
   async #writeSource(calls: CallReceipts[]): Promise<void> {
     const [first] = calls;
     if (!first) return;
@@ -188,20 +194,20 @@ export class ReceiptService {
       const ids = new Set(receipts.map(({ objectId }) => objectId ?? ''));
       const locked = await lockPushes(tx, source.appId, [...ids]);
       const pushes = new Map(locked.map((push) => [push.objectId, push]));
-      const known = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
-      if (known.length === 0) return;
+      const matched = receipts.filter(({ objectId }) => pushes.has(objectId ?? ''));
+      if (matched.length === 0) return;
       const installations = await findByRegistrationIds(tx, source, [
-        ...new Set(known.map(({ deviceToken }) => deviceToken)),
+        ...new Set(matched.map(({ deviceToken }) => deviceToken)),
       ]);
-      const marks = deliveryMarks(known, pushes, installations);
-      const added = await markReceipts(tx, source, marks);
+      const deliveries = deliveriesOf(matched, pushes, installations);
+      const added = await markReceipts(tx, source, deliveries);
       await addReceiptTotals(tx, source, added);
-      // Only a new receipt shows that the device is alive; a repeated one does not.
+      // A new receipt shows that the device is active. A repeated receipt does not.
       if (added.size > 0)
         await clearInvalidTokens(tx, source.appId, [
-          ...new Set(marks.map(({ installation }) => installation)),
+          ...new Set(deliveries.map(({ installation }) => installation)),
         ]);
-      const notices = invalidTokenNotices(known, pushes);
+      const notices = invalidTokenNotices(matched, pushes);
       await recordInvalidTokens(tx, source, notices);
       await deleteReportedInvalid(tx, source, [
         ...new Set([...added.keys(), ...notices.map(({ pushId }) => pushId)]),
@@ -211,8 +217,8 @@ export class ReceiptService {
 }
 
 /**
- * Tells whether a receipt can be looked up: it names a push of this service, and a token that the
- * database can hold.
+ * Returns whether a receipt can be matched: it names a push of this service, and a token that the
+ * database can store.
  */
 const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
   objectId !== null &&
@@ -222,29 +228,30 @@ const isMatchable = ({ deviceToken, event, objectId }: Receipt): boolean =>
   (event === 'delivered' || event === 'clicked' || event === 'dead_token');
 
 /**
- * Returns one mark for each device and push. A clicked push counts as delivered, also without a
- * receipt of its delivery.
+ * Returns one delivery mark for each device and push. A clicked push counts as delivered, even
+ * without a receipt of its delivery.
  */
-function deliveryMarks(
+function deliveriesOf(
   receipts: readonly Receipt[],
   pushes: ReadonlyMap<string, ReceiptPush>,
   installations: ReadonlyMap<string, number>,
 ): DeviceReceipt[] {
-  const marks = new Map<string, DeviceReceipt>();
+  const deliveries = new Map<string, DeviceReceipt>();
   for (const { deviceToken, event, objectId } of receipts) {
     const push = pushes.get(objectId ?? '');
     const installation = installations.get(deviceToken);
     if (event === 'dead_token' || push === undefined || installation === undefined) continue;
     const key = `${push.id} ${installation}`;
-    const isClicked = event === 'clicked' || marks.get(key)?.isClicked === true;
-    marks.set(key, { pushId: push.id, installation, isClicked });
+    const isClicked = event === 'clicked' || deliveries.get(key)?.isClicked === true;
+    deliveries.set(key, { pushId: push.id, installation, isClicked });
   }
-  return [...marks.values()];
+  return [...deliveries.values()];
 }
 
 /**
- * Returns the tokens that the gateway reports as invalid, as of the start of the push or the
- * gateway's own time, whichever is earlier: an installation that was saved after that is alive.
+ * Returns the tokens that the gateway reports as invalid. `asOf` is the start of the push or the
+ * gateway's time, whichever is earlier. An installation that was saved after this time is still
+ * valid.
  */
 function invalidTokenNotices(
   receipts: readonly Receipt[],
@@ -262,10 +269,10 @@ function invalidTokenNotices(
 
 const toErrorText = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-/** Refused calls that one call reads again. */
+/** Maximum number of refused calls that one call parses again. */
 const maxCalls = 50;
 
-/** Selection of refused calls, and where a call before ended. */
+/** Selection of refused calls, and the cursor from the previous call. */
 interface ReceiptRedrive {
   connector?: string | undefined;
   cursor?: number | undefined;
@@ -281,7 +288,9 @@ export class FailedReceiptService {
     this.#receipts = receipts;
   }
 
-  /** Lists refused calls, newest first, without their content. Throws 404. */
+  /**
+   * Lists refused calls, newest first, without their content. Throws 404 if the app does not exist.
+   */
   async list(
     appId: string,
     { connector, before, limit }: { connector?: string | undefined } & PageRequest,
@@ -294,9 +303,9 @@ export class FailedReceiptService {
   }
 
   /**
-   * Reads refused calls again with the credentials of now, the oldest first, at most 50, and
-   * deletes those that were processed. A receipt counts once, however often its call is read.
-   * `isDryRun` counts only. Throws 404.
+   * Parses refused calls again with the current credentials, oldest first, at most 50. Deletes the
+   * calls that were processed. A receipt counts only once, even if its call is parsed several
+   * times. `isDryRun` only counts. Throws 404 if the app does not exist.
    */
   async redrive(
     appId: string,

@@ -9,11 +9,14 @@ import {
 import { sealContexts } from '../../../shared/domain/apps/seal-contexts.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Refused calls that an app keeps, the oldest ones, and the largest that is kept: 64 MB in all. */
+/**
+ * Maximum number of refused calls that are stored per app, and maximum size of each, in total 64
+ * MB. The oldest calls are kept.
+ */
 const mostCalls = 1000;
 const mostBytes = 64 * 1024;
 
-/** Headers that no signature needs. */
+/** Headers that no signature covers. */
 const droppedHeaders: ReadonlySet<string> = new Set(['authorization', 'cookie']);
 
 const storedCall = z.object({
@@ -23,8 +26,8 @@ const storedCall = z.object({
 });
 
 /**
- * Keeps a call of a gateway that was refused, for a later try; one that is too large or one too
- * many is counted only.
+ * Stores a refused call of a gateway for a later try. If the call is too large or the app has too
+ * many, it is only counted.
  */
 export async function keepRefusedCall(
   { db, vault, metrics }: ApiDeps,
@@ -57,7 +60,7 @@ export async function keepRefusedCall(
   metrics.refusedReceiptCalls.inc({ connector, kept: isKept ? 'yes' : 'no' });
 }
 
-/** Decrypts a kept call; undefined if no key does. */
+/** Decrypts a stored call. Returns undefined if no key decrypts it. */
 export function openRefusedCall(
   { vault }: Pick<ApiDeps, 'vault'>,
   { appId, connector }: ReceiptSource,

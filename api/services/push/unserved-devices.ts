@@ -30,56 +30,59 @@ import { QueueFull } from '../../../shared/semaphore.ts';
 import type { ApiDeps } from '../deps.ts';
 
 /**
- * Limit of a search and of its wait for a connection. After it, the push is accepted
+ * Time limits of a search and of its wait for a connection. After them, the push is accepted
  * (`findUnserved`).
  */
 const searchTimeoutMs = 200;
 const searchWaitMs = 100;
 
-/** Devices of a kind that are compared with the condition of a push. */
+/** Maximum number of devices of a kind that are compared with the condition of a push. */
 const comparedDevices = 1000;
 
-/** Apps whose devices one statement looks up, and limits of those that wait for theirs. */
+/** Limits of batches. One statement searches the devices of `size` apps. */
 const batchLimits = { size: 100, concurrency: 1, maxWaiting: 1000, maxWaitMs: searchWaitMs };
-/** Lane of the batches, which belong to no app: app ids have no blanks. */
-const batchLane = 'device kinds';
+/**
+ * Key under which batches take database connections, where each app has a key. A batch belongs to
+ * no app, so its key contains a blank, which app ids do not.
+ */
+const batchKey = 'device kinds';
 
-/** Devices that no profile serves. */
+/** Kinds of devices that no profile serves. */
 interface UnservedGroup {
   kinds: { deviceType: string; vendor: string | null }[];
-  /** SQL that selects them among the installations of these kinds. */
+  /** SQL condition that selects these devices among the installations of the kinds. */
   condition: string;
   message: Detail;
 }
 
-/** Groups of one app. */
-interface Look {
+/** Groups of one app to search for. */
+interface SearchRequest {
   appId: string;
   groups: UnservedGroup[];
 }
 
 /**
  * Searches the recipients of a push for devices that no profile serves. Most apps have no such
- * device, which an index look-up tells; pushes that arrive together share its statement.
+ * device, so an index search is enough. Pushes that arrive together share its statement.
  */
 class UnservedDevices {
   readonly #deps: ApiDeps;
-  readonly #batcher: Batcher<Look, UnservedGroup[]>;
+  readonly #batcher: Batcher<SearchRequest, UnservedGroup[]>;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
     this.#batcher = new Batcher({
       ...batchLimits,
       fairBy: ({ appId }) => appId,
-      run: (looks) => runInLane(batchLane, () => this.#existing(looks)),
+      run: (requests) => runInLane(batchKey, () => this.#existing(requests)),
     });
   }
 
   /**
-   * Returns the first group that has a device among the recipients of the push. Compares at most a
-   * thousand devices of each kind with a condition that no index serves, and ends after a fifth of
-   * a second. Where that is not enough the push is accepted, and such devices are counted `failed`
-   * with the message on the record.
+   * Returns the first group that has a device among the recipients of the push. If no index serves
+   * the condition, compares at most a thousand devices of each kind. Ends after a fifth of a
+   * second. If no device is found within these limits, the push is accepted. Unserved devices are
+   * then counted as `failed`, with the text in the record.
    */
   async find(
     app: App,
@@ -96,10 +99,10 @@ class UnservedDevices {
     }
   }
 
-  /** Returns the groups of each look that have any device. */
-  async #existing(looks: Look[]): Promise<UnservedGroup[][]> {
+  /** Returns the groups of each request that contain any device. */
+  async #existing(requests: SearchRequest[]): Promise<UnservedGroup[][]> {
     const kinds = new Map<string, DeviceKind>();
-    for (const { appId, groups } of looks)
+    for (const { appId, groups } of requests)
       for (const kind of groups.flatMap((group) => group.kinds))
         kinds.set(keyOf(appId, kind), { appId, ...kind });
     const found = await this.#deps.admissionDb.transaction(
@@ -109,7 +112,7 @@ class UnservedDevices {
       },
     );
     const existing = new Set([...kinds.keys()].filter((_, i) => found[i]));
-    return looks.map(({ appId, groups }) =>
+    return requests.map(({ appId, groups }) =>
       groups.filter((group) => group.kinds.some((kind) => existing.has(keyOf(appId, kind)))),
     );
   }
@@ -134,7 +137,8 @@ class UnservedDevices {
         params.values,
       );
     const limit = { timeoutMs: searchTimeoutMs, maxWaitMs: searchWaitMs };
-    // The search counts against the app's share of client queries, also with the master key.
+    // `isMaster: false` makes the search count against the app's share of client queries, even for
+    // the master key.
     const { rows } = await queries.read({ app, isMaster: false }, search, limit);
     const found = rows[0]?.found;
     return typeof found === 'number' ? groups[found] : undefined;
@@ -142,8 +146,8 @@ class UnservedDevices {
 }
 
 /**
- * Returns the tables to search, one after the other: some devices of the group, then all where an
- * index leads to the recipients.
+ * Returns the tables to search, in order: first some devices of the group, then all devices if an
+ * index finds the recipients.
  */
 function sourcesOf(
   app: App,
@@ -169,8 +173,8 @@ const kindsCondition = ({ kinds }: UnservedGroup, params: Params): string =>
   `(${kinds.map((kind) => kindCondition(kind, params)).join(' OR ')})`;
 
 /**
- * Returns a table expression of some devices of each kind. Sorted, they come from the index on the
- * kinds.
+ * Returns a table expression with some devices of each kind. The sort order makes PostgreSQL use
+ * the index on the kinds.
  */
 function someDevices({ appId }: App, { kinds }: UnservedGroup, params: Params): string {
   const parts = kinds.map(
@@ -182,8 +186,8 @@ function someDevices({ appId }: App, { kinds }: UnservedGroup, params: Params): 
 }
 
 /**
- * Finds out whether a push needs a profile that is missing (protocol/admin-api.md#missing-profiles,
- * protocol/push.md#profiles).
+ * Finds out whether a push needs a profile that the app does not have
+ * (protocol/admin-api.md#missing-profiles, protocol/push.md#profiles).
  */
 export class MissingProfiles {
   readonly #deps: ApiDeps;
@@ -195,8 +199,9 @@ export class MissingProfiles {
   }
 
   /**
-   * Returns the message of the refusal when a device of the push needs a profile that is missing,
-   * else undefined. Devices of a redrive without a profile fail again, each with the reason.
+   * Returns the text of the refusal if a device of the push needs a missing profile. Returns
+   * undefined otherwise, and always for a redrive: its devices without a profile fail again, each
+   * with the reason.
    */
   async find(app: App, pushOrder: PushOrder): Promise<Detail | undefined> {
     if (pushOrder.redrive) return undefined;
@@ -221,8 +226,8 @@ const validProfiles = (
     .flatMap((profile) => readCredentials(profile) ?? []);
 
 /**
- * Returns a message when no APNs profile can serve this push. The choice of a profile is made for
- * each device later.
+ * Returns a text if no APNs profile can serve this push. Planning later chooses the profile of each
+ * device.
  */
 function missingApnsProfile(
   profiles: StoredProfile[],
@@ -236,10 +241,11 @@ function missingApnsProfile(
     expiresAt: new Date(0),
     createdAt: new Date(0),
   });
-  const traits = { deviceProfile, topic: null, teamId: null };
+  const device = { deviceProfile, topic: null, teamId: null };
   const candidates = validProfiles(profiles, 'apns');
-  const choice = apns?.choose?.(candidates, traits, message);
-  // With several teams, each installation stores its own: an ambiguous team is no missing profile.
+  const choice = apns?.choose?.(candidates, device, message);
+  // If there are several teams, each installation stores its own team. An ambiguous team then does
+  // not mean that a profile is missing.
   if (!choice || choice.ok || readReason(choice.error).code === 'severalTeams') return undefined;
   return detail('apnsCertificate', { why: choice.error });
 }
@@ -256,17 +262,17 @@ function missingForDevices(profiles: StoredProfile[], pushOrder: PushOrder): Det
     : detail('noNamedProfile', { vendor: displayName(connector), name });
 }
 
-/** Tells whether the app has a profile of that name under one of the connector's labels. */
+/** Returns whether the app has a profile of this name under one of the connector's labels. */
 function hasProfile(profiles: StoredProfile[], connector: ConnectorId, name: string): boolean {
   const labels: readonly string[] = labelsOf(connector);
   return profiles.some((profile) => labels.includes(profile.connector) && profile.name === name);
 }
 
-/** Conditions on devices without a profile of their own. */
+/** Conditions for devices that name no profile. */
 const usesApns = `device_token IS NOT NULL AND coalesce(device_profile, '') = ''`;
 const usesVendor = `registration_id IS NOT NULL AND coalesce(device_profile, '') = ''`;
 
-/** Devices of HarmonyOS are Huawei's, with or without a vendor. */
+/** HarmonyOS devices belong to Huawei, with or without a vendor. */
 const harmonyKinds = harmonyDeviceTypes.map((deviceType) => ({ deviceType, vendor: null }));
 
 function unservedGroups(

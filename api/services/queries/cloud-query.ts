@@ -24,7 +24,8 @@ export class CloudQueryService {
   }
 
   /**
-   * Throws 300 for an invalid statement, 101 for an unknown class, and the refusals of the lists.
+   * Runs a CQL statement. Throws 300 if the statement is invalid, 101 if the class is unknown, and
+   * the refusals of the list.
    */
   async run(
     caller: UserCaller,
@@ -53,14 +54,15 @@ export class CloudQueryService {
 }
 
 /**
- * Decodes a text that was encoded for the URL twice: no JSON begins with `%`. Throws a `URIError`.
+ * Decodes a text that was encoded twice for the URL. Such a text begins with `%`, which no JSON
+ * text does. Throws a `URIError`.
  */
 const unescaped = (text: string): string =>
   text.startsWith('%') ? decodeURIComponent(text) : text;
 
 /**
- * Reads the values of placeholders: a JSON list; the Python SDK sends it as JSON of JSON. Throws
- * 107.
+ * Parses the values of placeholders, which are a JSON list. The Python SDK encodes the list as JSON
+ * twice. Throws 107.
  */
 function valuesIn(pvalues: unknown): Json[] {
   if (pvalues === undefined || pvalues === '') return [];

@@ -12,9 +12,8 @@ import { installationClass, roleClass, userClass } from '../../../shared/query/s
 import type { UserCaller } from '../accounts/caller.ts';
 
 /**
- * Returns a source that loads the objects behind pointers (`include`, protocol/queries.md#include).
- * It shows each object as GET of that object does for this caller, so that a pointer cannot bypass
- * an ACL.
+ * Returns a source that loads the objects of pointers (`include`, protocol/queries.md#include). It
+ * returns each object as a GET by this caller would, so that a pointer cannot bypass an ACL.
  */
 export function includeSourceFor(
   { app: { appId }, isMaster, session }: UserCaller,

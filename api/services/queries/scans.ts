@@ -14,7 +14,7 @@ import type { ApiDeps } from '../deps.ts';
 import type { Caller } from '../installations/installations.ts';
 
 /**
- * Reads all users, installations or roles of an app page by page; concurrent writes do not disturb
+ * Reads all users, installations or roles of an app page by page. Concurrent writes do not shift
  * the pages.
  */
 export class ScanService {
@@ -25,9 +25,9 @@ export class ScanService {
   }
 
   /**
-   * Returns a page and the cursor of the next one; null after the last page
-   * (protocol/queries.md#scan). Throws 101 for an unknown class, 116 for too large a reply, 124,
-   * and the refusals of `parseScan`.
+   * Returns a page and the cursor of the next page, or null after the last page
+   * (protocol/queries.md#scan). Throws 101 if the class is unknown, 116 if the reply is too large,
+   * 124 after a timeout, and as `parseScan`.
    */
   async scan(
     caller: Caller,

@@ -12,7 +12,7 @@ import { parseKeys, project } from '../../../shared/query/list/keys.ts';
 import { compileList, parseListQuery } from '../../../shared/query/list/list.ts';
 import { findRelation } from '../../../shared/query/parse/related.ts';
 import { roleClass } from '../../../shared/query/schema.ts';
-import { isObjectId, readerFor, requireRead, type UserCaller } from '../accounts/caller.ts';
+import { isObjectId, requireRead, type UserCaller, viewerFor } from '../accounts/caller.ts';
 import type { UserLookup } from '../accounts/lookup/lookup.ts';
 import type { ApiDeps } from '../deps.ts';
 import { includeSourceFor } from '../queries/included-objects.ts';
@@ -20,7 +20,7 @@ import { includeSourceFor } from '../queries/included-objects.ts';
 type Query = Record<string, unknown>;
 type Found = { results: JsonObject[]; count?: number };
 
-/** Reads roles. Any caller with a key reads the roles that their ACL allows. */
+/** Reads roles. Any caller with a key reads the roles whose ACL allows it. */
 export class RoleLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries'>;
   readonly #users: Pick<UserLookup, 'list'>;
@@ -31,8 +31,9 @@ export class RoleLookup {
   }
 
   /**
-   * Returns a role, or `{}` for an unknown id (protocol/queries.md#reads-by-id). Throws 403 when
-   * the ACL denies the caller, 102 or 105 for invalid `keys` and `include`, 116 for too much.
+   * Returns a role, or `{}` if the id is unknown (protocol/queries.md#reads-by-id). Throws 403 if
+   * the ACL denies the caller, 102 or 105 if `keys` or `include` is invalid, 116 if the reply is
+   * too large.
    */
   async get(caller: UserCaller, objectId: string, query: Query): Promise<JsonObject> {
     const keys = parseKeys(query.keys);
@@ -51,10 +52,11 @@ export class RoleLookup {
 
   /**
    * Lists roles (GET of the collection). With `redirectClassNameForKey`, which names a relation,
-   * lists its members instead: SDKs send it where they do not know the class of the members, and
-   * read the class from the reply. A `$relatedTo` of members of another class means the same,
-   * because a new role does not tell its SDK the class. Throws 102, 105, 106 or 111 for the query,
-   * 116 for too much, 124 for a timeout, and as the list of the members' class.
+   * lists the members of the relation. SDKs send it if they do not know the class of the members,
+   * and read the class from the reply. A `$relatedTo` for members of another class has the same
+   * effect, because the SDK does not know the class for a new role. Throws 102, 105, 106 or 111 for
+   * the query, 116 if the reply is too large, 124 after a timeout, and as the list of the members'
+   * class.
    */
   async list(caller: UserCaller, query: Query): Promise<Found & { className?: string }> {
     const { redirectClassNameForKey: named } = query;
@@ -72,7 +74,7 @@ export class RoleLookup {
   }
 
   #list(caller: UserCaller, query: Query): Promise<Found> {
-    const reader = readerFor(caller);
+    const reader = viewerFor(caller);
     return this.#deps.queries.readPrepared(caller, () => {
       const list = parseListQuery(query, roleClass, reader);
       const selection = compileList(list, roleClass, reader);
@@ -91,8 +93,8 @@ export class RoleLookup {
 }
 
 /**
- * Returns the relation of a condition that asks a role for members of another class; undefined for
- * other conditions.
+ * Returns the relation of a condition that selects members of another class from a role. Returns
+ * undefined for other conditions.
  */
 function relatedKey(where: unknown): string | undefined {
   const condition = typeof where === 'string' ? readText(where) : where;
@@ -105,7 +107,7 @@ function relatedKey(where: unknown): string | undefined {
     : undefined;
 }
 
-/** Parses a condition. Returns undefined for text that is no JSON, which the list refuses. */
+/** Parses a condition. Returns undefined if the text is not JSON. The list then refuses it. */
 function readText(text: string): unknown {
   try {
     return parseJson(text);

@@ -34,11 +34,11 @@ import {
 import { compileRowCondition } from '../../../shared/query/list/list.ts';
 import { roleClass } from '../../../shared/query/schema.ts';
 import { changeMaxAgeMs, TtlCache } from '../../../shared/ttl-cache.ts';
-import { isObjectId, readerFor, requireWrite, type UserCaller } from '../accounts/caller.ts';
+import { isObjectId, requireWrite, type UserCaller, viewerFor } from '../accounts/caller.ts';
 import type { ClientStorage, StorageAccount, StoringCaller } from '../client-storage.ts';
 import type { ApiDeps } from '../deps.ts';
 
-/** Saved role, as the reply needs it. */
+/** Saved role, with the data for the reply. */
 export interface SavedRole {
   document: JsonObject;
   /**
@@ -51,15 +51,15 @@ export interface SavedRole {
 type RoleCaller = UserCaller & StoringCaller;
 
 const maxIdsPerDelete = 100;
-/** Size of the row of a member with its index entries. */
+/** Size of a member's row with its index entries. */
 const memberRowBytes = 96;
-/** Tries of a change after deadlocks. */
+/** Maximum number of tries after deadlocks. */
 const maxTries = 3;
 
-/** Limit of cached users, each with up to a thousand role names. */
+/** Maximum number of cached users. Each has up to a thousand role names. */
 const maxCachedUsers = 2000;
 
-/** Cache of users' roles, at most half a second old. */
+/** Cache of the roles of users. Entries are at most half a second old. */
 export class RoleCache {
   readonly #db: Handle;
   readonly #apps: TtlCache<string, Promise<boolean>>;
@@ -76,7 +76,7 @@ export class RoleCache {
     return this.#users.size;
   }
 
-  /** Returns the role names of a user; needs no query per user in an app without roles. */
+  /** Returns the role names of a user. In an app without roles, needs no query per user. */
   async rolesOf(appId: string, userId: number): Promise<readonly string[]> {
     if (!(await this.#apps.getOrMake(appId, () => hasAnyRole(this.#db, appId)))) return [];
     return this.#users.getOrMake(`${appId} ${userId}`, () =>
@@ -85,8 +85,8 @@ export class RoleCache {
   }
 
   /**
-   * Drops the users of an app; the process that changes its roles calls this to see the change at
-   * once.
+   * Drops the cached users of an app. The process that changes the app's roles calls this, so that
+   * it sees the change at once.
    */
   forget(appId: string): void {
     this.#apps.delete(appId);
@@ -94,7 +94,7 @@ export class RoleCache {
   }
 }
 
-/** Creates, updates and deletes roles, as their ACLs allow (protocol/roles.md#role-fields). */
+/** Creates, changes and deletes roles, if their ACLs allow it (protocol/roles.md#role-fields). */
 export class RoleService {
   readonly #deps: Pick<ApiDeps, 'config' | 'db' | 'queries' | 'clock'>;
   readonly #roleCache: RoleCache;
@@ -110,9 +110,9 @@ export class RoleService {
   }
 
   /**
-   * Creates a role (POST). Throws 403 unless the app's option `allowRoleCreate` is on, 137 for a
-   * taken name, 154 beyond the option `maxRoles`, 116 and 429 for what an
-   * app key stores, and as `readRoleChanges` and `newRole`.
+   * Creates a role (POST). Throws 403 if the app's option `allowRoleCreate` is off, 137 if the name
+   * is taken, 154 if the option `maxRoles` is reached, 116 and 429 for the storage limits of an app
+   * key, and as `readRoleChanges` and `newRole`.
    */
   async create(caller: RoleCaller, body: JsonObject): Promise<SavedRole> {
     const { app, isMaster } = caller;
@@ -137,8 +137,8 @@ export class RoleService {
   }
 
   /**
-   * Updates a role (PUT). Throws 1 for an unknown id, 403 when the ACL denies it, 305 when the role
-   * does not match `where`, 117 for another name, and as `create`.
+   * Updates a role (PUT). Throws 1 if the id is unknown, 403 if the ACL denies it, 305 if the role
+   * does not match `where`, 117 if the name changes, and as `create`.
    */
   async update(
     caller: RoleCaller,
@@ -147,7 +147,7 @@ export class RoleService {
   ): Promise<SavedRole> {
     const { app } = caller;
     const changes = readRoleChanges(body);
-    const condition = compileRowCondition(where, roleClass, readerFor(caller));
+    const condition = compileRowCondition(where, roleClass, viewerFor(caller));
     return this.#change(caller, condition, async (tx, storage) => {
       const current = await lock(tx, app, objectId);
       if (!current)
@@ -166,16 +166,16 @@ export class RoleService {
   }
 
   /**
-   * Deletes one id, or several comma-joined ones in sequence
-   * (protocol/objects.md#create-and-update). Ignores unknown ids. Throws as `update`, and 116 for
-   * too many ids.
+   * Deletes the roles of one id, or of several comma-joined ids in sequence
+   * (protocol/objects.md#create-and-update). Ignores unknown ids. Throws as `update`, and 116 if
+   * there are too many ids.
    */
   async delete(caller: RoleCaller, objectIds: string, where: unknown): Promise<void> {
     const { app } = caller;
     const ids = new Set(objectIds.split(','));
     if (ids.size > maxIdsPerDelete)
       throw refuse('tooLarge', `At most ${maxIdsPerDelete} ids at once.`);
-    const condition = compileRowCondition(where, roleClass, readerFor(caller));
+    const condition = compileRowCondition(where, roleClass, viewerFor(caller));
     for (const objectId of ids)
       await this.#change(caller, condition, async (tx) => {
         const role = await lock(tx, app, objectId);
@@ -188,7 +188,7 @@ export class RoleService {
   }
 
   /**
-   * Returns the URL of a role, built from PUBLIC_URL and never from a request
+   * Returns the URL of a role. It is built from PUBLIC_URL and never from a request
    * (protocol/admin-api.md#links).
    */
   urlOf({ objectId }: JsonObject): string {
@@ -196,9 +196,9 @@ export class RoleService {
   }
 
   /**
-   * Runs `work` in one transaction, again after a conflict with the deletion of a member. A call
-   * with a condition uses the app's share of query capacity. This process sees the new roles at
-   * once, other processes within a second.
+   * Runs `work` in one transaction. Retries if a member is deleted concurrently. A call with a
+   * condition counts against the app's query capacity. This process sees the new roles at once,
+   * other processes within a second.
    */
   async #change<T>(
     caller: RoleCaller,
@@ -213,7 +213,7 @@ export class RoleService {
       return await (condition ? queries.change(caller, write) : db.transaction(write));
     } catch (error) {
       storage?.refund();
-      // A member that is deleted at the same moment is no member: the next try does not find it.
+      // A member that is deleted concurrently is no member. The next try does not find it.
       if (isDeadlock(error) || isMissingReference(error)) {
         if (triesLeft > 1) return this.#change(caller, condition, work, triesLeft - 1);
         throw refuse('conflict');
@@ -232,7 +232,7 @@ export class RoleService {
 const roleBytes = ({ acl, fields }: RoleDraft): number =>
   Buffer.byteLength(JSON.stringify([acl, fields]));
 
-/** Returns the size of the rows of members that a change adds. */
+/** Returns the size of the member rows that a change adds. */
 const addedBytes = ({ members }: RoleChanges): number =>
   members.reduce(
     (sum, { isAdded, objectIds }) => sum + (isAdded ? objectIds.length * memberRowBytes : 0),
@@ -252,10 +252,7 @@ async function requireCondition(
     throw refuse('noEffect');
 }
 
-/**
- * Applies the steps in order. Members that do not exist are left out, as a deleted user is
- * (recorded).
- */
+/** Applies the steps in order. Ignores members that do not exist. */
 async function writeMembers(
   tx: Handle,
   { appId }: App,

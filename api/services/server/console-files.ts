@@ -8,26 +8,26 @@ import type { Clock } from '../../../shared/clock.ts';
 export const consoleFolder = fileURLToPath(new URL('../../../ops/console/dist', import.meta.url));
 
 /**
- * Folder of a build where the other one cannot be written, in the data directory of the service.
+ * Returns the folder for a build if `consoleFolder` is not writable. It is in the service's data
+ * directory.
  */
 export const fallbackConsoleFolder = (dataDir: string): string => join(dataDir, 'console');
 
 /**
- * Name of the file that names the current build. It is replaced as a whole, after the files of the
- * build exist.
+ * File that names the current build. It is replaced atomically, after all files of the build exist.
  */
 export const currentBuildFile = 'current.json';
 
 /** Content of `current.json`. */
 export const consoleBuild = z.object({
-  /** Digest of the sources; name of the folder with the files. */
+  /** Digest of the sources. It is the name of the folder with the files. */
   digest: z.string().regex(/^[0-9a-f]{16}$/),
   files: z.array(
     z.object({
-      /** Path below `/console/`. */
+      /** Path of the file below `/console/`. */
       path: z.string(),
       type: z.string(),
-      /** Whether a compressed form exists: beside the file, as `<path>.br` and `<path>.gz`. */
+      /** True if compressed forms exist in the same folder, as `<path>.br` and `<path>.gz`. */
       isCompressed: z.boolean(),
     }),
   ),
@@ -48,45 +48,45 @@ export interface LoadedConsole {
   files: ReadonlyMap<string, ConsoleFile>;
 }
 
-/** Interval between two looks for another build. */
-const lookEveryMs = 1000;
+/** Interval between checks for a newer build. */
+const checkEveryMs = 1000;
 
 /**
- * Files of the built console. Keeps the newest build in memory (about 1 MB), so that a path of a
- * request never reaches the file system. Looks for a newer build at most once a second, when a page
- * is asked for.
+ * Files of the built console. The newest build is kept in memory (about 1 MB), so that a request
+ * path never reaches the file system. When a page is requested, checks for a newer build at most
+ * once a second.
  */
 export class ConsoleFiles {
   readonly #folders: readonly string[];
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   #loaded: LoadedConsole | undefined;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
-  #looking: Promise<void> | undefined;
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+  #checking: Promise<void> | undefined;
 
-  /** Takes the folders that may hold a build; the newest one counts. */
+  /** `folders` may contain a build. The newest build is used. */
   constructor(folders: readonly string[], clock: Pick<Clock, 'monotonicMs'>) {
     this.#folders = folders;
     this.#clock = clock;
   }
 
-  /** Digest of the build in memory; null before a page was asked for. */
+  /** Digest of the build in memory. Null before the first request of a page. */
   get digest(): string | null {
     return this.#loaded?.digest ?? null;
   }
 
-  /** Returns the newest build, or undefined before there is one. */
+  /** Returns the newest build. Returns undefined if there is no build yet. */
   async current(): Promise<LoadedConsole | undefined> {
-    if (this.#clock.monotonicMs() - this.#lookedAtMs >= lookEveryMs) {
-      this.#looking ??= this.#look().finally(() => {
-        this.#lookedAtMs = this.#clock.monotonicMs();
-        this.#looking = undefined;
+    if (this.#clock.monotonicMs() - this.#checkedAtMs >= checkEveryMs) {
+      this.#checking ??= this.#check().finally(() => {
+        this.#checkedAtMs = this.#clock.monotonicMs();
+        this.#checking = undefined;
       });
-      await this.#looking;
+      await this.#checking;
     }
     return this.#loaded;
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const found = await Promise.all(this.#folders.map(findBuild));
     const [newest] = found
       .flatMap((build) => build ?? [])
@@ -97,7 +97,8 @@ export class ConsoleFiles {
 }
 
 /**
- * Returns the current build of a folder; undefined when it has none, or a file that is not ours.
+ * Returns the current build of a folder. Returns undefined if there is none, or if the file has
+ * another format.
  */
 export async function readBuild(folder: string): Promise<ConsoleBuild | undefined> {
   try {
@@ -113,7 +114,10 @@ async function findBuild(folder: string) {
   return build && file && { folder, build, builtAtMs: file.mtimeMs };
 }
 
-/** Reads all files of a build; undefined when one is missing because a newer build replaces it. */
+/**
+ * Reads all files of a build. Returns undefined if a file is missing because a newer build replaces
+ * it.
+ */
 async function load(
   folder: string,
   { digest, files }: ConsoleBuild,

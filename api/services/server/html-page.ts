@@ -1,8 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
 /**
- * Plain HTML pages for people: without scripts, readable on a phone, English or Chinese. Styles are
- * inline; nothing is loaded.
+ * Language of a page. Pages are plain HTML without scripts, readable on a phone, in English or
+ * Chinese. Styles are inline and nothing is loaded.
  */
 export type Language = 'en' | 'zh';
 
@@ -12,8 +12,8 @@ export interface Page {
 }
 
 /**
- * Headers of every page: nothing runs, nothing is loaded, and an address with a token in it does
- * not travel on.
+ * Headers of every page. They forbid scripts and loading, and keep an address with a token out of
+ * `Referer` headers.
  */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'Cache-Control': 'no-store',
@@ -29,7 +29,10 @@ h1{font-size:1.4em}label{display:block;margin:1em 0}[role=alert]{color:#a00}a{co
 input,button{box-sizing:border-box;width:100%;font:inherit;padding:.6em;margin-top:.3em}
 @media(prefers-color-scheme:dark){body{color:#ddd;background:#181818}[role=alert]{color:#f77}a{color:#7bf}}`;
 
-/** A whole page. `title` and `body` are HTML: the caller escapes what is not its own. */
+/**
+ * Returns a whole page. `title` and `body` are HTML, so the caller must escape texts from
+ * elsewhere.
+ */
 export function htmlPage(
   status: number,
   { language, title, body }: { language: Language; title: string; body: string[] },
@@ -44,7 +47,7 @@ export function htmlPage(
   return { status, html: html.join('\n') };
 }
 
-/** A text as it stands in HTML, in attributes too. */
+/** Escapes a text for HTML, including attributes. */
 export function escapeHtml(text: string): string {
   const entities: Record<string, string> = {
     '&': '&amp;',
@@ -60,13 +63,13 @@ export function escapeHtml(text: string): string {
 const retryAfterSeconds = 5;
 
 /**
- * Handler of an api that starts: it listens at once, so that `/readyz` tells what it waits for
- * (protocol/operation.md#health). Calls are refused with 503 until `become` gives it the handler of
- * the started api.
+ * Handler of an api that is starting. The api listens at once, so that `/readyz` reports what it
+ * waits for (protocol/operation.md#health). Calls are refused with 503 until `become` sets the
+ * handler of the started api.
  */
 export class StartingHandler {
   #handler: RequestListener;
-  /** Reason why the api is not ready. */
+  /** Returns the reason why the api is not ready. */
   reason: () => Promise<string | undefined> = async () => 'database unreachable';
 
   constructor() {
@@ -91,7 +94,7 @@ export class StartingHandler {
 
 function write(response: ServerResponse, status: number, body: object): void {
   if (status === 503) response.setHeader('retry-after', retryAfterSeconds);
-  // The body of a call is not read.
+  // The body of the call is not read, so the connection must close.
   response.setHeader('connection', 'close');
   response
     .writeHead(status, { 'content-type': 'application/json; charset=utf-8' })

@@ -33,20 +33,20 @@ interface CountedMessage {
   phone: Phone;
   kind: SendKind;
   sign: string;
-  /** Undefined for a server with the master key, which acts for many users. */
+  /** Undefined for a caller with the master key: a server sends for many users. */
   ipAddress: string | undefined;
 }
 
 /** Window of a budget that never renews. */
 const foreverMs = 100 * 365 * dayMs;
-/** Last digits of a number, which vary within its block. */
+/** Number of last digits that vary within a block of numbers. */
 const blockDigits = 4;
 
 /**
- * Counts a message against all its budgets as part of `tx`; the rollback after a refusal undoes
- * every count. Throws 1 within 10 seconds, 601 for a number's other limits, 154 for those of
- * network address, block and app (protocol/codes.md#limits,
- * protocol/admin-api.md#options-of-an-app).
+ * Counts a message against all its budgets as part of `tx`. If a budget is exhausted, the rollback
+ * undoes every count. Throws 1 if the previous message to the number is less than 10 seconds old,
+ * 601 for the number's other limits, 154 for the limits of network address, block and app
+ * (protocol/codes.md#limits, protocol/admin-api.md#options-of-an-app).
  */
 export async function spendBudgets(
   deps: ApiDeps,
@@ -95,7 +95,8 @@ async function requireNumberBudget(
 }
 
 /**
- * Charges the app's balance for a message; the first hundred domestic ones are free. Throws 160.
+ * Charges the app's balance for a message. The first hundred domestic messages are free. Throws 160
+ * if the balance is too low.
  */
 export async function chargeMessage(
   { clock }: Pick<ApiDeps, 'clock'>,
@@ -114,8 +115,8 @@ export async function chargeMessage(
 const blockOf = ({ e164 }: Phone) => e164.slice(0, -blockDigits);
 
 /**
- * Returns the digest of a network address; for IPv6 of its /64 network, since a host can use any
- * address in it.
+ * Returns the digest of a network address. For IPv6, returns the digest of the /64 network, because
+ * a host can use any address in it.
  */
 export function ipAddressKey({ vault }: Pick<ApiDeps, 'vault'>, ipAddress: string): string {
   return vault.derive(`address ${networkOf(ipAddress)}`).slice(0, 22);
@@ -126,8 +127,8 @@ type PumpingDeps = Pick<ApiDeps, 'db' | 'clock' | 'metrics'>;
 /**
  * Detects SMS pumping: an attacker who earns a share of the price of messages does not use the
  * codes (protocol/known-problems.md#sms-pumping). Counts the codes sent and used per app and
- * country. When hardly any is used, sending to that country is suspended for an hour, and a metric
- * shows it.
+ * country. If hardly any code is used, suspends sending to that country for an hour and counts this
+ * in a metric.
  */
 export class PumpingGuard {
   readonly #deps: PumpingDeps;
@@ -142,7 +143,7 @@ export class PumpingGuard {
     const nowMs = clock.now();
     const { sent, used, openUntil } = await readConversion(db, prefix, {
       from: new Date(nowMs - pumping.windowMs),
-      // Codes of the last five to ten minutes may still be used.
+      // Newer codes may still be used.
       settledBefore: new Date(bucketOf(nowMs) - pumping.bucketMs),
       now: new Date(nowMs),
     });
@@ -159,7 +160,7 @@ export class PumpingGuard {
     await countConversion(tx, prefix, 'sent', new Date(bucketOf(this.#deps.clock.now())));
   }
 
-  /** Updates the gauge of this process with all open breakers. */
+  /** Updates the gauge of this process with all countries that are suspended. */
   async updateGauge(): Promise<void> {
     const { db, clock, metrics } = this.#deps;
     const open = await listOpenBreakers(db, new Date(clock.now()));

@@ -25,17 +25,17 @@ export interface CodeScope {
   appId: string;
   purpose: Exclude<SmsType, 'notification'>;
   phone: Phone;
-  /** The only account that may scope the code; absent: any caller with the code. */
+  /** The only account that may use the code. If absent, any caller with the code may use it. */
   subject?: string | undefined;
 }
 
-/** Code that matched. The caller must still spend it. */
+/** Code that matched. The caller must still call `spend`. */
 export interface CheckedCode {
   scope: CodeScope;
   id: string;
 }
 
-/** Search scope for a code that is submitted without its number. */
+/** Where to search for a code that is submitted without its number. */
 export interface NumberlessCode {
   appId: string;
   purpose: CodeScope['purpose'];
@@ -45,8 +45,8 @@ export interface NumberlessCode {
 const codePattern = /^\d{6}$/;
 
 /**
- * Issues, checks and spends six-digit codes (protocol/codes.md#code-rules): stored as HMACs, five
- * tries, spent once.
+ * Creates, checks and spends six-digit codes (protocol/codes.md#code-rules). A code is stored as an
+ * HMAC, allows five tries and can be spent once.
  */
 export class VerificationCodes {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault' | 'clock' | 'metrics'>;
@@ -56,8 +56,8 @@ export class VerificationCodes {
   }
 
   /**
-   * Issues a code as part of `tx`; the previous code of the scope becomes invalid. `ipAddress` is
-   * the caller's.
+   * Creates a code as part of `tx`. The previous code of the scope becomes invalid. `ipAddress` is
+   * the caller's address.
    */
   async issue(
     tx: Handle,
@@ -79,8 +79,8 @@ export class VerificationCodes {
   }
 
   /**
-   * Counts a try and compares. Throws invalidSmsCode (603) for any invalid code, without saying
-   * why. The caller spends the code in the transaction that uses it.
+   * Counts a try and compares the code. Throws invalidSmsCode (603) for any invalid code, without
+   * the cause. The caller spends the code in the transaction that uses it.
    */
   async check(scope: CodeScope, code: unknown): Promise<CheckedCode> {
     const { db, vault, clock, metrics } = this.#deps;
@@ -104,10 +104,10 @@ export class VerificationCodes {
   }
 
   /**
-   * Finds the number of a code that is submitted alone (protocol/codes.md#codes-without-a-number;
-   * resetPasswordBySmsCode and verifyMobilePhone). Searches only codes that the same network
-   * address requested, which prevents guessing among all codes of an app. Throws 603 for no match,
-   * two matches or too many tries.
+   * Finds the number of a code that is submitted without it, by resetPasswordBySmsCode and
+   * verifyMobilePhone (protocol/codes.md#codes-without-a-number). Searches only the codes that the
+   * same network address requested, so that nobody can guess among all codes of an app. Throws 603
+   * if no code or two codes match, or after too many tries.
    */
   async findNumber({ appId, purpose, ipAddress }: NumberlessCode, code: unknown): Promise<Phone> {
     const { db, vault, clock } = this.#deps;
@@ -137,7 +137,7 @@ export class VerificationCodes {
     return phone;
   }
 
-  /** Spends a code as part of `tx`. Throws 603 when a concurrent call spent it first. */
+  /** Spends a code as part of `tx`. Throws 603 if a concurrent call spent it first. */
   async spend(tx: Handle, { scope, id }: CheckedCode): Promise<void> {
     if (!(await spendCode(tx, keyOf(scope), id))) throw refuse('invalidSmsCode');
     const bucket = new Date(

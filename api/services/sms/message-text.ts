@@ -5,14 +5,17 @@ import { isDomesticPhone, type Phone } from '../../../shared/domain/messages/pho
 import { holdsLink, plainText, type SmsType } from '../../../shared/domain/messages/sms.ts';
 import { parseTemplate, type Template } from '../../../shared/template.ts';
 
-/** Longest message: seven parts of a long SMS. */
+/** Maximum length of a message: seven parts of a long SMS. */
 const maxTextChars = 500;
 const maxValueChars = 100;
 
-/** Variables that the service sets in every message (protocol/codes.md#templates). */
+/** Variables that Carillon sets in every message (protocol/codes.md#templates). */
 const reservedVariables = new Set(['name', 'code', 'ttl', 'op', 'sign', 'template']);
 
-/** Links, which would allow advertising and phishing, and the delimiters of signatures. */
+/**
+ * Control characters, links (which would allow advertising and phishing), and the delimiters of
+ * signatures.
+ */
 const forbidden = /\p{Cc}|[【】]|:\/\/|www\./iu;
 
 const defaultTexts = {
@@ -20,10 +23,10 @@ const defaultTexts = {
   en: 'Your {{name}} code{{#if op}} for {{op}}{{/if}} is {{code}}. It is valid for {{ttl}} minutes. Tell it to nobody.',
 };
 
-/** Templates of the default texts, read with the first message: many services send none. */
+/** Templates of the default texts, parsed with the first message: many services send none. */
 const defaults = new Map<keyof typeof defaultTexts, Template>();
 
-/** Operation that the text names where the caller does not. */
+/** Operation that the text names if the caller names none. */
 const operations: Record<SmsType, { zh: string; en: string }> = {
   general: { zh: '', en: '' },
   notification: { zh: '', en: '' },
@@ -34,12 +37,12 @@ const operations: Record<SmsType, { zh: string; en: string }> = {
 };
 
 function defaultTemplate(language: keyof typeof defaultTexts): Template {
-  const known = defaults.get(language);
-  if (known) return known;
-  const reading = parseTemplate(defaultTexts[language], { format: 'text' });
-  if (!reading.ok) throw new Error(reading.hint);
-  defaults.set(language, reading.template);
-  return reading.template;
+  const cached = defaults.get(language);
+  if (cached) return cached;
+  const parsed = parseTemplate(defaultTexts[language], { format: 'text' });
+  if (!parsed.ok) throw new Error(parsed.hint);
+  defaults.set(language, parsed.template);
+  return parsed.template;
 }
 
 /** Parameters of a message text. */
@@ -56,8 +59,8 @@ export interface TextParameters {
 }
 
 /**
- * Renders the text of a message, beginning with its signature. Also returns its variables. Throws
- * 1, 111, 606.
+ * Renders the text of a message and returns it with its variables. The text begins with the
+ * signature. Throws 1, 111 and 606.
  */
 export function renderMessage(
   parameters: TextParameters,
@@ -112,8 +115,8 @@ function requirePlain(name: string, value: string): string {
 }
 
 /**
- * Returns a text that a caller with an app key sends to any number, as plain text. Throws 1 for a
- * link of any form.
+ * Returns a text as plain text. A caller with an app key can send it to any number, so links are
+ * refused. Throws 1 if the text contains any form of a link.
  */
 function requireNoLink(name: string, value: string): string {
   if (holdsLink(value))
@@ -121,5 +124,5 @@ function requireNoLink(name: string, value: string): string {
   return requirePlain(name, plainText(value));
 }
 
-/** Tells whether a text is allowed in a message. */
+/** Returns whether a text is allowed in a message. */
 export const isAllowedInMessages = (text: string): boolean => !forbidden.test(text);

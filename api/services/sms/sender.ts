@@ -29,15 +29,15 @@ export interface SmsRequest {
   /** The only account that may use the code. */
   subject?: string | undefined;
   isVoice?: boolean;
-  /** Token of a solved captcha; spent if the app requires captchas. */
+  /** Token of a solved captcha. It is used up if the app requires captchas. */
   validateToken?: string | undefined;
   name?: string | undefined;
   op?: string | undefined;
   sign?: string | undefined;
   template?: { name: string; values: JsonObject } | undefined;
   /**
-   * Does the same work and rolls it back: no account may get the message, and the caller must not
-   * learn that.
+   * Does the same work and rolls it back. Used if no account may get the message and the caller
+   * must not find that out.
    */
   isDryRun?: boolean;
 }
@@ -66,7 +66,7 @@ export class SmsSender {
   }
 
   /**
-   * Issues a code, counts the message against all budgets and writes it to the outbox, in one
+   * Creates a code, counts the message against all budgets and writes it to the outbox, in one
    * transaction. Throws 1, 127, 154, 160, 600, 601, 604, 605, 606 and 608.
    */
   async send(caller: SmsCaller, request: SmsRequest): Promise<void> {
@@ -91,7 +91,7 @@ export class SmsSender {
   }
 
   /**
-   * Spends the captcha of a call that is refused without a message. Throws 608 and 1 if the app
+   * Uses up the captcha of a call that is refused without a message. Throws 608 and 1 if the app
    * requires captchas.
    */
   async spendCaptcha({ app }: SmsCaller, validateToken: string | undefined): Promise<void> {
@@ -122,11 +122,11 @@ export class SmsSender {
     );
     if (!found) throw refuse('smsTemplateNotFound');
     if (!found.active) throw refuse('smsTemplateNotVerified');
-    const reading = parseTemplate(found.active.text, { format: 'text' });
-    if (!reading.ok) throw refuse('smsTemplateFailed');
+    const parsed = parseTemplate(found.active.text, { format: 'text' });
+    if (!parsed.ok) throw refuse('smsTemplateFailed');
     const custom = {
       name: found.name,
-      template: reading.template,
+      template: parsed.template,
       values: request.template.values,
     };
     const isNotification = found.active.type === 'notification';
@@ -161,7 +161,7 @@ export class SmsSender {
         sign: parameters.sign,
         ipAddress: isMaster ? undefined : ipAddress,
       });
-      // A dry run takes the same time and fails for the same reasons.
+      // A dry run takes as long as a real message and fails for the same reasons.
       if (isDryRun) await tx.query('SAVEPOINT dry_run');
       await chargeMessage(this.#deps, tx, { app, phone });
       await this.#write(tx, caller, request, prepared);
@@ -191,7 +191,7 @@ export class SmsSender {
       text: isVoice ? (code ?? '') : text,
       code,
       sms: { isVoice, sign: parameters.sign, template: parameters.custom?.name, variables },
-      // A notification without a code expires after the default of the outbox.
+      // A notification has no code and expires after the outbox's default time.
       ...(code === undefined ? {} : { expiresAt }),
     });
   }
@@ -202,9 +202,8 @@ function refuseSignature(): never {
 }
 
 /**
- * Throws 1 for a country that the app does not allow, and for voice codes outside the home region
- * (protocol/codes.md#voice-codes), 127 for a number that cannot
- * receive the message.
+ * Throws 1 if the app does not allow the country, or for a voice code outside the home region
+ * (protocol/codes.md#voice-codes). Throws 127 if the number cannot receive the message.
  */
 function requireReachable(app: App, { phone, isVoice = false }: SmsRequest): void {
   const { smsCountries } = app.options;

@@ -12,10 +12,7 @@ import { VerificationCodes } from './codes.ts';
 import { type SmsCaller, SmsSender } from './sender.ts';
 import { SmsTemplateService } from './templates.ts';
 
-/**
- * Body of requestSmsCode with validated scalars; its other members are values for a custom
- * template.
- */
+/** Validated body of requestSmsCode. Its other members are values for a custom template. */
 interface SmsCodeRequest {
   mobilePhoneNumber?: unknown;
   smsType?: 'sms' | 'voice' | undefined;
@@ -40,8 +37,8 @@ class SmsService {
   }
 
   /**
-   * Sends a code or a notification. Throws 119 when the service is disabled, 212 without a number,
-   * and as `SmsSender.send`.
+   * Sends a code or a notification. Throws 119 if the service is disabled, 212 if the number is
+   * missing, and as `SmsSender.send`.
    */
   async request(caller: SmsCaller, request: SmsCodeRequest, body: JsonObject): Promise<void> {
     requireGeneralSms(caller.app);
@@ -61,8 +58,8 @@ class SmsService {
   }
 
   /**
-   * Spends a code of the general service. Throws 603 for a wrong, expired or used one, 119, 127 and
-   * 212.
+   * Checks a code of the general service and marks it as used. Throws 603 if the code is wrong,
+   * expired or used. Also throws 119, 127 and 212.
    */
   async verify(app: App, code: string, mobilePhoneNumber: unknown): Promise<void> {
     requireGeneralSms(app);
@@ -76,7 +73,7 @@ function requireGeneralSms(app: App): void {
   if (!app.options.generalSms) throw refuse('notForClients');
 }
 
-/** Reads a phone number. Throws 212 when it is missing, 127 when it is invalid. */
+/** Parses a phone number. Throws 212 if it is missing, 127 if it is invalid. */
 export function requirePhone(value: unknown): Phone {
   if (value === undefined || value === null || value === '') throw refuse('phoneMissing');
   const phone = parsePhone(value);
@@ -84,7 +81,10 @@ export function requirePhone(value: unknown): Phone {
   return phone;
 }
 
-/** Reads the validity of a code in minutes, at most 30 (protocol/codes.md#validity). */
+/**
+ * Returns the validity of a code in minutes. Throws 1 if `ttl` exceeds 30 minutes
+ * (protocol/codes.md#validity).
+ */
 export function readTtl(ttl: number | undefined, defaultTtl: number): number {
   if (ttl === undefined) return defaultTtl;
   if (ttl < 1 || ttl > codeTtl.max)
@@ -92,7 +92,7 @@ export function readTtl(ttl: number | undefined, defaultTtl: number): number {
   return ttl;
 }
 
-/** Creates the services of codes, messages and captchas, which depend on one another. */
+/** Creates the services of codes, messages and captchas, which depend on each other. */
 export function createMessaging(
   deps: ApiDeps,
   clients: { storage: ClientStorage; reads: ReadAudit },

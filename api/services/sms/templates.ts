@@ -25,8 +25,8 @@ import { type Change, recordChange } from '../operator/audit/audit.ts';
 import { isAllowedInMessages } from './message-text.ts';
 
 /**
- * Review status. `approved`: the shown text is in use; `pending`: it waits for review, and `active`
- * is in use.
+ * Review status. `approved` means that the returned text is in use. `pending` means that it waits
+ * for review and `active` is in use.
  */
 type Status = 'approved' | 'pending';
 
@@ -56,9 +56,9 @@ export class SmsTemplateService {
   }
 
   /**
-   * Submits a template for review, new or to replace an active one. Throws 160 below 200 currency
-   * units of balance (protocol/codes.md#templates), 400 for an invalid text, 404 for an unknown
-   * app.
+   * Submits a template for review, as a new template or as a replacement. Throws 160 if the balance
+   * is below 200 currency units (protocol/codes.md#templates), 400 if the text is invalid, 404 if
+   * the app does not exist.
    */
   async putTemplate(appId: string, name: string, text: TemplateText): Promise<PublicTemplate> {
     const app = await requireApp(this.#deps, appId);
@@ -151,7 +151,9 @@ export class SmsTemplateService {
     if (!isDeleted) refuseMissing('signature');
   }
 
-  /** Makes a change and records it, in one transaction; undefined: nothing was changed. */
+  /**
+   * Makes a change and records it, in one transaction. Returns undefined if nothing was changed.
+   */
   #audited<T>(
     change: Change,
     work: (tx: Handle) => Promise<{ value: T | undefined; before?: JsonObject }>,
@@ -169,21 +171,24 @@ function refuseMissing(noun: 'template' | 'signature'): never {
 }
 
 /**
- * Throws 1 for a name that no path can hold, or that has blanks at its ends: clients send it as it
- * is.
+ * Throws 1 if the name cannot be part of a path, or begins or ends with blanks. Clients send the
+ * name unchanged.
  */
 function checkName(name: string): void {
   if (itemNameOf(name) !== name)
     throw refuse('invalidParameter', 'A name has no blanks at its ends.');
 }
 
-/** Throws 1 for links, and for a verification without its code (protocol/codes.md#templates). */
+/**
+ * Throws 1 for links, and for a verification template without its code
+ * (protocol/codes.md#templates).
+ */
 function checkTemplate({ type, text }: TemplateText): void {
-  const reading = parseTemplate(text, { format: 'text' });
-  if (!reading.ok) throw refuse('invalidParameter', reading.hint);
+  const parsed = parseTemplate(text, { format: 'text' });
+  if (!parsed.ok) throw refuse('invalidParameter', parsed.hint);
   if (!isAllowedInMessages(text))
     throw refuse('invalidParameter', 'A template must not hold links, 【】 or control characters.');
-  const hasCode = reading.template.variables.has('code');
+  const hasCode = parsed.template.variables.has('code');
   if (type === 'verification' && !hasCode)
     throw refuse('invalidParameter', 'A verification template must show {{code}}.');
   if (type === 'notification' && hasCode)
@@ -200,11 +205,11 @@ function publicTemplate({
   createdAt,
   updatedAt,
 }: SmsTemplate): PublicTemplate {
-  const shown = pending ?? active;
-  if (!shown) throw new Error('a template without a text');
+  const current = pending ?? active;
+  if (!current) throw new Error('a template without a text');
   return {
     name,
-    ...shown,
+    ...current,
     status: pending ? 'pending' : 'approved',
     active: active ?? null,
     createdAt,

@@ -38,9 +38,9 @@ interface Parts {
 
 /**
  * Verifies e-mail addresses and resets passwords by links
- * (protocol/codes.md#e-mail-and-password-reset). A mail to an unknown address is 205
- * (protocol/errors.md#account-failures). With the option `concealUsers` unknown and known addresses
- * get the same answer after the same work.
+ * (protocol/codes.md#e-mail-and-password-reset). Requests for an unknown address get 205
+ * (protocol/errors.md#account-failures). With the option `concealUsers`, unknown and known
+ * addresses get the same reply after the same work.
  */
 export class EmailService {
   readonly #deps: ApiDeps;
@@ -52,8 +52,8 @@ export class EmailService {
   }
 
   /**
-   * Sends a verification link. Throws 1 when verification is off or for too many mails, 125, 204,
-   * 205.
+   * Sends a verification link. Throws 1 if verification is off or the address gets too many mails,
+   * 125, 204, 205.
    */
   async requestVerification(caller: SmsCaller, email: Json | undefined): Promise<void> {
     if (!caller.app.options.emailVerification) throw refuse('emailVerificationOff');
@@ -63,14 +63,14 @@ export class EmailService {
     });
   }
 
-  /** Sends a reset link. Throws 1 for too many mails, 125, 204, 205. */
+  /** Sends a reset link. Throws 1 if the address gets too many mails, 125, 204, 205. */
   async requestReset(caller: SmsCaller, email: Json | undefined): Promise<void> {
     await this.#request(caller, 'resetPassword', { email, isEligible: () => true });
   }
 
   /**
-   * Opens a verification link and returns a page with the result. A used link of the same address
-   * says so: mail filters and previews open links before the person does.
+   * Opens a verification link and returns a page with the result. If the link was already used, the
+   * page says so: mail filters and previews open links before the person does.
    */
   async verifyPage(token: string, language: Language): Promise<Page> {
     const result = await this.#verify(token);
@@ -84,7 +84,7 @@ export class EmailService {
     return app ? passwordForm(app.name, language) : invalidLinkPage(language);
   }
 
-  /** Handles the submitted form and returns a page with the result. */
+  /** Processes the submitted form and returns a page with the result. */
   async submitReset(
     token: string,
     { password, repeat }: JsonObject,
@@ -100,8 +100,8 @@ export class EmailService {
   }
 
   /**
-   * Marks the address of a link as verified. The link stays until it expires. Returns undefined for
-   * a link that is forged or expired, or whose user has another address now.
+   * Marks the address of a link as verified. The link stays until it expires. Returns undefined if
+   * the link is forged or expired, or if its user has another address now.
    */
   async #verify(token: string): Promise<'verified' | 'already' | undefined> {
     const { links, store, hooks } = this.#parts;
@@ -121,15 +121,15 @@ export class EmailService {
     return 'verified';
   }
 
-  /** Returns the app of a reset link; undefined for an unusable link. */
+  /** Returns the app of a reset link. Returns undefined if the link is unusable. */
   async #appOfReset(token: string): Promise<App | undefined> {
     const link = await this.#parts.links.find('resetPassword', token);
     return link && (await this.#userOf(this.#deps.db, link))?.app;
   }
 
   /**
-   * Sets the password by a reset link and ends the session; the link also verifies the address
-   * (`ContactVerification.verify`). Returns false for a link that is forged, used or expired.
+   * Sets the password by a reset link and ends the session. The link also verifies the address
+   * (`ContactVerification.verify`). Returns false if the link is forged, used or expired.
    */
   async #reset(app: App, token: string, password: string): Promise<boolean> {
     const hash = await this.#parts.passwords.hash(app.appId, password);
@@ -144,7 +144,7 @@ export class EmailService {
       });
       const user = await setPassword(tx, appId, { id: owner.id, hash, now });
       await this.#parts.sessions.replace(tx, appId, { user, now });
-      // Earlier reset links end with the old password.
+      // Earlier reset links become invalid with the old password.
       await deleteLinksOfUser(tx, { appId, userId: user.id, purpose: 'resetPassword' });
       return { user, isProof: opened.user.emailVerified !== true };
     });
@@ -173,8 +173,8 @@ export class EmailService {
   }
 
   /**
-   * Spends a link and locks its user. Returns undefined when either is gone or the user's address
-   * has changed.
+   * Spends a link and locks its user. Returns undefined if the link or user does not exist any
+   * more, or if the user's address has changed.
    */
   async #open(
     tx: Handle,
@@ -205,5 +205,5 @@ function isPassword(value: Json | undefined): value is string {
   }
 }
 
-/** Returns a recipient for a dry run. No user has the id 0; the mail is rolled back. */
+/** Returns a recipient for a dry run. No user has the id 0, and the mail is rolled back. */
 const unknownRecipient = (email: string): MailRecipient => ({ id: 0, email, username: email });

@@ -17,14 +17,12 @@ import { escapeHtml, htmlPage, type Language, type Page } from '../server/html-p
 import { ipAddressKey } from '../sms/budgets.ts';
 import { writeMail } from './mails.ts';
 
-// Pages that links in mails open (protocol/admin-api.md#pages).
-
 /** Validity of a link: one week (protocol/codes.md#validity). */
 const linkMs = 7 * 24 * 3_600_000;
 
-/** Limit of mails of one purpose to one mailbox. */
+/** Maximum number of mails of one purpose to one mailbox per day. */
 const mailsPerDay = 10;
-/** Limit of mails that one network address may cause per hour. */
+/** Maximum number of mails that one network address may cause per hour. */
 const mailsPerIpAddressAndHour = 500;
 
 const tokenForm = /^[\w-]{32}$/;
@@ -34,18 +32,20 @@ const paths: Record<LinkPurpose, string> = {
   resetPassword: '/1.1/resetPassword',
 };
 
-/** Hashes a token; 192 random bits need no key. */
+/** Hashes a token. A token has 192 random bits, so the hash needs no key. */
 const digestOf = (token: string) => createHash('sha256').update(token).digest();
 
 /** Recipient of a mail. */
 export type MailRecipient = Pick<User, 'id' | 'email' | 'username'>;
 
-/** Mail with a link. */
+/** Mail with a link to send. */
 interface MailRequest {
   purpose: LinkPurpose;
-  /** Network address that caused it; undefined for servers of the app and for operators. */
+  /**
+   * Network address that requested the mail. Undefined for servers of the app and for operators.
+   */
   ipAddress: string | undefined;
-  /** No user may get the mail, and the caller must not learn that. */
+  /** True if no user may get the mail and the caller must not find that out. */
   isDryRun?: boolean;
 }
 
@@ -58,10 +58,10 @@ export class MailLinks {
   }
 
   /**
-   * Mails a link to a user as part of `tx`, if the budgets of its mailbox and of the network
-   * address allow it: every mail to a user takes both. Returns false, and sends nothing, when one
-   * of them is used up. A dry run counts, does the same work and takes it back. The URL comes from
-   * PUBLIC_URL only (protocol/known-problems.md#links-from-headers).
+   * Mails a link to a user as part of `tx`. Every mail counts against the budgets of its mailbox
+   * and of the network address. Returns false, and sends nothing, if a budget is used up. A dry run
+   * counts, does the same work and rolls it back. The URL is built only from PUBLIC_URL
+   * (protocol/known-problems.md#links-from-headers).
    */
   async send(tx: Handle, app: App, user: MailRecipient, request: MailRequest): Promise<boolean> {
     if (user.email === null) return false;
@@ -110,12 +110,15 @@ export class MailLinks {
     return [ofMailbox, { appId, scope: 'mailAddress', key, limit, windowMs: hourMs }];
   }
 
-  /** Finds a link; returns undefined for a token that is forged, used or expired. */
+  /** Finds a link. Returns undefined if the token is forged, used or expired. */
   async find(purpose: LinkPurpose, token: string): Promise<Link | undefined> {
     return tokenForm.test(token) ? findLink(this.#deps.db, purpose, this.#key(token)) : undefined;
   }
 
-  /** Spends a link; of concurrent calls one gets it. Returns undefined as `find`. */
+  /**
+   * Spends a link. If calls are concurrent, only one of them gets the link. Returns undefined as
+   * `find`.
+   */
   async spend(tx: Handle, purpose: LinkPurpose, token: string): Promise<Link | undefined> {
     return tokenForm.test(token) ? spendLink(tx, purpose, this.#key(token)) : undefined;
   }
@@ -185,7 +188,7 @@ export const invalidLinkPage = (language: Language): Page =>
 export const brokenLinkPage = (language: Language): Page =>
   notice(400, language, texts.invalidLink);
 
-/** Returns the form for a new password, with the error of the previous attempt if there is one. */
+/** Returns the form for a new password. Includes the error of the previous attempt, if any. */
 export function passwordForm(
   appName: string,
   language: Language,

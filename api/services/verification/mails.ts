@@ -8,7 +8,7 @@ import { parseTemplate } from '../../../shared/template.ts';
 export interface MailValues {
   appname: string;
   email: string;
-  /** Name as the user chose it. The mail shortens it, and omits it if it contains a link. */
+  /** Name that the user chose. The mail shortens it, and omits it if it contains a link. */
   username: string;
   link: string;
 }
@@ -19,10 +19,10 @@ const mailTemplateNames = {
   resetPassword: ['resetPassword', 'passwordReset'],
 } as const satisfies Record<LinkPurpose, readonly string[]>;
 
-const knownNames: readonly string[] = Object.values(mailTemplateNames).flat();
+const mailNames: readonly string[] = Object.values(mailTemplateNames).flat();
 const variables = new Set(['appname', 'email', 'username', 'link']);
 
-/** Texts in both languages: the language of the recipient is unknown. */
+/** Texts in both languages, because the language of the recipient is unknown. */
 const defaults: Record<LinkPurpose, { subject: string; text: string }> = {
   verifyEmail: {
     subject: '{{appname}}: 请验证您的邮箱 / Please confirm your e-mail address',
@@ -56,19 +56,21 @@ please open this link to set a new password for your {{appname}} account. It is 
   },
 };
 
-/** Renders a mail for the outbox, from the app's template or the default. */
+/** Renders a mail for the outbox from the app's template or the default template. */
 export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues): OutboxMessage {
   const values = { ...submitted, username: shownName(submitted.username) };
-  const own = ownTemplate(app, purpose);
+  const custom = customTemplate(app, purpose);
   const fallback = defaults[purpose];
-  const html = own.html === undefined ? undefined : render(own.html, 'html', values);
-  // A name must not break a header line; the transport folds long lines.
-  const subject = renderFirst([own.subject, fallback.subject], values).replace(/\s+/g, ' ').trim();
+  const html = custom.html === undefined ? undefined : render(custom.html, 'html', values);
+  // A name must not break the header line. The mail transport folds long lines.
+  const subject = renderFirst([custom.subject, fallback.subject], values)
+    .replace(/\s+/g, ' ')
+    .trim();
   return {
     kind: 'mail',
     to: values.email,
     type: purpose,
-    text: renderFirst([own.text, fallback.text], values),
+    text: renderFirst([custom.text, fallback.text], values),
     link: values.link,
     mail: {
       fromName: app.name,
@@ -78,22 +80,22 @@ export function writeMail(app: App, purpose: LinkPurpose, submitted: MailValues)
   };
 }
 
-function ownTemplate(app: App, purpose: LinkPurpose): MailTemplate {
+function customTemplate(app: App, purpose: LinkPurpose): MailTemplate {
   const { mailTemplates } = app.options;
   for (const name of mailTemplateNames[purpose]) {
-    const own = Object.hasOwn(mailTemplates, name) ? mailTemplates[name] : undefined;
-    if (own) return own;
+    const template = Object.hasOwn(mailTemplates, name) ? mailTemplates[name] : undefined;
+    if (template) return template;
   }
   return {};
 }
 
 /**
- * Renders one part; returns undefined for a template that an older version accepted and this one
- * does not.
+ * Renders one part. Returns undefined if this version refuses a template that an older version
+ * accepted.
  */
 function render(text: string, format: 'html' | 'text', values: MailValues): string | undefined {
-  const reading = parseTemplate(text, { format });
-  return reading.ok ? reading.template.render({ ...values }) : undefined;
+  const parsed = parseTemplate(text, { format });
+  return parsed.ok ? parsed.template.render({ ...values }) : undefined;
 }
 
 function renderFirst(texts: (string | undefined)[], values: MailValues): string {
@@ -104,11 +106,14 @@ function renderFirst(texts: (string | undefined)[], values: MailValues): string 
   throw new Error('a mail template cannot be rendered');
 }
 
-/** Returns a hint about an invalid mail template in the options; undefined when all are valid. */
+/**
+ * Returns a hint about an invalid mail template in the options. Returns undefined if all templates
+ * are valid.
+ */
 export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): string | undefined {
   for (const [name, template] of Object.entries(mailTemplates)) {
-    if (!knownNames.includes(name))
-      return `mailTemplates: there is no mail of this name; expected ${knownNames.join(', ')}`;
+    if (!mailNames.includes(name))
+      return `mailTemplates: there is no mail of this name; expected ${mailNames.join(', ')}`;
     for (const part of ['subject', 'html', 'text'] as const) {
       const hint = partHint(template[part], part);
       if (hint) return `mailTemplates.${name}.${part}: ${hint}`;
@@ -119,10 +124,10 @@ export function mailTemplateHint({ mailTemplates = {} }: AppOptionsPatch): strin
 
 function partHint(text: string | undefined, part: 'subject' | 'html' | 'text'): string | undefined {
   if (text === undefined) return undefined;
-  const reading = parseTemplate(text, { format: part === 'html' ? 'html' : 'text' });
-  if (!reading.ok) return reading.hint;
-  const unknown = [...reading.template.variables].find((name) => !variables.has(name));
+  const parsed = parseTemplate(text, { format: part === 'html' ? 'html' : 'text' });
+  if (!parsed.ok) return parsed.hint;
+  const unknown = [...parsed.template.variables].find((name) => !variables.has(name));
   if (unknown) return `there is no variable ${unknown}; expected ${[...variables].join(', ')}`;
-  if (part !== 'subject' && !reading.template.variables.has('link')) return 'must contain {{link}}';
+  if (part !== 'subject' && !parsed.template.variables.has('link')) return 'must contain {{link}}';
   return undefined;
 }

@@ -18,8 +18,8 @@ export interface CodeRequest {
 }
 
 /**
- * Condition on the account of a number, and the error for an account that does not meet it (absent:
- * no error).
+ * Condition on the account of a number, and the error if the account does not meet it. Without
+ * `refusal` there is no error.
  */
 interface Requirement {
   isMet: (user: User) => boolean;
@@ -31,9 +31,9 @@ const verifiedNumber: Requirement = { isMet: isVerified, refusal: 'phoneUnverifi
 
 /**
  * Sends codes to the phones of accounts (protocol/codes.md#phone-accounts). A number without an
- * account is 213, and an unverified number 215 where a verified one is required
- * (protocol/errors.md#account-failures). With the option `concealUsers` these calls get the same
- * answer as others and count against the same limits, but send no message
+ * account gets 213. An unverified number gets 215 if a verified number is required
+ * (protocol/errors.md#account-failures). With the option `concealUsers`, such calls get the same
+ * reply and count against the same limits, but no message is sent
  * (protocol/known-problems.md#enumeration).
  */
 export class PhoneCodes {
@@ -50,19 +50,20 @@ export class PhoneCodes {
     return this.#request(caller, 'login', request, verifiedNumber);
   }
 
-  /** Sends a code that verifies the number of an account, unless it is verified already. */
+  /** Sends a code that verifies the number of an account, unless it is already verified. */
   requestVerification(caller: SmsCaller, request: CodeRequest): Promise<void> {
     return this.#request(caller, 'verifyPhone', request, { isMet: (user) => !isVerified(user) });
   }
 
-  /** Sends a code that resets the password, to a verified number. */
+  /** Sends a code that resets the password, if the number is verified. */
   requestReset(caller: SmsCaller, request: CodeRequest): Promise<void> {
     return this.#request(caller, 'resetPassword', request, verifiedNumber);
   }
 
   /**
-   * Sends a code to the number that a user has just set, by the app's option `phoneVerification`.
-   * Never throws: the user is stored, and may request the code later, with a captcha for example.
+   * Sends a code to the number that a user has just set, if the app's option `phoneVerification` is
+   * on. Never throws: the user is already stored and can request the code later, for example with a
+   * captcha.
    */
   async sendToNewNumber(caller: SignUpCaller, user: JsonObject): Promise<void> {
     const { app, isMaster, hasHookKey = false, remoteAddress } = caller;
@@ -70,17 +71,17 @@ export class PhoneCodes {
     if (!app.options.phoneVerification || !phone || user.mobilePhoneVerified === true) return;
     const sender = { app, isMaster: isMaster || hasHookKey, ipAddress: remoteAddress };
     const message = { phone, type: 'verifyPhone', ttlMinutes: codeTtl.default } as const;
-    // The metric of messages counts a failure.
+    // The metric of messages counts the failure.
     await this.#sender.send(sender, message).catch(() => undefined);
   }
 
-  /** Sends a code to the new number of the caller. Only the caller's account can use it. */
+  /** Sends a code to the caller's new number. Only the caller's account can use it. */
   async requestChange(
     caller: SmsCaller,
     session: SessionOwner | undefined,
     request: CodeRequest,
   ): Promise<void> {
-    // Calls with the master key have no session, and so no account to change.
+    // Calls with the master key have no session and therefore no account to change.
     if (!session) throw refuse('sessionNeeded');
     await this.#sender.send(caller, {
       phone: requirePhone(request.mobilePhoneNumber),
@@ -107,7 +108,7 @@ export class PhoneCodes {
       await this.#sender.spendCaptcha(caller, request.validate_token);
       const refusal = user ? requirement.refusal : 'phoneUnknown';
       if (refusal) throw refuse(refusal);
-      // Nothing is to be sent, so no limit of sending counts.
+      // No message is sent, so no sending limit counts.
       return;
     }
     await this.#sender.send(caller, {

@@ -43,9 +43,10 @@ export class PhoneLogin {
   }
 
   /**
-   * Logs in the user of a number, or signs one up, with a code of the general service. Verifies an
-   * unverified number (`ContactVerification.verify`). Wrong codes count towards the lock as at
-   * login. Throws 603, 211 with `failOnNotExist`, 219, and as a sign-up.
+   * Logs in the user of a number with a code of the general service, or signs up a new user.
+   * Verifies an unverified number (`ContactVerification.verify`). Wrong codes count towards the
+   * lock, as at login. Throws 603, 211 if `failOnNotExist` is true and no user exists, 219, and as
+   * a sign-up.
    */
   async logInOrSignUp(
     caller: Caller,
@@ -56,14 +57,14 @@ export class PhoneLogin {
     const { hooks, locks, store } = this.#parts;
     const { mobilePhoneNumber, smsCode, ...members } = body;
     const phone = requirePhone(mobilePhoneNumber);
-    const known = await this.#find(this.#deps.db, app, phone);
+    const existing = await this.#find(this.#deps.db, app, phone);
     const target: LockTarget = {
-      user: known,
+      user: existing,
       submitted: { kind: 'mobilePhoneNumber', value: phone.e164 },
     };
     await locks.requireUnlocked(app, target);
     const code = await this.#checkCode(app, { phone, target }, smsCode);
-    const isSignUp = !known && !failOnNotExist;
+    const isSignUp = !existing && !failOnNotExist;
     const changes = isSignUp ? await this.#parts.signUp.readNewUser(caller, members) : undefined;
     const account = changes && (await this.#newAccount(caller, { phone, members, changes }));
     const result = await store.transaction(async (tx) => {
@@ -85,7 +86,7 @@ export class PhoneLogin {
     return { document: { ...document, mobilePhone: phone.e164 }, isNew };
   }
 
-  /** Logs a locked user in. `proven` is the user when the code proved its number. */
+  /** Logs a locked user in. Returns the user as `proven` if the code verified the number. */
   async #logIn(
     tx: Handle,
     { app, session }: Caller,
@@ -106,7 +107,7 @@ export class PhoneLogin {
     return { ...userDocument(user, { isOwn: true }), sessionToken: token };
   }
 
-  /** Checks a code, and counts a wrong one towards the lock. */
+  /** Checks a code. A wrong code counts towards the lock. */
   async #checkCode(
     app: App,
     { phone, target }: { phone: Phone; target: LockTarget },
@@ -125,14 +126,14 @@ export class PhoneLogin {
   }
 
   /**
-   * Returns the account to create. The number is the user name where the body has none
+   * Returns the account to create. If the body has no user name, the number becomes the user name
    * (protocol/users.md#user-fields).
    */
   async #newAccount(
     caller: Caller,
     { phone, members, changes }: { phone: Phone; members: JsonObject; changes: CheckedUserChanges },
   ): Promise<NewAccount> {
-    // Set again after the hook: a hook cannot undo what the code proves.
+    // Set again after the hook, so that a hook cannot undo what the code proves.
     const verified = { mobilePhoneNumber: phone.e164, mobilePhoneVerified: true };
     const user = newUser(changes, changes.username ?? phone.e164, rulesOf(caller));
     const hooked = await this.#parts.hooks.beforeSave(caller, members, { ...user, ...verified });

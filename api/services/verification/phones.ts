@@ -45,9 +45,9 @@ export class PhoneService {
   }
 
   /**
-   * Verifies the number of an account: the submitted number, else the session's, else the one that
-   * the code was sent to. Without the account's own session `ContactVerification.verify` revokes
-   * earlier access. Throws 127, 603.
+   * Verifies the number of an account. Uses the submitted number, otherwise the session's number,
+   * otherwise the number that the code was sent to. Without the account's own session,
+   * `ContactVerification.verify` revokes earlier access. Throws 127, 603.
    */
   async verify(
     caller: CodeCaller & UserHookCaller,
@@ -67,8 +67,8 @@ export class PhoneService {
   }
 
   /**
-   * Sets the number that a code was sent to, on the account that requested the code. With a session
-   * it must be that account's. Throws 212, 214 when another user has proved the number, 603.
+   * Sets the number that a code was sent to, in the account that requested the code. A session must
+   * belong to this account. Throws 212, 214 if another user has verified the number, 603.
    */
   async change(
     caller: UserHookCaller,
@@ -115,7 +115,7 @@ export class PhoneService {
   }
 
   /**
-   * Spends a code and runs `work` with the locked account of its number. Throws 603 when no account
+   * Spends a code and runs `work` with the locked account of its number. Throws 603 if no account
    * has the number.
    */
   #spendForUser<T>(

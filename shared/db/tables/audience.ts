@@ -35,27 +35,27 @@ export const traitColumns = Object.entries(expressions)
   .join(', ');
 
 /** The same expressions for GROUP BY, where the names alone would mean the columns of the table. */
-export const traitExpressions = Object.values(expressions).join(', ');
+export const routingExpressions = Object.values(expressions).join(', ');
 
 /**
  * The routing key of a device: the expressions as one text, in PostgreSQL's text format of a row.
  * Reading one column is several times as fast as reading eight, and the text can be the key of a
  * map.
  */
-export const traitsText = `ROW(${traitExpressions})::text`;
+export const routingKeyText = `ROW(${routingExpressions})::text`;
 
 /** SQL of an installation's `locale`. Longer values are cut and have no meaning. */
 export const localeExpression = `left(fields ->> 'locale', ${maxLocaleLength + 1})`;
 
-/** Like `traitsText`, followed by the locale. */
-export const localizedTraitsText = `ROW(${traitExpressions}, ${localeExpression})::text`;
+/** Like `routingKeyText`, followed by the locale. */
+export const localizedRoutingKeyText = `ROW(${routingExpressions}, ${localeExpression})::text`;
 
 /** SQL of an installation's `timeZone`. Longer values are cut and have no meaning. */
 export const zoneExpression = `left(time_zone, ${maxZoneLength + 1})`;
 
-/** Like `traitsText` or `localizedTraitsText`, followed by the time zone. */
-export const zonedTraitsText = `ROW(${traitExpressions}, NULL, ${zoneExpression})::text`;
-export const zonedLocalizedTraitsText = `ROW(${traitExpressions}, ${localeExpression}, ${zoneExpression})::text`;
+/** Like `routingKeyText` or `localizedRoutingKeyText`, followed by the time zone. */
+export const zonedRoutingKeyText = `ROW(${routingExpressions}, NULL, ${zoneExpression})::text`;
+export const zonedLocalizedRoutingKeyText = `ROW(${routingExpressions}, ${localeExpression}, ${zoneExpression})::text`;
 
 /**
  * Fields in the text of a row. An empty field is NULL, and quotes and backslashes are doubled
@@ -70,16 +70,16 @@ const fieldsOf = (text: string): (string | null)[] =>
       : quoted.replaceAll(/""|\\(.)/gs, (pair, escaped) => escaped ?? pair[0]),
   );
 
-/** Returns the locale in a text of `localizedTraitsText` or `zonedLocalizedTraitsText`. */
-export const localeOfTraits = (text: string): string | null =>
+/** Returns the locale in a text of `localizedRoutingKeyText` or `zonedLocalizedRoutingKeyText`. */
+export const localeOfRoutingKey = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length] ?? null;
 
-/** Returns the time zone in a text of `zonedTraitsText` or `zonedLocalizedTraitsText`. */
-export const zoneOfTraits = (text: string): string | null =>
+/** Returns the time zone in a text of `zonedRoutingKeyText` or `zonedLocalizedRoutingKeyText`. */
+export const zoneOfRoutingKey = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
 
-/** Parses a text of `traitsText`, or of the variants with a locale or time zone. */
-export function parseTraits(text: string): DeviceTraits {
+/** Parses a text of `routingKeyText`, or of the variants with a locale or time zone. */
+export function parseRoutingKey(text: string): DeviceTraits {
   const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] =
     fields;
@@ -122,7 +122,7 @@ export async function countAudience(
   const { rows } = await tx.query<DeviceGroup & { total: number }>(
     `SELECT ${traitColumns}, count(*) AS devices, (sum(count(*)) OVER ())::bigint AS total
        FROM (SELECT * FROM installation WHERE ${condition.text}${limit}) AS installation
-      GROUP BY ${traitExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
+      GROUP BY ${routingExpressions} ORDER BY devices DESC LIMIT ${maxGroups}`,
     condition.values,
   );
   return { groups: rows, devices: rows[0]?.total ?? 0 };
@@ -380,7 +380,7 @@ export interface PointLookup extends PointTarget {
 export interface PointDevice {
   id: number;
   /** Routing key, which `parseTraits` reads. */
-  traits: string;
+  routingKey: string;
 }
 
 type PointRow = PointDevice & { appId: string; value: string };
@@ -394,10 +394,10 @@ interface NamedLookup extends PointLookup {
 const pointStatement = (column: UniqueColumn): AppStatement =>
   new AppStatement(
     4,
-    (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i.traits
+    (andApp) => `SELECT k.app_id AS "appId", k.value, i.id, i."routingKey"
      FROM unnest($1::text[], $2::text[], $3::timestamptz[]) AS k (app_id, value, since)
     CROSS JOIN LATERAL (
-      SELECT id, ${traitsText} AS traits FROM installation t
+      SELECT id, ${routingKeyText} AS "routingKey" FROM installation t
        WHERE t.app_id = k.app_id${andApp('t')} AND ${column} = k.value AND valid
          AND (updated_at >= k.since OR imported_at >= k.since) LIMIT 1) AS i`,
     { isPrepared: true },

@@ -1,10 +1,10 @@
 import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import { syntaxError, type TokenReader } from './tokens.ts';
 
-/** Parser of a subquery in place of a list; returns the operand of `$select`. */
+/** Parses a subquery in place of a list. Returns the operand of `$select`. */
 export type ReadSubquery = (reader: TokenReader) => Json;
 
-/** Limit of nested parentheses. */
+/** Maximum depth of nested parentheses. */
 const maxDepth = 10;
 
 /** Parses `a = 1 and (b > 2 or …)` into a `where` (protocol/queries.md#cql). Throws 300. */
@@ -76,10 +76,12 @@ function readTest(reader: TokenReader, readSubquery: ReadSubquery): Json {
   throw reader.unexpected('a comparison');
 }
 
-/** Wraps an object in `$eq`: a placeholder's value must not act as operators. */
+/** Wraps an object in `$eq`, so that the value of a placeholder cannot act as operators. */
 const equalTo = (value: Json): Json => (isJsonObject(value) ? { $eq: value } : value);
 
-/** Parses a subquery in parentheses; undefined if the next token does not open one. */
+/**
+ * Parses a subquery in parentheses. Returns undefined if the next token does not open a subquery.
+ */
 function readSelected(
   reader: TokenReader,
   readSubquery: ReadSubquery,
@@ -119,7 +121,7 @@ function readBox(reader: TokenReader): Json {
   return { $within: { $box: [southwest, reader.expectPoint()] } };
 }
 
-/** Converts a `like` pattern: `%` matches any text, all other characters are literals. */
+/** Converts a `like` pattern: `%` matches any text, and all other characters are literals. */
 function patternOf(like: string): string {
   const parts = like.split('%').map((part) => part.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'));
   return `^${parts.join('.*')}$`;

@@ -8,7 +8,7 @@ import { syntaxError, TokenReader } from './tokens.ts';
 export interface CqlQuery {
   className: string;
   where: Json;
-  /** Empty means all. */
+  /** Empty if all members are selected. */
   keys: string[];
   include: string[];
   hasCount: boolean;
@@ -17,7 +17,7 @@ export interface CqlQuery {
   order: string | undefined;
 }
 
-/** Rows of a subquery without a limit. */
+/** Default limit of a subquery. */
 const subqueryLimit = 1000;
 
 /** Parses a `select` (protocol/queries.md#cql). Throws 300. */
@@ -41,8 +41,8 @@ function readSelect(reader: TokenReader): CqlQuery {
 type SelectedFields = Pick<CqlQuery, 'keys' | 'include' | 'hasCount'> & { isCountOnly: boolean };
 
 /**
- * Parses `*`, names, `count(*)`, `count(objectId)` (the same) and `include x`, which also selects
- * `x` unless all is selected.
+ * Parses `*`, names, `count(*)`, `count(objectId)` (the same as `count(*)`) and `include x`.
+ * `include x` also selects `x`, unless everything is selected.
  */
 function readFields(reader: TokenReader): SelectedFields {
   const keys: string[] = [];
@@ -72,7 +72,7 @@ const firstName = (name: string): string => name.split('.')[0] ?? name;
 
 type PageClauses = Pick<CqlQuery, 'limit' | 'skip' | 'order'>;
 
-/** Parses `limit` and `order by`, in either order; `limit 10, 20` skips ten rows. */
+/** Parses `limit` and `order by`, in either order. `limit 10, 20` skips ten rows. */
 function readPage(reader: TokenReader, { isCountOnly }: SelectedFields): PageClauses {
   const page: PageClauses = {
     limit: isCountOnly ? 0 : undefined,
@@ -102,7 +102,7 @@ function readOrder(reader: TokenReader): string {
   return keys.join(',');
 }
 
-/** Parses a nested query; its single field is the value to compare with. */
+/** Parses a nested query. Its only field is the value to compare with. */
 function readSubquery(reader: TokenReader): JsonObject {
   const { className, where, keys, include, hasCount, limit, skip, order } = readSelect(reader);
   const [key, ...more] = keys;
@@ -119,8 +119,8 @@ function readSubquery(reader: TokenReader): JsonObject {
 }
 
 /**
- * Returns the body of a push with its `cql` replaced by `where` (protocol/queries.md#cql). Throws 1
- * if it has both, 300 for a statement that does not select installations.
+ * Returns the body of a push in which `where` replaces `cql` (protocol/queries.md#cql). Throws 1 if
+ * the body has both, 300 if the statement does not select installations.
  */
 export function withoutCql({ cql, ...body }: JsonObject): JsonObject {
   if (cql === undefined || cql === null) return body;

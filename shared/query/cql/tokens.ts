@@ -3,7 +3,7 @@ import { exactNumber } from '../../domain/exact-numbers.ts';
 import { isJsonObject, type Json } from '../../domain/json.ts';
 import { canonicalTime } from '../../domain/times.ts';
 
-/** Limit of a statement, that of a URL. */
+/** Maximum length of a statement, the same as for a URL. */
 const maxLength = 16_384;
 
 type Token =
@@ -29,8 +29,8 @@ const tokenForms: [RegExp, (text: string) => Token | undefined][] = [
 ];
 
 /**
- * Reads a number as JSON does, also with a plus sign and without a digit before the point. Throws
- * 300.
+ * Parses a number as in JSON. Also accepts a plus sign, and a number without a digit before the
+ * point. Throws 300.
  */
 function numberOf(text: string): number | bigint {
   const value = exactNumber(text.replace(/^\+/, '').replace(/^(-?)\./, '$10.'));
@@ -50,7 +50,7 @@ function unquoted(text: string): string {
     .replace(/\\([\s\S])/g, (_all, char: string) => escapes.get(char) ?? keptEscape(char));
 }
 
-/** Keeps the backslash before other letters: patterns of `regexp` need it. */
+/** Keeps the backslash before other letters, because patterns of `regexp` need it. */
 const keptEscape = (char: string): string => (/['"\\]/.test(char) ? char : `\\${char}`);
 
 /** Splits a statement into tokens, with an end token. Throws 300. */
@@ -79,8 +79,8 @@ export const syntaxError = (detail: string): Error =>
   refuse('cqlSyntax', `CQL syntax error. Detail: ${detail}.`);
 
 /**
- * Reader of a statement's tokens; `accept…` consumes a token if it matches, `expect…` throws 300 if
- * it does not.
+ * Reads the tokens of a statement. `accept…` consumes a token if it matches. `expect…` throws 300
+ * if it does not match.
  */
 export class TokenReader {
   readonly #tokens: Token[];
@@ -101,7 +101,7 @@ export class TokenReader {
     return token.kind === 'name' && token.text.toLowerCase() === word;
   }
 
-  /** Consumes the words if all of them come next. */
+  /** Consumes the words if all of them follow. */
   acceptWords(...words: string[]): boolean {
     const start = this.#position;
     for (const word of words) {
@@ -199,7 +199,7 @@ export class TokenReader {
     return Array.isArray(value) ? value : [value];
   }
 
-  /** Reads a geo point, also as `[latitude, longitude]`. */
+  /** Reads a geo point. `[latitude, longitude]` is a geo point too. */
   expectPoint(): Json {
     const value = this.expectValue();
     return Array.isArray(value) ? geoPoint(value) : value;

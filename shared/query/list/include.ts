@@ -3,19 +3,20 @@ import { isJsonObject, type Json, type JsonObject } from '../../domain/json.ts';
 import { parseNames } from '../parse/operators.ts';
 import { type ClassSchema, parsePath } from '../schema.ts';
 
-/** `include=a,b.c` as a tree of names, resolved level by level. */
+/** `include=a,b.c` as a tree of names. The tree is resolved level by level. */
 export type Include = Map<string, Include>;
 
-/** Limit of names in `include`. */
+/** Maximum number of names in `include`. */
 export const maxIncludes = 10;
-/** Limit of names in a path: each level may cost one query per class. */
+/** Maximum number of names in a path. Each level may need one query per class. */
 const maxDepth = 3;
-/** Limit of pointers that one reply resolves; bounds cycles too. */
+/** Maximum number of pointers that one reply resolves. This also limits cycles. */
 const maxPointers = 5000;
 
 /**
- * Parses `include` (protocol/queries.md#include). Ignores members that hold no pointers, as the
- * public service does. Throws 102 for a malformed or too large list, 105 for invalid names.
+ * Parses `include` (protocol/queries.md#include). Ignores members that cannot contain pointers, as
+ * the public service does. Throws 102 if the list is malformed or too large, 105 if a name is
+ * invalid.
  */
 export function parseInclude(value: unknown, cls: ClassSchema): Include {
   const include: Include = new Map();
@@ -31,7 +32,10 @@ export function parseInclude(value: unknown, cls: ClassSchema): Include {
   return include;
 }
 
-/** Columns hold texts, numbers and times; hidden members never appear in replies. */
+/**
+ * Returns whether a member can contain pointers. Columns contain texts, numbers and times, and
+ * hidden members never appear in replies.
+ */
 const mayHoldPointers = ([first = '']: string[], cls: ClassSchema): boolean =>
   !cls.columns.has(first) && !cls.hidden?.has(first);
 
@@ -44,22 +48,23 @@ function add(include: Include, [name, ...rest]: string[]): void {
 
 /** Source of the objects that pointers refer to. */
 export interface IncludeSource {
-  /** Finds the documents of these ids that the viewer may read, with one query. */
+  /** Finds the documents with these ids that the viewer may read, by one query. */
   find(className: string, objectIds: ReadonlySet<string>): Promise<ReadonlyMap<string, JsonObject>>;
-  /** Limit of all included documents together, in characters of JSON. */
+  /** Maximum length of all included documents together, in characters of JSON. */
   maxLength: number;
 }
 
-/** Document with pointers to resolve; it is a copy and gets changed. */
+/** Document with pointers to resolve. It is a copy, so it may be changed. */
 interface PendingDocument {
   document: JsonObject;
   include: Include;
 }
 
 /**
- * Returns the documents with resolved pointers: `{"__type":"Pointer","className",…}` with all
- * members of the object (protocol/queries.md#include). Pointers to missing or invisible objects
- * stay as they are. Throws 116 over the limits.
+ * Returns the documents with resolved pointers. A resolved pointer is
+ * `{"__type":"Pointer","className",…}` with all members of the object
+ * (protocol/queries.md#include). Pointers to missing or invisible objects stay unchanged. Throws
+ * 116 if a limit is exceeded.
  */
 export async function resolveIncludes(
   documents: JsonObject[],
@@ -76,7 +81,7 @@ export async function resolveIncludes(
   return copies;
 }
 
-/** As `resolveIncludes`, for one document. */
+/** Same as `resolveIncludes`, for one document. */
 export async function resolveInclude(
   document: JsonObject,
   include: Include,
@@ -87,11 +92,11 @@ export async function resolveInclude(
 
 const hasNames = ({ include }: PendingDocument): boolean => include.size > 0;
 
-/** Pointers that one reply has resolved so far. */
+/** Resolves the pointers of one reply and counts them against the limits. */
 class IncludeResolver {
   readonly #source: IncludeSource;
   readonly #found = new Map<string, Map<string, JsonObject>>();
-  /** Lengths of included documents; undefined while a document is included once only. */
+  /** Lengths of included documents. Undefined while a document is included only once. */
   readonly #lengths = new Map<JsonObject, number | undefined>();
   #pointers = 0;
   #length = 0;
@@ -101,17 +106,17 @@ class IncludeResolver {
   }
 
   /**
-   * Loads the objects that the documents point to and that are not loaded yet, with one query per
-   * class.
+   * Loads the objects that the documents point to, unless they are loaded already. Uses one query
+   * per class.
    */
   async find(open: PendingDocument[]): Promise<void> {
     const wanted = new Map<string, Set<string>>();
     for (const { document, include } of open) this.#collect(document, include, wanted);
     for (const [className, objectIds] of wanted) {
-      const known = this.#found.get(className) ?? new Map();
+      const loaded = this.#found.get(className) ?? new Map();
       this.#found.set(
         className,
-        new Map([...known, ...(await this.#source.find(className, objectIds))]),
+        new Map([...loaded, ...(await this.#source.find(className, objectIds))]),
       );
     }
   }
@@ -132,7 +137,7 @@ class IncludeResolver {
       }
   }
 
-  /** Resolves the pointers of a document; returns the included documents for the next level. */
+  /** Resolves the pointers of a document. Returns the included documents for the next level. */
   fill({ document, include }: PendingDocument): PendingDocument[] {
     const next: PendingDocument[] = [];
     Object.assign(document, this.#filledMembers(document, include, next));
@@ -161,7 +166,7 @@ class IncludeResolver {
     return document;
   }
 
-  /** Counts repeated inclusions; the first one was counted when the document was read. */
+  /** Counts repeated inclusions. The first inclusion was counted when the document was read. */
   #count(document: JsonObject): void {
     const isRepeat = this.#lengths.has(document);
     const length = isRepeat
@@ -179,7 +184,10 @@ const includeTooLarge = () =>
 const memberOf = (object: JsonObject, name: string): Json | undefined =>
   Object.hasOwn(object, name) ? object[name] : undefined;
 
-/** The members of a list, those of lists in it too; else the value itself. */
+/**
+ * Returns the items of a list, including the items of nested lists. Returns any other value as a
+ * single item.
+ */
 function itemsOf(value: Json | undefined): Json[] {
   if (value === undefined) return [];
   return Array.isArray(value) ? value.flatMap(itemsOf) : [value];

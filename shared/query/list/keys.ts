@@ -3,7 +3,8 @@ import { parseNames } from '../parse/operators.ts';
 import { type ClassSchema, parsePath } from '../schema.ts';
 
 /**
- * `keys=a,b.c,-d`: members of a reply (protocol/queries.md#keys). An empty `included` means all.
+ * Parsed `keys=a,b.c,-d`: the members of a reply (protocol/queries.md#keys). If `included` is
+ * empty, all members are included.
  */
 export interface Keys {
   included: string[][];
@@ -15,8 +16,8 @@ const always = ['objectId', 'createdAt', 'updatedAt'];
 const maxKeys = 100;
 
 /**
- * Parses `keys`; undefined if it is absent or empty. Throws 102 for a malformed list, 105 for
- * invalid or hidden names.
+ * Parses `keys`. Returns undefined if it is absent or empty. Throws 102 if the list is malformed,
+ * 105 if a name is invalid or hidden.
  */
 export function parseKeys(value: unknown): Keys | undefined {
   if (value === undefined || value === '') return undefined;
@@ -28,7 +29,9 @@ export function parseKeys(value: unknown): Keys | undefined {
   };
 }
 
-/** Projects a document on `keys`; an alias selects the member under its stored name. */
+/**
+ * Reduces a document to the members of `keys`. An alias selects the member under its stored name.
+ */
 export function project(
   document: JsonObject,
   keys: Keys | undefined,
@@ -60,7 +63,7 @@ const inside = (name: string, paths: string[][]): string[][] =>
   paths.filter(([first]) => first === name).map((path) => path.slice(1));
 
 const onlyType = new Set(['__type']);
-/** Members that an included pointer keeps in any case: `keys=owner.name` does not name them. */
+/** Members that an included pointer always keeps. `keys=owner.name` does not name them. */
 const ofPointer = new Set(['__type', 'className', ...always]);
 
 function keep(value: Json, paths: string[][]): Json | undefined {

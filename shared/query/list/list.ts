@@ -12,7 +12,7 @@ import { compileSortOrder, parseLimit, parseSkip, parseSortOrder } from './page.
 /** Checked parameters of a list call (protocol/queries.md#query-parameters). */
 export interface ListQuery {
   where: Condition;
-  /** 0 only together with `hasCount`. */
+  /** 0 is possible only with `hasCount`. */
   limit: number;
   skip: number;
   sortOrder: SortKey[];
@@ -22,8 +22,8 @@ export interface ListQuery {
 }
 
 /**
- * Parses `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string;
- * ignores other parameters. Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
+ * Parses `where`, `limit`, `skip`, `order`, `keys`, `include` and `count` of a query string.
+ * Ignores other parameters. Throws 102, 105, 106 or 111, and 101 or 403 for subqueries.
  */
 export function parseListQuery(
   query: Record<string, unknown>,
@@ -59,8 +59,8 @@ export function compileList(list: ListQuery, cls: ClassSchema, viewer: Viewer): 
 }
 
 /**
- * Compiles the `where` of a PUT or DELETE; undefined if it is absent or empty
- * (protocol/queries.md#query-parameters). Throws as `parseWhere`.
+ * Compiles the `where` of a PUT or DELETE (protocol/queries.md#query-parameters). Returns undefined
+ * if it is absent or empty. Throws as `parseWhere`.
  */
 export function compileRowCondition(
   where: unknown,

@@ -11,12 +11,12 @@ import {
 import { compileSortDistance } from '../sql/json.ts';
 import type { Params } from '../sql/params.ts';
 
-/** Limit, skip and sort order: the parameters that list calls and subqueries share. */
+/** Defaults and limits of the parameters that list calls and subqueries share. */
 const defaultLimit = 100;
 const maxLimit = 1000;
 const maxOrderKeys = 10;
 
-/** Parses `limit`: a value outside 1…1000 counts as 100; 0 is allowed with a count. */
+/** Parses `limit`. A value outside 1 to 1,000 counts as 100. 0 is allowed with a count. */
 export function parseLimit(value: unknown, hasCount: boolean): number {
   const limit = wholeNumber(value);
   if (limit === 0 && hasCount) return 0;
@@ -39,8 +39,8 @@ function wholeNumber(value: unknown): number | undefined {
 }
 
 /**
- * Parses a sort order such as `a,-b`. Throws 102 for a malformed one, 105 for invalid or hidden
- * names.
+ * Parses a sort order such as `a,-b`. Throws 102 if it is malformed, 105 if a name is invalid or
+ * hidden.
  */
 export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   if (value === undefined || value === '') return [];
@@ -51,7 +51,7 @@ export function parseSortOrder(value: unknown, cls: ClassSchema): SortKey[] {
   });
 }
 
-/** Returns the field if it has a value to compare; throws 102 for a relation. */
+/** Returns the field if it has a value to compare. Throws 102 if it is a relation. */
 export function requireValueField(field: Field): ValueField {
   if (isRelation(field))
     throw refuse('invalidQuery', `${field.name} is a relation, and has no value.`);
@@ -59,8 +59,8 @@ export function requireValueField(field: Field): ValueField {
 }
 
 /**
- * Compiles the ORDER BY list. Without a sort order, rows are sorted by distance if there is a
- * `$nearSphere`, else by age; the id breaks ties.
+ * Compiles the ORDER BY list. Without a sort order, rows are sorted by the distance of a
+ * `$nearSphere`, otherwise by age. The id orders rows with equal keys.
  */
 export function compileSortOrder(
   { where, sortOrder }: { where: Condition; sortOrder: SortKey[] },
@@ -83,8 +83,8 @@ function findNear(where: Condition): { path: string[]; test: NearTest } | undefi
 }
 
 /**
- * Compiles one sort key. Missing members sort as the smallest; jsonb orders values of different
- * types.
+ * Compiles one sort key. Missing members sort as the smallest value. jsonb defines the order of
+ * values of different types.
  */
 function compileSortKey(
   { field, isDescending }: SortKey,

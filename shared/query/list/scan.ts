@@ -20,16 +20,16 @@ const builtIn = new Map<string, { column: string; type: 'text' | 'timestamptz' }
   ['updatedAt', { column: 'updated_at', type: 'timestamptz' }],
 ]);
 
-/** Limit of a custom member's JSON in a cursor: cursors are sent in URLs. */
+/** Maximum length of a custom member's JSON in a cursor, because cursors are sent in URLs. */
 const maxValueLength = 1000;
 
-/** protocol/queries.md#scan. */
+/** Validity of a cursor (protocol/queries.md#scan). */
 const cursorLifeMs = 10 * 60_000;
 
-/** Last row of a page; the id breaks ties between rows with the same key. */
+/** Position of the last row of a page. The id distinguishes rows with equal keys. */
 const cursorSchema = z.object({
   key: z.string(),
-  /** JSON for a custom member. */
+  /** JSON if the key is a custom member. */
   value: z.string().max(maxValueLength),
   id: z.int().min(0),
   untilMs: z.number(),
@@ -40,9 +40,9 @@ export interface ScanQuery {
   where: Condition;
   limit: number;
   keys: Keys | undefined;
-  /** As sent: `-updatedAt`. */
+  /** Sort key as sent, for example `-updatedAt`. */
   scanKey: string;
-  /** Without its sign. */
+  /** Sort key without its sign. */
   key: string;
   isDescending: boolean;
   after: { value: string; id: number } | undefined;
@@ -50,8 +50,8 @@ export interface ScanQuery {
 
 /**
  * Parses `where`, `limit`, `keys`, `scan_key` and `cursor` (protocol/queries.md#scan). The key is
- * `objectId`, a time or a custom member. Throws as `parseWhere`, and 102 for a cursor that is
- * malformed, expired or of another scan.
+ * `objectId`, a time or a custom member. Throws as `parseWhere`, and 102 if the cursor is
+ * malformed, expired or belongs to another scan.
  */
 export function parseScan(
   query: Record<string, unknown>,
@@ -96,7 +96,8 @@ function parseCursor(
 }
 
 /**
- * Returns whether PostgreSQL can compare a cursor's value with the key: clients can forge cursors.
+ * Returns whether PostgreSQL can compare a cursor's value with the key. The check is needed because
+ * clients can forge cursors.
  */
 function isValueOf(key: string, value: string): boolean {
   if (key === 'objectId') return !value.includes('\0');
@@ -127,8 +128,8 @@ interface ScannedRow {
 }
 
 /**
- * Returns the cursor for the page after this row. Throws 102 if the key's value is too long for a
- * cursor.
+ * Returns the cursor for the page after this row. Throws 102 if the value of the key is too long
+ * for a cursor.
  */
 export function cursorAfter(row: ScannedRow, { scanKey, key }: ScanQuery, nowMs: number): string {
   const value = valueOfKey(row, key);
@@ -156,7 +157,8 @@ function valueOfKey({ objectId, createdAt, updatedAt, fields }: ScannedRow, key:
 export function compileScan(scan: ScanQuery, cls: ClassSchema, appId: string): Selection {
   const params = new Params([appId]);
   const { column, type } = builtIn.get(scan.key) ?? {
-    // A missing member counts as null, which sorts first; jsonb orders values of different types.
+    // A missing member counts as null, which sorts first. jsonb defines the order of values of
+    // different types.
     column: `coalesce(${cls.jsonColumn} -> ${params.add(scan.key)}::text, 'null'::jsonb)`,
     type: 'jsonb',
   };

@@ -8,13 +8,13 @@ export interface Point {
   longitude: number;
 }
 
-/** Radius of the earth as the SDKs define it, so that distances agree. */
+/** Radius of the earth. The SDKs use the same value, so that distances agree. */
 const kilometersPerRadian = 6371;
 const milesPerRadian = 3958.8;
 
 /**
- * Suffixes of `$maxDistance…` and `$minDistance…`, with the length of one radian; no suffix means
- * radians (protocol/queries.md#places).
+ * Suffixes of `$maxDistance…` and `$minDistance…`, and the length of one radian in their unit. No
+ * suffix means radians (protocol/queries.md#places).
  */
 const units = new Map([
   ['', 1],
@@ -28,7 +28,9 @@ export const distanceOperators: ReadonlySet<string> = new Set(
   ['$maxDistance', '$minDistance'].flatMap((name) => [...units.keys()].map((unit) => name + unit)),
 );
 
-/** Parses a `{"__type":"GeoPoint"}`. Throws 111 for another value or a point out of range. */
+/**
+ * Parses a `{"__type":"GeoPoint"}`. Throws 111 if the value is not a GeoPoint or is out of range.
+ */
 export function parsePoint(operand: Json | undefined): Point {
   const value = operand === undefined ? null : canonicalValue(operand);
   if (!isJsonObject(value) || value.__type !== 'GeoPoint')
@@ -37,8 +39,8 @@ export function parsePoint(operand: Json | undefined): Point {
 }
 
 /**
- * Parses the bound of `$maxDistance…` or `$minDistance…`, in radians; the first unit present wins.
- * Throws 102.
+ * Parses the limit of `$maxDistance…` or `$minDistance…`, in radians. If several units are present,
+ * the first unit counts. Throws 102 if the limit is not a number or is negative.
  */
 export function parseDistance(
   name: '$maxDistance' | '$minDistance',
@@ -55,8 +57,8 @@ export function parseDistance(
 }
 
 /**
- * Parses a corner: a point, or a pair `[longitude, latitude]` as the Python SDK sends. Throws 111
- * for another value.
+ * Parses a corner of a box: a GeoPoint, or a pair `[longitude, latitude]`, which the Python SDK
+ * sends. Throws 111 for other values.
  */
 function parseCorner(operand: Json | undefined): Point {
   if (!Array.isArray(operand)) return parsePoint(operand);
@@ -67,7 +69,8 @@ function parseCorner(operand: Json | undefined): Point {
 }
 
 /**
- * Parses `{"$box":[southwest, northeast]}`. Throws 102 for another shape, 111 for invalid corners.
+ * Parses `{"$box":[southwest, northeast]}`. Throws 102 if the shape is wrong, 111 if a corner is
+ * invalid.
  */
 export function parseBox(operand: Json): { southwest: Point; northeast: Point } {
   const corners =

@@ -6,7 +6,7 @@ import type { Comparable, ComparisonOperator, PlainTest } from '../condition.ts'
 import { distanceOperators, parseBox, parseDistance, parsePoint } from './geo.ts';
 import { translateRegex } from './regex.ts';
 
-/** Limit of the values of one `$in`, `$nin` or `$all`. */
+/** Maximum number of values of one `$in`, `$nin` or `$all`. */
 const maxListLength = 1000;
 
 const comparisonOperators = new Map<string, ComparisonOperator>([
@@ -17,9 +17,9 @@ const comparisonOperators = new Map<string, ComparisonOperator>([
 ]);
 
 /**
- * Parses one of the `operators` of a member into tests, all of which must hold
- * (protocol/queries.md#operators). Modifiers such as `$options` return no test of their own. Throws
- * 102, 106 or 111.
+ * Parses one operator of a member into tests, all of which must hold
+ * (protocol/queries.md#operators). `operators` contains all operators of the member. Modifiers such
+ * as `$options` return no test. Throws 102, 106 or 111.
  */
 export function parseOperator(name: string, operand: Json, operators: JsonObject): PlainTest[] {
   const comparison = comparisonOperators.get(name);
@@ -108,8 +108,8 @@ function parseFlag(operand: Json): boolean {
 }
 
 /**
- * Splits a list parameter such as `keys=a, b`; ignores blanks. Throws 102 for another type or too
- * many names.
+ * Splits a list parameter such as `keys=a, b`. Ignores blanks. Throws 102 if the value is not a
+ * text or has too many names.
  */
 export function parseNames(value: unknown, parameter: string, maxNames: number): string[] {
   if (typeof value !== 'string') throw refuse('invalidQuery', `${parameter} takes a text.`);

@@ -1,6 +1,6 @@
 import { type Refusal, refuse } from '../../domain/errors/errors.ts';
 
-/** Reader of a pattern, from left to right. */
+/** Reads a pattern from left to right. */
 class PatternReader {
   readonly #text: string;
   #at = 0;
@@ -13,7 +13,7 @@ class PatternReader {
     return this.#at >= this.#text.length;
   }
 
-  /** Consumes the next code point; returns an empty text at the end. */
+  /** Consumes the next code point. Returns an empty text at the end. */
   next(): string {
     const code = this.#text.codePointAt(this.#at);
     if (code === undefined) return '';
@@ -22,7 +22,10 @@ class PatternReader {
     return char;
   }
 
-  /** Consumes the match of a sticky pattern, if there is one here. */
+  /**
+   * Consumes the match of a sticky pattern at the current position. Returns undefined if the
+   * pattern does not match here.
+   */
   match(pattern: RegExp): RegExpExecArray | undefined {
     pattern.lastIndex = this.#at;
     const found = pattern.exec(this.#text);
@@ -31,7 +34,7 @@ class PatternReader {
     return found;
   }
 
-  /** Consumes a match; returns whether it had any characters. */
+  /** Consumes a match. Returns whether the match contained characters. */
   skip(pattern: RegExp): boolean {
     return (this.match(pattern)?.[0].length ?? 0) > 0;
   }
@@ -41,7 +44,7 @@ function unsupported(what: string): Refusal {
   return refuse('invalidQuery', `$regex: ${what} is not supported.`);
 }
 
-/** Quotes a literal character, inside and outside brackets. */
+/** Escapes a literal character for use inside and outside brackets. */
 function quoteLiteral(char: string): string {
   if (/^[A-Za-z0-9_]$/.test(char) || char > '\x7f') return char;
   const code = char.charCodeAt(0);
@@ -63,7 +66,7 @@ const controls = new Map([
   ['e', '\x1b'],
 ]);
 
-/** PCRE assertions in PostgreSQL's spelling; its `\b` would be a backspace. */
+/** PCRE assertions and their PostgreSQL equivalents. In PostgreSQL, `\b` means a backspace. */
 const assertions = new Map([
   ['b', '\\y'],
   ['B', '\\Y'],
@@ -73,7 +76,8 @@ const assertions = new Map([
 ]);
 
 /**
- * Reads an escape after its backslash. Throws 102 for backreferences, properties and octal numbers.
+ * Reads an escape sequence after its backslash. Throws 102 for backreferences, Unicode properties
+ * and octal numbers.
  */
 function readEscape(reader: PatternReader): Escape {
   const hex = reader.match(/x\{([0-9A-Fa-f]{1,6})\}|x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})/y);
@@ -102,8 +106,8 @@ const ranges = new Map([
 ]);
 
 /**
- * Returns the bracket expression of `\d`, `\w`, `\s` or a negation: ASCII in PCRE, all scripts in
- * PostgreSQL's own classes.
+ * Returns the bracket expression of `\d`, `\w`, `\s` or their negations. PCRE's classes contain
+ * ASCII characters only, but PostgreSQL's classes contain characters of all scripts.
  */
 function classSql(letter: string): string {
   const isOpposite = letter !== letter.toLowerCase();
@@ -121,12 +125,12 @@ type Item =
 const posixClass =
   /\[:(alnum|alpha|blank|cntrl|digit|graph|lower|print|punct|space|upper|xdigit):\]/y;
 
-/** Translates a bracket expression after its `[`. Throws 102 for a malformed one. */
+/** Translates a bracket expression after its `[`. Throws 102 if it is malformed. */
 function translateBracket(reader: PatternReader): string {
   const isNegated = reader.skip(/\^/y);
   const parts: string[] = [];
   const classes: string[] = [];
-  // A closing bracket in first position is a literal.
+  // A closing bracket in the first position is a literal.
   let item: Item | undefined = reader.skip(/\]/y) ? { kind: 'char', char: ']' } : nextItem(reader);
   while (item) {
     if (item.kind === 'class') classes.push(item.letter);
@@ -138,8 +142,9 @@ function translateBracket(reader: PatternReader): string {
 }
 
 /**
- * A negated class such as `\D` cannot be written inside brackets for ASCII only, so it becomes an
- * alternative beside them. `.` matches every character in the modes of `sqlPattern`.
+ * Joins the parts of a bracket expression. PostgreSQL cannot write an ASCII-only negated class such
+ * as `\D` inside brackets, so the class becomes an alternative outside them. In the modes that
+ * `sqlPattern` sets, `.` matches every character.
  */
 function bracketSql(parts: string[], classes: string[], isNegated: boolean): string {
   const isOpposite = (letter: string) => letter !== letter.toLowerCase();
@@ -152,7 +157,7 @@ function bracketSql(parts: string[], classes: string[], isNegated: boolean): str
   return isNegated ? `(?:(?!${either}).)` : `(?:${either})`;
 }
 
-/** Returns the next item; undefined at the closing bracket. */
+/** Reads the next item of a bracket expression. Returns undefined at the closing bracket. */
 function nextItem(reader: PatternReader): Item | undefined {
   const named = reader.match(posixClass);
   if (named) return { kind: 'named', sql: named[0] };
@@ -178,9 +183,9 @@ function charOrRange(from: string, reader: PatternReader): string {
 }
 
 /**
- * Pattern in PostgreSQL's dialect. Clients write `$regex` in PCRE (protocol/queries.md#patterns).
- * The translation works token by token, so that every accepted pattern compiles and means the same
- * in both dialects; all others are refused while the client can still be told.
+ * Pattern in PostgreSQL's syntax. Clients write `$regex` in PCRE (protocol/queries.md#patterns).
+ * The translation works token by token: every accepted pattern compiles and matches the same texts
+ * in both syntaxes. Other patterns are refused when the client sends them.
  */
 export interface Pattern {
   /** Advanced regular expression of PostgreSQL, without embedded options. */
@@ -191,19 +196,19 @@ export interface Pattern {
 
 const maxLength = 1000;
 const maxGroups = 50;
-/** PostgreSQL's limit of `{m,n}`. */
+/** Maximum of `{m,n}` in PostgreSQL. */
 const maxBound = 255;
 /**
- * Limit of the pattern's size with all repetitions expanded. A part that may be empty counts as ten
- * characters: PostgreSQL's compile time grows with the third power of their number (measured: 180
- * parts 0.07 s, 900 parts 13 to 28 s).
+ * Maximum size of a pattern with all repetitions expanded. A part that may be empty counts as ten
+ * characters, because PostgreSQL's compile time grows with the third power of the number of such
+ * parts.
  */
 const maxSize = 2000;
 const optionalSize = 10;
 
 /**
- * Translates a PCRE pattern. Throws 102 for a malformed or oversize one, and for constructs without
- * an equivalent in PostgreSQL.
+ * Translates a PCRE pattern. Throws 102 if the pattern is malformed, too large, or uses a construct
+ * that PostgreSQL lacks.
  */
 export function translateRegex(pattern: unknown, options: unknown): Pattern {
   if (typeof pattern !== 'string') throw refuse('invalidQuery', '$regex takes a text.');
@@ -223,21 +228,21 @@ export function translateRegex(pattern: unknown, options: unknown): Pattern {
 }
 
 /**
- * Returns the text to match with `~`: `***:` fixes the dialect, `w` lets ^ and $ match at line
- * ends.
+ * Returns the pattern to match with `~`. `***:` selects advanced regular expressions. `w` lets ^
+ * and $ match at line ends.
  */
 export function sqlPattern({ source, isCaseInsensitive, isMultiline }: Pattern): string {
   return `***:(?${isCaseInsensitive ? 'i' : ''}${isMultiline ? 'w' : 's'})${source}`;
 }
 
 interface Group {
-  /** The group is a look-around. */
+  /** True if the group is a look-around. */
   isAssertion: boolean;
-  /** The group contains a look-around. */
+  /** True if the group contains a look-around. */
   hasAssertion: boolean;
   /** Size of the group so far. */
   size: number;
-  /** The current branch of the group consumes no character so far. */
+  /** True if the current branch of the group has consumed no character so far. */
   isBranchEmpty: boolean;
 }
 
@@ -248,10 +253,10 @@ class Translator {
     { isAssertion: false, hasAssertion: false, size: 0, isBranchEmpty: true },
   ];
   #out = '';
-  /** Size of the atom that a quantifier would repeat; 0 without one. */
+  /** Size of the atom that a quantifier would repeat. 0 if there is no atom. */
   #atomSize = 0;
-  /** Whether the atom that a quantifier would repeat contains a look-around. */
-  #isLooking = false;
+  /** True if the atom that a quantifier would repeat contains a look-around. */
+  #hasLookAround = false;
 
   constructor(text: string, flags: Set<string>) {
     this.#reader = new PatternReader(text);
@@ -285,7 +290,7 @@ class Translator {
   #atom(sql: string, size = 1): void {
     this.#out += sql;
     this.#atomSize = size;
-    this.#isLooking = false;
+    this.#hasLookAround = false;
     this.#grow(size);
     const group = this.#groups.at(-1);
     if (group) group.isBranchEmpty = false;
@@ -312,16 +317,17 @@ class Translator {
   #quantify(quantifier: string): void {
     if (this.#atomSize === 0) throw unsupported('a quantifier with nothing to repeat');
     // PostgreSQL would scan the whole text for each character of each repetition.
-    if (this.#isLooking) throw unsupported('a look-around under a quantifier');
-    const [least = 0, most = Math.max(1, least)] = (quantifier.match(/\d+/g) ?? []).map(Number);
-    if (Math.max(least, most) > maxBound || least > most)
+    if (this.#hasLookAround) throw unsupported('a look-around under a quantifier');
+    const [min = 0, max = Math.max(1, min)] = (quantifier.match(/\d+/g) ?? []).map(Number);
+    if (Math.max(min, max) > maxBound || min > max)
       throw unsupported('a repetition of more than 255 or of fewer than none');
     if (this.#reader.match(/\+/y)) throw unsupported('possessive quantifiers');
-    // Greedy and lazy differ in the text matched, not in whether the pattern matches.
+    // Greedy and lazy quantifiers match different texts, but a pattern matches with both or with
+    // neither.
     this.#reader.skip(/\?/y);
     this.#out += quantifier;
-    const optional = least === 0 && quantifier !== '+' ? optionalSize * most : 0;
-    this.#grow(this.#atomSize * Math.max(0, most - 1) + optional);
+    const optional = min === 0 && quantifier !== '+' ? optionalSize * max : 0;
+    this.#grow(this.#atomSize * Math.max(0, max - 1) + optional);
     this.#atomSize = 0;
   }
 
@@ -336,12 +342,17 @@ class Translator {
     else this.#atom(token.kind === 'class' ? classSql(token.letter) : quoteLiteral(token.char));
   }
 
-  /** `\Q…\E`: the quotation of SDKs for startsWith, contains and endsWith. */
+  /**
+   * Writes a text quoted by `\Q…\E`. The SDKs quote texts this way for startsWith, contains and
+   * endsWith.
+   */
   #literals(text: string): void {
     for (const char of text) this.#atom(quoteLiteral(char));
   }
 
-  /** Writes a non-capturing group: there are no back-references. */
+  /**
+   * Opens a group. A plain group becomes non-capturing, because back-references are not supported.
+   */
   #open(): void {
     if (this.#groups.length > maxGroups) throw unsupported('so many parentheses');
     const kind = this.#reader.match(/\?(<?[=!]|:)/y)?.[0] ?? '?:';
@@ -361,13 +372,13 @@ class Translator {
     if (group?.isBranchEmpty) group.size += optionalSize;
     if (!group || this.#groups.length === 0)
       throw unsupported('a closing parenthesis without its opening');
-    const isLooking = group.isAssertion || group.hasAssertion;
+    const hasLookAround = group.isAssertion || group.hasAssertion;
     const outer = this.#groups.at(-1);
-    if (outer) outer.hasAssertion ||= isLooking;
+    if (outer) outer.hasAssertion ||= hasLookAround;
     if (group.isAssertion) {
       this.#assertion(')');
       this.#grow(group.size);
     } else this.#atom(')', Math.max(1, group.size));
-    this.#isLooking = isLooking;
+    this.#hasLookAround = hasLookAround;
   }
 }

@@ -11,11 +11,11 @@ export interface RelatedOperand {
 }
 
 /**
- * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 for
- * another shape, for a key that is not a relation and for a relation with members of another class
- * than `asked`, 106 for a malformed pointer.
+ * Parses `{"object":<pointer>,"key":"users"}` (protocol/queries.md#relations). Throws 102 if the
+ * shape is wrong, if the key is not a relation, or if the members of the relation are not of
+ * `queriedClass`. Throws 106 if the pointer is malformed.
  */
-export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedOperand {
+export function parseRelatedOperand(operand: Json, queriedClass: ClassSchema): RelatedOperand {
   const { object, key } = isJsonObject(operand) ? operand : {};
   const pointer =
     isJsonObject(object) && object.__type === 'Pointer' ? canonicalValue(object) : null;
@@ -25,12 +25,12 @@ export function parseRelatedOperand(operand: Json, asked: ClassSchema): RelatedO
   const relation = owner && findRelation(owner, key);
   if (!relation || typeof pointer.objectId !== 'string')
     throw refuse('invalidQuery', '$relatedTo: there is no such relation.');
-  if (relation.className !== asked.name)
+  if (relation.className !== queriedClass.name)
     throw refuse('invalidQuery', `$relatedTo: the members are of the class ${relation.className}.`);
   return { owner, objectId: pointer.objectId, relation };
 }
 
-/** Returns the relation of a class under a key. */
+/** Returns the relation with this key, if the class has it. */
 export function findRelation(cls: ClassSchema, key: string): RelationColumn | undefined {
   const column = cls.columns.get(key);
   return column?.type === 'relation' ? column : undefined;

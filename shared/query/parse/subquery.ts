@@ -4,9 +4,9 @@ import type { Subquery } from '../condition.ts';
 import { parseLimit, parseSkip, parseSortOrder, requireValueField } from '../list/page.ts';
 import { type ClassSchema, classes, resolveField, type ValueField } from '../schema.ts';
 
-/** Limit of subqueries in one condition: each may scan its class once. */
+/** Maximum number of subqueries in one condition. Each subquery may scan its class once. */
 export const maxSubqueries = 5;
-/** Limit of nested subqueries. */
+/** Maximum depth of nested subqueries. */
 export const maxSubqueryDepth = 2;
 
 /** Operators whose operand is a query. */
@@ -19,7 +19,10 @@ const subqueryOperators = new Map([
 
 export const isSubqueryOperator = (name: string): boolean => subqueryOperators.has(name);
 
-/** Parsed operand; its condition is still unparsed JSON, because it belongs to another class. */
+/**
+ * Parsed operand of a subquery operator. Its `where` is still JSON, because it is a condition over
+ * another class.
+ */
 export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
   where: Json | undefined;
   key: ValueField | undefined;
@@ -27,8 +30,8 @@ export interface SubqueryOperand extends Omit<Subquery, 'where' | 'viewer'> {
 }
 
 /**
- * Parses the operand of a subquery operator. Throws 101 for an unknown class, 102 for another
- * shape, 105 for invalid or hidden names.
+ * Parses the operand of a subquery operator. Throws 101 if the class is unknown, 102 if the shape
+ * is wrong, 105 if a name is invalid or hidden.
  */
 export function parseSubqueryOperand(name: string, operand: Json): SubqueryOperand {
   const { hasKey, isNegated } = subqueryOperators.get(name) ?? { hasKey: false, isNegated: false };
@@ -53,7 +56,10 @@ function requireClass(name: Json | undefined): ClassSchema {
   return cls;
 }
 
-/** Parses the page of a subquery: 100 rows as in a list call, or up to 1000 by `limit`. */
+/**
+ * Parses `limit`, `skip` and `order` of a subquery. Like a list call, a subquery selects 100 rows
+ * by default and up to 1,000 by `limit`.
+ */
 function parsePage(
   { limit, skip, order }: JsonObject,
   cls: ClassSchema,

@@ -1,10 +1,9 @@
 import { Refusal, refuse } from '../../domain/errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../../domain/json.ts';
 import { canonicalValue } from '../../domain/objects/typed-values.ts';
-import type { Condition, Test } from '../condition.ts';
-import { usesOf } from '../members.ts';
+import type { Condition, SubqueryTest, Test } from '../condition.ts';
 import { type ClassSchema, type Field, isRelation, resolveField } from '../schema.ts';
-import { requireListAccess, type Viewer } from '../viewer.ts';
+import { type MemberUse, requireListAccess, type Viewer } from '../viewer.ts';
 import { parseOperator } from './operators.ts';
 import { parseRelatedOperand } from './related.ts';
 import {
@@ -15,8 +14,8 @@ import {
 } from './subquery.ts';
 
 /**
- * Limits of a condition (protocol/known-problems.md#dos-by-query). A push's whole body is under
- * 4096 bytes and a URL under 16 KB, so real conditions stay far below.
+ * Limits of a condition (protocol/known-problems.md#dos-by-query). Real conditions stay far below:
+ * the body of a push is under 4096 bytes, and a URL under 16 KB.
  */
 const whereLimits = {
   textLength: 65_536,
@@ -27,12 +26,16 @@ const whereLimits = {
 } as const;
 
 /**
- * Parses a `where` into a checked condition. `value` is a dictionary, an array of them (implicit
- * AND), JSON text of either, or absent: an absent or empty one matches every row
- * (protocol/queries.md#query-parameters). Throws 102 for a malformed, unknown or oversize
- * condition, 105 for an invalid or hidden name, 106 and 111 for malformed values; for subqueries
- * 101 for an unknown class and 403 for one that the viewer may not list; what `viewer.permit`
- * throws.
+ * Parses a `where` into a checked condition. `value` is a dictionary, an array of dictionaries
+ * (combined by AND), or JSON text of either. An absent or empty value matches every row
+ * (protocol/queries.md#query-parameters).
+ *
+ * Throws what `viewer.checkUses` throws, and:
+ *
+ * - 102 if the condition is malformed, unknown or too large;
+ * - 105 if a name is invalid or hidden;
+ * - 106 or 111 if a value is malformed;
+ * - 101 if the class of a subquery is unknown, 403 if the viewer may not list the class.
  */
 export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Condition {
   const operand = typeof value === 'string' ? parseText(value) : value;
@@ -40,7 +43,7 @@ export function parseWhere(value: unknown, cls: ClassSchema, viewer: Viewer): Co
   checkSize(operand);
   const used = { subqueries: 0, patterns: 0 };
   const condition = parseCondition(operand, { cls, viewer, depth: 0, queryDepth: 0, used });
-  viewer.permit?.(usesOf(condition, cls));
+  viewer.checkUses?.(usesOf(condition, cls));
   return condition;
 }
 
@@ -54,7 +57,9 @@ function parseText(text: string): unknown {
   }
 }
 
-/** Checks size and depth without recursion, before any recursive code sees the value. */
+/**
+ * Checks size and depth without recursion. Recursive code then never sees a value that is too deep.
+ */
 function checkSize(value: unknown): void {
   const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
   let nodes = 0;
@@ -79,7 +84,7 @@ interface ParseContext {
   depth: number;
   /** Number of enclosing subqueries. */
   queryDepth: number;
-  /** Limits that the whole condition has used. */
+  /** Subqueries and patterns of the whole condition so far. */
   used: { subqueries: number; patterns: number };
 }
 
@@ -134,8 +139,8 @@ function parseTests(field: Field, operand: Json, context: ParseContext): Conditi
 const equalTo = (value: Json): Test => ({ op: 'equal', value: canonicalValue(value) });
 
 /**
- * Parses the operators of a member. The JavaScript SDK also writes them into a typed value, such as
- * a pointer; that value is an equality test of its own.
+ * Parses the operators of a member. The JavaScript SDK also adds operators to a typed value, such
+ * as a pointer. The typed value is then an additional equality test.
  */
 function parseTypedOperators(operand: JsonObject, context: ParseContext): Test[] {
   const isTyped = Object.hasOwn(operand, '__type');
@@ -161,7 +166,7 @@ function parseOperators(operators: JsonObject, context: ParseContext): Test[] {
   });
 }
 
-/** Counts a pattern against the limit: each one may read every text of every row. */
+/** Counts a pattern against the limit, because each pattern may scan every text of every row. */
 function countPattern({ used }: ParseContext): void {
   used.patterns += 1;
   if (used.patterns > whereLimits.patterns)
@@ -186,4 +191,51 @@ function parseSubquery(name: string, operand: Json, context: ParseContext): Test
 
 function hasOperators(value: unknown): value is JsonObject {
   return isJsonObject(value) && Object.keys(value).some((key) => key.startsWith('$'));
+}
+
+/**
+ * Returns every use of a member's name in a checked condition: tests, and the keys and sort orders
+ * of subqueries.
+ */
+export const usesOf = (condition: Condition, cls: ClassSchema): MemberUse[] =>
+  usesIn(condition, cls, false);
+
+function usesIn(condition: Condition, cls: ClassSchema, isInner: boolean): MemberUse[] {
+  switch (condition.kind) {
+    case 'and':
+      return condition.all.flatMap((one) => usesIn(one, cls, isInner));
+    case 'or':
+      return condition.any.flatMap((one) => usesIn(one, cls, isInner));
+    case 'field': {
+      const use = { ...named(condition.field.name, cls), ...useOf(condition.test), isInner };
+      return [use, ...usesInTest(condition.test)];
+    }
+    case 'members':
+      return usesInTest(condition.test);
+    case 'related':
+      return [];
+  }
+}
+
+const named = (name: string, cls: ClassSchema) => ({
+  className: cls.name,
+  member: name.split('.', 1)[0] ?? name,
+});
+
+const usesInTest = (test: Test): MemberUse[] => (test.op === 'subquery' ? usesInQuery(test) : []);
+
+function usesInQuery({ query, key }: SubqueryTest): MemberUse[] {
+  const { cls, where, sortOrder } = query;
+  const keys = key ? [{ ...named(key.name, cls), use: 'other', isInner: true } as const] : [];
+  const orders = sortOrder.map(
+    ({ field }) => ({ ...named(field.name, cls), use: 'spelling', isInner: true }) as const,
+  );
+  return [...keys, ...orders, ...usesIn(where, cls, true)];
+}
+
+function useOf(test: Test): Pick<MemberUse, 'use' | 'value'> {
+  if (test.op === 'equal' && typeof test.value === 'string')
+    return { use: 'whole', value: test.value };
+  const isSpelling = test.op === 'regex' || (test.op === 'compare' && test.value.type === 'string');
+  return { use: isSpelling ? 'spelling' : 'other' };
 }

@@ -6,8 +6,8 @@ import type { OwnColumn, PlainColumn, TextColumn } from '../schema.ts';
 import type { Params } from './params.ts';
 
 /**
- * Compiles a test of a `text[]` column such as `channels`: a value means "contains"
- * (protocol/queries.md#arrays).
+ * Compiles a test of a `text[]` column such as `channels`. Equality with a single value means that
+ * the array contains the value (protocol/queries.md#arrays).
  */
 function compileTextArrayTest(sql: string, test: PlainTest, params: Params): string {
   switch (test.op) {
@@ -31,7 +31,7 @@ function compileTextArrayTest(sql: string, test: PlainTest, params: Params): str
 const isText = (value: Json): value is string => typeof value === 'string';
 const isTextList = (value: Json): value is string[] => Array.isArray(value) && value.every(isText);
 
-/** Uses `@>` and `&&`, which the GIN index on the column serves. */
+/** Uses `@>` and `&&`, because the GIN index on the column serves these operators. */
 function compileOverlap(sql: string, values: Json[], params: Params): string {
   const texts = values.filter(isText);
   const parts: string[] = [];
@@ -61,8 +61,8 @@ function compileItemComparison(
 type ScalarColumn = TextColumn | PlainColumn;
 
 /**
- * Compiles a test of a member with a column. A value of another type than the column's matches no
- * row.
+ * Compiles a test of a member that has a column. A value whose type differs from the column's type
+ * matches no row.
  */
 export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Params): string {
   if (test.op === 'notEqual')
@@ -76,7 +76,8 @@ export function compileColumnTest(column: OwnColumn, test: PlainTest, params: Pa
 }
 
 /**
- * Negates a condition; NULL counts as false, so that negations match missing members (README.md).
+ * Negates a condition. NULL counts as false, so negations match rows without the member
+ * (README.md).
  */
 export const negate = (sql: string): string => `((${sql}) IS NOT TRUE)`;
 
@@ -87,7 +88,7 @@ function compileScalarTest(column: ScalarColumn, test: PlainTest, params: Params
     case 'in':
       return compileEquality(column, test.values, params);
     case 'all':
-      // A single value equals all of them only if they are the same value.
+      // A scalar equals all values only if the values are equal.
       return test.values.length === 0
         ? 'false'
         : `(${test.values.map((value) => compileEquality(column, [value], params)).join(' AND ')})`;
@@ -110,7 +111,8 @@ const sqlTypes = {
 } as const;
 
 /**
- * Compares the stored spelling; by code points (COLLATE "C"), whatever the database's collation.
+ * Compares the original text of the client. Texts are compared by code points (COLLATE "C"),
+ * whatever the database's collation is.
  */
 function compileComparison(
   column: ScalarColumn,
@@ -140,8 +142,8 @@ function compileEquality(column: ScalarColumn, values: Json[], params: Params): 
 }
 
 /**
- * Returns the stored values that match a client's value; an empty list if the column cannot hold
- * it.
+ * Returns the stored values that match a client's value. The list is empty if the column cannot
+ * hold the value.
  */
 function storedValues(column: ScalarColumn, value: Json): readonly (string | number | boolean)[] {
   if (column.type === 'text' && column.namesOf && typeof value === 'string')
@@ -150,7 +152,7 @@ function storedValues(column: ScalarColumn, value: Json): readonly (string | num
   return stored === undefined ? [] : [stored];
 }
 
-/** Converts a value to the column's type; undefined if the column cannot hold it. */
+/** Converts a value to the column's type. Returns undefined if the column cannot hold the value. */
 function toStored(column: ScalarColumn, value: Json): string | number | boolean | undefined {
   switch (column.type) {
     case 'text':
@@ -161,7 +163,7 @@ function toStored(column: ScalarColumn, value: Json): string | number | boolean 
     case 'integer':
       return typeof value === 'number' || typeof value === 'bigint' ? Number(value) : undefined;
     case 'time':
-      // Dates are objects; old clients send plain ISO texts.
+      // A Date is an object. Old clients send a plain ISO text instead.
       return typeof value === 'string' ? canonicalTime(value) : timeOfDate(value);
   }
 }

@@ -13,30 +13,31 @@ interface JsonMember {
 }
 
 /**
- * Returns the SQL/JSON path of a member. Names are quoted as JSON strings, a subset of the path
- * language's strings.
+ * Returns the SQL/JSON path of a member. Names are quoted as JSON strings, which the path language
+ * accepts.
  */
 const jsonPath = ({ path }: JsonMember): string =>
   `$${path.map((name) => `.${JSON.stringify(name)}`).join('')}`;
 
-/** Compiles a set of rows: one per value of the member; with `[*]`, one per item of an array. */
+/**
+ * Compiles a set of rows, one for each value of the member. With `[*]`, an array yields one row for
+ * each item.
+ */
 export function valuesAt(member: JsonMember, params: Params, suffix: '' | '[*]'): string {
   return `jsonb_path_query(${member.column}, ${params.add(jsonPath(member) + suffix)}::jsonpath)`;
 }
 
 const itemsAt = (member: JsonMember, params: Params): string => valuesAt(member, params, '[*]');
 
-/** Tests of geo points in a jsonb column; values of other types never match. */
-
-/** Recognises a stored geo point; its numbers were checked when it was written. */
+/** Condition that `item` is a stored geo point. Its numbers were checked when it was written. */
 const isPoint = `item @> '{"__type":"GeoPoint"}' AND jsonb_typeof(item -> 'latitude') = 'number' AND jsonb_typeof(item -> 'longitude') = 'number'`;
 
 const latitude = `(item ->> 'latitude')::float8`;
 const longitude = `(item ->> 'longitude')::float8`;
 
 /**
- * Compiles the great-circle distance of `item` to a point, in radians (haversine); NULL for other
- * values.
+ * Compiles the great-circle distance from `item` to a point, in radians (haversine formula). The
+ * distance is NULL if `item` is not a geo point.
  */
 function compileDistance(point: Point, params: Params): string {
   const [lat, lng] = [point.latitude, point.longitude].map(
@@ -49,24 +50,30 @@ function compileDistance(point: Point, params: Params): string {
 
 function compileNear(
   member: JsonMember,
-  { point, minDistance: least, maxDistance: most }: NearTest,
+  { point, minDistance: min, maxDistance: max }: NearTest,
   params: Params,
 ): string {
   const length = compileDistance(point, params);
   const bounds = [
-    ...(least === undefined ? [] : [`length >= ${params.add(least)}::float8`]),
-    ...(most === undefined ? [] : [`length <= ${params.add(most)}::float8`]),
+    ...(min === undefined ? [] : [`length >= ${params.add(min)}::float8`]),
+    ...(max === undefined ? [] : [`length <= ${params.add(max)}::float8`]),
   ];
   return `EXISTS (SELECT FROM (SELECT ${length} AS length FROM ${itemsAt(member, params)} AS item) AS lengths
     WHERE ${['length IS NOT NULL', ...bounds].join(' AND ')})`;
 }
 
-/** Compiles the distance to sort by: that of the nearest point, if there are several. */
+/**
+ * Compiles the distance to sort by. If the member contains several points, the nearest point
+ * counts.
+ */
 export function compileSortDistance(member: JsonMember, point: Point, params: Params): string {
   return `(SELECT min(${compileDistance(point, params)}) FROM ${itemsAt(member, params)} AS item)`;
 }
 
-/** Compiles a box; it crosses the date line if its west edge is east of its east edge. */
+/**
+ * Compiles the test of a box. The box crosses the date line if its west edge is east of its east
+ * edge.
+ */
 function compileWithin(
   member: JsonMember,
   { southwest, northeast }: { southwest: Point; northeast: Point },
@@ -81,11 +88,13 @@ function compileWithin(
 }
 
 /**
- * Compiles a test of a custom member in the jsonb column. A lax JSON path unwraps arrays on the way
- * and at its end, as queries on documents do. Paths are passed as parameters; their names are
- * whitelisted and quoted as JSON. The GIN index (jsonb_path_ops) serves `@@` and `@?` with `==`.
- * Tests that the index cannot serve use functions: with operators the planner could still choose
- * that index and read all of it.
+ * Compiles a test of a custom member in the jsonb column.
+ *
+ * - A lax JSON path unwraps arrays on the way and at its end, as queries on documents do.
+ * - Paths are passed as parameters. Their names are whitelisted and quoted as JSON.
+ * - The GIN index (jsonb_path_ops) serves `@@` and `@?` with `==`. Tests that the index cannot
+ *   serve use functions: with operators, the planner could still choose the index and read all of
+ *   it.
  */
 export function compileJsonTest(member: JsonMember, test: PlainTest, params: Params): string {
   switch (test.op) {
@@ -118,11 +127,17 @@ export function compileJsonTest(member: JsonMember, test: PlainTest, params: Par
   }
 }
 
-/** Compiles `@@` without use of the index. */
+/**
+ * Compiles a path predicate as a function instead of `@@`, so that PostgreSQL does not use the
+ * index.
+ */
 const compilePredicate = (member: JsonMember, predicate: string, params: Params): string =>
   `jsonb_path_match(${member.column}, ${params.add(predicate)}::jsonpath, '{}', true)`;
 
-/** Compiles `@?` without use of the index. */
+/**
+ * Compiles a test for a path as a function instead of `@?`, so that PostgreSQL does not use the
+ * index.
+ */
 const compileExists = (member: JsonMember, params: Params): string =>
   `jsonb_path_exists(${member.column}, ${params.add(jsonPath(member))}::jsonpath, '{}', true)`;
 
@@ -136,7 +151,7 @@ function compileJsonEquality(member: JsonMember, wanted: Json[], params: Params)
     const tests = scalars.map((value) => `${jsonPath(member)} == ${JSON.stringify(value)}`);
     parts.push(`${member.column} @@ ${params.add(tests.join(' || '))}::jsonpath`);
   }
-  // Missing members count as null.
+  // A missing member counts as null.
   if (scalars.includes(null)) parts.push(negate(compileExists(member, params)));
   for (const value of wanted) {
     if (Array.isArray(value)) parts.push(compileArrayEquality(member, value, params));
@@ -146,7 +161,7 @@ function compileJsonEquality(member: JsonMember, wanted: Json[], params: Params)
   return parts.length === 1 ? parts.join() : `(${parts.join(' OR ')})`;
 }
 
-/** Matches the whole array, or an array nested in the array. */
+/** Matches if the member is this array, or is an array that contains this array. */
 function compileArrayEquality(member: JsonMember, value: Json[], params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
   const isAmong = (suffix: '' | '[*]') =>
@@ -155,8 +170,8 @@ function compileArrayEquality(member: JsonMember, value: Json[], params: Params)
 }
 
 /**
- * Finds candidates through the index by scalar members (a pointer's id, a date's text), then
- * compares the whole object.
+ * Compiles equality with an object. The index finds candidates by scalar members, such as a
+ * pointer's id or a date's text. The whole object is then compared.
  */
 function compileObjectEquality(member: JsonMember, value: JsonObject, params: Params): string {
   const wanted = `${params.add(JSON.stringify(value))}::jsonb`;
@@ -167,7 +182,10 @@ function compileObjectEquality(member: JsonMember, value: JsonObject, params: Pa
   return `(${member.column} @? ${params.add(candidates)}::jsonpath AND ${whole})`;
 }
 
-/** Limit of the scalar members used for the index search; more do not narrow it further. */
+/**
+ * Maximum number of scalar members in the index search. More members would not narrow the search
+ * further.
+ */
 const maxLeaves = 8;
 
 function leafTests(value: JsonObject, prefix: string): string[] {
@@ -186,7 +204,7 @@ function compileJsonComparison(
   const wanted = JSON.stringify(value.value);
   if (value.type !== 'time')
     return compilePredicate(member, `${jsonPath(member)} ${relation} ${wanted}`, params);
-  // The operator form: the index knows which documents have a date there.
+  // Uses the operator form, because the index finds the documents that have a date at this path.
   const dates = `${jsonPath(member)}[*] ? (@."__type" == "Date" && @."iso" ${relation} ${wanted})`;
   return `${member.column} @? ${params.add(dates)}::jsonpath`;
 }

@@ -1,8 +1,8 @@
-/** Parameters of one statement: the only way for a client's values into SQL. */
+/** Parameters of one statement. Clients' values must enter SQL only through them. */
 export class Params {
   readonly values: unknown[];
 
-  /** `first` holds the values of `$1`, `$2`, … that the statement itself uses. */
+  /** `first` contains the values of `$1`, `$2`, … that the statement itself uses. */
   constructor(first: unknown[] = []) {
     this.values = [...first];
   }

@@ -5,13 +5,13 @@ import { negate } from './column.ts';
 import { valuesAt } from './json.ts';
 import type { Params } from './params.ts';
 
-/** Tables of the members, by column of the pairs. */
+/** Tables of the members, by the column of the pairs. */
 const memberTables = { user_id: 'app_user', child_id: 'role' } as const;
 
 /**
- * Compiles the members of a row of `role` as the end of a SELECT; `member` is the row of each. The
- * condition on the app is repeated so that indexes serve it if PostgreSQL runs it once for all
- * rows.
+ * Compiles the FROM and WHERE that select the members of a row of `role`. `member` is the alias of
+ * the member's row. The condition on the app appears twice, so that indexes serve both tables if
+ * PostgreSQL runs the query once for all rows.
  */
 const membersOf = ({ table, member }: RelationColumn, appId: string): string =>
   `FROM ${table} AS link JOIN ${memberTables[member]} AS member ON member.id = link.${member}
@@ -23,7 +23,7 @@ interface CompileContext {
 }
 
 /**
- * Compiles a test of a relation: it equals the pointers to its members
+ * Compiles a test of a relation. A relation equals a pointer to each of its members
  * (protocol/queries.md#relations), always exists and has no order.
  */
 export function compileMembersTest(
@@ -65,7 +65,7 @@ function compileEquality(
       return [];
     return typeof value.objectId === 'string' ? [value.objectId] : [];
   });
-  // Return before adding parameters: PostgreSQL rejects unused ones.
+  // Return before parameters are added: PostgreSQL rejects unused parameters.
   if (ids.length === 0) return 'false';
   return `EXISTS (SELECT ${membersOf(relation, params.add(appId))} AND member.object_id = ANY(${params.add(ids)}::text[]))`;
 }
@@ -79,7 +79,8 @@ export const selectPointers = (
      ${membersOf(relation, params.add(appId))}`;
 
 /**
- * Compiles `$relatedTo`: rows that are members of one role that the viewer may see (`isVisible`).
+ * Compiles `$relatedTo`: the rows that are members of one role. Matches nothing if the viewer may
+ * not see the role (`isVisible`).
  */
 export function compileRelatedTest(
   { table, member }: RelationColumn,
@@ -89,13 +90,13 @@ export function compileRelatedTest(
     SELECT id FROM role WHERE app_id = ${appId} AND object_id = ${objectId} AND ${isVisible}))`;
 }
 
-/** Rows of a subquery as the end of a SELECT: `FROM … WHERE … ORDER BY … LIMIT …`. */
+/** SQL of a subquery's rows without the SELECT list: `FROM … WHERE … ORDER BY … LIMIT …`. */
 type RowsSql = string;
 
 /**
- * Compiles `$inQuery`, `$select` and their negations over the items that `itemsSql` selects for
- * each row. The inner SELECT does not refer to the outer row, so PostgreSQL runs it once and looks
- * up its result by hash; `IS TRUE` keeps the planner from joining once per outer row instead.
+ * Compiles `$inQuery`, `$select` and their negations. `itemsSql` selects the items of each row to
+ * compare. The inner SELECT does not refer to the outer row, so PostgreSQL runs it once and finds
+ * values by hash. `IS TRUE` prevents a join that runs once for each outer row.
  */
 export function compileSubqueryTest(
   itemsSql: string,
@@ -112,7 +113,10 @@ export function compileSubqueryTest(
   return isNegated ? negate(test) : test;
 }
 
-/** Compiles a SELECT of the values to compare: the field, and the items of an array. */
+/**
+ * Compiles a SELECT of the values to compare: the value of the field and, if it is an array, its
+ * items.
+ */
 export function selectItems(field: ValueField, json: string, params: Params): string {
   if ('column' in field)
     return field.column.type === 'textArray'
@@ -123,7 +127,10 @@ export function selectItems(field: ValueField, json: string, params: Params): st
     UNION ALL SELECT one FROM ${valuesAt(member, params, '')} AS one WHERE jsonb_typeof(one) = 'array'`;
 }
 
-/** Compiles a SELECT of the values of a key in the subquery's rows, and the items of arrays. */
+/**
+ * Compiles a SELECT of the values of a key in the rows of the subquery. If a value is an array, its
+ * items are values too.
+ */
 function selectValues(
   key: ValueField,
   json: string,
@@ -138,7 +145,7 @@ function selectValues(
     LATERAL (SELECT one UNION ALL SELECT jsonb_path_query(one, '$[*]') WHERE jsonb_typeof(one) = 'array') AS parts (part)`;
 }
 
-/** Compiles a column as the JSON value of a document. */
+/** Compiles the value that a column has in a JSON document. */
 function columnValue(column: OwnColumn): string {
   if (column.type === 'time')
     return `jsonb_build_object('__type', 'Date', 'iso',

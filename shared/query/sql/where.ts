@@ -14,10 +14,10 @@ import {
 } from './relation.ts';
 
 /**
- * Compiles a condition to a boolean SQL expression over the columns of the class, in parentheses.
- * The text consists of constants and placeholders only; values, member names and JSON paths go
- * through `params`. The result may be NULL instead of false: use it in WHERE, and negate it with
- * `IS NOT TRUE`.
+ * Compiles a condition to a boolean SQL expression in parentheses, over the columns of the class.
+ * The SQL text contains only constants and placeholders. Values, member names and JSON paths are
+ * passed through `params`. The expression may be NULL instead of false: use it in WHERE, and negate
+ * it with `IS NOT TRUE`.
  */
 export function compileWhere(condition: Condition, cls: ClassSchema, params: Params): string {
   switch (condition.kind) {
@@ -75,7 +75,7 @@ function joinConditions(
   return `(${parts.map((part) => compileWhere(part, cls, params)).join(word)})`;
 }
 
-/** Compiles the rows of a subquery; its column names refer to the inner table. */
+/** Compiles the rows of a subquery. Its column names refer to the inner table. */
 function compileRows(
   { cls, where, sortOrder: order, limit, skip, viewer }: Subquery,
   params: Params,

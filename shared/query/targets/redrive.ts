@@ -3,8 +3,8 @@ import type { PushOrder, Redrive } from '../../domain/pushes/push.ts';
 import type { Params } from '../sql/params.ts';
 
 /**
- * Target of a redrive, whose recipients are failures: a dispatcher of the version before finds no
- * device.
+ * Target of a redrive. Its recipients are failures, so the target itself selects no device.
+ * Dispatchers of the previous version then find no device.
  */
 export const noDevices: PushOrder['target'] = {
   kind: 'devices',
@@ -15,9 +15,9 @@ export const noDevices: PushOrder['target'] = {
 };
 
 /**
- * Condition over `push_failure` that an unanswered request may have reached the recipient, at any
- * try. Rows of the version before are looked up in the batches. A stored reason begins with its
- * text (`shared/domain/reasons.ts`).
+ * Returns the condition over `push_failure` that a request without an answer may have reached the
+ * recipient, at any attempt. Rows of the previous version have no `is_unsure`, so the batches are
+ * searched for them. A stored reason begins with its text (`shared/domain/reasons.ts`).
  */
 const isUnsure = (appId: string, pushId: string): string =>
   `(status = 0 AND (reason = 'unknown' OR starts_with(reason, 'retries exhausted:'))
@@ -28,17 +28,17 @@ const isUnsure = (appId: string, pushId: string): string =>
 
 /** Conditions over `push_failure`. */
 export interface FailureConditions {
-  /** Failures that were selected. */
+  /** Failures that the redrive selects. */
   selected: string;
-  /** Of those, failures that another push has taken over. */
+  /** Selected failures that another push has taken over. */
   taken: string;
-  /** Failures whose recipient may have the message. */
+  /** Failures whose recipient may have received the message. */
   unsure: string;
 }
 
 /**
- * Returns the conditions for the failures of a redrive. Unqualified columns: a statement reads no
- * other table beside.
+ * Returns the conditions for the failures of a redrive. Columns are unqualified, so a statement
+ * must not read other tables in the same query.
  */
 export function failureConditions(
   appId: string,
@@ -58,8 +58,8 @@ export function failureConditions(
 }
 
 /**
- * Returns the condition for the failures that a redrive takes: of recipients that certainly did not
- * get the push, unless the redrive includes the others.
+ * Returns the condition for the failures that a redrive takes. By default, these are failures whose
+ * recipients certainly did not get the push. `includeUnsure` adds the others.
  */
 export function redrivable(appId: string, redrive: Redrive, params: Params): string {
   const { selected, taken, unsure } = failureConditions(appId, redrive, params);

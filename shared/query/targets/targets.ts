@@ -1,13 +1,13 @@
 import { dayMs } from '../../clock.ts';
 import {
   localeExpression,
-  localizedTraitsText,
+  localizedRoutingKeyText,
   type PointTarget,
-  traitExpressions,
-  traitsText,
+  routingExpressions,
+  routingKeyText,
   uniqueColumns,
-  zonedLocalizedTraitsText,
-  zonedTraitsText,
+  zonedLocalizedRoutingKeyText,
+  zonedRoutingKeyText,
   zoneExpression,
 } from '../../db/tables/audience.ts';
 import { isHiddenMember } from '../../domain/admin/masking.ts';
@@ -27,16 +27,18 @@ import { failureConditions, redriveCondition } from './redrive.ts';
 
 export { Params };
 
-/** What the conditions read of an app. */
+/** The part of an app that target conditions need. */
 type TargetApp = Pick<App, 'appId'> & { options: Pick<App['options'], 'installationValidityDays'> };
 
 /**
- * Checks the `where` of a push, and the sender's right to ask it and to name the fields of its
- * variables, when the push is accepted: a dry run counts the devices that have a field. Throws as
+ * Checks the `where` of a push when the push is accepted. Also checks that the sender may read the
+ * fields of its variables, because a dry run counts the devices that have a field. Throws as
  * `parseWhere`.
  */
 export function checkTargets(pushOrder: PushOrder, viewer: Viewer): void {
-  viewer.permit?.(Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)));
+  viewer.checkUses?.(
+    Object.values(pushOrder.variables ?? {}).map(({ field }) => useOfField(field)),
+  );
   if (pushOrder.target.kind === 'query')
     parseWhere(pushOrder.target.where, installationClass, viewer);
 }
@@ -50,8 +52,8 @@ const useOfField = (field: string): MemberUse => ({
 
 /**
  * Returns the SQL condition for active installations: updated within the app's validity period
- * (protocol/installations.md#idle-installations). For imported ones the period starts at the
- * import.
+ * (protocol/installations.md#idle-installations). For imported installations the period starts at
+ * the import.
  */
 function activeCondition(
   app: TargetApp,
@@ -61,15 +63,17 @@ function activeCondition(
   return `(updated_at >= ${since} OR imported_at >= ${since})`;
 }
 
-/** Returns since when an installation must have been updated to be active. */
+/** Returns the oldest `updatedAt` that an active installation can have. */
 export const activeSince = (app: TargetApp, nowMs: number): Date =>
   new Date(nowMs - app.options.installationValidityDays * dayMs);
 
 /**
- * Returns the SQL condition over `installation` for the devices that a push targets: valid, active
- * (`activeCondition`), and matching `where` and channels, listed by id, or not reached by the push
- * of a redrive, as its rules narrow them. `afterId` may leave out failures up to an id; `part`
- * selects the devices of one start.
+ * Returns the SQL condition over `installation` for the devices that a push targets. Targets are
+ * valid and active. They match `where` and channels, are listed by id, or were not reached by the
+ * push of a redrive. The rules of the push narrow the targets further.
+ *
+ * `afterId` skips the failures of a redriven push up to this id. `part` selects the devices of one
+ * start.
  */
 export function targetCondition(
   app: TargetApp,
@@ -96,7 +100,7 @@ export function targetCondition(
   );
 }
 
-/** Returns a condition over `installation`; `add` appends a value and returns its placeholder. */
+/** Returns a condition over `installation`. `add` appends a value and returns its placeholder. */
 export type Part = (add: (value: unknown) => string) => string;
 
 function selectedConditions(
@@ -118,7 +122,8 @@ function queryConditions(
   // `checkTargets` checked the sender's rights when the push was accepted.
   const parsed = parseWhere(target.where, installationClass, masterViewer(appId));
   const where = compileWhere(parsed, installationClass, params);
-  // Any of the channels (protocol/push.md#push-call); the index on channels serves it.
+  // A device matches if it has any of the channels (protocol/push.md#push-call). The index on
+  // channels serves this test.
   const channels =
     target.channels && target.channels.length > 0
       ? [`channels && ${params.add(target.channels)}::text[]`]
@@ -127,8 +132,9 @@ function queryConditions(
 }
 
 /**
- * Returns conditions for listed ids: device tokens for iOS; registration ids for one vendor's
- * devices; else installation ids (protocol/push.md#push-to-devices).
+ * Returns the condition for listed ids. The ids are device tokens for iOS, registration ids if the
+ * push names a vendor, and installation or registration ids otherwise
+ * (protocol/push.md#push-to-devices).
  */
 function deviceConditions(
   target: Extract<PushOrder['target'], { kind: 'devices' }>,
@@ -146,17 +152,17 @@ function deviceConditions(
 export interface TargetRow {
   id: number;
   /**
-   * Its traits as one text, which `parseTraits` reads; with its locale for a push with
-   * translations, and its time zone for one with quiet hours.
+   * Routing columns of the device as one text, which `parseRoutingKey` parses. Contains the locale if
+   * the push has translations, and the time zone if the push has quiet hours.
    */
-  traits: string;
+  routingKey: string;
 }
 
-/** What a page reads. */
-interface PageTerms {
-  /** Only these targets. */
+/** Options of a statement for targets. */
+interface TargetOptions {
+  /** Selects only these targets. */
   part?: Part | undefined;
-  /** With the time zone of each device. */
+  /** Adds the time zone of each device. */
   hasZones?: boolean;
 }
 
@@ -166,18 +172,18 @@ interface TargetQuery {
 }
 
 /**
- * Returns the planner's statement: the routing columns of the targets above an id, sorted by id;
- * the first `limit` of them, if there is one (develop/decisions.md#why-pages-of-one-statement).
+ * Returns the planner's statement for the targets above an id: their routing columns, sorted by id.
+ * `limit` limits the number of targets (develop/decisions.md#why-pages-of-one-statement).
  */
 export function targetQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; limit?: number } & PageTerms,
+  from: { afterId: number; nowMs: number; limit?: number } & TargetOptions,
 ): TargetQuery {
   const params = new Params();
   const condition = targetCondition(app, pushOrder, { params, ...from });
   return {
-    text: `SELECT id, ${traitsTextOf(pushOrder, from)} AS traits
+    text: `SELECT id, ${routingKeySql(pushOrder, from)} AS "routingKey"
              FROM installation
             WHERE ${condition} AND id > ${params.add(from.afterId)}
             ORDER BY id${from.limit === undefined ? '' : ` LIMIT ${params.add(from.limit)}`}`,
@@ -185,37 +191,37 @@ export function targetQuery(
   };
 }
 
-function traitsTextOf({ languages }: PushOrder, { hasZones = false }: PageTerms): string {
-  if (hasZones) return languages ? zonedLocalizedTraitsText : zonedTraitsText;
-  return languages ? localizedTraitsText : traitsText;
+function routingKeySql({ languages }: PushOrder, { hasZones = false }: TargetOptions): string {
+  if (hasZones) return languages ? zonedLocalizedRoutingKeyText : zonedRoutingKeyText;
+  return languages ? localizedRoutingKeyText : routingKeyText;
 }
 
-/** Installations of a page with the same traits, as planning reads them. */
+/** Installations of a page that have equal routing columns. */
 export interface TargetGroupRow {
-  traits: string;
-  /** Their ids, separated by commas. */
+  routingKey: string;
+  /** Ids of the installations, separated by commas. */
   ids: string;
 }
 
 /**
- * Returns the statement for one page of targets above an id, grouped by traits: one row per group
- * costs the planner a tenth of one per installation. For conditions that no index serves
- * (`isUnselective`): the page then reads on where the last one ended.
+ * Returns the statement for one page of targets above an id, grouped by routing columns. Groups
+ * mean far fewer rows for the planner than one row per installation. Used if no index serves the
+ * condition (`isUnselective`): each page then continues where the previous page ended.
  */
 export function targetPageQuery(
   app: TargetApp,
   pushOrder: PushOrder,
-  from: { afterId: number; nowMs: number; size: number } & PageTerms,
+  from: { afterId: number; nowMs: number; size: number } & TargetOptions,
 ): TargetQuery {
   const params = new Params();
   const { nowMs, part } = from;
   const condition = targetCondition(app, pushOrder, { params, nowMs, part });
   return {
-    text: `SELECT ${traitsTextOf(pushOrder, from)} AS traits, string_agg(id::text, ',') AS ids
+    text: `SELECT ${routingKeySql(pushOrder, from)} AS "routingKey", string_agg(id::text, ',') AS ids
              FROM (SELECT * FROM installation
                     WHERE ${condition} AND id > ${params.add(from.afterId)}
                     ORDER BY id LIMIT ${params.add(from.size)}) AS page
-            GROUP BY ${[traitExpressions, ...(pushOrder.languages ? [localeExpression] : []), ...(from.hasZones ? [zoneExpression] : [])].join(', ')}`,
+            GROUP BY ${[routingExpressions, ...(pushOrder.languages ? [localeExpression] : []), ...(from.hasZones ? [zoneExpression] : [])].join(', ')}`,
     values: params.values,
   };
 }
@@ -224,17 +230,17 @@ export function targetPageQuery(
 export interface Clause {
   kind: 'where' | 'channels' | 'devices' | 'valid' | 'fresh' | 'rule';
   /**
-   * Text of the caller without device ids and what names a user; the two built-in clauses are named
-   * by the member they test.
+   * The caller's text, without device ids and without values that identify a user. The clauses
+   * `valid` and `fresh` have the name of the member that they test.
    */
   text: string;
-  /** Condition over `installation`; may be NULL where it does not hold. */
+  /** Condition over `installation`. It may be NULL instead of false. */
   condition: string;
 }
 
 /**
- * Splits `targetCondition` into clauses: all of them hold exactly for the devices that the push
- * targets.
+ * Splits `targetCondition` into clauses. A device is a target of the push exactly if all clauses
+ * hold.
  */
 export function targetClauses(
   app: App,
@@ -299,7 +305,7 @@ function listClauses(
   return [{ kind: 'devices', text, condition: deviceConditions(target, params).join(' AND ') }];
 }
 
-/** Splits explicit and implicit ANDs down to one test of one member. */
+/** Splits explicit and implicit ANDs into single tests of single members. */
 function partsOf(where: Json): Json[] {
   if (Array.isArray(where)) return where.flatMap(partsOf);
   if (!isJsonObject(where)) return [];
@@ -310,14 +316,14 @@ function partsOf(where: Json): Json[] {
   );
 }
 
-/** Modifiers of other operators. */
+/** Modifiers of an operator, by operator. */
 const companions = new Map([
   ['$regex', ['$options']],
   ['$nearSphere', [...distanceOperators]],
 ]);
 const isCompanion = (name: string): boolean => [...companions.values()].flat().includes(name);
 
-/** Splits the operators of one member, each with its modifiers. */
+/** Splits the operators of one member. Each operator keeps its modifiers. */
 function testsOf(test: Json): Json[] {
   if (!isJsonObject(test) || !Object.keys(test).some((name) => name.startsWith('$'))) return [test];
   const entries = Object.entries(test).filter(([name]) => name.startsWith('$'));
@@ -328,11 +334,11 @@ function testsOf(test: Json): Json[] {
       const more = entries.filter(([other]) => companions.get(name)?.includes(other));
       return Object.fromEntries([[name, operand], ...more]);
     });
-  // A typed value with operators in it is a test of its own (parse/where.ts).
+  // A typed value that also contains operators is an equality test (parse/where.ts).
   return value.length === 0 ? tests : [Object.fromEntries(value), ...tests];
 }
 
-/** Leaves out values that replies and logs never quote. */
+/** Removes values that replies and logs must not quote. */
 function withoutAddresses(value: Json, isAddress: boolean): Json {
   if (typeof value === 'string') return isAddress ? '…' : value;
   if (Array.isArray(value)) return value.map((item) => withoutAddresses(item, isAddress));
@@ -348,9 +354,7 @@ function withoutAddresses(value: Json, isAddress: boolean): Json {
 /** Tests that an index serves (README.md "SQL"). */
 const indexed = new Set(['equal', 'in', 'all']);
 
-/**
- * Returns whether no index can serve any part of a push's condition, whatever the statistics say.
- */
+/** Returns whether no index can serve any part of a push's condition. */
 export function needsTableScan(pushOrder: PushOrder): boolean {
   const condition = conditionOf(pushOrder);
   return condition !== undefined && needsScan(condition);
@@ -362,13 +366,15 @@ export function isToAll(pushOrder: PushOrder): boolean {
   return condition !== undefined && isEmpty(condition);
 }
 
-/** Returns whether a push has no condition, or one that `needsTableScan`. */
+/** Returns whether a push has no condition, or a condition that needs a table scan. */
 export function isUnselective(pushOrder: PushOrder): boolean {
   const condition = conditionOf(pushOrder);
   return condition !== undefined && (isEmpty(condition) || needsScan(condition));
 }
 
-/** Returns the condition of a push that has nothing else to choose devices by. */
+/**
+ * Returns the condition if the push selects devices by nothing else. Otherwise returns undefined.
+ */
 function conditionOf({ target }: PushOrder): Condition | undefined {
   return hasOnlyWhere(target)
     ? parseWhere(target.where, installationClass, masterViewer(''))
@@ -397,7 +403,10 @@ function needsScan(condition: Condition): boolean {
   }
 }
 
-/** Returns the point target of a push; undefined for any other condition, which needs a scan. */
+/**
+ * Returns the column and its value if a push targets one device by a unique column. Returns
+ * undefined for other conditions, which need a scan.
+ */
 export function pointTarget(appId: string, { target }: PushOrder): PointTarget | undefined {
   if (target.kind === 'devices') {
     const [value, ...others] = target.deviceIds;

@@ -160,7 +160,7 @@ describe('the hub', () => {
   const topic = (key: string): Topic => ({
     key,
     name: key,
-    poll: async () => ({ event: 'e', data: { n: ++polls }, restMs: 0 }),
+    poll: async () => ({ event: 'e', data: { n: ++polls }, pollAfterMs: 0 }),
   });
   const watcher = (token: string) => ({
     key: `session of ${token}`,
@@ -235,7 +235,7 @@ describe('the hub', () => {
     const hub = new EventHub({ lingerMs: 0 });
     const stream = hub.open([topic('a')], watcher('x'));
     for (let i = 0; i < 1000; i += 1) stream.send('a', `data: ${i}\n\n`);
-    stream.bye('restart');
+    stream.endWith('restart');
     let text = '';
     for await (const chunk of stream) text += chunk;
     expect(text.match(/data: \d+$/gm)?.length ?? 0).toBeLessThanOrEqual(1);
@@ -248,7 +248,7 @@ describe('the hub', () => {
     let mayWatch = true;
     const still: Topic = {
       ...topic('still'),
-      poll: async () => ({ event: 'e', data: {}, restMs: 60_000 }),
+      poll: async () => ({ event: 'e', data: {}, pollAfterMs: 60_000 }),
     };
     const stream = hub.open([still], { key: 'x', token: 'x', hasAccess: async () => mayWatch });
     let text = '';

@@ -33,12 +33,12 @@ test('answers that are not yet sent are limited for one app and for the process'
   });
   for (let i = 0; i < 4; i += 1) await hold('second');
   await expect(hold('third')).rejects.toMatchObject({ status: 503, retryAfterSeconds: 1 });
-  expect(answers.heldBytes).toBeLessThanOrEqual(128 * mb);
+  expect(answers.usedBytes).toBeLessThanOrEqual(128 * mb);
   for (const answer of held) expect((await text(answer)).length).toBeGreaterThan(14 * mb);
-  expect(answers.heldBytes).toBe(0);
+  expect(answers.usedBytes).toBe(0);
   await hold('third');
   held.at(-1)?.destroy();
-  await expect.poll(() => answers.heldBytes).toBe(0);
+  await expect.poll(() => answers.usedBytes).toBe(0);
 });
 
 test('a short answer takes no memory once it is read, and a refused one never', async () => {
@@ -58,5 +58,5 @@ test('a short answer takes no memory once it is read, and a refused one never', 
   broken.push('{"result": ');
   broken.destroy(new Error('connection lost'));
   await expect(reading).rejects.toMatchObject({ status: 502 });
-  expect(answers.heldBytes).toBe(0);
+  expect(answers.usedBytes).toBe(0);
 });

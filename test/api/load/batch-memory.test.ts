@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { describe, expect, test } from 'vitest';
-import { isListCall } from '../../../api/services/batch/order.ts';
-import { writeReply } from '../../../api/services/batch/reply.ts';
+import { isListCall } from '../../../api/services/batch/calls.ts';
 import {
   listEstimate,
   objectEstimate,
   ReplyBudget,
   writeEstimate,
+  writeReply,
 } from '../../../api/services/batch/reply-budget.ts';
 import type { App, AppOptionsPatch } from '../../../shared/domain/apps/app.ts';
 import { Refusal } from '../../../shared/domain/errors/errors.ts';
@@ -54,7 +54,7 @@ const fetched = (id: string) => ({
 const succeeded = (items: Item[]) => items.filter(({ success }) => success);
 const codesOf = (items: Item[]) => new Set(items.flatMap(({ error }) => error?.code ?? []));
 const bytesOf = (value: unknown) => Buffer.byteLength(JSON.stringify(value));
-const isFree = () => expect.poll(() => api.services.batches.heldBytes).toBe(0);
+const isFree = () => expect.poll(() => api.services.batches.usedBytes).toBe(0);
 
 describe('the replies of one batch are at most 16 MB', () => {
   test('of writes: a write without room does not run, and a write that ran has its reply', async () => {
@@ -161,7 +161,7 @@ describe('the replies of all batches of a process are at most 64 MB', () => {
     expect(refused.headers.get('retry-after')).toMatch(/^[1-9]/);
     expect(await ask(other)).toMatchObject({ status: 200 });
     replies.push(await unread(other.app, other.id), await unread(other.app, other.id));
-    expect(api.services.batches.heldBytes).toBeLessThanOrEqual(64 * mebibyte);
+    expect(api.services.batches.usedBytes).toBeLessThanOrEqual(64 * mebibyte);
     const full = await ask(third);
     expect(full).toMatchObject({ status: 503, body: { code: 503 } });
     expect(full.headers.get('retry-after')).toMatch(/^[1-9]/);

@@ -3,11 +3,9 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { descriptionOf } from '../../../api/openapi/description.ts';
 import { openApiDocument } from '../../../api/openapi/document.ts';
-import { loadExamples } from '../../../api/openapi/examples.ts';
 import { requestSchema } from '../../../api/openapi/json-schema.ts';
-import { refusalsOf } from '../../../api/openapi/operation.ts';
+import { descriptionOf, loadExamples, refusalsOf } from '../../../api/openapi/operation.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';
 import { useTestApi } from '../../support/test-api.ts';
 

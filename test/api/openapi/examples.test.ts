@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { openApiDocument } from '../../../api/openapi/document.ts';
-import type { Examples } from '../../../api/openapi/examples.ts';
+import type { Examples } from '../../../api/openapi/operation.ts';
 import { descriptionOf } from '../../../api/requests/checked.ts';
 import type { Route } from '../../../api/route.ts';
 import { loadRoutes } from '../../../api/route-loader.ts';

@@ -14,7 +14,7 @@ function sizesOf(
   length = 5000,
 ): number[] {
   const page = pageOfRows(
-    Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })),
+    Array.from({ length }, (_, i) => ({ id: i + 1, routingKey: '(ios,,,,,t,f,f)' })),
   );
   const { batches } = toBatches(page, { routes: { routeOf: () => route }, flowControl, planned });
   return batches.map(({ recipients }) => recipients.length);
@@ -47,7 +47,7 @@ test('batches of a gateway with many devices per request stay small', () => {
 test('each page of a push that probably has two equal ones is a batch', () => {
   const sizesOfHalf = (route: Route, length: number) => {
     const page = pageOfRows(
-      Array.from({ length }, (_, i) => ({ id: i + 1, traits: '(ios,,,,,t,f,f)' })),
+      Array.from({ length }, (_, i) => ({ id: i + 1, routingKey: '(ios,,,,,t,f,f)' })),
     );
     const context = {
       routes: { routeOf: () => route },

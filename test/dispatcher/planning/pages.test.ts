@@ -46,7 +46,7 @@ async function idsOf(channel: string): Promise<number[]> {
   return found.map(({ id }) => id);
 }
 
-const idsIn = ({ page }: PlannedPage): number[] => [...page.idsByTraits.values()].flat();
+const idsIn = ({ page }: PlannedPage): number[] => [...page.idsByRoutingKey.values()].flat();
 
 test('the devices that a condition finds are read once each, in pages that hold nothing of the database', async () => {
   const expected = await idsOf('even');

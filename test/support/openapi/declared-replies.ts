@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { Exchange } from '../../../api/middleware/exchange.ts';
+import type { Exchange } from '../../../api/middleware/request-log.ts';
 import { refusalsOf } from '../../../api/openapi/operation.ts';
 import { errorReply } from '../../../api/replies/common.ts';
 import type { ReplyBody } from '../../../api/route.ts';

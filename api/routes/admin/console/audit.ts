@@ -24,7 +24,7 @@ const auditQuery = z.object({
   to: timeQuery,
 });
 
-/** Audit of the admin API (protocol/admin-api.md#audit). */
+/** Maximum length of the parameter `topics` (protocol/admin-api.md#live-updates). */
 
 const maxLength = 2000;
 const maxTopics = 10;
@@ -41,9 +41,7 @@ const eventsQuery = z.object({
     ),
 });
 
-/** Live updates (protocol/admin-api.md#live-updates). */
-
-/** Course and failures of a push (protocol/admin-api.md#failures). */
+/** Path of the failures and timeline of a push (protocol/admin-api.md#failures). */
 const base = '/console/api/apps/:appId/notifications/:id';
 
 const maxStepSeconds = 86_400;
@@ -103,8 +101,8 @@ export default [
     handle: async ({ operator, query }, { events }) => ({
       body: await events.open(operator, query.topics),
       type: 'text/event-stream; charset=utf-8',
-      // Proxies must not collect events; the connection ends with the stream, so that a stopping
-      // server waits for nothing.
+      // Proxies must not buffer events. The connection ends with the stream, so that a stopping
+      // server does not wait for it.
       headers: { 'X-Accel-Buffering': 'no', Connection: 'close' },
     }),
   }),

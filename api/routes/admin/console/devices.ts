@@ -1,17 +1,14 @@
 import { z } from 'zod';
 import { flagQuery } from '../../../../shared/domain/plain-values.ts';
-import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/devices.ts';
+import { deviceDetail, devicePush, searchHit } from '../../../replies/admin/objects.ts';
 import { keysetPageOf, resultsOf } from '../../../replies/common.ts';
 import { installation } from '../../../replies/objects.ts';
 import { ofQuery } from '../../../replies/refusals.ts';
 import { json, noBody, route } from '../../../route.ts';
-import { mostCounted } from '../../../services/operator/devices/devices.ts';
+import { maxCountFor } from '../../../services/operator/devices/devices.ts';
 import { pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 
-/**
- * Devices of an app (protocol/admin-api.md#devices), and the search over all
- * (protocol/admin-api.md#search).
- */
+/** Path of the devices of an app (protocol/admin-api.md#devices). */
 const base = '/console/api/apps/:appId/installations';
 
 const listQuery = z.object({
@@ -57,7 +54,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: mostCounted(query.count),
+        maxCount: maxCountFor(query.count),
       };
       return json(await devices.list(operator, params.appId ?? '', request));
     },

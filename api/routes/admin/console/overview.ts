@@ -4,7 +4,7 @@ import { meta, overview, queueState } from '../../../replies/admin/records.ts';
 import { resultsOf } from '../../../replies/common.ts';
 import { json, noBody, route } from '../../../route.ts';
 
-/** What the console shows first (protocol/admin-api.md#overview). */
+/** Calls of the console's first pages (protocol/admin-api.md#overview). */
 const base = '/console/api';
 
 const appQuery = z.object({ app: z.string('expected one app').max(64).optional() });

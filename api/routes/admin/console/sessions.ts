@@ -31,14 +31,20 @@ const credential = z.union(
   'expected {"token"} or {"code"}',
 );
 
-const shown = ({ name, role, apps, session }: Operator) =>
+const toReply = ({ name, role, apps, session }: Operator) =>
   json({ name, role, apps, expiresAt: session?.expiresAt ?? null, csrf: null });
 
-/** Returns the question before a link replaces the session of another person. */
-function confirmation({ current, asked }: OtherPerson): Reply {
+/**
+ * Returns the reply that asks for a confirmation, because a link would replace the session of
+ * another person.
+ */
+function confirmation({ current, requested }: OtherPerson): Reply {
   const named = ({ name, role }: Operator) => ({ name, role });
-  const error = `This browser has a session of ${current.name}; the link logs in as ${asked.name}.`;
-  return json({ code: 409, error, current: named(current), asked: named(asked) }, { status: 409 });
+  const error = `This browser has a session of ${current.name}; the link logs in as ${requested.name}.`;
+  return json(
+    { code: 409, error, current: named(current), asked: named(requested) },
+    { status: 409 },
+  );
 }
 
 export default [
@@ -63,9 +69,9 @@ export default [
         consoleCookie: cookie,
       } = call;
       const login = await consoleSessions.login(body, { address, agent, requestId, cookie });
-      if ('asked' in login) return confirmation(login);
+      if ('requested' in login) return confirmation(login);
       const header = consoleSessions.cookieHeader(login.cookie);
-      return { ...shown(login.operator), headers: { 'Set-Cookie': header } };
+      return { ...toReply(login.operator), headers: { 'Set-Cookie': header } };
     },
   }),
   route({
@@ -79,7 +85,7 @@ export default [
     limit: noBody,
     reply: currentOperator,
     refusals: [],
-    handle: ({ operator }) => shown(operator),
+    handle: ({ operator }) => toReply(operator),
   }),
   route({
     method: 'DELETE',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jsonObject } from '../../../../shared/domain/json-schema.ts';
-import { deletedCount } from '../../../replies/admin/devices.ts';
+import { deletedCount } from '../../../replies/admin/objects.ts';
 import { empty } from '../../../replies/common.ts';
 import { installation } from '../../../replies/objects.ts';
 import { ofInstallation, ofQuery } from '../../../replies/refusals.ts';

@@ -11,7 +11,7 @@ import { json, noBody, route, smallBody } from '../../../route.ts';
 import type { SecretState } from '../../../services/operator/access/secret-rotation.ts';
 import { pageQuery } from '../../../services/operator/lists/page.ts';
 
-/** Processes, checks and jobs of the service (protocol/admin-api.md#processes). */
+/** Query parameters of the jobs of a queue (protocol/admin-api.md#processes). */
 
 const jobsQuery = z.object({
   limit: pageQuery.limit,
@@ -36,21 +36,24 @@ const rotation = z.strictObject({
     .describe('How long the old key stays valid.'),
 });
 
-/** Keys of an app (protocol/admin-api.md#keys). */
+/**
+ * Returns the name of an app's key from the path (protocol/admin-api.md#keys). Throws 404 if there
+ * is no such key.
+ */
 function keyOf({ key }: Record<string, string>): KeyName {
   const name = keyNames.find((known) => known === key);
   if (name) return name;
   throw refuse('notFound', detail('noKey', { names: keyNames.join(', ') }));
 }
 
-/** Rotation of CARILLON_SECRET (protocol/admin-api.md#secret). */
+/** Path of the rotation of CARILLON_SECRET (protocol/admin-api.md#secret). */
 const path = '/console/api/secret/rotation';
 
 const rotationQuery = z.object({
   count: flagQuery.describe('1 counts all values now; otherwise the last count is shown.'),
 });
 
-/** Returns the state as the admin API shows it. */
+/** Returns the state in the form of the admin API. */
 const toPublic = ({ rotation, countedAt, ...state }: SecretState) => ({
   ...state,
   countedAt: countedAt?.toISOString() ?? null,

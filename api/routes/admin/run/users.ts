@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { ErrorName } from '../../../../shared/domain/errors/errors.ts';
 import type { AdminCall } from '../../../calls/call.ts';
-import { userDetail } from '../../../replies/admin/users.ts';
+import { userDetail } from '../../../replies/admin/objects.ts';
 import { empty, keysetPageOf } from '../../../replies/common.ts';
 import { userPart } from '../../../replies/objects.ts';
 import { ofHooks, ofQuery, ofUser } from '../../../replies/refusals.ts';
 import { userMembers } from '../../../requests/objects.ts';
 import { json, noBody, route, smallBody, userBody } from '../../../route.ts';
-import { mostCounted } from '../../../services/operator/devices/devices.ts';
+import { maxCountFor } from '../../../services/operator/devices/devices.ts';
 import { countQuery, pageOf, pageQuery } from '../../../services/operator/lists/page.ts';
 import type { Services } from '../../../services/services.ts';
 
@@ -54,7 +54,7 @@ interface UserAct {
   ) => Promise<void>;
 }
 
-/** Creates the route of an act on a user that needs no body. */
+/** Creates the route of an action on a user that needs no body. */
 const actRoute = ({ act, operation, summary, refusals, run }: UserAct) =>
   route({
     method: 'POST',
@@ -90,7 +90,7 @@ export default [
         ...pageOf(query),
         q: query.q,
         where: query.where,
-        mostCounted: mostCounted(query.count),
+        maxCount: maxCountFor(query.count),
       };
       return json(await userAdmin.list(operator, params.appId ?? '', request));
     },

@@ -25,9 +25,7 @@ import { pageQuery } from '../../../services/operator/lists/page.ts';
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 import type { MovedAudience } from '../../../services/push/explain/dry-run.ts';
 
-/** Pushes by callers of the admin API (protocol/admin-api.md#sending). */
-
-/** Limit of a call with ids, as of POST /1.1/push/devices. */
+/** Body limit of a call with ids, as for POST /1.1/push/devices. */
 const bodyBytesBelow = 512 * 1024;
 
 const sendQuery = z.object({
@@ -56,7 +54,7 @@ function moved(language: Language, { devices, explained, digest }: MovedAudience
   return json({ code: 409, error, devices, explained: explained ?? null, digest }, { status: 409 });
 }
 
-/** Pushes that wait for their `push_time` (protocol/admin-api.md#scheduled-pushes). */
+/** Path of pushes that wait for their `push_time` (protocol/admin-api.md#scheduled-pushes). */
 const base = '/console/api/apps/:appId/scheduled';
 
 const listQuery = z.object({
@@ -83,7 +81,10 @@ const members = {
     .shape,
 };
 
-/** Members of the target of a push; the service parses them as of a push. */
+/**
+ * Members of the target of a push (protocol/admin-api.md#audience). The service parses them in the
+ * same way as for a push.
+ */
 const targetMembers: Record<string, z.ZodType<Json | undefined>> = Object.fromEntries(
   Object.entries(members).map(([name, schema]) => [name, partParsedByService(schema).optional()]),
 );
@@ -102,9 +103,7 @@ const target = z.strictObject({
     .describe('Count without each clause too.'),
 });
 
-/** Audience of a condition while it is written (protocol/admin-api.md#audience). */
-
-/** Members and values for conditions (protocol/admin-api.md#suggestions). */
+/** Query parameters of the suggestions for conditions (protocol/admin-api.md#suggestions). */
 const query = z.object({
   prefix: z
     .string('expected one prefix')
@@ -204,9 +203,18 @@ export default [
     body: target,
     reply: audience,
     refusals: ['notFound', ...ofPush],
-    handle: async ({ operator, params, body, prodHeader, gone }, { audience: audiences }) => {
-      const { sample, clauses, ...asked } = body;
-      const request = { target: presentMembers(asked), sample, clauses, prodHeader, gone };
+    handle: async (
+      { operator, params, body, prodHeader, disconnected },
+      { audience: audiences },
+    ) => {
+      const { sample, clauses, ...targetBody } = body;
+      const request = {
+        target: presentMembers(targetBody),
+        sample,
+        clauses,
+        prodHeader,
+        disconnected,
+      };
       return json(await audiences.count(operator, params.appId ?? '', request));
     },
   }),

@@ -99,14 +99,15 @@ export default [
     auth: 'admin',
     role: 'viewer',
     changesNothing: true,
-    // The search of an expression takes up to twenty milliseconds.
+    // A body is required because the search for an expression's times takes up to twenty
+    // milliseconds.
     limit: { ...smallBody, weight: 20 },
     isBodyRequired: true,
     body: previewBody,
     reply: recurringTimes,
     refusals: [],
-    handle: async ({ body: { count, ...asked } }, { recurring }) =>
-      json(await recurring.preview(asked, count)),
+    handle: async ({ body: { count, ...request } }, { recurring }) =>
+      json(await recurring.preview(request, count)),
   }),
   route({
     method: 'GET',

@@ -14,7 +14,7 @@ import type { RedriveRequest } from '../../../services/operator/sending/redrive.
 import type { SentPush } from '../../../services/operator/sending/sending.ts';
 
 /**
- * Pushes that are sent again to the recipients that they did not reach
+ * Path of an app whose pushes are sent again to recipients that they did not reach
  * (protocol/admin-api.md#redrive).
  */
 const base = '/console/api/apps/:appId';

@@ -11,9 +11,9 @@ import type { SavedName } from '../../../services/operator/sending/saved-items.t
 /** Push templates, audiences and test devices (protocol/admin-api.md#saved-items). */
 interface Kind<B> {
   kind: SavedKind;
-  /** Part of the paths. */
+  /** Last part of the path. */
   plural: string;
-  /** Part of the names of the operations. */
+  /** Name of an item in the operations' summaries. */
   operation: string;
   noun: string;
   body: z.ZodType<B>;

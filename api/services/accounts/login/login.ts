@@ -27,14 +27,14 @@ interface Identifier {
   value: string;
 }
 
-/** Subject of a lock: the submitted identifier, and its user if known. */
+/** Subject of a lock: the submitted identifier, and its user if the user exists. */
 export interface LockTarget {
   user: Pick<User, 'objectId'> | undefined;
   submitted: Identifier;
 }
 
 /**
- * Returns the digest that failures are counted under: one for all identifiers of a user
+ * Returns the digest under which failures are counted. All identifiers of a user share one digest
  * (protocol/users.md#account-lock).
  */
 function digestOf({ user, submitted }: LockTarget): Buffer {
@@ -47,14 +47,14 @@ function digestOf({ user, submitted }: LockTarget): Buffer {
 const digestOfUser = (user: User): Buffer =>
   digestOf({ user, submitted: { kind: 'username', value: user.username } });
 
-/** Normalizes the spelling of an identifier without a user. */
+/** Normalizes an identifier without a user, so that spelling variants share one lock. */
 const normalized = (text: string): string => text.normalize('NFKC').trim().toLowerCase();
 
 /**
  * Locks users and unknown identifiers by the same rule, so that a lock does not reveal which users
- * exist (protocol/known-problems.md#login-locks). Callers check the lock before and after the work.
- * One statement counts a failure and locks, so concurrent guesses are serialized, and a match
- * counts only while fewer than seven have failed.
+ * exist (protocol/known-problems.md#login-locks). Callers check the lock before and after they
+ * check the credential. One statement counts a failure and sets the lock, so concurrent guesses run
+ * one after another. A match counts only if fewer than seven guesses have failed.
  */
 export class LoginLocks {
   readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;
@@ -63,26 +63,26 @@ export class LoginLocks {
     this.#deps = deps;
   }
 
-  /** Throws 219 while the target is locked. */
+  /** Throws 219 if the target is locked. */
   async requireUnlocked({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now() };
     if (await isLoginLocked(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
-  /** Counts a failed attempt. Throws 219 when the target is locked now. */
+  /** Counts a failed attempt. Throws 219 if the target is now locked. */
   async countFailure({ appId }: App, target: LockTarget): Promise<void> {
     const at = { identifier: digestOf(target), now: this.#now(), rule: lockRule };
     if (await countLoginFailure(this.#deps.db, appId, at)) throw refuse('accountLocked');
   }
 
-  /** Returns the failures of a user within the window, and the end of its lock. */
+  /** Returns the number of a user's failures within the window, and the end of its lock. */
   stateOf({ appId }: App, user: User): Promise<{ failures: number; lockedUntil: Date | null }> {
     const now = this.#now();
     const since = new Date(now.getTime() - lockRule.windowMs);
     return readLoginLock(this.#deps.db, appId, { identifier: digestOfUser(user), now, since });
   }
 
-  /** Ends the lock of a user within the caller's transaction. */
+  /** Ends the lock of a user, as part of `tx`. */
   clear(tx: Handle, { appId }: App, user: User): Promise<void> {
     return deleteLoginLock(tx, appId, digestOfUser(user));
   }
@@ -92,16 +92,19 @@ export class LoginLocks {
   }
 }
 
-/** Credential of a login. It is checked, and takes as long, for an unknown user too. */
+/** Credential of a login. For an unknown user, the check must take as long as for a known user. */
 interface Credential {
   matches(user: User | undefined): Promise<boolean>;
-  /** Error for a credential that does not match. */
+  /** Error if the credential does not match. */
   refusal: ErrorName;
-  /** Error for an unknown user, unless the app conceals unknown users; absent: `refusal`. */
+  /**
+   * Error if the user is unknown and the app does not conceal unknown users. If absent, `refusal`
+   * is used.
+   */
   unknownUserRefusal?: ErrorName;
   /**
-   * The credential has its own limit of guesses, so a match counts although concurrent guesses
-   * locked the account.
+   * True if the credential has its own limit of guesses. A match then counts even if concurrent
+   * guesses locked the account.
    */
   hasGuessLimit?: boolean;
 }
@@ -136,13 +139,19 @@ export class LoginService {
   }
 
   /**
-   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`. An unknown user is 211
-   * (protocol/errors.md#account-failures), or with the option `concealUsers` the same as a wrong
-   * password. Both take the same work and count towards the lock. Throws 200, 125, 127, 217 for the
-   * identifier, 201, 218 for the password, 210 for a wrong one, 215 and 216 by the app's options,
-   * 219 when locked, 401 by a hook of the app, 429 when too many calls wait. With
-   * `mobilePhoneNumber` and `smsCode` in place of a password: 212 without a number, 603 for a wrong
-   * code.
+   * Logs in by `username`, `email` or `mobilePhoneNumber` with `password`, or by
+   * `mobilePhoneNumber` with `smsCode`. Unknown users and wrong passwords take the same work and
+   * count towards the lock. Throws:
+   *
+   * - 200, 125, 127 or 217 for the identifier;
+   * - 201 or 218 if the password is missing or malformed, 210 if it is wrong;
+   * - 211 if the user is unknown (protocol/errors.md#account-failures), or 210 with the option
+   *   `concealUsers`;
+   * - 215 and 216 by the app's options;
+   * - 219 if the account is locked;
+   * - 401 if a hook of the app refuses;
+   * - 429 if too many calls wait;
+   * - with `smsCode`: 212 without a number, 603 if the code is wrong.
    */
   async login(caller: UserHookCaller, body: JsonObject): Promise<JsonObject> {
     const { app } = caller;
@@ -160,8 +169,8 @@ export class LoginService {
   }
 
   /**
-   * Logs in the user of an identifier whose credential matches. Returns the whole user. Throws 216,
-   * 219, 401 by `onLogin`, and the credential's refusal.
+   * Logs in the user of an identifier if the credential matches. Returns the whole user. Throws
+   * 216, 219, 401 from `onLogin`, and the credential's refusal.
    */
   async signIn(
     caller: UserHookCaller,
@@ -174,9 +183,9 @@ export class LoginService {
     await this.#locks.requireUnlocked(app, target);
     if (!(await credential.matches(user)) || !user) {
       await this.#locks.countFailure(app, target);
-      const isUnknownShown = !user && !app.options.concealUsers;
+      const revealsUnknown = !user && !app.options.concealUsers;
       throw refuse(
-        (isUnknownShown ? credential.unknownUserRefusal : undefined) ?? credential.refusal,
+        (revealsUnknown ? credential.unknownUserRefusal : undefined) ?? credential.refusal,
       );
     }
     // Concurrent failures may have locked the account since the first check.
@@ -198,7 +207,7 @@ export class LoginService {
     const scope = { appId: app.appId, purpose: 'login', phone } as const;
     const spendCode = async (user: User | undefined) => {
       const checked = await this.#codes.check(scope, smsCode);
-      // The number may have moved to another account since.
+      // The number may have moved to another account in the meantime.
       if (!user?.mobilePhoneVerified) return false;
       await this.#deps.db.transaction((tx) => this.#codes.spend(tx, checked));
       return true;
@@ -212,8 +221,8 @@ export class LoginService {
   }
 
   /**
-   * Returns the document of an authenticated user with its token. Throws 216 for an unverified
-   * e-mail address and 215 for an unverified number, by the app's options.
+   * Returns the document of an authenticated user with its token. Depending on the app's options,
+   * throws 216 if the e-mail address is unverified, and 215 if the number is unverified.
    */
   async completeLogin(app: App, user: User, db: Handle = this.#deps.db): Promise<JsonObject> {
     if (
@@ -232,7 +241,7 @@ export class LoginService {
     return { ...userDocument(user, { isOwn: true }), sessionToken };
   }
 
-  /** Tells whether a password is the user's. Replaces an outdated hash when it is. */
+  /** Returns whether a password is correct. If it is, replaces an outdated hash. */
   async #matchesPassword(
     { appId }: App,
     { user, password }: { user: User | undefined; password: string },
@@ -271,7 +280,7 @@ async function falseOnInvalidCode(check: Promise<boolean>): Promise<boolean> {
 }
 
 /**
- * Reads the identifier of a body. Accepts texts only: refuses an operator object
+ * Reads the identifier of a body. Accepts only texts, so that operator objects are refused
  * (protocol/known-problems.md#operator-injection).
  */
 function readIdentifier({ username, email, mobilePhoneNumber }: JsonObject): Identifier {

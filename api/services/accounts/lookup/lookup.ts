@@ -19,19 +19,24 @@ import { masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
 import type { ClientStorage, StoringCaller } from '../../client-storage.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { includeSourceFor } from '../../queries/included-objects.ts';
-import { isObjectId, readerFor, requireRead, tokenOpenerFor, type UserCaller } from '../caller.ts';
+import { isObjectId, requireRead, tokenOpenerFor, type UserCaller, viewerFor } from '../caller.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 
 /** Members with contact data. */
 const contacts = new Set(['email', 'mobilePhoneNumber']);
 
-/** Rows of one answer. */
+/** Maximum number of rows in a reply. */
 const maxRows = 100;
 
 /**
- * Checks the rules of `strictlyQuery` (protocol/users.md#strict-queries) and returns the list that
- * it reads: no `skip`, no subquery, no pattern, no member that clients may not read, and at most
- * 100 rows. Contacts are named where the caller may list users, and only compared as a whole.
+ * Checks the rules of a strict query (protocol/users.md#strict-queries) and returns the list to
+ * read.
+ *
+ * - `skip`, subqueries, patterns and members that clients may not read are refused.
+ * - The list has at most 100 rows.
+ * - Contacts are allowed only if the caller may list users, and must be compared with a whole
+ *   value.
+ *
  * Throws 102 with the member and the cause.
  */
 function strictQuery(list: ListQuery, { mayListUsers }: { mayListUsers: boolean }): ListQuery {
@@ -76,7 +81,7 @@ function requireStrict(condition: Condition, mayListUsers: boolean): void {
   }
 }
 
-/** Throws 102 for a member that clients may not read, also for the master key. */
+/** Throws 102 if clients may not read the member, even if the caller has the master key. */
 function requireReadable(name: string): void {
   const [member = ''] = name.split('.');
   if (userClass.hidden?.has(member) || member.startsWith('_'))
@@ -96,7 +101,8 @@ const mayListUsers = ({ app, isMaster }: UserCaller): boolean =>
   isMaster || app.options.allowUserQuery;
 
 /**
- * Reads users (protocol/users.md#reading-users). Returns a session token to its own session only.
+ * Reads users (protocol/users.md#reading-users). A session token is returned only to the session
+ * itself.
  */
 export class UserLookup {
   readonly #deps: Pick<ApiDeps, 'db' | 'queries' | 'vault'>;
@@ -114,8 +120,8 @@ export class UserLookup {
   }
 
   /**
-   * Returns a user. Throws 211 for an unknown id, 403 when the ACL denies the caller, 116 for too
-   * much to include.
+   * Returns a user. Throws 211 if the id is unknown, 403 if the ACL denies the caller, 116 if the
+   * call includes too much.
    */
   async get(
     caller: UserCaller,
@@ -146,8 +152,8 @@ export class UserLookup {
   }
 
   /**
-   * Returns the token for `include=sessionToken` of the user whose current session this is; the
-   * Java SDK stores it.
+   * Returns the token for `include=sessionToken`, if it belongs to the caller's current session.
+   * The Java SDK stores this token.
    */
   async #tokenFor(
     { app: { appId }, session }: UserCaller,
@@ -162,9 +168,10 @@ export class UserLookup {
   }
 
   /**
-   * Lists users (GET of the collection), for the master key, or by the app's option without
-   * third-party accounts and without users whose ACL denies the caller. Throws 403 without
-   * permission, 102/105/106/111 for the query, 116 for too much, 124 for a timeout.
+   * Lists users. Callers need the master key or the app's option `allowUserQuery`. Without the
+   * master key, the list contains no third-party accounts, and no users whose ACL denies the
+   * caller. Throws 403 without permission, 102/105/106/111 for the query, 116 if the result is too
+   * large, 124 after a timeout.
    */
   async list(caller: UserCaller, query: Record<string, unknown>): Promise<UserList> {
     if (!mayListUsers(caller)) throw refuse('forbiddenFind');
@@ -172,9 +179,9 @@ export class UserLookup {
   }
 
   /**
-   * Lists users by a strict query (protocol/users.md#strict-queries), also with the option
-   * `allowStrictUserQuery`. Throws as `list`, and 429 for too many questions of one network
-   * address.
+   * Lists users by a strict query (protocol/users.md#strict-queries). The option
+   * `allowStrictUserQuery` also permits this. Throws as `list`, and 429 after too many queries from
+   * one network address.
    */
   async listStrictly(
     caller: UserCaller & StoringCaller,
@@ -185,7 +192,8 @@ export class UserLookup {
     this.#storage.accountOf('strictQueries', caller)?.create(0);
     return this.#list(caller, query, {
       checked: (list) => strictQuery(list, { mayListUsers: isAllowed }),
-      // A subquery is refused as one, whatever class it reads.
+      // Every class is readable here, so that `strictQuery` refuses each subquery with the same
+      // error.
       reader: (reader) => ({ ...reader, classes: masterViewer(reader.appId).classes }),
     });
   }
@@ -198,7 +206,7 @@ export class UserLookup {
       reader: readerOf = (reader) => reader,
     }: { checked?: (list: ListQuery) => ListQuery; reader?: (reader: Viewer) => Viewer } = {},
   ): Promise<UserList> {
-    const reader = readerOf(readerFor(caller));
+    const reader = readerOf(viewerFor(caller));
     return this.#deps.queries.readPrepared(caller, () => {
       const list = checked(parseListQuery(query, userClass, reader));
       return this.#finder(caller, list, { reader, hasAcl: hasAcl(query) });

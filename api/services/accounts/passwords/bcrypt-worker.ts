@@ -10,8 +10,8 @@ parentPort?.on('message', (message: unknown) => {
 });
 
 /**
- * Returns false for a hash that cannot be computed. An error would end the thread, and with it the
- * comparisons that wait.
+ * Returns whether a password matches. Returns false if bcrypt cannot compute the hash: an error
+ * would end the thread and all waiting comparisons.
  */
 function compared(password: string, hash: string): boolean {
   try {

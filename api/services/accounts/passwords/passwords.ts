@@ -9,45 +9,48 @@ import { moduleUrl } from '../../../../shared/process/module-url.ts';
 import { QueueFull, Semaphore } from '../../../../shared/semaphore.ts';
 
 /**
- * Salted form that the public service exports (`password` and `salt` of `_User`). Its documentation
+ * Salted hash that the public service exports (`password` and `salt` of `_User`). Its documentation
  * specifies the algorithm: SHA-512 of salt and password, then 512 rounds of SHA-512 over the
  * digest, in base64.
  */
 const saltedForm = /^\$lc-sha512\$([A-Za-z0-9_-]*)\$([A-Za-z0-9+/]{86}==)$/;
 const rounds = 512;
-/** bcrypt hashes of acceptable cost; each step doubles the time. */
+/** bcrypt hashes of acceptable cost. Each step of the cost doubles the time. */
 const bcryptForm = /^\$2[abxy]\$(0[4-9]|1[0-5])\$[./A-Za-z0-9]{53}$/;
 
-/** bcrypt reads 72 bytes: the password, and a zero byte if there is room for it. */
+/** Number of bytes that bcrypt reads: the password, and a zero byte if there is room for it. */
 const bcryptBytes = 72;
 
 /**
- * Tells whether a hash was compared with every byte of a password. A longer password matches by its
- * first 72 bytes, so a match says nothing about the rest: such a hash must not be replaced.
+ * Returns whether every byte of a password was compared with the hash. bcrypt compares only the
+ * first 72 bytes of a longer password. Its hash must not be replaced, because the other bytes may
+ * be wrong.
  */
 const isComparedWhole = (password: string, hash: string): boolean =>
   !bcryptForm.test(hash) || Buffer.byteLength(password) < bcryptBytes;
 
 /**
- * Returns a bcrypt hash in a form that the library computes. `$2x$` marks hashes of an old PHP
- * whose bytes above 127 were wrong; those of ASCII passwords equal `$2b$`. Undefined where they
- * differ.
+ * Returns a bcrypt hash in a form that bcryptjs can compute, or undefined if no form is equivalent.
+ * `$2x$` marks hashes of an old PHP version that processed bytes above 127 wrongly. For ASCII
+ * passwords, these hashes equal `$2b$`.
  */
 function computable(password: string, hash: string): string | undefined {
   if (!hash.startsWith('$2x$')) return hash;
   return Buffer.byteLength(password) === password.length ? hash.replace('$2x$', '$2b$') : undefined;
 }
 
-/** Encodes `password` and `salt` of the public service as one text for `password_hash`. */
+/**
+ * Encodes `password` and `salt` of the public service as one text for the column `password_hash`.
+ */
 export function saltedHash({ password, salt }: { password: string; salt: string }): string {
   return `$lc-sha512$${Buffer.from(salt).toString('base64url')}$${password}`;
 }
 
-/** Tells whether an import may bring this hash. */
+/** Returns whether an import may contain this hash. */
 export const isImportedHash = (hash: string): boolean =>
   bcryptForm.test(hash) || saltedForm.test(hash);
 
-/** Tells whether a password matches a salted hash of the public service. */
+/** Returns whether a password matches a salted hash of the public service. */
 function matchesSalted(password: string, [, salt = '', expected = '']: RegExpExecArray): boolean {
   let digest = createHash('sha512')
     .update(Buffer.from(salt, 'base64url'))
@@ -63,8 +66,8 @@ interface WorkerReply {
 }
 
 /**
- * Verifies hashes of imported users. The first successful login replaces such a hash. bcrypt is
- * plain JavaScript and slow, so it runs in a thread of its own.
+ * Verifies hashes of imported users. The first successful login replaces the imported hash. bcrypt
+ * is slow JavaScript code, so it runs in its own thread.
  */
 class ImportedHashes {
   readonly #pending = new Map<
@@ -74,12 +77,14 @@ class ImportedHashes {
   #worker: Worker | undefined;
   #lastId = 0;
 
-  /** Returns false for a wrong password and for an unknown form of hash. */
+  /** Returns false if the password is wrong or the form of the hash is unknown. */
   verify(password: string, hash: string): Promise<boolean> {
     const salted = saltedForm.exec(hash);
     if (salted) return Promise.resolve(matchesSalted(password, salted));
-    const known = bcryptForm.test(hash) ? computable(password, hash) : undefined;
-    return known === undefined ? Promise.resolve(false) : this.#askWorker(password, known);
+    const bcryptHash = bcryptForm.test(hash) ? computable(password, hash) : undefined;
+    return bcryptHash === undefined
+      ? Promise.resolve(false)
+      : this.#askWorker(password, bcryptHash);
   }
 
   #askWorker(password: string, hash: string): Promise<boolean> {
@@ -106,7 +111,7 @@ class ImportedHashes {
     return worker;
   }
 
-  /** Rejects the pending calls of an ended thread; the next call starts another. */
+  /** Rejects the pending calls of a thread that has ended. The next call starts a new thread. */
   #end(worker: Worker, error: unknown): void {
     if (this.#worker !== worker) return;
     this.#worker = undefined;
@@ -120,20 +125,20 @@ class ImportedHashes {
   }
 }
 
-/**
- * OWASP's first choice for Argon2id, which the library takes by default: 19 MiB, two passes, about
- * 15 to 25 ms.
- */
+/** OWASP's first choice for Argon2id: 19 MiB, two passes. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 const argon2Form = /^\$argon2(id|i|d)\$v=\d+\$m=\d+,t=\d+,p=\d+\$[A-Za-z0-9+/]+\$[A-Za-z0-9+/]+$/;
 const currentForm = /^\$argon2id\$v=19\$m=19456,t=2,p=1\$/;
 
 /**
- * Hashes computed at once. They run on the four threads of libuv's pool, which DNS and files need
- * too; one core stays free for the rest of the process.
+ * Number of hashes computed at once. They run in libuv's pool of four threads, which DNS and files
+ * need too. One core stays free for the rest of the process.
  */
 const concurrency = Math.min(3, Math.max(1, availableParallelism() - 1));
-/** Calls of one app that may wait, in fair order with other apps; more get 429. */
+/**
+ * Maximum number of waiting calls of one app. Further calls get 429. Waiting calls of different
+ * apps alternate.
+ */
 const maxWaiting = 1000;
 const retryAfterSeconds = 5;
 
@@ -141,15 +146,15 @@ const retryAfterSeconds = 5;
 interface PasswordCheck {
   isMatch: boolean;
   /**
-   * The hash has an outdated form or cost, was compared with the whole password, and should be
-   * replaced.
+   * True if the hash should be replaced: its form or cost is outdated, and it was compared with the
+   * whole password.
    */
   needsRehash: boolean;
 }
 
 /**
- * Hashes and verifies passwords with Argon2id (develop/architecture.md#secrets), off the main
- * thread. Every check computes one hash, even for an unknown account, so that its time reveals
+ * Hashes and verifies passwords with Argon2id (develop/architecture.md#secrets), outside the main
+ * thread. Every check computes one hash, even for an unknown account, so that its duration reveals
  * nothing (protocol/known-problems.md#timing-of-logins).
  */
 export class Passwords {
@@ -162,7 +167,7 @@ export class Passwords {
     this.#queue = new Semaphore(limits);
   }
 
-  /** Hashes a password. Throws 429 when 1000 calls of this app are waiting. */
+  /** Hashes a password. Throws 429 if 1000 calls of this app are waiting. */
   hash(appId: string, password: string): Promise<string> {
     return this.#run(appId, () => argon2(password, cost));
   }
@@ -172,7 +177,8 @@ export class Passwords {
    */
   verify(appId: string, password: string, hash: string | null): Promise<PasswordCheck> {
     return this.#run(appId, async () => {
-      // Over-long passwords never match; hash an empty string to keep timing constant.
+      // Over-long passwords never match. An empty text is hashed instead, so that the duration
+      // stays constant.
       const text = Buffer.byteLength(password) > maxPasswordBytes ? '' : password;
       if (hash === null) {
         await argon2Verify(await this.#dummy, text);
@@ -186,8 +192,8 @@ export class Passwords {
   }
 
   /**
-   * Compares with an imported hash. A mismatch computes the dummy hash too, to take as long as any
-   * other.
+   * Compares with an imported hash. If they differ, also computes the dummy hash, so that a wrong
+   * password always takes the same time.
    */
   async #matchesImported(password: string, hash: string): Promise<boolean> {
     const isMatch = await this.#importedHashes.verify(password, hash);

@@ -18,7 +18,7 @@ interface Parts {
 }
 
 /**
- * Reads and renews the session of a user, and changes its password
+ * Reads and renews the session of a user, and changes the user's password
  * (protocol/users.md#session-tokens).
  */
 export class SessionService {
@@ -31,7 +31,7 @@ export class SessionService {
   }
 
   /**
-   * Returns the user of a token, as login does. Throws 211 for an invalid token
+   * Returns the user of a token, in the same form as login. Throws 211 if the token is invalid
    * (protocol/clients.md#sessions-in-requests).
    */
   async me(app: App, token: unknown): Promise<JsonObject> {
@@ -40,7 +40,10 @@ export class SessionService {
     return { ...userDocument(user, { isOwn: true }), sessionToken: token };
   }
 
-  /** Replaces the session. Throws 206 for any caller but the user and the master key, 211. */
+  /**
+   * Replaces the session. Throws 206 if the caller is neither the user nor has the master key, 211
+   * if the user does not exist.
+   */
   async refresh(caller: UserCaller, objectId: string): Promise<JsonObject> {
     requireSelf(caller, objectId);
     const { store, sessions } = this.#parts;
@@ -55,9 +58,9 @@ export class SessionService {
   }
 
   /**
-   * Changes the password of the caller, who must send the old one. The session ends if the app's
-   * option requires it. Wrong passwords count together with failed logins. Throws 206 for any other
-   * caller, 210, 211, 218, 219.
+   * Changes the password of the caller, who must send the old password. The session ends if the
+   * app's option requires it. Wrong passwords count as failed logins. Throws 206 for any other
+   * caller, 210, 211, 218 and 219.
    */
   async updatePassword(
     caller: UserCaller,
@@ -85,7 +88,7 @@ export class SessionService {
     const { store, sessions } = this.#parts;
     return store.transaction(async (tx) => {
       const user = await findUser(tx, app.appId, { key: { id: verified.id }, isLocked: true });
-      // The hash that the old password was compared with has been replaced since.
+      // The hash was replaced after the old password was compared with it.
       if (user?.passwordHash !== verified.passwordHash) throw refuse('passwordMismatch');
       const saved = await setPassword(tx, app.appId, { id: user.id, hash, now: store.now() });
       const [changed, token] = app.options.reloginAfterPasswordChange

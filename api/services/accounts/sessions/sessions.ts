@@ -16,21 +16,23 @@ import type { ApiDeps } from '../../deps.ts';
 export interface TokenOwner {
   id: number;
   objectId: string;
-  /** Digest of the token. */
+  /** Hash of the token. */
   hash: Buffer;
 }
 
 /** User whose session a call carries, with the roles that count in ACLs. */
 export type SessionOwner = TokenOwner & AclUser;
 
-/** Tokens of this service and of imports. */
+/** Form of tokens that this service creates or imports. */
 const tokenForm = /^[A-Za-z0-9_-]{16,128}$/;
 
 /**
- * Session tokens (develop/architecture.md#secrets): 25 characters `[a-z0-9]`, derived by HMAC from
- * CARILLON_SECRET and a stored nonce (or encrypted in place of it), found by their hash. Every
- * login returns the same token until it is replaced, and the database holds no token. Nothing is
- * cached: a replaced token is invalid in every process at once.
+ * Session tokens (develop/architecture.md#secrets). A token has 25 characters `[a-z0-9]` and is
+ * found by its hash. It is derived by HMAC from CARILLON_SECRET and a stored nonce. Imported tokens
+ * are stored encrypted in place of the nonce.
+ *
+ * Every login returns the same token until it is replaced, although the database contains no plain
+ * token. Nothing is cached, so a replaced token is invalid in every process at once.
  */
 export class Sessions {
   readonly #deps: Pick<ApiDeps, 'db' | 'vault'>;
@@ -39,7 +41,7 @@ export class Sessions {
     this.#deps = deps;
   }
 
-  /** Creates a session for a new user, or another one for an existing user. */
+  /** Creates a session for a new user, or a new session for an existing user. */
   create(appId: string, objectId: string): SessionSecret & { token: string } {
     const nonce = newSessionNonce(this.#deps.vault);
     const token = this.#tokens(appId, objectId, nonce)[0] ?? '';
@@ -47,9 +49,9 @@ export class Sessions {
   }
 
   /**
-   * Creates the session of an imported user from the token that its devices hold. The token stays
-   * valid, and every login returns it, until it is replaced. It is stored encrypted in place of the
-   * nonce. Returns undefined for an invalid token.
+   * Creates the session of an imported user from the token that the user's devices have. The token
+   * stays valid, and every login returns it until it is replaced. Returns undefined if the token is
+   * malformed.
    */
   createFromToken(appId: string, objectId: string, token: string): SessionSecret | undefined {
     if (!tokenForm.test(token)) return undefined;
@@ -57,8 +59,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the token of a user, whichever key of CARILLON_SECRET it was derived with. Replaces the
-   * session when that key was removed: removing a key ends the sessions made with it.
+   * Returns the token of a user, whichever key of CARILLON_SECRET it was derived with. If that key
+   * was removed, replaces the session: the removal of a key ends the sessions made with it.
    */
   async currentToken(db: Handle, appId: string, user: User): Promise<string> {
     const stored = this.#storedToken(appId, user);
@@ -77,7 +79,7 @@ export class Sessions {
     return token;
   }
 
-  /** Ends the session of a locked user and begins another. */
+  /** Ends the session of a locked user and starts a new session. */
   async replace(
     tx: Handle,
     appId: string,
@@ -89,14 +91,14 @@ export class Sessions {
     return [changed, session.token];
   }
 
-  /** Returns the owner of a token; undefined for an invalid token. */
+  /** Returns the owner of a token. Returns undefined if the token is invalid. */
   async findOwner(app: App, token: unknown): Promise<TokenOwner | undefined> {
     const hash = this.#hashOf(token);
     const owner = hash && (await findSessionOwner(this.#deps.db, app.appId, hash));
     return owner && { ...owner, hash };
   }
 
-  /** Returns the whole user of a token; undefined for an invalid token. */
+  /** Returns the whole user of a token. Returns undefined if the token is invalid. */
   async findUser(app: App, token: unknown): Promise<User | undefined> {
     const hash = this.#hashOf(token);
     return hash && findUser(this.#deps.db, app.appId, { key: { sessionHash: hash } });
@@ -113,8 +115,8 @@ export class Sessions {
   }
 
   /**
-   * Returns the tokens of a nonce, one per key, the first key's first; or the encrypted token, if a
-   * key decrypts it.
+   * Returns the possible tokens of a nonce, one per key in the order of the keys. For an encrypted
+   * token, returns the token if a key decrypts it.
    */
   #tokens(appId: string, objectId: string, nonce: Buffer): string[] {
     return readable(() => sessionTokens(this.#deps.vault, appId, objectId, nonce)) ?? [];

@@ -37,9 +37,13 @@ export class SignUpService {
 
   /**
    * Signs up with a password, or signs up or logs in with `authData`. Returns the whole user.
-   * Throws 200 to 203, 214, 217, 218 for names, 250 to 252 and 208 for third-party accounts, 211
-   * with `failOnNotExist`, 142 when a hook of the app refuses, 429 for too many sign-ups from one
-   * network address, and as `readUserChanges` and `newUser`.
+   * Throws as `readUserChanges` and `newUser`, and:
+   *
+   * - 200 to 203, 214, 217, 218 for names and contacts;
+   * - 250 to 252 and 208 for third-party accounts;
+   * - 211 if `failOnNotExist` is true and the user does not exist;
+   * - 142 if a hook of the app refuses;
+   * - 429 after too many sign-ups from one network address.
    */
   async signUp(caller: Caller, body: JsonObject, failOnNotExist: boolean): Promise<LoginResult> {
     const { hooks, phoneCodes } = this.#parts;
@@ -76,8 +80,8 @@ export class SignUpService {
   }
 
   /**
-   * Reads the body of a new account with its third-party accounts: the hook `onAuthData` may change
-   * them, and their platforms confirm them. Every sign-up reads its body here. Throws as
+   * Parses the body of a new account. Every sign-up uses this method. The hook `onAuthData` may
+   * change the third-party accounts, and then their platforms confirm them. Throws as
    * `readUserChanges`, 142, 250 to 252, 503.
    */
   async readNewUser(caller: Caller, body: JsonObject): Promise<CheckedUserChanges> {

@@ -26,8 +26,8 @@ interface TokenClaim {
 }
 
 /**
- * Asks a platform whether a token belongs to the account that it came with. Returns undefined when
- * it does not. Throws 503 when the platform says neither yes nor no.
+ * Asks a platform whether a token belongs to the account that the client named. Returns undefined
+ * if it does not. Throws 503 if the platform gives no clear answer.
  */
 export async function checkAccessToken(
   clients: PlatformClients,
@@ -48,9 +48,9 @@ const get = (path: string): HttpRequest => ({ method: 'GET', path });
 const query = (members: Record<string, string>): string => new URLSearchParams(members).toString();
 
 /**
- * Refusals of WeChat: token invalid (40001, 40014), missing (41001), expired (42001) or ended by a
- * new password (42007); openid invalid (40003) or missing (41009); scope not granted (48001,
- * 50001).
+ * Error codes of WeChat that refuse a token: token invalid (40001, 40014), missing (41001), expired
+ * (42001) or ended by a new password (42007); openid invalid (40003) or missing (41009); scope not
+ * granted (48001, 50001).
  */
 const weixinRefusals = new Set('40001 40003 40014 41001 41009 42001 42007 48001 50001'.split(' '));
 const weixinForm = <T>(reply: z.ZodType<T>): AnswerForm<T> => ({
@@ -76,8 +76,8 @@ async function checkWeixin(
 }
 
 /**
- * Refusals of QQ: token missing (100006), invalid, expired, revoked, not verified; user did not
- * authorize (100030).
+ * Replies of QQ. Codes that refuse a token: missing (100006), invalid, expired, revoked, not
+ * verified; user did not authorize (100030).
  */
 const qqForm: AnswerForm<{ client_id: string; openid: string; unionid?: string | undefined }> = {
   reply: z.object({ client_id: z.string(), openid: z.string(), unionid: z.string().optional() }),
@@ -85,7 +85,7 @@ const qqForm: AnswerForm<{ client_id: string; openid: string; unionid?: string |
   refusals: new Set('100006 100007 100013 100014 100015 100016 100030'.split(' ')),
 };
 
-/** Checks a token by `oauth2.0/me`, which returns its account and app. */
+/** Checks a token by `oauth2.0/me`, which returns the token's account and app. */
 async function checkQq(
   clients: PlatformClients,
   { endpoint, ca, appId }: AccessTokenCheck,
@@ -100,8 +100,8 @@ async function checkQq(
 const idLike = z.union([z.string(), z.number(), z.bigint()]).transform(String);
 const weiboReply = z.object({ uid: idLike, appkey: idLike, expire_in: z.number() });
 /**
- * Refusals of Weibo: token missing or invalid, used, expired, revoked, rejected, authorization
- * ended.
+ * Replies of Weibo. Codes that refuse a token: missing or invalid, used, expired, revoked,
+ * rejected; authorization ended.
  */
 const weiboForm: AnswerForm<z.infer<typeof weiboReply>> = {
   reply: weiboReply,
@@ -114,7 +114,8 @@ const weiboForm: AnswerForm<z.infer<typeof weiboReply>> = {
 };
 
 /**
- * Checks a token by `oauth2/get_token_info`, which returns its account, app and remaining seconds.
+ * Checks a token by `oauth2/get_token_info`, which returns the token's account, app and remaining
+ * seconds.
  */
 async function checkWeibo(
   clients: PlatformClients,
@@ -132,11 +133,11 @@ interface MacTokenRequest {
   platform: string;
   entry: JsonObject;
   settings: MacCheck;
-  /** Epoch milliseconds, part of what is signed. */
+  /** Time in epoch milliseconds. It is part of the signed text. */
   nowMs: number;
 }
 
-/** Hashes of MAC tokens, by their names in `mac_algorithm`. */
+/** Hash functions of MAC tokens, by their names in `mac_algorithm`. */
 const hashOf = new Map([
   ['hmac-sha-1', 'sha1'],
   ['hmac-sha-256', 'sha256'],
@@ -152,8 +153,8 @@ const failure = z.object({
 });
 
 /**
- * Answers of TapTap. A wrong client id, clock or signature of ours (`invalid_…`) says nothing about
- * the user.
+ * Replies of TapTap. Errors `invalid_…` concern Carillon's client id, clock or signature. They say
+ * nothing about the user.
  */
 const form: AnswerForm<z.infer<typeof account>> = {
   reply: account,
@@ -172,19 +173,21 @@ const form: AnswerForm<z.infer<typeof account>> = {
   ]),
 };
 
-/** At the first path, the code of a missing scope says only that the other path has to be asked. */
+/**
+ * Form for the first path. There, a missing scope means only that the second path must be tried.
+ */
 const firstForm = { ...form, refusals: form.refusals.difference(new Set(['insufficient_scope'])) };
 
-/** Paths of the account, by the scope that the user granted: `basic_info`, `public_profile`. */
+/** Paths of the account, by the scope that the user granted: `basic_info` or `public_profile`. */
 const paths = [
   ['/account/basic-info/v1', firstForm],
   ['/account/profile/v1', form],
 ] as const;
 
 /**
- * Checks a MAC token of TapTap (`kid`, `mac_key`): a request that is signed with the key returns
- * the account that the token belongs to. Returns undefined when it is not the account of the entry.
- * Throws 503 when the platform says neither yes nor no (protocol/users.md#taptap).
+ * Checks a MAC token of TapTap (`kid`, `mac_key`). A request signed with the key returns the
+ * account of the token. Returns undefined if it is not the account of the entry. Throws 503 if the
+ * platform gives no clear answer (protocol/users.md#taptap).
  */
 export async function checkMacToken(
   clients: PlatformClients,
@@ -219,7 +222,7 @@ const accountOf = (
 ): PlatformConfirmation | undefined =>
   data.openid === uid ? { unionid: data.unionid } : undefined;
 
-/** Tells whether a value may stand between the quotes of the header. */
+/** Returns whether a value may be quoted in the header. */
 const isHeaderText = (value: unknown): value is string =>
   typeof value === 'string' && /^[\x21\x23-\x5B\x5D-\x7E]{1,1024}$/.test(value);
 

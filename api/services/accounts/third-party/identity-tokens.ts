@@ -11,15 +11,21 @@ import type {
 import { PeerError } from '../../../../shared/http/result.ts';
 import type { PlatformClients } from './platform-clients.ts';
 
-/** Age at which a set is fetched again, to find keys that the platform ended. */
+/**
+ * Age after which a key set is fetched again, so that keys which the platform removed become
+ * invalid.
+ */
 const maxAgeMs = 10 * 60_000;
-/** Pause after a fetch before a token with an unknown key makes another one. */
+/**
+ * Minimum interval between fetches. A token with an unknown key can cause a fetch earlier than
+ * `maxAgeMs`.
+ */
 const minRefetchMs = 30_000;
-/** The same after a fetch that failed. */
+/** Minimum interval after a failed fetch. */
 const retryMs = 1_000;
 const maxKeySets = 100;
 
-/** Set with at least one public key: an empty one replaces nothing. */
+/** Key set with at least one public key. An empty set must not replace a good set. */
 const keySet = z.object({
   keys: z
     .array(z.looseObject({ kty: z.string() }))
@@ -27,19 +33,19 @@ const keySet = z.object({
 });
 
 interface CachedSet {
-  /** Last good set of the platform; undefined before the first one. */
+  /** Last good set of the platform. Undefined before the first successful fetch. */
   keys?: JSONWebKeySet;
   fetchedAtMs: number;
   triedAtMs: number;
-  /** Why the last fetch failed; undefined where it gave a set. */
+  /** Error of the last fetch. Undefined if the fetch succeeded. */
   failure?: Error | undefined;
-  /** Fetch in flight, which all calls share. */
+  /** Fetch in progress, which all calls share. */
   pending?: Promise<void> | undefined;
 }
 
 /**
- * Public keys of platforms. A set stays until a better one came: a failed fetch and an empty set
- * end no login (protocol/users.md#checked-platforms).
+ * Public keys of platforms. A key set stays until a fetch returns a good one, so failed fetches and
+ * empty sets do not stop logins (protocol/users.md#checked-platforms).
  */
 class KeySets {
   readonly #clients: PlatformClients;
@@ -52,38 +58,38 @@ class KeySets {
   }
 
   /**
-   * Returns the keys of a platform, at most ten minutes old if it answers. Throws 503 if there was
-   * never a set.
+   * Returns the keys of a platform. They are at most ten minutes old if the platform answers.
+   * Throws 503 if no set was ever fetched.
    */
   async current(settings: IdentityTokenCheck): Promise<JSONWebKeySet> {
     if (settings.jwks) return settings.jwks;
-    const known = this.#entryOf(settings);
-    const ageMs = this.#clock.monotonicMs() - known.fetchedAtMs;
-    const isOld = ageMs > maxAgeMs && this.#mayFetch(known);
-    if (!known.keys || isOld) {
-      // A login waits for a platform that answers, not for one that failed before.
-      const hasFailed = known.failure !== undefined;
-      const refreshed = this.#refresh(known, settings);
-      if (!known.keys || !hasFailed) await refreshed;
+    const entry = this.#entryOf(settings);
+    const ageMs = this.#clock.monotonicMs() - entry.fetchedAtMs;
+    const isOld = ageMs > maxAgeMs && this.#mayFetch(entry);
+    if (!entry.keys || isOld) {
+      // A login waits for the fetch only if the previous fetch succeeded.
+      const hasFailed = entry.failure !== undefined;
+      const refreshed = this.#refresh(entry, settings);
+      if (!entry.keys || !hasFailed) await refreshed;
     }
-    return known.keys ?? noKeys(known);
+    return entry.keys ?? noKeys(entry);
   }
 
   /**
-   * Returns a set that may have a key which `used` has not: the one in the cache if it is another,
-   * else a fetched one. Returns undefined if the platform has published no other recently. Throws
-   * 503 if the platform could not be asked.
+   * Returns a key set other than `used`, which may contain the missing key: the cached set if it
+   * differs, otherwise a fetched set. Returns undefined if the platform has recently published no
+   * other set. Throws 503 if the fetch failed.
    */
   async newerThan(
     used: JSONWebKeySet,
     settings: IdentityTokenCheck,
   ): Promise<JSONWebKeySet | undefined> {
     if (settings.jwks) return undefined;
-    const known = this.#entryOf(settings);
-    if (known.keys === used && (known.pending || this.#mayFetch(known)))
-      await this.#refresh(known, settings);
-    if (known.keys !== used) return known.keys;
-    return known.failure ? noKeys(known) : undefined;
+    const entry = this.#entryOf(settings);
+    if (entry.keys === used && (entry.pending || this.#mayFetch(entry)))
+      await this.#refresh(entry, settings);
+    if (entry.keys !== used) return entry.keys;
+    return entry.failure ? noKeys(entry) : undefined;
   }
 
   #mayFetch({ triedAtMs, failure }: CachedSet): boolean {
@@ -91,25 +97,25 @@ class KeySets {
   }
 
   /**
-   * Fetches the set once for all calls that wait. Never rejects: without a good set the known one
+   * Fetches the set once for all waiting calls. Never rejects: if the fetch fails, the cached set
    * stays.
    */
-  #refresh(known: CachedSet, settings: IdentityTokenCheck): Promise<void> {
-    known.pending ??= this.#fetch(settings)
+  #refresh(entry: CachedSet, settings: IdentityTokenCheck): Promise<void> {
+    entry.pending ??= this.#fetch(settings)
       .then(
         (keys) =>
-          Object.assign(known, {
+          Object.assign(entry, {
             keys,
             fetchedAtMs: this.#clock.monotonicMs(),
             failure: undefined,
           }),
-        (error: unknown) => Object.assign(known, { failure: causeOf(error, settings) }),
+        (error: unknown) => Object.assign(entry, { failure: causeOf(error, settings) }),
       )
       .then(() => {
-        known.triedAtMs = this.#clock.monotonicMs();
-        known.pending = undefined;
+        entry.triedAtMs = this.#clock.monotonicMs();
+        entry.pending = undefined;
       });
-    return known.pending;
+    return entry.pending;
   }
 
   async #fetch({ jwksUrl, ca }: IdentityTokenCheck): Promise<JSONWebKeySet> {
@@ -123,14 +129,14 @@ class KeySets {
   }
 
   #entryOf({ jwksUrl, ca = '' }: IdentityTokenCheck): CachedSet {
-    // Apps with another trust do not share keys: one of them may trust a server that the other does
-    // not.
+    // Apps with different certificates do not share keys, because one app may trust a server that
+    // another app does not trust.
     const key = `${jwksUrl} ${ca}`;
     const entry = this.#cache.get(key) ?? {
       fetchedAtMs: -Infinity,
       triedAtMs: -Infinity,
     };
-    // The set that was used longest ago makes room.
+    // Moves the entry to the end, so that the least recently used set is evicted first.
     this.#cache.delete(key);
     this.#cache.set(key, entry);
     const [oldest] = this.#cache;
@@ -139,7 +145,10 @@ class KeySets {
   }
 }
 
-/** Returns what a fetch failed by: no answer of the platform, or a document that is no key set. */
+/**
+ * Returns the cause of a failed fetch: the platform's missing reply, or a document that is not a
+ * key set.
+ */
 const causeOf = (error: unknown, { jwksUrl }: IdentityTokenCheck): Error =>
   error instanceof Refusal && error.cause instanceof Error
     ? error.cause
@@ -153,16 +162,16 @@ function noKeys({ failure }: CachedSet): never {
   });
 }
 
-/** Tolerated difference between a platform's clock and this one. */
+/** Tolerated difference between a platform's clock and the local clock. */
 const clockToleranceSeconds = 30;
 
-/** Result of a token: its subject, or that no key of the set signed it. */
+/** Result of a verification: the token's subject, or that no key of the set signed the token. */
 type Verified = { subject: string | undefined } | 'unknown key';
 
 /**
- * Verifies identity tokens (JWT) of platforms such as `lc_apple`: signature by the platform's key
- * set, algorithm, audience, issuer, expiry and subject (protocol/users.md#checked-platforms).
- * Ignores key URLs inside a token.
+ * Verifies identity tokens (JWT) of platforms such as `lc_apple`. Checks signature, algorithm,
+ * audience, issuer, expiry and subject (protocol/users.md#checked-platforms). Ignores key URLs
+ * inside a token.
  */
 export class IdentityTokens {
   readonly #keySets: KeySets;
@@ -174,8 +183,8 @@ export class IdentityTokens {
   }
 
   /**
-   * Returns undefined when the token does not prove the entry's `uid`. Throws 503 when the keys
-   * cannot be fetched.
+   * Returns undefined if the token does not prove the entry's `uid`. Throws 503 if the keys cannot
+   * be fetched.
    */
   async check(
     entry: JsonObject,
@@ -199,7 +208,7 @@ export class IdentityTokens {
     settings: IdentityTokenCheck,
     keys: JSONWebKeySet,
   ): Promise<Verified> {
-    // With the first token: few services use such platforms.
+    // Imported with the first token, because few services use such platforms.
     const { createLocalJWKSet, errors } = await import('jose');
     try {
       return { subject: await this.#subjectOf(token, settings, createLocalJWKSet(keys)) };
@@ -209,7 +218,7 @@ export class IdentityTokens {
         error instanceof errors.JWSSignatureVerificationFailed;
       if (isOtherKey) return 'unknown key';
       if (error instanceof errors.JOSEError) return { subject: undefined };
-      // A key of the set is malformed. That says nothing about the token.
+      // A key of the set is malformed. This says nothing about the token.
       throw new Refusal('unavailable', {
         text: 'A key of the platform cannot be used.',
         retryAfterSeconds: 5,
@@ -235,7 +244,7 @@ export class IdentityTokens {
       return (await jwtVerify(token, keys, options)).payload.sub;
     } catch (error) {
       if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
-      // A token that names no key, and a set with several: one of them may have signed it.
+      // The token names no key and the set has several keys. Any of them may have signed the token.
       for await (const key of error) {
         const verified = await jwtVerify(token, key, options).catch((failure: unknown) => {
           if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure;

@@ -14,7 +14,7 @@ import {
 } from '../../../../shared/http/client.ts';
 import { isTemporaryStatus, PeerError, peerErrorOf } from '../../../../shared/http/result.ts';
 
-/** Short timeouts: a login waits for the reply. */
+/** The timeouts are short because a login waits for the reply. */
 const timing = { connectMs: 3000, requestMs: 5000, drainMs: 1000 };
 const maxClients = 100;
 
@@ -24,13 +24,16 @@ export interface PlatformAddress {
   ca?: string | undefined;
 }
 
-/** How a platform answers. */
+/** Form of a platform's replies. */
 export interface AnswerForm<T> {
   /** Body of a successful reply. */
   reply: z.ZodType<T>;
-  /** Returns the error code of a body (`codeText`); undefined for a body without an error. */
+  /**
+   * Returns the error code of a body, in the form of `codeText`. Returns undefined if the body
+   * contains no error.
+   */
   codeOf: (body: JsonObject) => string | undefined;
-  /** Codes that call the credential of the client wrong. */
+  /** Error codes which mean that the client's credential is wrong. */
   refusals: ReadonlySet<string>;
 }
 
@@ -44,11 +47,15 @@ export class PlatformClients {
   }
 
   /**
-   * Asks a platform and classifies its answer, the only place that decides what an answer means:
-   * a reply of the platform's form is *yes*, and returned; a listed error code is *no*:
-   * undefined. Everything else says nothing about the account and throws 503 with `Retry-After`:
-   * no reply, a temporary status, a page of another server, an unlisted code
-   * (protocol/users.md#checked-platforms). A platform that calls itself busy is asked once more.
+   * Sends a request to a platform and classifies the reply (protocol/users.md#checked-platforms).
+   * Only this method decides what a reply means:
+   *
+   * - A reply of the form `reply` means yes and is returned.
+   * - A listed error code means no. Returns undefined.
+   * - Everything else says nothing about the account and throws 503 with `Retry-After`: no reply, a
+   *   temporary status, a page of another server, an unlisted code.
+   *
+   * If the platform replies that it is busy, the request is repeated once.
    */
   async ask<T>(
     at: PlatformAddress,
@@ -64,36 +71,36 @@ export class PlatformClients {
     if (reply?.success) return reply.data;
     const what = code === undefined ? `unusable answer with status ${status}` : `code ${code}`;
     const text = code === undefined ? undefined : `The platform answered with the code ${code}.`;
-    throw unknownAnswer(new PeerError(at.baseUrl, what), { text });
+    throw unclearReply(new PeerError(at.baseUrl, what), { text });
   }
 
-  /** Fetches a JSON object from a successful reply. Throws 503 for any other. */
+  /** Fetches a JSON object from a successful reply. Throws 503 for any other reply. */
   async fetchJson(at: PlatformAddress, request: HttpRequest): Promise<JsonObject> {
     const { status, body } = await this.#answer(at, request);
     if (status < 300) return body;
-    throw unknownAnswer(new PeerError(at.baseUrl, `status ${status}`));
+    throw unclearReply(new PeerError(at.baseUrl, `status ${status}`));
   }
 
   /**
-   * Returns the status and the JSON object of a reply. Throws 503 without one, and for a temporary
-   * status.
+   * Returns the status and the JSON object of a reply. Throws 503 if there is no reply or its
+   * status is temporary.
    */
   async #answer(
     at: PlatformAddress,
     request: HttpRequest,
   ): Promise<{ status: number; body: JsonObject }> {
     const reply = await this.#client(at).request(request);
-    if (reply.kind !== 'response') throw unknownAnswer(peerErrorOf(at.baseUrl, reply));
+    if (reply.kind !== 'response') throw unclearReply(peerErrorOf(at.baseUrl, reply));
     const { status, retryAfterMs } = reply;
     const body = isTemporaryStatus(status) ? undefined : bodyOf(reply.body);
-    if (!body) throw unknownAnswer(peerErrorOf(at.baseUrl, reply), { retryAfterMs });
+    if (!body) throw unclearReply(peerErrorOf(at.baseUrl, reply), { retryAfterMs });
     return { status, body };
   }
 
   #client({ baseUrl, ca }: PlatformAddress): HttpClient {
     const key = `${baseUrl} ${ca ?? ''}`;
-    const known = this.#clients.get(key);
-    if (known) return known;
+    const cached = this.#clients.get(key);
+    if (cached) return cached;
     const [oldest] = this.#clients;
     if (oldest && this.#clients.size >= maxClients) {
       this.#clients.delete(oldest[0]);
@@ -109,10 +116,10 @@ export class PlatformClients {
   }
 }
 
-/** QQ's wrapping of a JSON text. */
+/** JSON text as QQ wraps it. */
 const wrapped = /^\s*callback\s*\(\s*(\{.*\})\s*\)\s*;?\s*$/s;
 
-/** Returns the JSON object of a platform's body; undefined for any other text. */
+/** Returns the JSON object of a platform's body. Returns undefined for other texts. */
 const bodyOf = (text: string): JsonObject | undefined => {
   try {
     const value: unknown = parseExactly(wrapped.exec(text)?.[1] ?? text);
@@ -122,16 +129,16 @@ const bodyOf = (text: string): JsonObject | undefined => {
   }
 };
 
-/** Code of WeChat and QQ: the system is busy. */
+/** Code with which WeChat and QQ say that the system is busy. */
 const busyCode = '-1';
 const minRetryAfterMs = 5_000;
 const maxRetryAfterMs = 300_000;
 
 /**
- * Refusal of a call whose platform said neither yes nor no. `Retry-After` is the platform's, in
- * bounds.
+ * Returns the refusal of a call whose platform gave no clear answer. `Retry-After` is the
+ * platform's value within limits.
  */
-function unknownAnswer(
+function unclearReply(
   cause: PeerError,
   {
     text = 'The platform could not be asked.',
@@ -142,7 +149,9 @@ function unknownAnswer(
   return new Refusal('unavailable', { text, cause, retryAfterSeconds: Math.ceil(waitMs / 1000) });
 }
 
-/** Returns an error code as a text; undefined for success, and for a value that is no code. */
+/**
+ * Returns an error code as a text. Returns undefined if the value means success or is not a code.
+ */
 export function codeText(value: Json | undefined): string | undefined {
   const text = typeof value === 'number' ? String(value) : value;
   return typeof text === 'string' && /^[\w-]{1,64}$/.test(text) && text !== '0' ? text : undefined;

@@ -38,11 +38,11 @@ export class AuthPlatforms {
   }
 
   /**
-   * Asks the platforms about the entries of a change, and returns the change as one that may be
-   * written: a platform may complete an entry, such as one with the code of a mini program. Entries
-   * for which `isStored` is true are not asked about again. Throws 250 to 252 when a platform
-   * rejects its entry, or when an entry must be checked and the app's options have no settings for
-   * its platform; 503 when the platform says neither yes nor no.
+   * Verifies the entries of a change with their platforms and returns a change that may be written.
+   * A platform may complete an entry, such as an entry with the code of a mini program. Skips
+   * entries for which `isStored` returns true. Throws 250 to 252 if a platform rejects its entry,
+   * or if the entry must be verified and the app has no settings for its platform. Throws 503 if a
+   * platform gives no clear answer.
    */
   async check(
     app: App,
@@ -51,8 +51,11 @@ export class AuthPlatforms {
   ): Promise<CheckedUserChanges> {
     const checked = await Promise.all(
       [...changes.authData].map(async ([platform, entry]) => {
-        const isAsked = entry !== null && !isStored(platform, entry);
-        return [platform, isAsked ? await this.#checkEntry(app, platform, entry) : entry] as const;
+        const mustVerify = entry !== null && !isStored(platform, entry);
+        return [
+          platform,
+          mustVerify ? await this.#checkEntry(app, platform, entry) : entry,
+        ] as const;
       }),
     );
     return { ...changes, authData: vouchFor(new Map(checked), 'platforms') };
@@ -65,7 +68,7 @@ export class AuthPlatforms {
     const check = checkOf(authPlatforms, platform);
     if (!check) requireUncheckedAllowed(app, platform, entry);
     const confirmation = check && (await this.#confirm(platform, entry, check));
-    // Where tokens are checked, a UnionID counts only if the platform confirms it.
+    // If the app verifies tokens, a UnionID counts only if the platform confirms it.
     const isChecking = Object.keys(authPlatforms).length > 0;
     if (isChecking && unionOf(entry) && confirmation?.unionid !== entry.unionid)
       throw refuse('invalidLinkedSession', 'The UnionID could not be confirmed: invalid authData.');
@@ -83,7 +86,10 @@ export class AuthPlatforms {
     return confirmation;
   }
 
-  /** Returns undefined when the platform says no. Throws 503 when it says neither yes nor no. */
+  /**
+   * Returns undefined if the platform rejects the entry. Throws 503 if the platform gives no clear
+   * answer.
+   */
   #ask(
     platform: string,
     entry: JsonObject,
@@ -116,8 +122,8 @@ export class AuthPlatforms {
 }
 
 /**
- * Throws 251 for an unchecked platform (not in `authPlatforms`) that must be checked: one with
- * identity tokens or codes, and every one with the option `checkedPlatformsOnly`.
+ * Throws 251 if a platform that is not in `authPlatforms` must be verified. This concerns platforms
+ * with identity tokens or codes, and every platform if the option `checkedPlatformsOnly` is set.
  */
 function requireUncheckedAllowed({ options }: App, platform: string, entry: JsonObject): void {
   if (platform === anonymous) return;

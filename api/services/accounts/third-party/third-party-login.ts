@@ -25,7 +25,7 @@ import type { LoginService } from '../login/login.ts';
 import type { UserStore } from '../user-store.ts';
 import { type AnswerForm, codeText, type PlatformClients } from './platform-clients.ts';
 
-/** Retries after a concurrent sign-up with the same account. */
+/** Maximum number of tries if concurrent sign-ups use the same account. */
 const maxTries = 10;
 
 /** Result of a call that logs in or signs up. */
@@ -39,7 +39,7 @@ interface ThirdPartyRequest {
   rules: UserRules;
   /** Network address that a new user counts against. */
   ipAddress: string | undefined;
-  /** Hashes the password of the body; called for a new user only. */
+  /** Hashes the password of the body. Called only for a new user. */
   passwordHash: () => Promise<string | null>;
   /** Runs `beforeSave` for a new user. */
   applyHooks: (draft: UserDraft) => Promise<UserDraft>;
@@ -57,9 +57,10 @@ export class ThirdPartyLogin {
   }
 
   /**
-   * Logs in the user of a third-party account, or creates one. Concurrent calls with the same
-   * account create one user. Throws 208 when the accounts belong to several users, 211 with
-   * `failOnNotExist`, 429 for too many sign-ups from one network address.
+   * Logs in the user of a third-party account, or creates the user. Concurrent calls with the same
+   * account create one user. Throws 208 if the accounts belong to several users, 211 if
+   * `failOnNotExist` is true and no user exists, 429 after too many sign-ups from one network
+   * address.
    */
   async logInOrSignUp(app: App, request: ThirdPartyRequest): Promise<LoginResult> {
     let passwordHash: string | null | undefined;
@@ -74,7 +75,7 @@ export class ThirdPartyLogin {
     throw refuse('accountLinked');
   }
 
-  /** Logs in the user of the accounts; returns undefined for unknown accounts. */
+  /** Logs in the user of the accounts. Returns undefined if no user has them. */
   #logIn(
     app: App,
     { changes: { authData: changes }, rules, ipAddress }: ThirdPartyRequest,
@@ -86,7 +87,8 @@ export class ThirdPartyLogin {
         id === undefined
           ? undefined
           : await findUser(tx, app.appId, { key: { id }, isLocked: true });
-      // Accounts change their user only under the user's lock, so the second look-up is final.
+      // Accounts move to another user only while the user is locked, so the second search is
+      // reliable.
       if (!user || (await findOwner(tx, app, changes)) !== id) return undefined;
       const draft = { ...user, authData: changedAuthData(user.authData, changes) };
       requireSize(draft, user, rules);
@@ -96,8 +98,8 @@ export class ThirdPartyLogin {
   }
 
   /**
-   * Creates the user; returns undefined when a concurrent call created it with the same account or
-   * name.
+   * Creates the user. Returns undefined if a concurrent call created a user with the same account
+   * or name.
    */
   async #signUp(
     app: App,
@@ -131,8 +133,8 @@ const takenKinds = new Set<ErrorName>([
 ]);
 
 /**
- * Returns the id of the user of these accounts, by their own ids, else by their UnionIDs. Throws
- * 208 for several users.
+ * Returns the id of the user who has these accounts. Searches by the accounts' own ids, then by
+ * their UnionIDs. Throws 208 if several users have them.
  */
 async function findOwner(
   tx: Handle,
@@ -156,9 +158,9 @@ const session = z.object({
 });
 
 /**
- * Answers of `jscode2session` of WeChat and QQ. Refusals: code missing (41008), invalid or old
- * (40029), used (40163), user barred (40226). A wrong id or secret of the app (40013, 40125) and
- * too many calls (45011) say nothing about the user.
+ * Replies of `jscode2session` of WeChat and QQ. Codes that refuse the client's code: missing
+ * (41008), invalid or old (40029), used (40163), user barred (40226). A wrong id or secret of the
+ * app (40013, 40125) and too many calls (45011) say nothing about the user.
  */
 const form: AnswerForm<z.infer<typeof session>> = {
   reply: session,
@@ -167,10 +169,10 @@ const form: AnswerForm<z.infer<typeof session>> = {
 };
 
 /**
- * Exchanges the code of a mini program (`wx.login`, `qq.login`) for its account, and returns the
- * entry to store: with `openid`, `session_key` and `unionid` of the platform in place of the code.
- * The code is spent by this call, so it must not be made twice. Returns undefined for a wrong code,
- * or if the client names another account. Throws 503 when the platform says neither yes nor no
+ * Exchanges the code of a mini program (`wx.login`, `qq.login`) for its account. Returns the entry
+ * to store, in which the platform's `openid`, `session_key` and `unionid` replace the code. The
+ * call uses up the code, so it must not be repeated. Returns undefined if the code is wrong or the
+ * client names another account. Throws 503 if the platform gives no clear answer
  * (protocol/users.md#mini-programs).
  */
 export async function exchangeCode(
@@ -189,7 +191,7 @@ export async function exchangeCode(
   const path = `/sns/jscode2session?${new URLSearchParams(members)}`;
   const found = await clients.ask({ baseUrl: endpoint, ca }, { method: 'GET', path }, form);
   if (!found) return undefined;
-  // A client that names an account names the one of its code.
+  // If the client names an account, it must be the account of the code.
   const isOther = [uid, openid].some((named) => named !== undefined && named !== found.openid);
   if (isOther) return undefined;
   const { unionid } = found;

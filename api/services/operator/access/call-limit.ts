@@ -4,14 +4,13 @@ import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { TtlCache } from '../../../../shared/ttl-cache.ts';
 
 const windowMs = 60_000;
-/** Counts that are remembered: more than the tokens that may exist. */
+/** Maximum number of counts in memory. There are never that many tokens. */
 const maxCounts = 10_000;
 
 /**
- * Calls of one token within a minute, its sessions included
- * (protocol/admin-api.md#limits-of-a-token): all calls, entries in the audit, which are kept for a
- * year, and logins with login links. A person with ten pages of the console makes some hundred
- * calls.
+ * Limits of one token and its sessions within a minute (protocol/admin-api.md#limits-of-a-token):
+ * all calls, audit records (which are kept for a year), and logins including login links. A person
+ * with ten console pages makes some hundred calls per minute.
  */
 export const callLimits = { calls: 3000, changes: 600, logins: 60 } as const;
 
@@ -19,7 +18,7 @@ type Counted = keyof typeof callLimits;
 
 const codes = { calls: 'tokenCalls', changes: 'tokenChanges', logins: 'tokenLogins' } as const;
 
-/** Limits the calls of each token, so that one token cannot keep a process or the audit busy. */
+/** Limits the calls of each token, so that one token cannot overload a process or the audit. */
 export class CallLimit {
   readonly #clock: Clock;
   readonly #limits: Readonly<Record<Counted, number>>;
@@ -32,8 +31,8 @@ export class CallLimit {
   }
 
   /**
-   * Counts a call of a token as `weight` calls; null is CARILLON_ADMIN_TOKEN, which has no limit:
-   * its holder could lift any. Throws 429 with the seconds left.
+   * Counts a call of a token as `weight` calls. A null token is CARILLON_ADMIN_TOKEN, which has no
+   * limit, because its holder could change any limit. Throws 429 with the seconds left.
    */
   take(tokenId: number | null, kind: Counted, weight = 1): void {
     if (tokenId === null) return;
@@ -49,10 +48,12 @@ export class CallLimit {
   }
 }
 
-/** Wrong tokens of one IP address within a window, after which further ones are answered 429. */
+/**
+ * Maximum number of wrong tokens from one IP address within a window. Further wrong tokens get 429.
+ */
 const maxFailedAttempts = 10;
 const attemptsWindowMs = 60_000;
-/** IP addresses that are counted; a further one replaces the oldest. */
+/** Maximum number of IP addresses in memory. A new address replaces the oldest. */
 const defaultMaxAddresses = 10_000;
 
 interface FailedAttempts {
@@ -61,12 +62,11 @@ interface FailedAttempts {
 }
 
 /**
- * Answers wrong tokens and codes (protocol/admin-api.md#errors): 401, and after ten within a minute
- * from one IP address (of IPv6 a /64, which the caller computes) 429 for the rest of that minute. A
- * right token is always accepted, also from such an address: callers behind one proxy share an
- * address, and a stranger among them must not lock the operators out. Tokens are long and random,
- * so that the number of guesses does not matter; the limit shows a broken script its mistake, and
- * bounds the log. Each process counts for itself.
+ * Limits wrong tokens and codes (protocol/admin-api.md#errors). They get 401. After ten within a
+ * minute from one network, they get 429 for the rest of the minute. A correct token is always
+ * accepted, even from such a network: callers behind one proxy share an address, and a stranger
+ * among them must not lock out the operators. Tokens are long and random, so guesses are no danger.
+ * The limit reveals broken scripts and limits the log. Each process counts for itself.
  */
 export class AttemptLimit {
   readonly #clock: Clock;
@@ -79,8 +79,8 @@ export class AttemptLimit {
   }
 
   /**
-   * Counts a wrong token and returns its refusal: `refusal`, or 429 with the seconds left after too
-   * many. Counting and answering are one step, so that concurrent calls share the limit.
+   * Counts a wrong token. Returns `refusal`, or 429 with the seconds left if there were too many.
+   * Both happen in one step, so that concurrent calls share the limit.
    */
   fail(origin: string, refusal: Refusal): Refusal {
     const nowMs = this.#clock.monotonicMs();
@@ -94,8 +94,8 @@ export class AttemptLimit {
   }
 
   #failuresOf(origin: string, nowMs: number): FailedAttempts {
-    const known = this.#failures.get(origin);
-    if (known && known.endsAtMs > nowMs) return known;
+    const existing = this.#failures.get(origin);
+    if (existing && existing.endsAtMs > nowMs) return existing;
     this.#failures.delete(origin);
     const [oldest] = this.#failures.keys();
     if (oldest !== undefined && this.#failures.size >= this.#maxAddresses)

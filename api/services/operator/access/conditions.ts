@@ -10,32 +10,36 @@ import type { JsonObject } from '../../../../shared/domain/json.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { type MemberUse, masterViewer, type Viewer } from '../../../../shared/query/viewer.ts';
 
-/** Caller of the admin API as the reader of a condition. */
-export interface ConditionAsker extends Viewer {
+/**
+ * Rights of an admin API caller for a condition, with the personal members that the condition
+ * named.
+ */
+export interface ConditionViewer extends Viewer {
   /**
-   * Members with tokens of devices or data of people that the conditions have named, for the audit.
+   * Members that the conditions named and that contain device tokens or personal data. They are
+   * audited.
    */
   personal: ReadonlySet<string>;
 }
 
 /**
- * Returns the viewer for every condition that a caller of the admin API sends
- * (protocol/admin-api.md#conditions). The number of devices that meet a condition answers a
- * question about them, so a caller may name a member only if the role sees it: asked often enough,
- * patterns and orders spell a token. Its conditions throw 403 otherwise.
+ * Returns the viewer for the conditions of an admin API caller (protocol/admin-api.md#conditions).
+ * The number of matching devices reveals something about their members: with many patterns or
+ * comparisons, a caller could find out a token. So a caller may name a member only if the caller's
+ * role may see it. Otherwise, parsing throws 403.
  */
-export function askerOf(operator: Operator, appId: string): ConditionAsker {
+export function operatorViewer(operator: Operator, appId: string): ConditionViewer {
   const personal = new Set<string>();
-  const permit = (uses: readonly MemberUse[]): void => {
+  const checkUses = (uses: readonly MemberUse[]): void => {
     for (const use of uses) {
       requireMayName(operator, use);
       if (isHiddenMember(use.member)) personal.add(use.member);
     }
   };
-  return { ...masterViewer(appId), ...classesOf(operator), personal, permit };
+  return { ...masterViewer(appId), ...classesOf(operator), personal, checkUses };
 }
 
-/** Viewers see no members of users and no roles. */
+/** The role viewer may not query users and roles. */
 const classesOf = ({ role }: Operator): Partial<Viewer> =>
   hasRole(role, 'sender') ? {} : { classes: new Set(['_Installation']) };
 
@@ -47,19 +51,21 @@ function requireMayName(
     throw refuse('invalidParameter', detail('shortenedValue', { member }));
   if (hasRole(role, 'operator')) return;
   if (isHiddenMember(member)) {
-    // Who knows a whole token learns only that it exists, and a test push to one device needs it.
+    // A caller with a whole token learns only that the token exists. A test push to one device
+    // needs this.
     const isWholeToken =
       use === 'whole' && !isInner && className === '_Installation' && isTokenMember(member);
     if (isWholeToken && hasRole(role, 'sender')) return;
     throw refuse('forbidden', detail('memberNeedsOperator', { member }));
   }
-  // A sender may target by members of users that it does not see, but not spell them.
-  if (className === '_User' && use === 'spelling' && !shownToAll.has(member))
+  // A sender may target devices by members of users that the sender does not see. The sender may
+  // not use patterns or comparisons to find out their values.
+  if (className === '_User' && use === 'spelling' && !visibleToAll.has(member))
     throw refuse('forbidden', detail('spellingNeedsOperator', { member }));
 }
 
 /** Members of users that every role sees. */
-const shownToAll = new Set([
+const visibleToAll = new Set([
   'objectId',
   'createdAt',
   'updatedAt',
@@ -68,8 +74,8 @@ const shownToAll = new Set([
 ]);
 
 /**
- * Returns a device or a condition as a caller may see it: tokens and data of people are shortened
- * below operator.
+ * Returns a device or a condition in the form that a caller may see. Below the role operator,
+ * tokens and personal data are shortened.
  */
 export const visibleTo = ({ role }: Pick<Operator, 'role'>, document: JsonObject): JsonObject =>
   hasRole(role, 'operator') ? document : shortenTokens(document);

@@ -15,31 +15,36 @@ import { type Detail, detail } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/audit.ts';
 
-/** Key of CARILLON_SECRET, and what is encrypted under it. */
+/** Key of CARILLON_SECRET, and the number of values encrypted with it. */
 export interface KeyUse {
   id: string;
   isFirst: boolean;
-  /** Values by column; null while they are not counted. */
+  /** Number of values by column. Null if the values are not counted. */
   values: Record<string, number> | null;
-  /** Whether nothing needs this key: no value is under it, and no process encrypts with it. */
+  /**
+   * True if the key can be removed: no value is encrypted with it, and no process encrypts with it.
+   */
   mayBeRemoved: boolean;
 }
 
-/** State of the keys and of the rotation to the first one (docs/operate/secret.md). */
+/** State of the keys and of the rotation to the first key (docs/operate/secret.md). */
 export interface SecretState {
   keys: KeyUse[];
-  /** Values that no key of CARILLON_SECRET decrypts, or whose key is not known yet, by column. */
+  /**
+   * Number of values, by column, that no key of CARILLON_SECRET decrypts, or whose key has not been
+   * determined.
+   */
   other: Record<string, number> | null;
   countedAt: Date | null;
   rotation: SecretRotation | null;
-  /** Values under old keys at the last count. */
+  /** Number of values under old keys at the last count. */
   left: number | null;
   mismatches: KeyMismatch[];
 }
 
 /**
- * Shows and requests the rotation of CARILLON_SECRET; a dispatcher does it
- * (`dispatcher/duties/secret-rotation.ts`).
+ * Returns the state of the rotation of CARILLON_SECRET and requests a rotation. A dispatcher
+ * executes it (`dispatcher/duties/secret-rotation.ts`).
  */
 export class SecretRotationService {
   readonly #deps: ApiDeps;
@@ -49,8 +54,8 @@ export class SecretRotationService {
   }
 
   /**
-   * Returns the state; `isCounted` counts all values now, otherwise the rotation's last count is
-   * shown.
+   * Returns the state. If `isCounted` is true, counts all values now. Otherwise returns the last
+   * count of the rotation.
    */
   async state(isCounted: boolean): Promise<SecretState> {
     const { db, vault, clock } = this.#deps;
@@ -63,8 +68,8 @@ export class SecretRotationService {
   }
 
   /**
-   * Requests a rotation to the first key; one that runs goes on. Throws 409 if a running process
-   * could not read the result.
+   * Requests a rotation to the first key. A rotation in progress continues. Throws 409 if a running
+   * process could not decrypt the result.
    */
   async request(): Promise<SecretState> {
     const { db, admissionDb, vault } = this.#deps;
@@ -112,10 +117,10 @@ export class SecretRotationService {
 
 const valuesOf = (counts: SealedCounts, key: string): Record<string, number> =>
   Object.fromEntries(
-    Object.entries(counts).flatMap(([place, byKey]) => (byKey[key] ? [[place, byKey[key]]] : [])),
+    Object.entries(counts).flatMap(([column, byKey]) => (byKey[key] ? [[column, byKey[key]]] : [])),
   );
 
-/** Processes that a refusal names. */
+/** Maximum number of processes that a refusal names. */
 const maxNamed = 3;
 
 function unableText(unable: readonly KeyMismatch[]): Detail {

@@ -21,14 +21,14 @@ import { type PageRequest, toPage } from '../lists/page.ts';
 import type { AttemptLimit, CallLimit } from './call-limit.ts';
 import { endOf, type OperatorIdentities, ownerOf } from './tokens.ts';
 
-/** Time in which a login code can be used. */
+/** Validity of a login code. */
 const codeLifeMs = 15 * minuteMs;
-/** Length of a stored browser name. */
+/** Maximum length of a stored browser name. */
 const maxAgent = 200;
 
 /**
- * Token of the operator, or a code of a login link. `replace` confirms that the session of another
- * person in this browser is replaced.
+ * Token of the operator, or code of a login link. `replace` confirms that this login may replace
+ * another person's session in the browser.
  */
 export type Credential = { token: string } | { code: string; replace?: boolean | undefined };
 
@@ -37,25 +37,25 @@ export interface LoginClient {
   address: string;
   agent: string;
   requestId: string;
-  /** Cookie of the session that the browser has already. */
+  /** Cookie of the session that the browser already has. */
   cookie: string | undefined;
 }
 
-/** Started session; only its cookie holds the secret. */
+/** Started session. Only the cookie contains the secret. */
 export interface Login {
   operator: Operator;
   cookie: string;
 }
 
-/** Login link that is opened in the session of another person. */
+/** Login link that was opened in the session of another person. */
 export interface OtherPerson {
   /** Person whose session the browser has. */
   current: Operator;
-  /** Person that the link logs in. */
-  asked: Operator;
+  /** Person whom the link logs in. */
+  requested: Operator;
 }
 
-/** Rolls a login back. */
+/** Error that rolls a login back. */
 class NeedsConfirmation extends Error {
   readonly people: OtherPerson;
 
@@ -71,7 +71,7 @@ export class ConsoleSessionService {
   readonly #identities: OperatorIdentities;
   readonly #attempts: AttemptLimit;
   readonly #callLimit: CallLimit;
-  /** Called after a session ended. */
+  /** Called after a session has ended. */
   onEnded: () => void = () => undefined;
 
   constructor(
@@ -86,14 +86,14 @@ export class ConsoleSessionService {
   }
 
   /**
-   * Name and attributes of the cookie. A browser takes a name with `__Host-` from this host only,
-   * over https.
+   * Name of the cookie. With the prefix `__Host-`, a browser accepts the cookie only from this host
+   * and only over https.
    */
   get cookieName(): string {
     return this.#isSecure ? '__Host-carillon' : 'carillon';
   }
 
-  /** Returns a `Set-Cookie` header; without a value it deletes the cookie. */
+  /** Returns a `Set-Cookie` header. An empty value deletes the cookie. */
   cookieHeader(value: string): string {
     const attributes = [
       'Path=/',
@@ -110,10 +110,10 @@ export class ConsoleSessionService {
   }
 
   /**
-   * Starts a session. Throws 401 for a wrong token, or a code that is unknown, used or expired; 429
-   * after too many logins. Without `replace`, a link that is opened in the session of another
-   * person starts none and stays valid: anybody can send such a link, and its reader would go on
-   * under a name that is not the own.
+   * Starts a session. Throws 401 if the token is wrong, or the code is unknown, used or expired.
+   * Throws 429 after too many logins. A link that is opened in another person's session needs
+   * `replace`. Without it, no session starts and the link stays valid: anybody can send such a
+   * link, and its reader would continue to work under a wrong name.
    */
   async login(credential: Credential, client: LoginClient): Promise<Login | OtherPerson> {
     try {
@@ -134,7 +134,7 @@ export class ConsoleSessionService {
       const session = await this.#insert(tx, { cookie, tokenId, client });
       const isLink = 'code' in credential && !credential.replace;
       if (isLink && current && current.tokenId !== session.tokenId)
-        throw new NeedsConfirmation({ current, asked: session });
+        throw new NeedsConfirmation({ current, requested: session });
       const { address, requestId } = client;
       const actor = { ...session, address, requestId };
       const change = { action: 'session.create', target: String(session.session?.id ?? '') };
@@ -169,14 +169,15 @@ export class ConsoleSessionService {
     const agent = client.agent.slice(0, maxAgent);
     await insertSession(tx, { digest, adminMark, tokenId, address, agent, now: bounds.now });
     const session = await findSession(tx, digest, { ...bounds, marks });
-    // The token was deleted or expired at this moment.
+    // The token was deleted or expired at the same time.
     if (!session) throw new Refusal('unauthorized');
     return ownerOf(session);
   }
 
   /**
    * Creates a code that logs in once, within 15 minutes, with the permissions of `operator`. Throws
-   * 403 for a session, which could outlive its end with codes of its own; 429 after too many.
+   * 403 if the caller is a session, because a session could use codes to outlive its end. Throws
+   * 429 after too many codes.
    */
   async createCode(operator: Operator): Promise<{ code: string; url: string; expiresAt: Date }> {
     if (operator.session) throw refuse('forbidden', detail('sessionNoLinks'));
@@ -194,18 +195,18 @@ export class ConsoleSessionService {
       });
       await recordChange(tx, { action: 'login-link.create', target: operator.name });
     });
-    // Browsers do not send the fragment, so no log of a proxy has the code.
+    // Browsers do not send the fragment, so the code is in no proxy log.
     return { code, url: `${config.publicUrl}/console/login#code=${code}`, expiresAt };
   }
 
   async list({ before, limit }: PageRequest) {
-    const terms = { ...this.#identities.bounds(), marks: this.#identities.marks };
-    const rows = await listSessions(this.#deps.db, { before, limit: limit + 1 }, terms);
+    const validity = { ...this.#identities.bounds(), marks: this.#identities.marks };
+    const rows = await listSessions(this.#deps.db, { before, limit: limit + 1 }, validity);
     const { results, next } = toPage(rows, limit, ({ id }) => id);
-    return { results: results.map(shown), next };
+    return { results: results.map(toReply), next };
   }
 
-  /** Ends a session. Throws 404 when there is no such session. */
+  /** Ends a session. Throws 404 if the session does not exist. */
   async delete(id: number): Promise<void> {
     await this.#deps.db.transaction(async (tx) => {
       if (!(await deleteSession(tx, id))) throw refuse('notFound', detail('noSession'));
@@ -214,13 +215,13 @@ export class ConsoleSessionService {
     this.onEnded();
   }
 
-  /** Ends the session of a call; nothing for a token. */
+  /** Ends the session of a call. Does nothing for a token. */
   async logout({ session }: Operator): Promise<void> {
     if (session) await this.delete(session.id);
   }
 }
 
-function shown(session: ConsoleSession) {
+function toReply(session: ConsoleSession) {
   const { id, address, agent, createdAt, seenAt } = session;
   const { name, role, apps } = ownerOf(session);
   return {

@@ -27,17 +27,17 @@ import type { ApiDeps } from '../../deps.ts';
 import { recordChange } from '../audit/audit.ts';
 import { toPage } from '../lists/page.ts';
 
-/** Interval in which the last use of a session is written. */
+/** Interval at which the last use of a session is written. */
 const seenEveryMs = 60_000;
 
-/** Name of the holder of CARILLON_ADMIN_TOKEN. */
+/** Name of a caller with CARILLON_ADMIN_TOKEN. */
 const adminName = 'admin';
 
 /** Length of 32 bytes in base64url. */
 const secretPattern = /^[A-Za-z0-9_-]{43}$/;
 const tokenPrefix = 'carillon_';
 
-/** Returns the caller that holds CARILLON_ADMIN_TOKEN. */
+/** Returns the caller that uses CARILLON_ADMIN_TOKEN. */
 const adminOperator = (session: Operator['session'] = null): Operator => ({
   name: adminName,
   role: 'owner',
@@ -46,14 +46,12 @@ const adminOperator = (session: Operator['session'] = null): Operator => ({
   session,
 });
 
-/**
- * Finds the caller of the admin API by its token or its session (protocol/admin-api.md#sessions).
- */
+/** Finds the caller of the admin API by token or session (protocol/admin-api.md#sessions). */
 export class OperatorIdentities {
   readonly #deps: ApiDeps;
   /**
-   * Marks of CARILLON_ADMIN_TOKEN under each key of CARILLON_SECRET: its digest alone could be
-   * guessed offline.
+   * Digests of CARILLON_ADMIN_TOKEN under each key of CARILLON_SECRET. A plain hash of the token
+   * could be guessed offline.
    */
   readonly marks: readonly Buffer[];
 
@@ -62,7 +60,9 @@ export class OperatorIdentities {
     this.marks = deps.vault.derivedBy(`console admin token ${deps.config.adminToken}`).map(sha256);
   }
 
-  /** Returns the holder of a token; undefined for a wrong or expired one. */
+  /**
+   * Returns the caller that a token belongs to. Returns undefined if the token is wrong or expired.
+   */
   async ofToken(token: string): Promise<Operator | undefined> {
     if (equalInConstantTime(token, this.#deps.config.adminToken)) return adminOperator();
     const { admissionDb, clock } = this.#deps;
@@ -76,8 +76,8 @@ export class OperatorIdentities {
   }
 
   /**
-   * Returns the owner of a session by the value of its cookie; undefined for an unknown or ended
-   * one.
+   * Returns the owner of the session with this cookie. Returns undefined if the session is unknown
+   * or ended.
    */
   async ofCookie(cookie: string): Promise<Operator | undefined> {
     if (!secretPattern.test(cookie)) return undefined;
@@ -93,7 +93,7 @@ export class OperatorIdentities {
     return ownerOf(isStale ? { ...session, seenAt: bounds.now } : session);
   }
 
-  /** Tells whether the token or session of a caller still counts. Does not count as a use. */
+  /** Returns whether the token or session of a caller is still valid. Does not count as a use. */
   async isCurrent({ session, tokenId }: Operator): Promise<boolean> {
     const { admissionDb } = this.#deps;
     const bounds = this.bounds();
@@ -112,7 +112,7 @@ export class OperatorIdentities {
   }
 }
 
-/** Returns the caller that holds a token. */
+/** Returns the caller that a token belongs to. */
 const holderOf = ({ id, name, role, apps }: ConsoleToken): Operator => ({
   name,
   role,
@@ -121,15 +121,15 @@ const holderOf = ({ id, name, role, apps }: ConsoleToken): Operator => ({
   session: null,
 });
 
-/** Returns the caller of a session, with the permissions that its token has now. */
+/** Returns the caller of a session, with the current permissions of its token. */
 export function ownerOf(session: ConsoleSession): Operator {
   const { id, tokenId, name, role, apps } = session;
-  const own = { id, expiresAt: endOf(session) };
-  if (tokenId === null || name === null || role === null) return adminOperator(own);
-  return { name, role, apps, tokenId, session: own };
+  const current = { id, expiresAt: endOf(session) };
+  if (tokenId === null || name === null || role === null) return adminOperator(current);
+  return { name, role, apps, tokenId, session: current };
 }
 
-/** Returns when a session ends if no further call is made. */
+/** Returns when a session ends if it makes no further call. */
 export function endOf({
   createdAt,
   seenAt,
@@ -139,7 +139,7 @@ export function endOf({
   return new Date(Math.min(...ends, tokenExpiresAt?.getTime() ?? Number.POSITIVE_INFINITY));
 }
 
-/** Most tokens at a time. */
+/** Maximum number of tokens. */
 const maxTokens = 1000;
 
 interface NewToken {
@@ -152,7 +152,7 @@ interface NewToken {
 /** Tokens of people and machines for the admin API (protocol/admin-api.md#tokens). */
 export class ConsoleTokenService {
   readonly #deps: ApiDeps;
-  /** Called after a token ended, with its sessions. */
+  /** Called after a token and its sessions have ended. */
   onEnded: () => void = () => undefined;
 
   constructor(deps: ApiDeps) {
@@ -160,8 +160,8 @@ export class ConsoleTokenService {
   }
 
   /**
-   * Creates a token; only this reply holds its secret. Throws 400 for a past end, 409 when there
-   * are too many.
+   * Creates a token. Only this reply contains its secret. Throws 400 if `expiresAt` is in the past,
+   * 409 if there are too many tokens.
    */
   async create(creator: Operator, request: NewToken) {
     const { db, clock } = this.#deps;
@@ -179,16 +179,16 @@ export class ConsoleTokenService {
       await recordChange(tx, { action: 'token.create', target: String(inserted.id), after });
       return inserted;
     });
-    return { ...shown(token), token: secret };
+    return { ...toReply(token), token: secret };
   }
 
   async list(page: { before: number | null; limit: number }) {
     const rows = await listTokens(this.#deps.db, { ...page, limit: page.limit + 1 });
     const { results, next } = toPage(rows, page.limit, ({ id }) => id);
-    return { results: results.map(shown), next };
+    return { results: results.map(toReply), next };
   }
 
-  /** Deletes a token; its sessions end at once. Throws 404 when there is no such token. */
+  /** Deletes a token. Its sessions end at once. Throws 404 if the token does not exist. */
   async delete(id: number): Promise<void> {
     await this.#deps.db.transaction(async (tx) => {
       const token = await deleteToken(tx, id);
@@ -204,4 +204,4 @@ export class ConsoleTokenService {
   }
 }
 
-const shown = (token: ConsoleToken) => ({ ...token, id: String(token.id) });
+const toReply = (token: ConsoleToken) => ({ ...token, id: String(token.id) });

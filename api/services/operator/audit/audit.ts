@@ -17,24 +17,24 @@ import { type PageRequest, toPage } from '../lists/page.ts';
 export interface Actor extends Pick<Operator, 'name' | 'role' | 'tokenId'> {
   address: string;
   requestId: string;
-  /** Called before each entry of the audit. Throws 429 after too many. */
+  /** Called before each audit record. Throws 429 after too many records. */
   onChange?(): void;
 }
 
 const actors = new AsyncLocalStorage<Actor>();
 
-/** Runs a call of the admin API: changes within it are audited under this caller. */
+/** Runs a call of the admin API. Changes in it are audited under this caller. */
 export const runAsActor = <T>(actor: Actor, work: () => T): T => actors.run(actor, work);
 
-/** Returns the caller of the admin API; undefined outside of its calls. */
+/** Returns the caller of the admin API. Returns undefined outside of its calls. */
 const currentActor = (): Actor | undefined => actors.getStore();
 
-/** Tells whether changes are audited now: the call is of the admin API. */
+/** Returns whether changes are audited now, because the call belongs to the admin API. */
 export const isAudited = (): boolean => actors.getStore() !== undefined;
 
-/** A change as the audit shows it. */
+/** A change in the form of an audit record. */
 export interface Change {
-  /** `<noun>.<verb>`. */
+  /** Action in the form `<noun>.<verb>`. */
   action: string;
   appId?: string | undefined;
   target: string;
@@ -43,9 +43,9 @@ export interface Change {
 }
 
 /**
- * Writes a change within its own transaction, so that it is audited if and only if it commits.
- * Changes outside of the admin API, such as those of an app with its master key, are not audited.
- * Throws 429 after too many changes of one token.
+ * Audits a change as part of `tx`, so that it is audited if and only if it commits. Changes outside
+ * of the admin API, such as those of an app with its master key, are not audited. Throws 429 after
+ * too many changes of one token.
  */
 export async function recordChange(tx: Handle, change: Change): Promise<void> {
   const actor = actors.getStore();
@@ -76,34 +76,34 @@ export class AuditService {
   async list({ before, limit, ...filter }: AuditFilter & PageRequest) {
     const rows = await listAudit(this.#deps.db, filter, { before, limit: limit + 1 });
     const { results, next } = toPage(rows, limit, ({ id }) => id);
-    return { results: results.map(shown), next };
+    return { results: results.map(toReply), next };
   }
 }
 
-function shown({ id, actorName, actorRole, tokenId, address, ...entry }: AuditEntry) {
+function toReply({ id, actorName, actorRole, tokenId, address, ...entry }: AuditEntry) {
   const token = tokenId === null ? null : String(tokenId);
   return { id: String(id), actor: { name: actorName, role: actorRole, token, address }, ...entry };
 }
 
-/** Time in which the same read of the same reader is recorded once. */
+/** Time within which repeated reads by one reader are recorded once. */
 const onceInMs = hourMs;
-/** Reads that are remembered; a further one replaces the oldest. */
+/** Maximum number of reads in memory. A new read replaces the oldest. */
 const maxRemembered = 10_000;
 
-/** Read of secrets or of data of people. */
+/** Read of secrets or of personal data. */
 interface Read {
-  /** `<noun>.<verb>`. */
+  /** Action in the form `<noun>.<verb>`. */
   action: string;
   appId?: string | undefined;
   target: string;
-  /** Members that a condition named; undefined for other reads. */
+  /** Members that a condition named. Undefined for other reads. */
   members?: Iterable<string>;
 }
 
 /**
- * Records who read secrets or asked for data of people (protocol/admin-api.md#audit). Scripts and
- * pages repeat their reads, so each process records one read of one token once an hour: the audit
- * cannot be flooded.
+ * Records who read secrets or queried personal data (protocol/admin-api.md#audit). Scripts and
+ * pages repeat their reads, so each process records the same read of one token once an hour. This
+ * prevents a flood of audit records.
  */
 export class ReadAudit {
   readonly #deps: Pick<ApiDeps, 'db' | 'clock'>;
@@ -118,8 +118,8 @@ export class ReadAudit {
     });
   }
 
-  /** Records a read before its reply is sent; with `members`, those that are new. */
-  async note({ action, appId, target, members }: Read): Promise<void> {
+  /** Records a read before its reply is sent. With `members`, records the members that are new. */
+  async record({ action, appId, target, members }: Read): Promise<void> {
     const actor = currentActor();
     if (!actor) return;
     const keyOf = (member: string) =>

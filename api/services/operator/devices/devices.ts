@@ -31,12 +31,12 @@ import { compileWhere } from '../../../../shared/query/sql/where.ts';
 import type { ApiDeps } from '../../deps.ts';
 import type { InstallationService } from '../../installations/installations.ts';
 import type { PushTraceService } from '../../push/explain/push-trace.ts';
-import { askerOf, type ConditionAsker, visibleTo } from '../access/conditions.ts';
+import { type ConditionViewer, operatorViewer, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import { type ReadAudit, recordChange } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
 
-/** Returns a push without content or condition, for the route that a device has by itself. */
+/** Returns a push without content or condition. It is used to find the route of a device. */
 export function plainPush(
   nowMs: number,
   prod: 'prod' | 'dev' = 'prod',
@@ -63,19 +63,21 @@ export function plainPush(
   };
 }
 
-/** Waiting messages that are counted. */
+/** Maximum number of waiting messages that are counted. */
 const maxInbox = 1000;
-/** Matches that are counted. `all` counts as many as one deletion may have. */
-export const mostCounted = (count: boolean | 'all' | undefined): number =>
+/**
+ * Returns the maximum number of matches to count. With `all`, this is the maximum of one deletion.
+ */
+export const maxCountFor = (count: boolean | 'all' | undefined): number =>
   count === 'all' ? 100_000 : count ? 10_000 : 0;
 
 interface DeviceListRequest extends PageRequest {
-  /** An objectId, installationId, device token or registration id. */
+  /** An objectId, installationId, device token or registration id to search for. */
   q?: string | undefined;
   /** Condition as JSON text. */
   where?: string | undefined;
-  /** Most matches to count; 0 counts none. */
-  mostCounted: number;
+  /** Maximum number of matches to count. 0 counts none. */
+  maxCount: number;
 }
 
 /** Finds and shows devices for operators (protocol/admin-api.md#devices). */
@@ -89,38 +91,38 @@ export class DeviceService {
   }
 
   /**
-   * Lists devices, the newest first. Throws 404, 102 and 105 for the condition, 403 for one that
-   * the role may not ask, 124.
+   * Lists devices, newest first. Throws 404 if the app does not exist, 102 and 105 for the
+   * condition, 403 if the role may not use the condition, 124 after a timeout.
    */
   async list(operator: Operator, appId: string, request: DeviceListRequest) {
     const app = await requireApp(this.#deps, appId);
-    const most = request.mostCounted;
-    const asker = askerOf(operator, appId);
+    const max = request.maxCount;
+    const viewer = operatorViewer(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
-      const selection = selectionOf(asker, request);
-      const all = selectionOf(asker, { ...request, before: null });
+      const selection = selectionOf(viewer, request);
+      const all = selectionOf(viewer, { ...request, before: null });
       return async (tx) => ({
         rows: await selectInstallations(tx, selection),
         count:
-          most > 0
-            ? await countRows(tx, 'installation', cappedRows('installation', all, most))
+          max > 0
+            ? await countRows(tx, 'installation', cappedRows('installation', all, max))
             : undefined,
       });
     });
-    await this.#reads.note({
+    await this.#reads.record({
       action: 'installation.list',
       appId,
       target: appId,
-      members: asker.personal,
+      members: viewer.personal,
     });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = await mapInTicks(results, (row) =>
       visibleTo(operator, installationDocument(row, { hasAcl: true })),
     );
-    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
+    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, max)) };
   }
 
-  /** Returns a device with its route and state. Throws 404 when there is no such app or device. */
+  /** Returns a device with its route and state. Throws 404 if the app or device does not exist. */
   async get(operator: Operator, appId: string, name: string) {
     const app = await requireApp(this.#deps, appId);
     const { db, clock, appCache } = this.#deps;
@@ -147,10 +149,10 @@ export class DeviceService {
   }
 }
 
-function selectionOf(asker: ConditionAsker, request: DeviceListRequest): Selection {
+function selectionOf(viewer: ConditionViewer, request: DeviceListRequest): Selection {
   const { q, where, before, limit } = request;
-  const params = new Params([asker.appId]);
-  const parsed = parseWhere(where, installationClass, asker);
+  const params = new Params([viewer.appId]);
+  const parsed = parseWhere(where, installationClass, viewer);
   const conditions = [`(${compileWhere(parsed, installationClass, params)})`];
   if (q !== undefined) conditions.push(idCondition(params, q));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);
@@ -181,7 +183,7 @@ const byId = (appId: string, id: number): Selection => ({
   skip: 0,
 });
 
-/** Tells what became of the newest pushes at one device (protocol/admin-api.md#devices). */
+/** Explains the newest pushes for one device (protocol/admin-api.md#devices). */
 export class DevicePushService {
   readonly #deps: ApiDeps;
   readonly #traces: PushTraceService;
@@ -192,8 +194,8 @@ export class DevicePushService {
   }
 
   /**
-   * Explains the newest `limit` pushes, one after the other: each reads all batches of its push.
-   * Throws 404.
+   * Explains the newest `limit` pushes, one after another, because each explanation reads all
+   * batches of its push. Throws 404 if the app does not exist.
    */
   async list(appId: string, device: string, limit: number) {
     await requireApp(this.#deps, appId);
@@ -208,9 +210,9 @@ export class DevicePushService {
   }
 }
 
-/** Installations of one deletion: their keys are in memory. */
+/** Maximum number of installations in one deletion. Their ids are in memory. */
 export const maxDeleted = 100_000;
-/** Installations that one transaction deletes. */
+/** Number of installations that one transaction deletes. */
 const deletedAtOnce = 1000;
 
 /** Changes and deletes installations for operators (protocol/admin-api.md#devices). */
@@ -224,8 +226,8 @@ export class DeviceEditService {
   }
 
   /**
-   * Writes members, as PUT with the master key does. Throws 404, and the refusals of
-   * `InstallationService.update`.
+   * Changes members, as PUT with the master key does. Throws 404 if the device does not exist, and
+   * as `InstallationService.update`.
    */
   async update(appId: string, name: string, body: JsonObject): Promise<JsonObject> {
     const app = await requireApp(this.#deps, appId);
@@ -241,7 +243,7 @@ export class DeviceEditService {
     return document;
   }
 
-  /** Throws 404 when there is no such app or device. */
+  /** Deletes a device. Throws 404 if the app or device does not exist. */
   async delete(appId: string, name: string): Promise<void> {
     const app = await requireApp(this.#deps, appId);
     const objectId = await this.#require(appId, name);
@@ -253,10 +255,10 @@ export class DeviceEditService {
   }
 
   /**
-   * Deletes all installations that meet a condition, if there are `expected` of them: the caller
-   * was shown this number. Deletes in steps; those that no longer meet the condition in their step
-   * stay. Returns the number that were deleted. Throws 404, 409 for another number, 102 and 105 for
-   * the condition, 124.
+   * Deletes all installations that match a condition, if their number is `expected`, which the
+   * caller has seen. Deletes in steps and keeps installations that no longer match at their step.
+   * Returns the number of deleted installations. Throws 404 if the app does not exist, 409 if the
+   * number differs, 102 and 105 for the condition, 124 after a timeout.
    */
   async deleteAll(
     operator: Operator,
@@ -264,10 +266,14 @@ export class DeviceEditService {
     { where, expected }: { where: JsonObject; expected: number },
   ): Promise<number> {
     const app = await requireApp(this.#deps, appId);
-    const condition = compileRowCondition(where, installationClass, askerOf(operator, appId));
+    const condition = compileRowCondition(
+      where,
+      installationClass,
+      operatorViewer(operator, appId),
+    );
     if (!condition) throw refuse('invalidQuery');
-    const asker = { app, isMaster: true };
-    const ids = await this.#deps.queries.readFresh(asker, (tx) =>
+    const caller = { app, isMaster: true };
+    const ids = await this.#deps.queries.readFresh(caller, (tx) =>
       listMatching(tx, condition, expected + 1),
     );
     if (ids.length !== expected) throw refuse('conflict', countText(ids.length, expected));
@@ -282,7 +288,7 @@ export class DeviceEditService {
     return deleted;
   }
 
-  /** Deletes one step in a transaction of its own, with its entry in the audit. */
+  /** Deletes one step in its own transaction and adds an audit record. */
   #deleteSome(
     app: App,
     { condition, ids, where }: { condition: RowCondition; ids: number[]; where: JsonObject },

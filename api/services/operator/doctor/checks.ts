@@ -41,9 +41,9 @@ type FindingCode = Code<'doctor'>;
 export interface Finding {
   name: string;
   status: 'ok' | 'warn' | 'fail';
-  /** Present state. */
+  /** Current state. */
   detail: string;
-  /** Action to take; empty when the check succeeded. */
+  /** Action to take. Empty if the check succeeded. */
   advice: string;
   /** Code and parameters of the text. */
   code: FindingCode;
@@ -66,11 +66,12 @@ export const found = ({ name, status, code, params = {} }: CodedFinding): Findin
   params,
 });
 
-/** Returns a finding as documents show it. */
+/** Returns a finding in the form of documents. */
 export const shownFinding = (finding: Finding) => ({ ...finding, ...shownText(finding) });
 
 /**
- * Returns the message of the innermost error, which has more detail (such as a refused connection).
+ * Returns the message of the innermost error, which has the most detail (for example, a refused
+ * connection).
  */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0) return reasonOf(error.errors[0]);
@@ -79,22 +80,27 @@ export function reasonOf(error: unknown): string {
 }
 
 /**
- * Differences of clocks above which there is a warning: tokens of gateways and scheduled pushes
- * depend on the time. A row that the database writes late makes a clock look behind.
+ * Clock differences above which the doctor warns. Gateway tokens and scheduled pushes depend on the
+ * time. A clock can appear late if the database wrote its row late, so `maxBehindMs` is larger.
  */
 const maxAheadMs = 1000;
 const maxBehindMs = 10_000;
 /**
- * Fewest files that a process should be able to open, and the part of the limit that it may use.
+ * Minimum number of files that a process should be able to open, and the share of the limit that it
+ * may use.
  */
-const leastFiles = 4096;
+const minFiles = 4096;
 const fullShare = 0.8;
-/** Time without a success of a duty, in seconds; the scheduler runs at least twice a second. */
+/**
+ * Seconds after the last success of a background job after which the job is late. The scheduler
+ * runs at least twice a second.
+ */
 const lateAfter = 1800;
 const schedulerLateAfter = 60;
 
 /**
- * Checks the running processes: versions, clocks, open files, and the duties of the dispatchers.
+ * Checks the running processes: versions, clocks, open files, and the background jobs of the
+ * dispatchers.
  */
 export async function checkProcesses(db: Handle): Promise<Finding[]> {
   const processes = await listProcesses(db, processGoneMs);
@@ -103,11 +109,11 @@ export async function checkProcesses(db: Handle): Promise<Finding[]> {
     ...checkNumbers(processes),
     ...reports.flatMap(checkClock),
     ...checkFiles(reports),
-    ...checkDuties(reports),
+    ...checkBackgroundJobs(reports),
   ];
 }
 
-/** Checks that a dispatcher runs, and that all processes have one version. */
+/** Checks that a dispatcher runs and that all processes have the same version. */
 function checkNumbers(processes: readonly SeenProcess[]): Finding[] {
   const versions = [...new Set(processes.map(({ version }) => version))];
   const ofKind = (kind: SeenProcess['kind']) => processes.filter((one) => one.kind === kind).length;
@@ -134,7 +140,7 @@ function checkClock({ kind, host, pid, clockAheadMs }: ReportedProcess): Finding
 function checkFiles(reports: readonly ReportedProcess[]): Finding[] {
   const name = 'open files';
   const scarce = reports.flatMap(({ kind, host, pid, connections, report: { maxFiles } }) => {
-    if (maxFiles === null || (maxFiles >= leastFiles && connections < maxFiles * fullShare))
+    if (maxFiles === null || (maxFiles >= minFiles && connections < maxFiles * fullShare))
       return [];
     const params = { kind, host, pid, max: maxFiles, used: connections };
     return [found({ name, status: 'warn', code: 'filesScarce', params })];
@@ -143,8 +149,8 @@ function checkFiles(reports: readonly ReportedProcess[]): Finding[] {
   return [found({ name, status: 'ok', code: 'filesFine' })];
 }
 
-/** Checks when a dispatcher, whichever it was, last succeeded in each duty. */
-function checkDuties(reports: readonly ReportedProcess[]): Finding[] {
+/** Checks when each background job last succeeded in any dispatcher. */
+function checkBackgroundJobs(reports: readonly ReportedProcess[]): Finding[] {
   const name = 'duties';
   const ages = new Map<string, number>();
   for (const { report, ageSeconds } of reports)
@@ -160,19 +166,20 @@ function checkDuties(reports: readonly ReportedProcess[]): Finding[] {
   return [found({ name, status: 'ok', code: 'dutiesFine', params: { duties: ages.size } })];
 }
 
-/** Limits of a database that is kept up; tests lower them. */
+/** Limits of a well-maintained database. Tests use smaller limits. */
 const defaultLimits = {
   /**
-   * Dead rows of a table from which on it is named, if they are more than half of its live ones.
+   * Number of dead rows above which a table is reported, if they are more than half of its live
+   * rows.
    */
   deadRows: 1_000_000,
-  /** Age of a transaction. */
+  /** Age of a transaction above which it is reported. */
   transactionSeconds: 3600,
-  /** Log that an unread slot keeps. */
+  /** Bytes of WAL that an unread replication slot may keep. */
   slotBytes: 1e9,
   /**
-   * Transactions since the oldest frozen one; autovacuum begins at 200 million, the database ends
-   * at 2,147.
+   * Number of transactions since the oldest frozen transaction. Autovacuum starts at 200 million.
+   * PostgreSQL stops at 2,147 million.
    */
   warnTransactions: 1e9,
   failTransactions: 1.6e9,
@@ -180,14 +187,14 @@ const defaultLimits = {
 
 type UpkeepLimits = typeof defaultLimits;
 
-/** Tables of the service; those of the queue are in a schema of their own. */
+/** Schemas of Carillon's tables. The queue's tables have their own schema. */
 const ownSchemas = `(current_schema(), 'pgboss')`;
-/** Tables that a finding names. */
+/** Maximum number of tables in a finding. */
 const maxNamed = 5;
 
 /**
- * Checks what lets a database grow or stop: autovacuum, old transactions, unread slots, transaction
- * ids.
+ * Checks conditions that make a database grow or stop: autovacuum, old transactions, unread
+ * replication slots, transaction ids.
  */
 export async function checkUpkeep(
   db: Handle,
@@ -274,7 +281,7 @@ async function checkWraparound(db: Handle, limits: UpkeepLimits): Promise<Findin
   return found({ name, status, code: 'wraparoundNear', params });
 }
 
-/** Tells about pushes that a restore has paused. */
+/** Reports pushes that a restore has paused. */
 export async function checkRestoration(db: Handle): Promise<Finding[]> {
   const restoration = await findRestoration(db);
   if (!restoration || restoration.paused === 0) return [];
@@ -289,16 +296,16 @@ export async function checkRestoration(db: Handle): Promise<Finding[]> {
   ];
 }
 
-/** Freezes that are told one by one. */
-const mostFreezes = 20;
+/** Maximum number of freezes that are reported. */
+const maxFreezes = 20;
 
 /**
- * Tells which apps are frozen, and whether the whole service is: their pushes wait until somebody
- * releases them.
+ * Reports whether the whole service or apps are frozen. Their pushes wait until somebody releases
+ * them.
  */
 export async function checkFreezes(db: Handle): Promise<Finding[]> {
   const freezes = await listFreezes(db);
-  return freezes.slice(0, mostFreezes).map(({ appId, since, reason, by }) =>
+  return freezes.slice(0, maxFreezes).map(({ appId, since, reason, by }) =>
     found({
       name: 'freeze',
       status: 'warn',
@@ -308,15 +315,14 @@ export async function checkFreezes(db: Handle): Promise<Finding[]> {
   );
 }
 
-/** Apps that are told one by one. */
-const mostApprovals = 20;
+/** Maximum number of apps that are reported. */
+const maxApprovals = 20;
 
 /**
- * Tells which apps have pushes that wait for the approval of a second person; they expire as others
- * do.
+ * Reports apps with pushes that wait for the approval of a second person. Such pushes can expire.
  */
 export async function checkApprovals(db: Handle): Promise<Finding[]> {
-  const waiting = await listWaitingApprovals(db, mostApprovals);
+  const waiting = await listWaitingApprovals(db, maxApprovals);
   return waiting.map(({ appId, pushes, since }) =>
     found({
       name: 'approval',
@@ -327,23 +333,20 @@ export async function checkApprovals(db: Handle): Promise<Finding[]> {
   );
 }
 
-/**
- * Time before the end of a certificate from which on there is a warning: renewing one is manual
- * work.
- */
+/** Time before the end of a certificate from which the doctor warns. Renewal is manual work. */
 const warnBeforeMs = 30 * dayMs;
 
 interface CheckContext {
   db: Handle;
   vault: Vault;
   nowMs: number;
-  /** Apps that are looked at, the oldest; all when absent. */
+  /** Maximum number of apps to check, oldest first. All apps if absent. */
   maxApps?: number;
 }
 
 /**
- * Decrypts every app and profile with CARILLON_SECRET, and inspects the credentials and the
- * addresses of servers.
+ * Decrypts every app and profile with CARILLON_SECRET and checks their credentials and server
+ * addresses.
  */
 export async function checkCredentials(context: CheckContext): Promise<Finding[]> {
   const secretFindings: Finding[] = [];
@@ -397,7 +400,7 @@ const paramsOf = ({ appId, connector, name }: ProfileId) => ({
   profile: name,
 });
 
-/** Decrypts a value. Returns a finding when that fails. */
+/** Decrypts a value. Returns a finding if this fails. */
 async function tryOpen(
   code: 'sealedApp' | 'sealedProfile',
   params: TextParams,
@@ -416,7 +419,7 @@ async function tryOpen(
   }
 }
 
-/** Returns the reason for a certificate that ends soon. */
+/** Returns the reason text for a certificate that ends soon. */
 function endOf(expiresAtMs: number): string {
   const day = new Date(expiresAtMs).toISOString().slice(0, 10);
   return reasonAs(`A certificate ends on ${day}.`, 'certificateEnds', { day });
@@ -452,8 +455,8 @@ async function inspect({ db, vault, nowMs }: CheckContext, id: ProfileId): Promi
 }
 
 /**
- * Finds URLs that the service does not connect to, because CARILLON_PRIVATE_HOSTS does not list
- * their addresses.
+ * Finds URLs that Carillon does not connect to, because their addresses are private and
+ * CARILLON_PRIVATE_HOSTS does not list them.
  */
 const privateAddresses = (
   { app, at = '' }: { app: string; at?: string },
@@ -474,8 +477,8 @@ const putCommand = ({ appId, connector, name }: ProfileId) =>
   `carillon profile put ${appId} ${connector} <file>${name === '_default' ? '' : ` --name ${name}`}`;
 
 /**
- * Counts the values that are not under the first key of CARILLON_SECRET; says nothing while it has
- * a single key.
+ * Counts the values that are not encrypted with the first key of CARILLON_SECRET. Returns no
+ * finding if there is only one key.
  */
 export async function checkSecretKeys({
   db,
@@ -520,11 +523,11 @@ export async function checkSecretKeys({
     : [found({ name: 'secret keys', status: 'ok', code: 'secretKeysFine', params: { first } })];
 }
 
-/** Time for which a rollback is told, and rotations that are looked at. */
-const toldMs = 7 * dayMs;
+/** Time for which a rollback is reported, and maximum number of rotations that are read. */
+const reportedMs = 7 * dayMs;
 const maxRotations = 100;
 
-/** Tells about candidates of credentials that their check or their canary refused. */
+/** Reports candidate credentials that their check or canary refused. */
 export async function checkRotations({
   db,
   nowMs,
@@ -532,7 +535,7 @@ export async function checkRotations({
   db: Handle;
   nowMs: number;
 }): Promise<Finding[]> {
-  const rotations = await listRotations(db, new Date(nowMs - toldMs), maxRotations);
+  const rotations = await listRotations(db, new Date(nowMs - reportedMs), maxRotations);
   return rotations.flatMap(({ appId, connector, name: profile, state, reason, detail }) => {
     const params = { app: appId, connector, profile, detail: detail ?? reason ?? '' };
     if (state === 'staged' && reason !== null)
@@ -575,12 +578,14 @@ function codeOf(reason: string): FindingCode {
   return findings.get(readReason(reason).code) ?? 'gatewayUnreached';
 }
 
-/** Pushes that are told one by one. */
-const mostKeptTokens = 20;
+/** Maximum number of pushes that are reported. */
+const maxKeptTokens = 20;
 
-/** Tells which pushes of the last day found so many invalid tokens that their devices were kept. */
+/**
+ * Reports pushes of the last day that found so many invalid tokens that their devices were kept.
+ */
 export async function checkInvalidTokens(db: Handle): Promise<Finding[]> {
-  const kept = await listKeptTokens(db, mostKeptTokens);
+  const kept = await listKeptTokens(db, maxKeptTokens);
   return kept.map(
     ({ appId, objectId, connector, profile, answers, invalid, kept: devices, reason }) =>
       found({
@@ -601,13 +606,13 @@ export async function checkInvalidTokens(db: Handle): Promise<Finding[]> {
   );
 }
 
-/** Limit on names in a line. */
+/** Maximum number of names in a line. */
 const maxNames = 5;
 
 /**
- * Warns of apps whose users have accounts on third-party platforms that are not checked: any caller
- * that knows the id of such an account can sign in as its user. Does not see platforms without
- * users. Throws when an app cannot be decrypted.
+ * Warns of apps whose users have accounts on third-party platforms that are not verified. Any
+ * caller that knows the id of such an account can sign in as its user. Does not find platforms
+ * without users. Throws if an app cannot be decrypted.
  */
 export async function checkPlatforms({
   db,
@@ -643,8 +648,8 @@ export async function checkPlatforms({
 }
 
 /**
- * Checks that logins by this platform are possible without a check: not for UnionIDs, anonymous and
- * identity token ones.
+ * Returns whether users can log in by this platform without verification. This excludes UnionIDs,
+ * anonymous users and platforms with identity tokens.
  */
 const isUncheckable = (platform: string): boolean =>
   !platform.startsWith('_') && platform !== anonymous && !isAlwaysChecked(platform);

@@ -23,11 +23,13 @@ import {
   reasonOf,
 } from './checks.ts';
 
-/** Apps whose credentials are looked at: each of their profiles is decrypted. */
+/**
+ * Maximum number of apps whose credentials are checked, because all their profiles are decrypted.
+ */
 const maxApps = 1000;
 
-/** Finding as the admin API shows it (protocol/admin-api.md#doctor). */
-export interface ShownFinding {
+/** Finding in the form of the admin API (protocol/admin-api.md#doctor). */
+export interface FindingReply {
   level: Finding['status'];
   subject: string;
   code: string;
@@ -35,12 +37,12 @@ export interface ShownFinding {
 }
 
 /**
- * Runs the checks of `carillon doctor` that need only the database, and lists the running
+ * Runs the checks of `carillon doctor` that need only the database. Also lists the running
  * processes.
  */
 export class DoctorService {
   readonly #deps: ApiDeps;
-  #running: Promise<ShownFinding[]> | undefined;
+  #running: Promise<FindingReply[]> | undefined;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
@@ -52,14 +54,14 @@ export class DoctorService {
   }
 
   /** Runs the checks once for all concurrent callers. */
-  check(): Promise<ShownFinding[]> {
+  check(): Promise<FindingReply[]> {
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
     });
     return this.#running;
   }
 
-  async #run(): Promise<ShownFinding[]> {
+  async #run(): Promise<FindingReply[]> {
     const { admissionDb: db, clock, vault } = this.#deps;
     const context = { db, vault, nowMs: clock.now(), maxApps };
     const findings: Finding[] = [];
@@ -76,9 +78,10 @@ export class DoctorService {
       () => checkInvalidTokens(db),
       () => checkPlatforms(context),
     ];
-    // One after the other: they are for an operator who waits, beside calls that must not.
+    // Checks run one after another. An operator can wait for them, but other calls need the
+    // connections.
     for (const check of checks) findings.push(...(await check().catch(interrupted)));
-    return findings.map(shown);
+    return findings.map(toReply);
   }
 }
 
@@ -91,7 +94,7 @@ const interrupted = (error: unknown): Finding[] => [
   }),
 ];
 
-const shown = ({ name, status, code, params }: Finding): ShownFinding => ({
+const toReply = ({ name, status, code, params }: Finding): FindingReply => ({
   level: status,
   subject: name,
   ...shownText({ code, params }),

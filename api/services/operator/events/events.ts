@@ -7,16 +7,16 @@ import type { ApiDeps } from '../../deps.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import type { OperatorIdentities } from '../access/tokens.ts';
 import { requireApp } from '../apps.ts';
-import { shownBreaker } from '../breakers.ts';
+import { toBreakerReply } from '../breakers.ts';
 import type { OverviewService } from '../overview/overview.ts';
 import { EventHub } from './hub.ts';
 import type { Topic } from './poller.ts';
 
-const openPushRestMs = 250;
-/** Receipts of gateways still arrive after the end of a push. */
-const closedPushRestMs = 5000;
-const overviewRestMs = 2000;
-const stateRestMs = 1000;
+const openPushPollMs = 250;
+/** Receipts of gateways can arrive after the end of a push, so it is still polled. */
+const closedPushPollMs = 5000;
+const overviewPollMs = 2000;
+const statePollMs = 1000;
 
 const finished = new Set(['done', 'failed', 'cancelled']);
 
@@ -33,7 +33,7 @@ export class EventService {
   readonly #deps: ApiDeps;
   readonly #services: EventServices;
   readonly hub = new EventHub();
-  /** Pushes that are being looked up, by topic: tabs that open together share the look-up. */
+  /** Searches for pushes in progress, by topic. Tabs that open together share a search. */
   readonly #lookups = new Map<string, Promise<string>>();
 
   constructor(deps: ApiDeps, services: EventServices) {
@@ -42,8 +42,8 @@ export class EventService {
   }
 
   /**
-   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for one of another app, 404 for
-   * an unknown push or app, 429 when there are too many streams.
+   * Opens a stream of topics. Throws 400 for an unknown topic, 403 for a topic of another app, 404
+   * for an unknown push or app, 429 if there are too many streams.
    */
   async open(operator: Operator, names: readonly string[]): Promise<Readable> {
     const topics: Topic[] = [];
@@ -86,27 +86,27 @@ export class EventService {
         const progress = await this.#services.records.progressOf(push);
         const event = lastStatus === undefined || lastStatus === state ? 'progress' : 'state';
         lastStatus = state;
-        const restMs = finished.has(state) ? closedPushRestMs : openPushRestMs;
-        return { event, data: { state, ...progress }, restMs };
+        const pollAfterMs = finished.has(state) ? closedPushPollMs : openPushPollMs;
+        return { event, data: { state, ...progress }, pollAfterMs: pollAfterMs };
       },
     };
   }
 
   /**
-   * Finds a push by an id, without a query if its topic is polled. Throws 404/101 when there is no
-   * such push.
+   * Finds a push by an id. Needs no query if its topic is already polled. Throws 404/101 if the
+   * push does not exist.
    */
   async #objectIdOf(appId: string, id: string): Promise<string> {
     const key = pushKey(appId, id);
     if (this.hub.isPolled(key)) return id;
-    const known = this.#lookups.get(key);
-    if (known) return known;
+    const running = this.#lookups.get(key);
+    if (running) return running;
     const lookup = this.#services.records.find(appId, id).then(({ objectId }) => objectId);
     this.#lookups.set(key, lookup);
     return lookup.finally(() => this.#lookups.delete(key));
   }
 
-  /** All listeners share one state, so it has what the lowest role sees. */
+  /** All listeners share one state, so it contains only what the lowest role may see. */
   async #overviewTopic(operator: Operator, name: string, appId: string): Promise<Topic> {
     if (appId !== '') {
       requireOwnApp(operator, appId);
@@ -117,7 +117,7 @@ export class EventService {
     const poll = async () => ({
       event: 'overview',
       data: await this.#services.overview.read(viewer, appId === '' ? undefined : appId),
-      restMs: overviewRestMs,
+      pollAfterMs: overviewPollMs,
     });
     return { key: `overview:${appId} ${keyOf(apps)}`, name, poll };
   }
@@ -125,8 +125,8 @@ export class EventService {
   #breakersTopic({ apps }: Operator, name: string): Topic {
     const poll = async () => {
       const all = await listBreakers(this.#deps.db);
-      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId)).map(shownBreaker);
-      return { event: 'breakers', data: { results }, restMs: stateRestMs };
+      const results = all.filter(({ appId }) => mayUseApp({ apps }, appId)).map(toBreakerReply);
+      return { event: 'breakers', data: { results }, pollAfterMs: statePollMs };
     };
     return { key: `breakers ${keyOf(apps)}`, name, poll };
   }
@@ -135,7 +135,7 @@ export class EventService {
     return {
       event: 'queues',
       data: { results: await this.#deps.queue.states() },
-      restMs: stateRestMs,
+      pollAfterMs: statePollMs,
     };
   }
 }

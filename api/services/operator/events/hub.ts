@@ -4,12 +4,12 @@ import { Refusal, refuse } from '../../../../shared/domain/errors/errors.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
 import { Poller, type Topic } from './poller.ts';
 
-/** Time after which a browser connects again. */
+/** Time after which a browser reconnects. */
 const retryMs = 2000;
 
 /**
- * Body of `text/event-stream`. Of events that a slow reader has not taken yet it keeps the newest
- * of each topic, so that a reader costs a bounded amount of memory.
+ * Body of `text/event-stream`. For a slow reader, it keeps only the newest event of each topic. A
+ * reader therefore uses a limited amount of memory.
  */
 class EventStream extends Readable {
   readonly #waiting = new Map<string, string | Buffer>();
@@ -22,8 +22,8 @@ class EventStream extends Readable {
   }
 
   /**
-   * Sends an event, or replaces the one of this topic that still waits. All streams may share the
-   * bytes.
+   * Sends an event. Replaces an earlier event of the topic that is not sent yet. All streams may
+   * share the bytes.
    */
   send(topic: string, text: string | Buffer): void {
     if (this.#isEnding || this.destroyed) return;
@@ -32,13 +32,13 @@ class EventStream extends Readable {
     if (this.#isWanted) this.#flush();
   }
 
-  /** Sends a comment, which keeps proxies from closing the connection. */
+  /** Sends a comment, so that proxies keep the connection open. */
   beat(): void {
     this.send('beat', ':\n\n');
   }
 
-  /** Says why the stream ends, and ends it. */
-  bye(reason: string): void {
+  /** Sends the reason and ends the stream. */
+  endWith(reason: string): void {
     this.send('bye', `event: bye\ndata: ${JSON.stringify({ reason })}\n\n`);
     this.#isEnding = true;
     if (this.#isWanted) this.#flush();
@@ -59,19 +59,19 @@ class EventStream extends Readable {
   }
 }
 
-/** Limits of live updates of one process; tests use smaller ones. */
+/** Limits of live updates in one process. Tests use smaller limits. */
 interface EventLimits {
-  /** Open streams in total, and of one token with all its sessions. */
+  /** Maximum number of open streams in total, and per token including its sessions. */
   streams: number;
   streamsPerToken: number;
-  /** Topics of one stream, of one token, and of all. */
+  /** Maximum number of topics per stream, per token, and in total. */
   topicsPerStream: number;
   topicsPerToken: number;
   topics: number;
-  /** Interval of comments, and of the check that the caller still has access. */
+  /** Intervals of comments, and of the check that the caller still has access. */
   beatMs: number;
   checkMs: number;
-  /** Time for readers to take the end when the process stops. */
+  /** Time for readers to receive the end when the process stops. */
   lingerMs: number;
 }
 
@@ -90,9 +90,9 @@ const eventLimits: EventLimits = {
 interface Watcher {
   /** Session or token that has access. */
   key: string;
-  /** Token, also of a session, for the limits. */
+  /** Token of the caller, or of the caller's session. Limits count per token. */
   token: string;
-  /** Tells whether the session or token still counts. */
+  /** Returns whether the session or token is still valid. */
   hasAccess(): Promise<boolean>;
 }
 
@@ -105,8 +105,8 @@ interface OpenStream {
 const retryAfterSeconds = 10;
 
 /**
- * Live updates (protocol/admin-api.md#live-updates): one poller for each topic and process, shared
- * by all streams; none while nobody listens.
+ * Live updates (protocol/admin-api.md#live-updates). All streams of the process share one poller
+ * per topic. Polling stops when nobody listens.
  */
 export class EventHub {
   readonly #limits: EventLimits;
@@ -125,14 +125,14 @@ export class EventHub {
     return this.#pollers.size;
   }
 
-  /** Tells whether a topic is polled, so that its subject exists. */
+  /** Returns whether a topic is polled. If so, its subject exists. */
   isPolled(key: string): boolean {
     return this.#pollers.has(key);
   }
 
   /**
-   * Opens a stream of topics. Throws 400 for too many topics, 429 for too many streams, 503 when
-   * the process stops.
+   * Opens a stream of topics. Throws 400 if there are too many topics, 429 if there are too many
+   * streams, 503 if the process stops.
    */
   open(topics: readonly Topic[], watcher: Watcher): EventStream {
     this.#admit(topics, watcher);
@@ -151,29 +151,32 @@ export class EventHub {
     return stream;
   }
 
-  /** Ends the streams whose callers have lost access: a session or token of this process ended. */
+  /**
+   * Ends the streams whose callers have lost access. Called when a session or token ends, and at
+   * intervals.
+   */
   async recheck(): Promise<void> {
     // The tabs of one session or token share a check.
     const byCaller = Map.groupBy(this.#streams, ({ watcher }) => watcher.key);
     await Promise.all(
       [...byCaller.values()].map(async (streams) => {
-        // Without the database nobody can tell: the next check will.
+        // If the database is unavailable, the streams stay open until the next check.
         const hasAccess = (await streams[0]?.watcher.hasAccess().catch(() => true)) ?? true;
-        if (!hasAccess) for (const { stream } of streams) stream.bye('session');
+        if (!hasAccess) for (const { stream } of streams) stream.endWith('session');
       }),
     );
   }
 
   /**
-   * Ends all streams: the process stops, and its server waits for open replies. Breaks off those
-   * that nobody reads.
+   * Ends all streams, because the process stops and its server waits for open replies. Destroys
+   * streams that nobody reads.
    */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#stopTimers();
     const streams = [...this.#streams].map(({ stream }) => stream);
     const ended = streams.map((stream) => new Promise((resolve) => stream.once('close', resolve)));
-    for (const stream of streams) stream.bye('restart');
+    for (const stream of streams) stream.endWith('restart');
     await Promise.race([Promise.all(ended), sleep(this.#limits.lingerMs)]);
     for (const stream of streams) stream.destroy();
     await Promise.all(ended);
@@ -196,8 +199,8 @@ export class EventHub {
   }
 
   #pollerOf(topic: Topic): Poller {
-    const known = this.#pollers.get(topic.key);
-    if (known) return known;
+    const existing = this.#pollers.get(topic.key);
+    if (existing) return existing;
     const poller = new Poller(topic, () => ++this.#lastId);
     this.#pollers.set(topic.key, poller);
     return poller;

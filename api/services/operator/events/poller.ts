@@ -1,35 +1,36 @@
 import { sleep } from '../../../../shared/clock.ts';
 
-/** State of a topic, as one event tells it. */
+/** State of a topic, sent as one event. */
 export interface TopicState {
   event: string;
   data: object;
-  /** Pause before the next poll, in milliseconds. */
-  restMs: number;
+  /** Poll interval before the next poll, in milliseconds. */
+  pollAfterMs: number;
 }
 
-/** Thing that listeners watch. Topics with one key are the same, and polled once. */
+/** Subject that listeners watch. Topics with the same key share one poller. */
 export interface Topic {
   key: string;
-  /** Name as the caller gives it, for the event. */
+  /** Name in the form that the caller sent. The event repeats it. */
   name: string;
   poll(): Promise<TopicState>;
 }
 
-/** Event as bytes of `text/event-stream`, which all listeners share. */
+/** Sends an event as bytes of `text/event-stream`, which all listeners share. */
 export type Deliver = (topic: string, bytes: Buffer) => void;
 
-/** Shortest pause between two polls, so that a topic has at most four events a second. */
-export const minRestMs = 250;
-const failedRestMs = 2000;
+/** Minimum poll interval. A topic sends at most four events a second. */
+export const minPollMs = 250;
+const failedPollMs = 2000;
 /**
- * Part of the time that polls of a topic may take: a push of millions, or a busy machine, then has
- * fewer events, at least one in 750 ms. The push itself must not notice that it is watched.
+ * Maximum share of time that polls of a topic may use. If polls are slow, because of a large push
+ * or a busy machine, the interval grows up to `maxSlowPollMs`. Watching a push must not slow it
+ * down.
  */
 const pollShare = 0.03;
-const maxSlowRestMs = 750;
+const maxSlowPollMs = 750;
 
-/** Polls a topic while anybody listens, and tells all listeners each change. */
+/** Polls a topic while somebody listens and sends each change to all listeners. */
 export class Poller {
   readonly #topic: Topic;
   readonly #nextId: () => number;
@@ -44,13 +45,13 @@ export class Poller {
     void this.#run();
   }
 
-  /** Adds a listener; it gets the last event at once. */
+  /** Adds a listener and sends it the last event at once. */
   add(listener: Deliver): void {
     this.#listeners.add(listener);
     if (this.#lastBytes) listener(this.#topic.key, this.#lastBytes);
   }
 
-  /** Removes a listener; returns whether it was the last one, with which polling ends. */
+  /** Removes a listener. Returns true if it was the last listener, and then stops polling. */
   remove(listener: Deliver): boolean {
     this.#listeners.delete(listener);
     if (this.#listeners.size > 0) return false;
@@ -61,22 +62,22 @@ export class Poller {
   async #run(): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
-      let restMs = failedRestMs;
+      let pollAfterMs = failedPollMs;
       try {
         const startedAtMs = performance.now();
         const state = await this.#topic.poll();
-        const slowRestMs = Math.min(maxSlowRestMs, (performance.now() - startedAtMs) / pollShare);
-        restMs = Math.max(minRestMs, state.restMs, slowRestMs);
-        if (!signal.aborted) this.#tell(state);
+        const slowPollMs = Math.min(maxSlowPollMs, (performance.now() - startedAtMs) / pollShare);
+        pollAfterMs = Math.max(minPollMs, state.pollAfterMs, slowPollMs);
+        if (!signal.aborted) this.#publish(state);
       } catch {
-        // The database is away, or the object is gone: listeners keep what they have, and the next
-        // poll tells.
+        // The database is unavailable or the object does not exist any more. Listeners keep the
+        // last state until the next poll.
       }
-      await sleep(restMs, signal);
+      await sleep(pollAfterMs, signal);
     }
   }
 
-  #tell({ event, data }: TopicState): void {
+  #publish({ event, data }: TopicState): void {
     const text = JSON.stringify({ topic: this.#topic.name, ...data });
     if (text === this.#lastData) return;
     this.#lastData = text;

@@ -24,32 +24,33 @@ import type { ApiDeps } from '../../deps.ts';
 import type { ProfileDetailService } from './profile-detail.ts';
 import type { ProfileId } from './profiles.ts';
 
-/** Longest time of a check; a gateway that is away would take its connection timeout. */
+/** Maximum duration of a check. An unreachable gateway would take its connection timeout. */
 const timeoutMs = 8000;
-/** Checks of one process at a time. */
+/** Maximum number of concurrent checks in a process. */
 const maxAtOnce = 8;
 
 type ProfileDetails = Pick<ProfileDetailService, 'open'>;
 
 /**
- * Result of asking a gateway with the credentials of a profile (protocol/admin-api.md#profiles).
+ * Result of a request to a gateway with the credentials of a profile
+ * (protocol/admin-api.md#profiles).
  */
 export interface ProfileCheck {
   ok: boolean;
   /**
-   * `token`: it accepted the credentials; `connection`: it can be reached, and credentials are
-   * tried by a push only.
+   * `token`: the gateway accepted the credentials. `connection`: the gateway is reachable, but only
+   * a push can verify the credentials.
    */
   gave: 'token' | 'connection' | null;
   tookMs: number;
-  /** Short reason of a failure: a connection code, a status or a name of the response tables. */
+  /** Short reason of a failure: a connection code, a status or a name from the response tables. */
   reason: string | null;
   meaning: Meaning | null;
   sentence: string;
   remedy: Remedy | null;
 }
 
-/** Asks gateways for a token or a connection, without sending. */
+/** Requests a token or a connection from gateways, without sending a push. */
 export class ProfileCheckService {
   readonly #clock: Clock;
   readonly #details: ProfileDetails;
@@ -67,8 +68,8 @@ export class ProfileCheckService {
   }
 
   /**
-   * Callers that ask for the same profile at a time share one check. Throws 404, 429 with many
-   * checks at a time.
+   * Checks a profile. Concurrent callers for the same profile share one check. Throws 404 if the
+   * profile does not exist, 429 if too many checks run.
    */
   async check(profile: ProfileId): Promise<ProfileCheck> {
     const opened = await this.#details.open(profile);
@@ -78,7 +79,7 @@ export class ProfileCheckService {
     return this.#start(key, opened.id, opened.profile.credentials);
   }
 
-  /** Asks with credentials that are not stored yet. Throws 429 with many checks at a time. */
+  /** Checks credentials that are not stored yet. Throws 429 if too many checks run. */
   async checkCandidate(connectorId: ConnectorId, credentials: unknown): Promise<ProfileCheck> {
     return this.#start(randomUUID(), connectorId, credentials);
   }
@@ -112,12 +113,12 @@ export class ProfileCheckService {
       );
     } finally {
       done.abort();
-      // Waits for requests in flight, which the caller does not have to.
+      // Waits for requests in flight. The caller does not need to wait.
       void sender.close();
     }
   }
 
-  /** Returns a context without stores: a check keeps no token and sends nothing. */
+  /** Returns a context without stores, because a check keeps no token and sends nothing. */
   #context(): SenderContext {
     return {
       clock: this.#clock,

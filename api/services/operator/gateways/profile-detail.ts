@@ -19,12 +19,12 @@ import { requireApp } from '../apps.ts';
 import { plainPush } from '../devices/devices.ts';
 import { connectorOf, noSuchProfile, type ProfileId } from './profiles.ts';
 
-/** Connectors that serve devices whatever `hybridPush` is (protocol/push.md#hybrid-push). */
+/** Connectors that serve devices even if `hybridPush` is off (protocol/push.md#hybrid-push). */
 const withoutHybrid: ReadonlySet<ConnectorId> = new Set(['apns', 'channel']);
 
 /**
- * Tells whether the credentials of a connector do nothing, since its devices get pushes by the own
- * channel.
+ * Returns whether a connector's credentials have no effect because its devices get pushes by the
+ * device channel.
  */
 const isHybridOff = (
   connector: ConnectorId,
@@ -32,8 +32,7 @@ const isHybridOff = (
 ): boolean => !hybridPush && !withoutHybrid.has(connector);
 
 /**
- * Inspects the credentials of a profile, and whether the options of its app let any device use
- * them.
+ * Checks the credentials of a profile, and whether the options of its app let any device use them.
  */
 export function inspectProfile(
   { connector, credentials }: { connector: ConnectorId; credentials: unknown },
@@ -45,26 +44,26 @@ export function inspectProfile(
   return { ...found, problems: [...found.problems, reason('hybridOff')] };
 }
 
-/** Devices whose route is looked at, the newest ones. */
+/** Maximum number of devices that are routed, newest first. */
 const maxRouted = 100_000;
 
 type Environment = 'prod' | 'dev';
 
-/** Route with the number of devices that a push would reach by it. */
+/** Route, with the number of devices that a push would reach by it. */
 export interface ServedDevices extends Route {
   devices: number;
 }
 
 interface RoutedDevices {
-  /** Routes of a push in an environment, the most devices first. */
+  /** Returns the routes of a push in an environment, most devices first. */
   routes: (prod: Environment) => ServedDevices[];
-  /** Whether the app has more devices than were looked at. */
+  /** True if the app has more devices than were counted. */
   areLeast: boolean;
 }
 
 /**
- * Reads the devices of an app once, and tells by which profiles pushes would reach them. Throws
- * 124.
+ * Reads the devices of an app once and groups them by the profiles through which pushes would reach
+ * them. Throws 124 after a timeout.
  */
 export async function routeDevices(
   { appCache, clock, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'queries'>,
@@ -82,8 +81,8 @@ export async function routeDevices(
     for (const group of found.groups) {
       const route = router.route(group);
       const key = JSON.stringify([route.connector, route.profile, route.error]);
-      const known = served.get(key);
-      if (known) known.devices += group.devices;
+      const existing = served.get(key);
+      if (existing) existing.devices += group.devices;
       else served.set(key, { ...route, devices: group.devices });
     }
     return [...served.values()].sort((a, b) => b.devices - a.devices);
@@ -100,7 +99,7 @@ interface OpenedProfile {
   profile: StoredProfile & { createdAt: Date; rotation: RotationState | null };
 }
 
-/** Shows a push profile without its secrets (protocol/admin-api.md#profiles). */
+/** Returns push profiles without their secrets (protocol/admin-api.md#profiles). */
 export class ProfileDetailService {
   readonly #deps: ApiDeps;
 
@@ -108,29 +107,31 @@ export class ProfileDetailService {
     this.#deps = deps;
   }
 
-  /** Throws 404 when there is no such app, connector or profile. */
+  /** Returns a profile. Throws 404 if the app, connector or profile does not exist. */
   async get({ appId, connector, name }: ProfileId) {
     const app = await requireApp(this.#deps, appId);
     const opened = await this.open({ appId, connector, name });
     return this.#describe(app, opened, await routeDevices(this.#deps, app));
   }
 
-  /** Shows all profiles of an app; reads its devices once. Throws 404 when there is no such app. */
+  /**
+   * Returns all profiles of an app. Reads its devices once. Throws 404 if the app does not exist.
+   */
   async list(appId: string) {
     const app = await requireApp(this.#deps, appId);
     const entries = await listProfiles(this.#deps.db, appId);
     if (entries.length === 0) return [];
     const routed = await routeDevices(this.#deps, app);
     const opened = await Promise.all(
-      // A profile may be deleted in this time.
+      // A profile may be deleted in the meantime.
       entries.map(({ connector, name }) => this.#find({ appId, connector, name })),
     );
     return opened.flatMap((one) => (one ? [this.#describe(app, one, routed)] : []));
   }
 
   /**
-   * Returns a profile with its decrypted credentials. Throws 404 when there is no such connector or
-   * profile.
+   * Returns a profile with its decrypted credentials. Throws 404 if the connector or profile does
+   * not exist.
    */
   async open(id: ProfileId): Promise<OpenedProfile> {
     return (await this.#find(id)) ?? noSuchProfile();
@@ -164,7 +165,7 @@ export class ProfileDetailService {
   }
 }
 
-/** Counts the devices that a push of the profile's environment would reach by it. */
+/** Counts the devices that a push in the profile's environment would reach through the profile. */
 function servedBy(
   { id, profile }: OpenedProfile,
   { routes, areLeast }: RoutedDevices,

@@ -28,11 +28,12 @@ import {
 
 type Checks = Pick<ProfileCheckService, 'checkCandidate'>;
 
-/** A rollback that somebody asked for. */
+/** Reason of a rollback that an operator requested. */
 const byOperator: RollbackReason = 'operator';
 
 /**
- * Rotates the credentials of a profile by a canary (protocol/admin-api.md#rotation-of-credentials).
+ * Rotates the credentials of a profile with a canary
+ * (protocol/admin-api.md#rotation-of-credentials).
  */
 export class ProfileRotationService {
   readonly #deps: ApiDeps;
@@ -43,16 +44,20 @@ export class ProfileRotationService {
     this.#checks = checks;
   }
 
-  /** Throws 404 when there is no such profile, or it was never rotated. */
+  /**
+   * Returns the rotation of a profile. Throws 404 if the profile does not exist or was never
+   * rotated.
+   */
   async get(id: ProfileId): Promise<ProfileRotation> {
-    const profile = await this.#known(id);
+    const profile = await this.#checkId(id);
     return (await findRotation(this.#deps.db, profile)) ?? noRotation();
   }
 
   /**
-   * Stages credentials and asks the gateway with them. If it accepts them, they are tried on real
-   * pushes, or held with `isHeld`; else they stay staged with the reason. Throws 404 without a
-   * profile, 400 for invalid credentials, and as `requireMaySetAddresses`.
+   * Stages candidate credentials and checks them with the gateway. If the gateway accepts them,
+   * real pushes try them, unless `isHeld` is true. Otherwise they stay staged with the reason.
+   * Throws 404 if the profile does not exist, 400 if the credentials are invalid, and as
+   * `requireMaySetAddresses`.
    */
   async stage(
     id: ProfileId,
@@ -60,13 +65,15 @@ export class ProfileRotationService {
     { isHeld, role }: { isHeld: boolean; role: OperatorRole },
   ): Promise<ProfileRotation> {
     const { db, vault } = this.#deps;
-    const known = await this.#known(id);
+    const checkedId = await this.#checkId(id);
     const credentials = checkedCredentials(connectorOf(id.connector), sent, this.#deps.clock.now());
-    await requireMaySetAddresses(this.#deps, known, { credentials, role });
+    await requireMaySetAddresses(this.#deps, checkedId, { credentials, role });
     const staged = await db.transaction(async (tx) => {
-      const rotation = await stageCandidate(tx, vault, { ...known, credentials });
+      const rotation = await stageCandidate(tx, vault, { ...checkedId, credentials });
       if (rotation)
-        await this.#audit(tx, known, 'profile.stage', { after: maskedCredentials(credentials) });
+        await this.#audit(tx, checkedId, 'profile.stage', {
+          after: maskedCredentials(credentials),
+        });
       return rotation;
     });
     if (!staged) return noSuchProfile();
@@ -76,13 +83,13 @@ export class ProfileRotationService {
     );
     const to = ok ? (isHeld ? 'checked' : 'canary') : 'staged';
     const result = { stagedAt: staged.stagedAt, to, reason, detail: ok ? null : sentence } as const;
-    const checked = await db.transaction((tx) => saveCheck(tx, known, result));
+    const checked = await db.transaction((tx) => saveCheck(tx, checkedId, result));
     this.#deps.appCache.forget(id.appId);
     return checked ?? this.get(id);
   }
 
   /**
-   * Makes the candidate the current version now. Throws 409 unless the gateway accepted it in the
+   * Makes the candidate the current version. Throws 409 if the gateway did not accept it in the
    * check.
    */
   promote(id: ProfileId): Promise<ProfileRotation> {
@@ -94,7 +101,7 @@ export class ProfileRotationService {
   }
 
   /**
-   * Drops the candidate, or brings the version before a promotion back. Throws 409 if there is
+   * Drops the candidate, or restores the version before a promotion. Throws 409 if there is
    * neither.
    */
   rollBack(id: ProfileId): Promise<ProfileRotation> {
@@ -113,12 +120,12 @@ export class ProfileRotationService {
     action: string,
     change: (tx: Parameters<typeof lockRotation>[0], rotation: ProfileRotation) => Promise<void>,
   ): Promise<ProfileRotation> {
-    const known = await this.#known(id);
+    const checkedId = await this.#checkId(id);
     const changed = await this.#deps.db.transaction(async (tx) => {
-      const rotation = (await lockRotation(tx, known)) ?? noRotation();
+      const rotation = (await lockRotation(tx, checkedId)) ?? noRotation();
       await change(tx, rotation);
-      const after = (await findRotation(tx, known)) ?? noRotation();
-      await this.#audit(tx, known, action, {
+      const after = (await findRotation(tx, checkedId)) ?? noRotation();
+      await this.#audit(tx, checkedId, action, {
         before: { state: rotation.state },
         after: { state: after.state },
       });
@@ -137,11 +144,11 @@ export class ProfileRotationService {
     return recordChange(tx, { action, appId, target: `${connector}/${name}`, ...change });
   }
 
-  async #known({ appId, connector, name }: ProfileId): Promise<ProfileId> {
-    const known = { appId, connector: connectorOf(connector), name };
+  async #checkId({ appId, connector, name }: ProfileId): Promise<ProfileId> {
+    const checkedId = { appId, connector: connectorOf(connector), name };
     checkName(name);
     await requireApp(this.#deps, appId);
-    return known;
+    return checkedId;
   }
 }
 

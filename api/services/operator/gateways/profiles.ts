@@ -27,7 +27,7 @@ import { requireMaySetAddresses } from '../addresses.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
-/** Identifies a profile of an app; a profile without a name is `_default`. */
+/** Identifies a profile of an app. The default profile has the name `_default`. */
 export interface ProfileId {
   appId: string;
   connector: string;
@@ -35,12 +35,13 @@ export interface ProfileId {
 }
 
 /**
- * Names of profiles (protocol/installations.md#installation-fields); the maximal length is our own.
+ * Names of profiles (protocol/installations.md#installation-fields). The maximum length is
+ * Carillon's choice.
  */
 const namePattern = /^(?:_default|[A-Za-z][A-Za-z0-9_]{0,63})$/;
 
 /**
- * Stores push profiles; no reply holds credentials
+ * Stores push profiles. No reply contains credentials
  * (protocol/admin-api.md#credentials-of-a-push-profile).
  */
 export class ProfileService {
@@ -51,8 +52,9 @@ export class ProfileService {
   }
 
   /**
-   * Throws 404 for an unknown connector or app, 400 for an invalid name, invalid credentials or a
-   * private address, 403 for an address that a caller below owner changes.
+   * Creates or replaces a profile. Throws 404 if the connector or app is unknown. Throws 400 if the
+   * name or credentials are invalid or an address is private. Throws 403 if a caller below the role
+   * owner changes an address.
    */
   async put(
     { appId, connector, name }: ProfileId,
@@ -60,17 +62,17 @@ export class ProfileService {
     role: OperatorRole = 'owner',
   ): Promise<ProfileEntry> {
     const { db, vault, appCache } = this.#deps;
-    const known = connectorOf(connector);
+    const connectorId = connectorOf(connector);
     checkName(name);
     await requireApp(this.#deps, appId);
-    const credentials = checkedCredentials(known, sent, this.#deps.clock.now());
-    const profile = { appId, connector: known, name, credentials };
+    const credentials = checkedCredentials(connectorId, sent, this.#deps.clock.now());
+    const profile = { appId, connector: connectorId, name, credentials };
     await requireMaySetAddresses(this.#deps, profile, { credentials, role });
     const entry = await db.transaction(async (tx) => {
       const put = await putProfile(tx, vault, profile);
       await endRotation(tx, profile);
       const after = maskedCredentials(credentials);
-      const change = { action: 'profile.put', appId, target: `${known}/${name}` };
+      const change = { action: 'profile.put', appId, target: `${connectorId}/${name}` };
       if (put)
         await recordChange(tx, {
           ...change,
@@ -88,16 +90,16 @@ export class ProfileService {
     return listProfiles(this.#deps.db, appId);
   }
 
-  /** Throws 404 when there is no such profile. */
+  /** Deletes a profile. Throws 404 if it does not exist. */
   async delete({ appId, connector, name }: ProfileId): Promise<void> {
-    const known = connectorOf(connector);
+    const connectorId = connectorOf(connector);
     checkName(name);
     const isDeleted = await this.#deps.db.transaction(async (tx) => {
-      const hasDeleted = await deleteProfile(tx, appId, known, name);
+      const hasDeleted = await deleteProfile(tx, appId, connectorId, name);
       const change = {
         action: 'profile.delete',
         appId,
-        target: `${known}/${name}`,
+        target: `${connectorId}/${name}`,
         before: maskedMembers,
       };
       if (hasDeleted) await recordChange(tx, change);
@@ -113,8 +115,8 @@ export function noSuchProfile(): never {
 }
 
 /**
- * Returns credentials as they are stored. Throws 400 with the wrong member, and for credentials
- * that have expired.
+ * Returns credentials in the form in which they are stored. Throws 400 with the invalid member, or
+ * if the credentials have expired.
  */
 export function checkedCredentials(
   connector: ConnectorId,
@@ -128,13 +130,13 @@ export function checkedCredentials(
   return jsonObject.parse(checked.credentials);
 }
 
-/** Earlier credentials in the audit, which does not decrypt them. */
+/** Earlier credentials in the audit. They are masked and never decrypted for it. */
 const maskedMembers = { credentials: maskText };
 
 const isNewProfile = ({ createdAt, updatedAt }: ProfileEntry): boolean =>
   createdAt.getTime() === updatedAt.getTime();
 
-/** Throws 404 for a connector that takes no profile. */
+/** Returns a connector id. Throws 404 if the connector has no profiles. */
 export function connectorOf(text: string): ConnectorId {
   if (isConnectorId(text) && credentialsOf(text)) return text;
   throw new Refusal('notFound', {

@@ -12,24 +12,24 @@ import { refuse } from '../../../../shared/domain/errors/errors.ts';
 import { isConnectorId } from '../../../../shared/domain/labels.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { detail } from '../../../../shared/domain/texts/texts.ts';
-import { profileKey } from '../../../../shared/rules/mass-limit.ts';
+import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { forecastScheduled, type ScheduledForecast } from '../../push/explain/forecast.ts';
 import { requireApp } from '../apps.ts';
 
-/** Rows of a day; a profile has a handful of message classes. */
+/** Maximum number of rows of a day. A profile has a handful of message classes. */
 const maxRows = 1000;
-/** China's only time zone is ahead of UTC by this; it has no summer time. */
+/** Offset of China's only time zone from UTC. China has no summer time. */
 const chinaMs = 8 * hourMs;
 
-/** Use of a gateway with its limits (protocol/admin-api.md#quotas). */
+/** Use of a gateway, with its limits (protocol/admin-api.md#quotas). */
 interface QuotaRow {
   connector: string;
   profile: string;
   class: string;
   used: number;
   requests: number;
-  /** Null: gateways do not say it; they refuse once it is used up. */
+  /** Always null: gateways do not report their limit, but refuse when it is used up. */
   limit: number | null;
   closedReason: string | null;
   closedMeaning: Meaning | null;
@@ -37,7 +37,10 @@ interface QuotaRow {
   forecast: number | null;
 }
 
-/** Reports what an app used of its gateways' day quotas, and what its scheduled pushes will use. */
+/**
+ * Reports how much an app used of its gateways' daily quotas, and how much its scheduled pushes
+ * will use.
+ */
 export class QuotaService {
   readonly #deps: ApiDeps;
 
@@ -46,8 +49,8 @@ export class QuotaService {
   }
 
   /**
-   * `day` is `YYYY-MM-DD` in China, today when absent; only today has a forecast. Throws 404 when
-   * there is no such app.
+   * Returns the use on a day. `day` is `YYYY-MM-DD` in China, today if absent. Only today has a
+   * forecast. Throws 404 if the app does not exist.
    */
   async read(appId: string, day: string | undefined) {
     const { appCache, clock, db } = this.#deps;
@@ -73,7 +76,7 @@ export class QuotaService {
     };
   }
 
-  /** Returns the use of the app's daily cap, which counts by days in UTC. */
+  /** Returns the use of the app's daily cap. The cap counts by days in UTC. */
   async #ofApp(app: App, forecast: ScheduledForecast | null) {
     const day = dayOf(this.#deps.clock.now());
     const { recipients: used } = await readUsage(this.#deps.db, app.appId, day);
@@ -89,12 +92,12 @@ interface RowInputs {
   forecast: ScheduledForecast | null;
 }
 
-/** Returns a row for each profile, used or not, and for each message class that is closed. */
+/** Returns a row for each profile, used or unused, and for each message class that is closed. */
 function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow[] {
-  const known = new Set(used.filter((row) => row.class === '').map(keyOf));
+  const usedKeys = new Set(used.filter((row) => row.class === '').map(keyOf));
   const unused = profiles
     .map(({ connector, name }) => ({ connector, profile: name }))
-    .filter((profile) => !known.has(keyOf(profile)))
+    .filter((profile) => !usedKeys.has(keyOf(profile)))
     .map((profile) => ({ ...profile, class: '', requests: 0, recipients: 0, closedReason: null }));
   return [...used, ...unused]
     .map((row) => ({
@@ -117,7 +120,7 @@ function rowsOf(used: ProfileUse[], { profiles, forecast }: RowInputs): QuotaRow
 const keyOf = ({ connector, profile }: { connector: string; profile: string }): string =>
   profileKey(connector, profile);
 
-/** Returns the rate of a profile; null without a limit. */
+/** Returns the rate of a profile. Returns null if it has no limit. */
 function rateOf(profile: StoredProfile | undefined): QuotaRow['rate'] {
   const read = profile && readCredentials(profile);
   const connector =
@@ -132,7 +135,7 @@ interface DayReport extends Usage {
   fees: Fees;
 }
 
-/** Days of one report; older ones are deleted. */
+/** Maximum number of days in a report. Older days are deleted. */
 const maxDays = 400;
 
 /** Reports the usage of apps (protocol/admin-api.md#usage, protocol/push.md#fees). */
@@ -143,7 +146,10 @@ export class UsageService {
     this.#deps = deps;
   }
 
-  /** `day` is `YYYY-MM-DD` in UTC; today when absent. Throws 404 when there is no such app. */
+  /**
+   * Returns the usage of a day. `day` is `YYYY-MM-DD` in UTC, today if absent. Throws 404 if the
+   * app does not exist.
+   */
   async report(appId: string, day: string | undefined): Promise<DayReport> {
     const app = await requireApp(this.#deps, appId);
     const wanted = day ?? new Date(this.#deps.clock.now()).toISOString().slice(0, 10);
@@ -153,8 +159,8 @@ export class UsageService {
   }
 
   /**
-   * Reports the days from one to another in UTC, both included, oldest first. Throws 404, 400 for
-   * more than 400 days.
+   * Returns the usage of the days `from` to `to` in UTC, both inclusive, oldest first. Throws 404
+   * if the app does not exist, 400 for more than 400 days.
    */
   async range(appId: string, { from, to }: { from: string; to: string }): Promise<DayReport[]> {
     const app = await requireApp(this.#deps, appId);
@@ -162,10 +168,10 @@ export class UsageService {
     if (days < 1 || days > maxDays)
       throw refuse('invalidParameter', detail('dayRange', { n: maxDays }));
     const rows = await listUsage(this.#deps.db, appId, { from, to });
-    const known = new Map(rows.map((row) => [row.day, row]));
+    const byDay = new Map(rows.map((row) => [row.day, row]));
     return Array.from({ length: days }, (_, i) => {
       const day = new Date(Date.parse(from) + i * dayMs).toISOString().slice(0, 10);
-      const { calls = 0, peakCallsPerMinute = 0, recipients = 0 } = known.get(day) ?? {};
+      const { calls = 0, peakCallsPerMinute = 0, recipients = 0 } = byDay.get(day) ?? {};
       const usage = { calls, peakCallsPerMinute, recipients };
       return { day, ...usage, fees: feesOf(app, usage) };
     });

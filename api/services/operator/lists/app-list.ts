@@ -6,16 +6,16 @@ import {
 import type { Operator } from '../../../../shared/domain/admin/operator.ts';
 import type { ApiDeps } from '../../deps.ts';
 
-/** Devices and pushes of an app that a list counts. */
+/** Maximum number of devices and pushes that a list counts per app. */
 const maxCounted = 10_000;
 
 export interface AppListRequest {
-  /** Id, or a part of the name. */
+  /** Id, or part of the name. */
   q?: string | undefined;
-  /** Apps to list; undefined for all. */
+  /** Ids of the apps to list. Undefined for all apps. */
   ids?: readonly string[] | undefined;
   sort: 'id' | 'name';
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   cursor?: string | undefined;
   limit: number;
 }
@@ -28,7 +28,7 @@ export class AppListService {
     this.#deps = deps;
   }
 
-  /** Lists apps with the numbers of their devices and pushes. */
+  /** Lists apps with the number of their devices and pushes. */
   async summaries(operator: Operator, request: AppListRequest) {
     const page = { ...pageOf(request), most: maxCounted };
     return toReply(
@@ -37,7 +37,7 @@ export class AppListService {
     );
   }
 
-  /** Lists ids and names, for menus, and for the names of apps that a page knows by their ids. */
+  /** Lists ids and names. Used for menus, and for the names of apps whose ids a page contains. */
   async names(operator: Operator, request: AppListRequest) {
     return toReply(
       await listAppNames(this.#deps.db, filterOf(operator, request), pageOf(request)),
@@ -51,13 +51,16 @@ function filterOf({ apps }: Operator, { q, ids }: AppListRequest): AppFilter {
   return { q, apps: apps === null ? ids : ids.filter((id) => apps.includes(id)) };
 }
 
-/** Reads one row more than the page has: it tells that there is a next page. */
+/** Reads one row more than the page contains. The extra row shows that there is a next page. */
 function pageOf({ sort, cursor, limit }: AppListRequest) {
   const [appId = '', name = ''] = cursor === undefined ? [] : partsOf(cursor);
   return { sort, after: cursor === undefined ? null : { appId, name }, limit: limit + 1 };
 }
 
-/** A cursor is the id of the last app, and in a list by name its name after a space. */
+/**
+ * Splits a cursor: the id of the last app and, if the list is sorted by name, its name after a
+ * space.
+ */
 function partsOf(cursor: string): [appId: string, name: string] {
   const at = cursor.indexOf(' ');
   return at < 0 ? [cursor, ''] : [cursor.slice(0, at), cursor.slice(at + 1)];

@@ -4,34 +4,32 @@ import { flagQuery } from '../../../../shared/domain/plain-values.ts';
 import { time } from '../../../../shared/domain/times.ts';
 
 /**
- * Limits what `countRows` counts: a subquery in place of the table would need a statement of its
- * own.
+ * Limits the number of rows that `countRows` counts. A subquery in place of the table would need
+ * another statement.
  */
-export const cappedRows = (table: ClassTable, selection: Selection, most: number): Selection => ({
+export const cappedRows = (table: ClassTable, selection: Selection, max: number): Selection => ({
   ...selection,
-  condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition} LIMIT ${most + 1})`,
+  condition: `id IN (SELECT id FROM ${table} WHERE app_id = $1 AND ${selection.condition} LIMIT ${max + 1})`,
 });
 
 /** Returns the number of matches for a reply. */
-export const countOfRows = (count: number, most: number): { count: number; countIsLeast?: true } =>
-  count > most ? { count: most, countIsLeast: true } : { count };
+export const countOfRows = (count: number, max: number): { count: number; countIsLeast?: true } =>
+  count > max ? { count: max, countIsLeast: true } : { count };
 
 /** Page of a list by keyset: a position and a size. */
 export interface PageRequest {
-  /**
-   * Position after which the page begins, as the page before returned it; null for the first page.
-   */
+  /** Position after which the page begins, from the previous page. Null for the first page. */
   before: number | null;
   limit: number;
 }
 
-/** Rows of a page, and the position of the next one; null after the last. */
+/** Rows of a page, and the position of the next page. The position is null after the last page. */
 export interface Page<T> {
   results: T[];
   next: string | null;
 }
 
-/** Makes a page of up to `limit + 1` rows: the additional row tells that there is a next page. */
+/** Makes a page from up to `limit + 1` rows. The extra row shows that there is a next page. */
 export function toPage<T>(
   rows: readonly T[],
   limit: number,
@@ -43,10 +41,12 @@ export function toPage<T>(
   return { results, next };
 }
 
-/** Matches that a list counts; counting more would take as long as reading them. */
+/**
+ * Maximum number of matches that a list counts. Counting more would take as long as reading them.
+ */
 const maxCounted = 10_000;
 
-/** Returns the number of matches for a reply. `count` stops counting at its argument. */
+/** Returns the number of matches for a reply. `count` must stop at its argument. */
 export async function countOf(
   count: (most: number) => Promise<number>,
 ): Promise<{ count: number; countIsLeast?: true }> {
@@ -76,10 +76,10 @@ export const pageQuery = {
 /** `count=1` counts the matches. */
 export const countQuery = flagQuery.describe('`1` counts the matches, up to 10,000.');
 
-/** Time of a query. */
+/** Query member with a time. */
 export const timeQuery = time.optional();
 
-/** Returns the page that a query asks for. */
+/** Returns the page that a query requests. */
 export const pageOf = ({
   limit,
   cursor,
@@ -91,6 +91,6 @@ export const pageOf = ({
   before: cursor === undefined ? null : Number(cursor),
 });
 
-/** Parses an id of a path; undefined for another text, which is the id of nothing. */
+/** Parses an id of a path. Returns undefined for other texts, which no object has as id. */
 export const idOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : undefined;

@@ -18,7 +18,7 @@ import type { ApiDeps } from '../../deps.ts';
 const schemaOf = (schema: z.ZodType): unknown =>
   z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
 
-/** Facts about the service that never change while it runs, computed once. */
+/** Facts about the service that never change while it runs. They are computed once. */
 const constants = () => ({
   version: packageVersion(),
   connectors: [...connectors.values()].map(describeConnector),
@@ -42,14 +42,14 @@ const constants = () => ({
 export class MetaService {
   readonly #deps: ApiDeps;
   #constants: ReturnType<typeof constants> | undefined;
-  /** Digest of the built console; set by what serves it. */
+  /** Returns the digest of the built console. Set by the code that serves the console. */
   buildDigest: () => string | null = () => null;
 
   constructor(deps: ApiDeps) {
     this.#deps = deps;
   }
 
-  /** `address` is that of the caller. */
+  /** Returns the description. `address` is the caller's address. */
   read(address: string) {
     this.#constants ??= constants();
     const { config, clock } = this.#deps;

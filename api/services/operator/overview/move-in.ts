@@ -14,14 +14,14 @@ import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
 import { routeDevices, type ServedDevices } from '../gateways/profile-detail.ts';
 
-/** Days of the report, today included. */
-const shownDays = 14;
+/** Number of days in the report, including today. */
+const reportedDays = 14;
 /** Time limit of the counts. */
 const timeoutMs = 5000;
 
 type StepState = 'done' | 'todo' | 'check';
 
-/** Facts that the steps are judged by. */
+/** Facts from which the state of the steps is derived. */
 interface Facts {
   app: App;
   arrivals: Arrivals;
@@ -30,7 +30,7 @@ interface Facts {
   publicUrl: string;
 }
 
-/** Tells how far the move of an app into this service is (protocol/admin-api.md#move-in). */
+/** Reports the progress of an app's move into Carillon (protocol/admin-api.md#move-in). */
 export class MoveInService {
   readonly #deps: ApiDeps;
 
@@ -38,12 +38,12 @@ export class MoveInService {
     this.#deps = deps;
   }
 
-  /** Throws 404 when there is no such app, 124 when the counts take too long. */
+  /** Returns the report. Throws 404 if the app does not exist, 124 if the counts take too long. */
   async read(appId: string) {
     const { clock, config, db, queries } = this.#deps;
     const app = await requireApp(this.#deps, appId);
     const today = new Date(clock.now()).toISOString().slice(0, 10);
-    const since = new Date(Date.parse(today) - (shownDays - 1) * dayMs);
+    const since = new Date(Date.parse(today) - (reportedDays - 1) * dayMs);
     const { arrivals, days } = await queries.read(
       { app, isMaster: true },
       async (tx) => ({

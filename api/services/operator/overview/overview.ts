@@ -39,18 +39,16 @@ import {
 } from '../../../../shared/queue/queue-sql.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { requireApp } from '../apps.ts';
-import { shownBreaker } from '../breakers.ts';
+import { toBreakerReply } from '../breakers.ts';
 import { inspectProfile } from '../gateways/profile-detail.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
 const maxRunning = 20;
-/** Pushes whose outcomes are added up. */
+/** Maximum number of pushes whose outcomes are added. */
 const maxAddedUp = 10_000;
-/** Open and cancelled pushes among them: each costs a statement. */
+/** Maximum number of open and cancelled pushes among them, because each needs a statement. */
 const maxOpenAddedUp = 50;
-/**
- * Apps whose credentials are inspected where several are asked for: their profiles are decrypted.
- */
+/** Maximum number of apps whose credentials are checked, because their profiles are decrypted. */
 const maxInspected = 50;
 const expirySoonMs = 30 * dayMs;
 
@@ -64,7 +62,10 @@ export class OverviewService {
     this.#pushes = pushes;
   }
 
-  /** Throws 403 for an app that the operator may not see, 404 when there is no such app. */
+  /**
+   * Returns the overview. Throws 403 if the operator may not see the app, 404 if the app does not
+   * exist.
+   */
   async read(operator: Operator, appId: string | undefined) {
     if (appId !== undefined && !mayUseApp(operator, appId))
       throw refuse('forbidden', detail('otherApps'));
@@ -90,7 +91,7 @@ export class OverviewService {
       ...(await this.#outcomes(apps)),
       breakersOpen: breakers
         .filter((one) => one.state !== 'closed' && (apps === null || apps.includes(one.appId)))
-        .map(shownBreaker),
+        .map(toBreakerReply),
       queues: await queue.states(),
       profilesExpiring: profiles.filter(
         ({ expiresAt }) => expiresAt !== null && Date.parse(expiresAt) <= soonMs,
@@ -119,7 +120,8 @@ export class OverviewService {
       unacknowledged24h += Math.max(0, (totals.channel?.sent ?? 0) - acked);
     };
     for (const { totals, acked } of rows) if (totals) add(totals, acked);
-    // Open and cancelled pushes have their totals in their batches, those in flight included.
+    // The totals of open and cancelled pushes are in their batches. They include messages in
+    // flight.
     for (const { appId, id, acked } of open.slice(0, maxOpenAddedUp))
       add((await readProgress(db, appId, id)).totals, acked);
     const outcomesAreLeast = rows.length >= maxAddedUp || open.length > maxOpenAddedUp;
@@ -169,8 +171,8 @@ export class QueueService {
   }
 
   /**
-   * Lists jobs of a queue that are not done, the oldest first. Throws 404 when there is no such
-   * queue, 124.
+   * Lists unfinished jobs of a queue, oldest first. Throws 404 if the queue does not exist, 124
+   * after a timeout.
    */
   async jobs(queue: string, filter: JobFilter) {
     if (!queueNames.includes(queue)) throw refuse('notFound', detail('noQueue'));
@@ -179,13 +181,13 @@ export class QueueService {
   }
 }
 
-/** Returns the ids of a job as texts, so that large ones stay exact in JSON. */
+/** Returns the ids of a job as texts, so that large ids stay exact in JSON. */
 function textIds({ pushId, batchId, messageId }: WaitingJob) {
   const text = (id: number | null) => (id === null ? null : String(id));
   return { pushId: text(pushId), batchId: text(batchId), messageId: text(messageId) };
 }
 
-/** Apps in which ids are looked up: each costs look-ups in several indexes. */
+/** Maximum number of apps to search, because each needs searches in several indexes. */
 const maxApps = 1000;
 
 /** Finds apps, pushes, installations and users by their ids (protocol/admin-api.md#search). */
@@ -197,13 +199,13 @@ export class SearchService {
   }
 
   /**
-   * Searches one app, or the first 1,000 of the operator. Users are for the role operator on.
-   * Throws 403 for another app.
+   * Searches one app, or the first 1,000 apps of the operator. Only the role operator and above
+   * find users. Throws 403 if the operator may not use the app.
    */
   async search(operator: Operator, q: string, app: string | undefined): Promise<Hit[]> {
     if (app !== undefined && !mayUseApp(operator, app))
       throw refuse('forbidden', detail('otherApps'));
-    // PostgreSQL refuses NUL, so nothing has such a name.
+    // PostgreSQL refuses NUL, so no object has such an id.
     if (q.includes('\0')) return [];
     const { db } = this.#deps;
     const all = app === undefined ? (operator.apps ?? (await listAppIds(db))) : [app];

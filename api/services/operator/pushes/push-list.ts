@@ -27,13 +27,13 @@ import type { PushOrder } from '../../../../shared/domain/pushes/push.ts';
 import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { shownApproval } from '../../push/push-control.ts';
+import { approvalReply } from '../../push/push-control.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { requireApp } from '../apps.ts';
 import { countOf, type PageRequest, toPage } from '../lists/page.ts';
 
-/** Device ids and pushes of one custom id that a record shows. */
-const maxShownIds = 100;
+/** Maximum number of device ids, and of pushes with the same notification id, in one record. */
+const maxListedIds = 100;
 
 /** Lists and shows push records for operators (protocol/admin-api.md#pushes). */
 export class PushListService {
@@ -46,8 +46,8 @@ export class PushListService {
   }
 
   /**
-   * Lists records, the newest first. Throws 404 when there is no such app, 124 when the search
-   * takes too long.
+   * Lists records, newest first. Throws 404 if the app does not exist, 124 if the search takes too
+   * long.
    */
   async list(
     operator: Operator,
@@ -93,8 +93,8 @@ export class PushListService {
   }
 
   /**
-   * Returns the next start: of an open push at local time that of the next time zones, of one that
-   * a recurring push made the next time of that; else null.
+   * Returns the time of the next start, or null. An open push at local time next starts in the next
+   * time zones. For a push that a recurring push made, returns the next time of the recurring push.
    */
   async #nextStartOf({ appId, id, isPlanned, pushOrder, state }: Push): Promise<string | null> {
     const { db } = this.#deps;
@@ -107,7 +107,7 @@ export class PushListService {
     return (await findRecurring(db, appId, recurring.id))?.nextAt?.toISOString() ?? null;
   }
 
-  /** Returns one record with its request. Throws 404/101 when there is no such record. */
+  /** Returns one record with its request. Throws 404/101 if the record does not exist. */
   async get(operator: Operator, appId: string, publicId: string): Promise<JsonObject> {
     const push = await this.#records.find(appId, publicId);
     const [document = {}] = await this.describe(operator, appId, [push]);
@@ -121,10 +121,10 @@ export class PushListService {
       halts: Object.fromEntries(
         Object.entries(push.profileErrors).map(([profile, error]) => [profile, reasonText(error)]),
       ),
-      approval: await shownApproval(this.#deps.db, push),
+      approval: await approvalReply(this.#deps.db, push),
       nextStart: await this.#nextStartOf(push),
       redrives: await listRedrives(this.#deps.db, push),
-      groupOf: ids.length > 1 ? ids.slice(0, maxShownIds) : [],
+      groupOf: ids.length > 1 ? ids.slice(0, maxListedIds) : [],
     };
   }
 }
@@ -132,17 +132,29 @@ export class PushListService {
 const toRecurringName = ({ recurring }: PushOrder): JsonObject | null =>
   recurring ? { id: recurring.id, name: recurring.name } : null;
 
-/** Returns the checked request as JSON; of listed devices the first ids and their number. */
-function requestOf({ target: own, redrive, recurring: _, ...rest }: PushOrder): JsonObject {
+/**
+ * Returns the checked request as JSON. If the request lists devices, returns only the first ids and
+ * the number of ids.
+ */
+function requestOf({
+  target: originalTarget,
+  redrive,
+  recurring: _,
+  ...rest
+}: PushOrder): JsonObject {
   if (redrive) {
     const { target, pushId: _, outcomes, ...selection } = redrive;
     return { ...rest, target, redrive: { ...selection, outcomes: [...outcomes] } };
   }
-  const shown =
-    own.kind === 'devices'
-      ? { ...own, deviceIds: own.deviceIds.slice(0, maxShownIds), listed: own.deviceIds.length }
-      : own;
-  return { ...rest, target: shown };
+  const shortened =
+    originalTarget.kind === 'devices'
+      ? {
+          ...originalTarget,
+          deviceIds: originalTarget.deviceIds.slice(0, maxListedIds),
+          listed: originalTarget.deviceIds.length,
+        }
+      : originalTarget;
+  return { ...rest, target: shortened };
 }
 
 /** Shortens tokens for roles below operator. */
@@ -156,14 +168,14 @@ function visibleTo({ role }: Operator, document: JsonObject): JsonObject {
   };
 }
 
-/** Causes in a summary; the reasons of a gateway are a bounded set. */
+/** Maximum number of causes in a summary. */
 const maxCauses = 200;
-/** Points of a timeline; a push that takes longer gets a longer step. */
+/** Maximum number of points in a timeline. A push that takes longer gets a longer step. */
 const maxSteps = 600;
 const secondMs = 1000;
 
 /**
- * Recipients that a push did not reach, its course, and the message ids of gateways
+ * Failed recipients of a push, its timeline, and the message ids of gateways
  * (protocol/admin-api.md#failures).
  */
 export class FailureService {
@@ -175,7 +187,7 @@ export class FailureService {
     this.#records = records;
   }
 
-  /** Lists failures in the order of the installations. Throws 404/101 for an unknown push. */
+  /** Lists failures, ordered by installation. Throws 404/101 if the push does not exist. */
   async list(
     appId: string,
     publicId: string,
@@ -195,7 +207,7 @@ export class FailureService {
     };
   }
 
-  /** Lists the message ids that gateways gave, oldest first. Throws 404/101 for an unknown push. */
+  /** Lists the message ids of gateways, oldest first. Throws 404/101 if the push does not exist. */
   async messages(appId: string, publicId: string, { before, limit }: PageRequest) {
     const push = await this.#records.find(appId, publicId);
     const rows = await listGatewayMessages(this.#deps.db, push, {
@@ -206,10 +218,7 @@ export class FailureService {
     return { results: results.map(({ id: _, ...row }) => row), next };
   }
 
-  /**
-   * Counts failures by cause, each with what can be done about it. Throws 404/101 for an unknown
-   * push.
-   */
+  /** Counts failures by cause, each with its remedy. Throws 404/101 if the push does not exist. */
   async summarize(appId: string, publicId: string) {
     const push = await this.#records.find(appId, publicId);
     const groups = await summarizeFailures(this.#deps.db, push, maxCauses);
@@ -223,7 +232,10 @@ export class FailureService {
     };
   }
 
-  /** Returns the settled recipients by connector and step. Throws 404/101 for an unknown push. */
+  /**
+   * Counts the settled recipients by connector and time step. Throws 404/101 if the push does not
+   * exist.
+   */
   async timeline(appId: string, publicId: string, stepSeconds: number) {
     const push = await this.#records.find(appId, publicId);
     const span = await readSettledSpan(this.#deps.db, push);

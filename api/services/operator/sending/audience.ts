@@ -24,52 +24,55 @@ import { Semaphore } from '../../../../shared/semaphore.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { planOf, splitByConnector } from '../../push/explain/audience.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
-import { askerOf, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';
 import { plainPush } from '../devices/devices.ts';
 
 /**
- * Limits of the statements of one count, two seconds in all: the exact one, a part of the devices
- * after it, and each of the others.
+ * Time limits of the statements of one count, about two seconds in total: the exact count, the
+ * partial count after it, and each other statement.
  */
 const exactMs = 1300;
 const partMs = 300;
 const detailMs = 300;
-/** Devices that are counted where an exact count takes too long. */
+/**
+ * Maximum number of devices that a partial count reads. It is used if the exact count takes too
+ * long.
+ */
 const maxPart = 100_000;
-/** Clauses that are counted without each other. */
+/** Maximum number of clauses that are counted separately. */
 const maxClauses = 20;
-/** Counts at the same time: of all apps, of one app, and of one app that wait. */
-const turns = { concurrency: 3, perKey: 1, maxWaiting: 5, maxWaitMs: 2000 };
+/** Limits of concurrent counts in total and per app, and of waiting counts per app. */
+const countLimits = { concurrency: 3, perKey: 1, maxWaiting: 5, maxWaitMs: 2000 };
 
-/** Target whose audience is counted: members of the body of a push. */
+/** Target whose audience is counted: members of a push body. */
 export interface AudienceRequest {
   target: JsonObject;
   /** Number of devices to show. */
   sample: number;
-  /** Whether to count without each clause. */
+  /** True to count the audience without each clause. */
   clauses: boolean;
   prodHeader: 'dev' | 'prod' | undefined;
-  gone: AbortSignal;
+  disconnected: AbortSignal;
 }
 
-/** Everything that the statements of one count need. */
+/** Data that the statements of one count need. */
 interface Count {
   app: App;
   pushOrder: PushOrder;
   nowMs: number;
-  gone: AbortSignal;
+  disconnected: AbortSignal;
 }
 
 /**
- * Counts the devices of a condition while somebody writes it (protocol/admin-api.md#audience). All
+ * Counts the devices of a condition while a user types it (protocol/admin-api.md#audience). All
  * statements are READ ONLY.
  */
 export class AudienceService {
   readonly #deps: ApiDeps;
   readonly #reads: ReadAudit;
-  readonly #turns = new Semaphore(turns);
+  readonly #queue = new Semaphore(countLimits);
 
   constructor(deps: ApiDeps, reads: ReadAudit) {
     this.#deps = deps;
@@ -77,31 +80,32 @@ export class AudienceService {
   }
 
   /**
-   * Returns the devices in all and by connector; a lower bound with `isLeast` where the exact count
-   * takes too long. Throws 404, the refusals of a push for its target, 403 for a condition that the
-   * role may not ask, 429, and 408 when the caller is gone.
+   * Counts the devices in total and by connector. If the exact count takes too long, returns a
+   * lower bound with `isLeast`. Throws 404 if the app does not exist, the refusals of a push for
+   * its target, 403 if the role may not use the condition, 429 if too many counts run, 408 if the
+   * caller disconnects.
    */
   async count(operator: Operator, appId: string, request: AudienceRequest) {
     const { clock } = this.#deps;
     const app = await requireApp(this.#deps, appId);
     const nowMs = clock.now();
-    const { target, prodHeader, gone } = request;
-    const asker = askerOf(operator, appId);
+    const { target, prodHeader, disconnected } = request;
+    const viewer = operatorViewer(operator, appId);
     const draft = { body: { ...target, data: {} }, bodyBytes: 0, prodHeader };
-    const { pushOrder } = parseDraft(asker, draft, nowMs);
+    const { pushOrder } = parseDraft(viewer, draft, nowMs);
     const startedMs = clock.monotonicMs();
-    const count = { app, pushOrder, nowMs, gone };
+    const count = { app, pushOrder, nowMs, disconnected };
     try {
-      const report = await this.#turns.run(appId, () => this.#report(operator, count, request));
-      await this.#reads.note({
+      const report = await this.#queue.run(appId, () => this.#report(operator, count, request));
+      await this.#reads.record({
         action: 'audience.count',
         appId,
         target: appId,
-        members: asker.personal,
+        members: viewer.personal,
       });
       return { ...report, tookMs: Math.round(clock.monotonicMs() - startedMs) };
     } catch (error) {
-      if (gone.aborted) throw refuse('requestTimeout', detail('callerGone'));
+      if (disconnected.aborted) throw refuse('requestTimeout', detail('callerGone'));
       throw error;
     }
   }
@@ -113,7 +117,7 @@ export class AudienceService {
       exact ??
       (await this.#read(count, partMs, (tx) => countAudience(tx, conditionOf(count), maxPart)));
     const { groups, devices } = part ?? { groups: [], devices: 0 };
-    const shown =
+    const sampled =
       sample === 0 ? [] : await this.#read(count, detailMs, (tx) => sampleOf(tx, count, sample));
     const plan = await this.#read(count, detailMs, (tx) =>
       planOf(tx, app, { pushOrder, nowMs, devices }),
@@ -122,7 +126,7 @@ export class AudienceService {
       devices,
       isLeast: exact === undefined,
       ...(await this.#split(app, pushOrder, groups)),
-      sample: (shown ?? []).map((document) => visibleTo(operator, document)),
+      sample: (sampled ?? []).map((document) => visibleTo(operator, document)),
       ...(clauses ? { clauses: await this.#clauses(count, exact?.devices) } : {}),
       ...(plan?.warning === undefined
         ? {}
@@ -133,16 +137,16 @@ export class AudienceService {
     };
   }
 
-  /** Reads in one snapshot; undefined where it takes longer. */
+  /** Reads in one snapshot. Returns undefined after the timeout. */
   async #read<T>(
-    { app, gone }: Count,
+    { app, disconnected }: Count,
     timeoutMs: number,
     work: (tx: Handle) => Promise<T>,
   ): Promise<T | undefined> {
     try {
       return await this.#deps.queries.read({ app, isMaster: true }, work, {
         timeoutMs,
-        signal: gone,
+        signal: disconnected,
       });
     } catch (error) {
       if (isStatementTimeout(error)) return undefined;
@@ -168,8 +172,8 @@ export class AudienceService {
   }
 
   /**
-   * Returns the clauses of the condition, each with the number of devices without it; null where
-   * that takes too long.
+   * Returns the clauses of the condition, each with the number of devices without it. The number is
+   * null if counting takes too long.
    */
   async #clauses(count: Count, devices: number | undefined) {
     const { app, pushOrder, nowMs } = count;

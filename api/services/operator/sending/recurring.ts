@@ -32,13 +32,13 @@ import type { ApiDeps } from '../../deps.ts';
 import { parseDraft } from '../../push/explain/dry-run.ts';
 import { requireControl } from '../../push/push-control.ts';
 import type { PushSender, PushService } from '../../push/pushes.ts';
-import { askerOf, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import { idOf, type Page, type PageRequest, toPage } from '../lists/page.ts';
 import type { SendingService, SentPush } from './sending.ts';
 
-/** Returns what a caller decides, for replies and the audit. */
+/** Returns the members that a caller sets, for replies and the audit. */
 const definitionOf = (one: RecurringPush): JsonObject => ({
   id: one.id,
   name: one.name,
@@ -50,8 +50,10 @@ const definitionOf = (one: RecurringPush): JsonObject => ({
   body: one.body,
 });
 
-/** Returns a recurring push for a caller; tokens in its body are shortened below operator. */
-function shownRecurring(operator: Operator, one: RecurringPush): JsonObject {
+/**
+ * Returns a recurring push for a caller. Tokens in its body are shortened below the role operator.
+ */
+function toReply(operator: Operator, one: RecurringPush): JsonObject {
   const { body: _, ...definition } = definitionOf(one);
   return {
     ...definition,
@@ -69,16 +71,16 @@ function shownRecurring(operator: Operator, one: RecurringPush): JsonObject {
   };
 }
 
-/** Time that a preview looks ahead. */
+/** Time that a preview covers. */
 const previewMs = 50 * 366 * dayMs;
 
-/** Recurring pushes that an app may have. */
+/** Maximum number of recurring pushes in an app. */
 const maxOfApp = 100;
 
-/** Members of a body that belong to one push, or to a list of devices of now. */
+/** Members of a body that make sense only for one push, or for a list of current devices. */
 const refusedMembers = ['push_time', 'push_time_local', 'expiration_time', 'req_id', 'device_ids'];
 
-/** What a caller asks of a recurring push. */
+/** Members of a recurring push that a caller sends. */
 interface RecurringRequest extends Recurrence {
   name: string;
   isEnabled: boolean;
@@ -94,8 +96,8 @@ interface RecurringId {
 type CheckedBody = Pick<RecurringTerms, 'body' | 'pushOrder' | 'notificationId' | 'lifeSeconds'>;
 
 /**
- * Stores the definitions of recurring pushes (protocol/admin-api.md#recurring-pushes); a dispatcher
- * makes their pushes.
+ * Stores the definitions of recurring pushes (protocol/admin-api.md#recurring-pushes). A dispatcher
+ * creates their pushes.
  */
 export class RecurringPushService {
   readonly #deps: ApiDeps;
@@ -108,67 +110,71 @@ export class RecurringPushService {
     this.#sending = sending;
   }
 
-  /** Lists the newest first. Throws 404 for an unknown app. */
+  /** Lists recurring pushes, newest first. Throws 404 if the app does not exist. */
   async list(operator: Operator, appId: string, page: PageRequest): Promise<Page<JsonObject>> {
     await requireApp(this.#deps, appId);
     const rows = await listRecurring(this.#deps.db, appId, { ...page, limit: page.limit + 1 });
     const { results, next } = toPage(rows, page.limit, ({ id }) => id);
-    return { results: await mapInTicks(results, (one) => shownRecurring(operator, one)), next };
+    return { results: await mapInTicks(results, (one) => toReply(operator, one)), next };
   }
 
-  /** Throws 404/101 when there is no such recurring push. */
+  /** Returns a recurring push. Throws 404/101 if it does not exist. */
   async get(operator: Operator, name: RecurringId): Promise<JsonObject> {
-    return shownRecurring(operator, await this.#find(name));
+    return toReply(operator, await this.#find(name));
   }
 
   /**
-   * Creates a recurring push. Throws 404 for an unknown app, 1 for a name, an expression, a time
-   * zone or times, 154 above 100 of an app, 137 for a name that is taken, and as POST /1.1/push for
-   * the body.
+   * Creates a recurring push. Throws 404 if the app does not exist, 1 if the name, expression, time
+   * zone or times are invalid, 154 if the app has 100 already, 137 if the name is taken, and as
+   * POST /1.1/push for the body.
    */
   async create(operator: Operator, appId: string, request: RecurringRequest): Promise<JsonObject> {
-    const asked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
-    const terms = { ...asked, ...(await this.#checkBody(operator, appId, request.body)) };
+    const checked = { ...request, ...checkRecurrence(request), name: displayNameOf(request.name) };
+    const settings = { ...checked, ...(await this.#checkBody(operator, appId, request.body)) };
     const created = await this.#deps.db.transaction(async (tx) => {
-      await requirePlace(tx, appId, { name: terms.name, exceptId: null });
-      const nextAt = await nextStart(tx, terms);
-      const row = await insertRecurring(tx, appId, { ...terms, nextAt, by: operator });
+      await requireRoom(tx, appId, { name: settings.name, exceptId: null });
+      const nextAt = await nextStart(tx, settings);
+      const row = await insertRecurring(tx, appId, { ...settings, nextAt, by: operator });
       await recordChange(tx, { ...changeOf(row, 'create'), after: definitionOf(row) });
       return row;
     });
-    return shownRecurring(operator, created);
+    return toReply(operator, created);
   }
 
   /**
-   * Changes members; other times count from now on. Throws as `create`, 404/101, 403 for a sender.
+   * Changes members. New times apply from now on. Throws as `create`, 404/101 if the recurring push
+   * does not exist, 403 if a sender did not create it.
    */
   async change(
     operator: Operator,
     name: RecurringId,
-    asked: Partial<RecurringRequest>,
+    patch: Partial<RecurringRequest>,
   ): Promise<JsonObject> {
     const { appId, id } = await this.#find(name);
-    const checked = asked.body && (await this.#checkBody(operator, appId, asked.body));
+    const checked = patch.body && (await this.#checkBody(operator, appId, patch.body));
     const changed = await this.#deps.db.transaction(async (tx) => {
       const before = await this.#lock(tx, operator, { appId, id });
-      const merged = { ...before, ...asked, ...checked };
-      const terms = {
+      const merged = { ...before, ...patch, ...checked };
+      const settings = {
         ...merged,
         ...checkRecurrence(merged),
-        name: asked.name === undefined ? before.name : displayNameOf(asked.name),
+        name: patch.name === undefined ? before.name : displayNameOf(patch.name),
       };
-      if (terms.name !== before.name)
-        await requirePlace(tx, appId, { name: terms.name, exceptId: id });
-      const nextAt = hasSameTimes(before, terms) ? before.nextAt : await nextStart(tx, terms);
-      const row = await updateRecurring(tx, before, { ...terms, nextAt, by: operator });
+      if (settings.name !== before.name)
+        await requireRoom(tx, appId, { name: settings.name, exceptId: id });
+      const nextAt = hasSameTimes(before, settings) ? before.nextAt : await nextStart(tx, settings);
+      const row = await updateRecurring(tx, before, { ...settings, nextAt, by: operator });
       const change = { ...changeOf(before, 'change'), before: definitionOf(before) };
       await recordChange(tx, { ...change, after: definitionOf(row) });
       return row;
     });
-    return shownRecurring(operator, changed);
+    return toReply(operator, changed);
   }
 
-  /** Deletes a recurring push; its pushes stay. Throws 404/101, 403 for a sender. */
+  /**
+   * Deletes a recurring push. Its pushes stay. Throws 404/101 if it does not exist, 403 if a sender
+   * did not create it.
+   */
   async delete(operator: Operator, name: RecurringId): Promise<void> {
     const { appId, id } = await this.#find(name);
     await this.#deps.db.transaction(async (tx) => {
@@ -179,8 +185,8 @@ export class RecurringPushService {
   }
 
   /**
-   * Makes a push of now from a recurring push, also from a disabled one; its times stay. Throws as
-   * POST /1.1/push.
+   * Sends a push from a recurring push now, even if the recurring push is disabled. Its times do
+   * not change. Throws as POST /1.1/push.
    */
   async start(
     operator: Operator,
@@ -214,7 +220,7 @@ export class RecurringPushService {
     for (const at of timesAfter(checked, now).take(count)) {
       if (at.getTime() > horizonMs) break;
       times.push({ at: at.toISOString(), local: localText(at, checked.timeZone) });
-      // A time that is years away takes milliseconds to find.
+      // The search for a time that is years away takes milliseconds.
       await nextTurn();
     }
     return { times };
@@ -238,7 +244,7 @@ export class RecurringPushService {
     return locked;
   }
 
-  /** Checks a body as a push of now would be. */
+  /** Checks a body as if the push were sent now. */
   async #checkBody(operator: Operator, appId: string, body: JsonObject): Promise<CheckedBody> {
     const app = await requireApp(this.#deps, appId);
     const refused = refusedMembers.find(
@@ -250,7 +256,7 @@ export class RecurringPushService {
     if (bodyBytes >= pushBodyBytesBelow)
       throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
     const draft = { body, bodyBytes, prodHeader: undefined };
-    const request = parseDraft(askerOf(operator, appId), draft, this.#deps.clock.now());
+    const request = parseDraft(operatorViewer(operator, appId), draft, this.#deps.clock.now());
     const sender = this.#sending.senderOf(operator, app, { prodHeader: undefined, undoSeconds: 0 });
     await this.#pushes.check(sender, request);
     const { pushOrder, timing } = request;
@@ -263,15 +269,15 @@ export class RecurringPushService {
   }
 }
 
-/** Returns the sender, who also notes the start at its recurring push. */
+/** Returns the sender, extended to record the start in the recurring push. */
 function withNote(sender: PushSender, recurring: RecurringPush): PushSender {
-  const { terms } = sender;
-  if (!terms) return sender;
-  const onStored: typeof terms.onStored = async (tx, push) => {
+  const { adminSettings } = sender;
+  if (!adminSettings) return sender;
+  const onStored: typeof adminSettings.onStored = async (tx, push) => {
     await noteStarts(tx, recurring, { made: { at: push.pushTime, objectId: push.objectId } });
-    await terms.onStored(tx, push);
+    await adminSettings.onStored(tx, push);
   };
-  return { ...sender, terms: { ...terms, onStored } };
+  return { ...sender, adminSettings: { ...adminSettings, onStored } };
 }
 
 const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
@@ -281,22 +287,22 @@ const hasSameTimes = (one: RecurringTerms, other: RecurringTerms): boolean =>
   one.startsAt?.getTime() === other.startsAt?.getTime() &&
   one.endsAt?.getTime() === other.endsAt?.getTime();
 
-/** Returns the next start of an enabled recurring push. Throws 1 where it has none. */
-async function nextStart(tx: Handle, terms: RecurringTerms): Promise<Date | null> {
-  if (!terms.isEnabled) return null;
-  const next = nextTime(terms, new Date(await databaseNow(tx)));
-  if (!next && terms.endsAt) throw refuse('invalidParameter', detail('recurringEnded'));
+/** Returns the next start of an enabled recurring push. Throws 1 if there is no next start. */
+async function nextStart(tx: Handle, settings: RecurringTerms): Promise<Date | null> {
+  if (!settings.isEnabled) return null;
+  const next = nextTime(settings, new Date(await databaseNow(tx)));
+  if (!next && settings.endsAt) throw refuse('invalidParameter', detail('recurringEnded'));
   if (!next) throw refuse('invalidParameter', detail('cronHorizon'));
   return next;
 }
 
-/** Throws 404 for an unknown app, 154 above the limit, 137 for a name that is taken. */
-async function requirePlace(
+/** Throws 404 if the app does not exist, 154 if the limit is reached, 137 if the name is taken. */
+async function requireRoom(
   tx: Handle,
   appId: string,
-  place: { name: string; exceptId: number | null },
+  entry: { name: string; exceptId: number | null },
 ): Promise<void> {
-  const others = (await lockRecurringNames(tx, appId, place)) ?? noSuchApp();
+  const others = (await lockRecurringNames(tx, appId, entry)) ?? noSuchApp();
   if (others.count >= maxOfApp)
     throw refuse('thresholdExceeded', detail('recurringLimit', { n: maxOfApp }));
   if (others.isTaken) throw refuse('duplicate', detail('recurringName'));

@@ -39,12 +39,14 @@ import { requireApp } from '../apps.ts';
 import { type PageRequest, toPage } from '../lists/page.ts';
 import type { SendingService, SentPush } from './sending.ts';
 
-/** Push and the terms of its redrive. */
+/** Selection of recipients for a redrive, and its settings. */
 export interface RedriveRequest extends RedriveSelection {
-  /** Lifetime in seconds, or time of expiry; without both as long as the push had. */
+  /**
+   * Lifetime in seconds, or time of expiry. Without both, the redrive has the lifetime of the push.
+   */
   expirationSeconds: number | null;
   expirationTime: Date | null;
-  /** Recipients per second; undefined as the push had. */
+  /** Recipients per second. If undefined, the rate of the push applies. */
   flowControl: number | null | undefined;
   /** `req_id` of the redrive. */
   idempotencyKey?: string | undefined;
@@ -77,9 +79,9 @@ export class RedriveService {
   }
 
   /**
-   * Sends the content of a push to the selected recipients, each at most once: planning claims
-   * them. Throws 404/101, and 409 for a push that is open or cancelled, that has no such recipient,
-   * or while another redrive of it is not planned yet.
+   * Sends the content of a push to the selected recipients. Planning claims recipients, so each
+   * gets it at most once. Throws 404/101 if the push does not exist. Throws 409 if the push is open
+   * or cancelled, has no such recipients, or if another redrive of it is not planned yet.
    */
   async redrive(operator: Operator, name: PushName, request: RedriveRequest): Promise<SentPush> {
     const { appId } = name;
@@ -89,13 +91,19 @@ export class RedriveService {
       const order = orderOf(push, request);
       if (!order.redrive || !(await this.#isPossible(appId, order.redrive)))
         throw refuse('conflict', detail('nothingFailed'));
-      const sender = senderWithNote(this.#sending.senderOf(operator, app, terms(push)), push);
+      const sender = senderWithNote(
+        this.#sending.senderOf(operator, app, senderOptions(push)),
+        push,
+      );
       const sent = await this.#pushes.sendOrder(sender, requestOf(push, order, request));
       return this.#sending.withStatus(appId, sent);
     });
   }
 
-  /** Finds a push that can be sent again. Throws 404/101, 409 for one that is open or cancelled. */
+  /**
+   * Finds a push that can be sent again. Throws 404/101 if it does not exist, 409 if it is open or
+   * cancelled.
+   */
   async find({ appId, publicId }: PushName): Promise<Push> {
     const push = await this.#records.find(appId, publicId);
     if (push.state === 'cancelled') throw refuse('conflict', detail('wasCancelled'));
@@ -111,28 +119,32 @@ export class RedriveService {
   }
 }
 
-const terms = ({ objectId }: Push) => ({ prodHeader: undefined, undoSeconds: 0, resent: objectId });
+const senderOptions = ({ objectId }: Push) => ({
+  prodHeader: undefined,
+  undoSeconds: 0,
+  resent: objectId,
+});
 
-/** Returns the sender, who also notes the redrive at the push in its transaction. */
+/** Returns the sender, extended to record the redrive in the push, in the same transaction. */
 function senderWithNote(sender: PushSender, push: Push): PushSender {
-  const { terms: own } = sender;
-  if (!own) return sender;
-  const onStored: typeof own.onStored = async (tx, created) => {
+  const { adminSettings } = sender;
+  if (!adminSettings) return sender;
+  const onStored: typeof adminSettings.onStored = async (tx, created) => {
     const rival = await lockForRedrive(tx, push, created.objectId);
     if (rival) throw refuse('conflict', rivalText(rival));
     await noteRedrive(tx, push, created.objectId);
-    await own.onStored(tx, created);
+    await adminSettings.onStored(tx, created);
   };
-  return { ...sender, terms: { ...own, onStored } };
+  return { ...sender, adminSettings: { ...adminSettings, onStored } };
 }
 
 const rivalText = ({ objectId, isRedrive }: RivalPush): Detail =>
   isRedrive ? detail('redriveRuns', { objectId }) : detail('redriveDone', { objectId });
 
-/** Returns what the redrive of a push sends, and to which failures. */
+/** Returns the order of a redrive: its content, and the failures that it selects. */
 function orderOf(push: Push, request: RedriveRequest): PushOrder {
   const { id: pushId, objectId } = push;
-  // A redrive is not a start of a recurring push, and is sent at once, whatever the time zone.
+  // A redrive is not a start of a recurring push, and it is sent at once in all time zones.
   const { recurring: _, local: __, lastActiveDeviceOnly: ___, ...pushOrder } = push.pushOrder;
   const { outcomes, connector, reason, from, to, includeUnsure, flowControl } = request;
   const selection = {
@@ -148,7 +160,7 @@ function orderOf(push: Push, request: RedriveRequest): PushOrder {
   return { ...pushOrder, flowControl: perSecond, target: noDevices, redrive };
 }
 
-/** Returns the target of the first push, of listed devices their number only. */
+/** Returns the target of the first push. If the push listed devices, returns only their number. */
 function shortened(pushOrder: PushOrder): Redrive['target'] {
   const target = originalTarget(pushOrder);
   if (target.kind !== 'devices') return target;
@@ -157,8 +169,8 @@ function shortened(pushOrder: PushOrder): Redrive['target'] {
 }
 
 /**
- * Returns the redrive with its times: it is sent now, and lives as long as the push did unless the
- * request says otherwise.
+ * Returns the redrive with its times. It is sent now and has the lifetime of the push, unless the
+ * request sets another.
  */
 function requestOf(
   { pushTime, expiresAt, pushOrder: { local } }: Push,
@@ -178,13 +190,13 @@ function requestOf(
   return { pushOrder, timing, warnings: [] };
 }
 
-/** Time limit of the counts; the caller gets 124 after it. */
+/** Time limit of the counts. After it, the caller gets 124. */
 const countTimeoutMs = 30_000;
 
-/** Causes that a dry run names. */
+/** Maximum number of causes in a dry run. */
 const maxCauses = 50;
 
-/** Tells what redrives would do, and which pushes can have one (protocol/admin-api.md#redrive). */
+/** Forecasts redrives, and lists the pushes that can have one (protocol/admin-api.md#redrive). */
 export class RedriveForecastService {
   readonly #deps: ApiDeps;
   readonly #redrives: RedriveService;
@@ -195,7 +207,7 @@ export class RedriveForecastService {
   }
 
   /**
-   * Counts the recipients of a redrive, and those that it leaves out, with the limits that would
+   * Counts the recipients of a redrive and the recipients that it skips, with the limits that would
    * refuse, shorten or delay it. Sends nothing. Throws as `RedriveService.find`.
    */
   async explain(name: PushName, request: RedriveRequest): Promise<JsonObject> {
@@ -222,8 +234,8 @@ export class RedriveForecastService {
   }
 
   /**
-   * Lists finished pushes with recipients that they did not reach, newest first. Throws 404 for an
-   * unknown app.
+   * Lists finished pushes that did not reach all recipients, newest first. Throws 404 if the app
+   * does not exist.
    */
   async list(appId: string, request: Parameters<typeof listUndelivered>[2] & PageRequest) {
     const app = await requireApp(this.#deps, appId);
@@ -269,8 +281,8 @@ async function forecastOf(
 }
 
 /**
- * Returns how many failures of the push are not kept; 0 for a part of them, which the totals do not
- * count.
+ * Returns how many failures of the push are not kept. Returns 0 if the selection is narrower than
+ * the totals, which then cannot be compared.
  */
 function notKept(
   { totals }: Push,

@@ -20,21 +20,21 @@ import { parseWhere } from '../../../../shared/query/parse/where.ts';
 import { installationClass } from '../../../../shared/query/schema.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { askerOf, visibleTo } from '../access/conditions.ts';
+import { operatorViewer, visibleTo } from '../access/conditions.ts';
 import { noSuchApp, requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
 /**
- * Items of each kind that an app may have, the size of one as JSON, and the member that holds its
- * content.
+ * For each kind: the maximum number of items per app, the maximum size of an item as JSON, and the
+ * member with its content.
  */
-const terms = {
+const limits = {
   'push-template': { most: 200, bytes: 16 * 1024, member: 'body' },
   audience: { most: 200, bytes: 16 * 1024, member: 'where' },
   'test-device': { most: 50, bytes: 1024, member: 'installation' },
 } as const satisfies Record<SavedKind, { most: number; bytes: number; member: string }>;
 
-/** Item as a caller names it. */
+/** Item as identified by a caller. */
 export interface SavedName {
   appId: string;
   kind: SavedKind;
@@ -51,23 +51,23 @@ export class SavedItemService {
     this.#deps = deps;
   }
 
-  /** Lists all items of a kind by name. Throws 404 for an unknown app. */
+  /** Lists all items of a kind, sorted by name. Throws 404 if the app does not exist. */
   async list(operator: Operator, appId: string, kind: SavedKind): Promise<JsonObject[]> {
     await requireApp(this.#deps, appId);
     const items = await listSavedItems(this.#deps.db, appId, kind);
-    return mapInTicks(items, (item) => shown(operator, kind, item));
+    return mapInTicks(items, (item) => toReply(operator, kind, item));
   }
 
-  /** Throws 404 when there is no such item. */
+  /** Returns an item. Throws 404 if it does not exist. */
   async get(operator: Operator, key: SavedName): Promise<JsonObject> {
     const item = await findSavedItem(this.#deps.db, { ...key, name: key.name.trim() });
-    return item ? shown(operator, key.kind, item) : noSuchItem();
+    return item ? toReply(operator, key.kind, item) : noSuchItem();
   }
 
   /**
-   * Creates or replaces an item. Throws 404 for an unknown app, 1 for a name, 116 for the size, 154
-   * for the number of items; the refusals of a condition for an audience, and 404 for a test device
-   * that does not exist.
+   * Creates or replaces an item. Throws 404 if the app or the test device does not exist, 1 if the
+   * name is invalid, 116 if the item is too large, 154 if there are too many items. For an
+   * audience, also throws the refusals of its condition.
    */
   async put(operator: Operator, key: SavedName, content: Json): Promise<JsonObject> {
     const { appId, kind } = key;
@@ -75,7 +75,7 @@ export class SavedItemService {
     const checked = await this.#check(operator, item, content);
     const { name: updatedBy } = operator;
     const stored = await this.#deps.db.transaction(async (tx) => {
-      await this.#requirePlace(tx, item);
+      await this.#requireRoom(tx, item);
       const before = await findSavedItem(tx, item);
       const put = await putSavedItem(tx, item, { content: checked, updatedBy });
       const change = { action: `${kind}.put`, appId, target: item.name };
@@ -83,10 +83,10 @@ export class SavedItemService {
       await recordChange(tx, { ...change, ...old, after: contentOf(kind, put) });
       return put;
     });
-    return shown(operator, kind, stored);
+    return toReply(operator, kind, stored);
   }
 
-  /** Throws 404 when there is no such item. */
+  /** Deletes an item. Throws 404 if it does not exist. */
   async delete(key: SavedName): Promise<void> {
     const { appId, kind } = key;
     const item = { appId, kind, name: key.name.trim() };
@@ -99,14 +99,14 @@ export class SavedItemService {
     if (!isDeleted) noSuchItem();
   }
 
-  /** Returns the content to store. */
+  /** Checks the content and returns it in the form in which it is stored. */
   async #check(operator: Operator, { appId, kind }: SavedName, content: Json): Promise<Json> {
-    const { bytes } = terms[kind];
+    const { bytes } = limits[kind];
     if (Buffer.byteLength(JSON.stringify(content)) > bytes)
       throw refuse('tooLarge', detail('bytesAsJson', { bytes }));
-    const asker = askerOf(operator, appId);
-    if (kind === 'audience') parseWhere(content, installationClass, asker);
-    if (kind === 'push-template') checkTemplate(content, asker);
+    const viewer = operatorViewer(operator, appId);
+    if (kind === 'audience') parseWhere(content, installationClass, viewer);
+    if (kind === 'push-template') checkTemplate(content, viewer);
     if (kind !== 'test-device') return content;
     const named = String(content);
     // PostgreSQL refuses NUL, so no device has such an id.
@@ -115,9 +115,9 @@ export class SavedItemService {
     return device.object_id;
   }
 
-  /** Throws 154 when the app has as many items as it may. */
-  async #requirePlace(tx: Handle, item: SavedName): Promise<void> {
-    const { most } = terms[item.kind];
+  /** Throws 154 if the app has the maximum number of items. */
+  async #requireRoom(tx: Handle, item: SavedName): Promise<void> {
+    const { most } = limits[item.kind];
     const others = (await countOtherItems(tx, item)) ?? noSuchApp();
     if (others >= most) throw refuse('thresholdExceeded', detail('atMostSaved', { n: most }));
   }
@@ -128,25 +128,25 @@ function noSuchItem(): never {
 }
 
 /**
- * Checks the condition of a template as that of a push. A template may be unfinished, so other
- * refusals of its condition come when it is sent. Throws 403 for a condition that the caller may
- * not ask.
+ * Checks the condition of a template as for a push. A template may be unfinished, so only a
+ * condition that the caller may not use is refused, with 403. Other errors are reported when the
+ * template is sent.
  */
-function checkTemplate(content: Json, asker: Viewer): void {
+function checkTemplate(content: Json, viewer: Viewer): void {
   try {
     const { where } = withoutCql(isJsonObject(content) ? content : {});
-    parseWhere(where, installationClass, asker);
+    parseWhere(where, installationClass, viewer);
   } catch (error) {
     if (!(error instanceof Refusal) || error.status === 403) throw error;
   }
 }
 
 const contentOf = (kind: SavedKind, { content }: SavedItem): JsonObject => ({
-  [terms[kind].member]: content,
+  [limits[kind].member]: content,
 });
 
-/** Returns an item for a caller; tokens in it are shortened below operator. */
-function shown(operator: Operator, kind: SavedKind, item: SavedItem): JsonObject {
+/** Returns an item for a caller. Tokens in it are shortened below the role operator. */
+function toReply(operator: Operator, kind: SavedKind, item: SavedItem): JsonObject {
   const content = contentOf(kind, item);
   const { name, updatedAt, updatedBy } = item;
   return { name, ...visibleTo(operator, content), updatedAt: updatedAt.toISOString(), updatedBy };

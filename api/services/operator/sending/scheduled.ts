@@ -25,7 +25,7 @@ import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 import type { PushListService } from '../pushes/push-list.ts';
 
-/** Time and expiry of a scheduled push, as the caller changes them. */
+/** New time and expiry of a scheduled push. */
 export interface ScheduleChange extends Pick<PushTiming, 'expirationTime' | 'expirationSeconds'> {
   pushTime: Date;
 }
@@ -43,7 +43,7 @@ export class ScheduledPushService {
     this.#pushes = pushes;
   }
 
-  /** Lists the next pushes first. Throws 404 for an unknown app. */
+  /** Lists scheduled pushes, earliest first. Throws 404 if the app does not exist. */
   async list(
     operator: Operator,
     appId: string,
@@ -60,9 +60,10 @@ export class ScheduledPushService {
   }
 
   /**
-   * Moves a pending push. Its expiry stays, except for the default of seven days, which moves with
-   * it. Throws 1 for an id or an expiry before the time, 152 for a time that is past or too far
-   * ahead, 404/101 where nothing is pending, 403 for a sender.
+   * Changes the push time of a pending push. Its expiry stays, but the default of seven days moves
+   * with the push. Throws 1 if the id is malformed or the expiry is before the push time, 152 if
+   * the time is in the past or too far ahead, 404/101 if no pending push has the id, 403 if a
+   * sender did not send it.
    */
   async move(
     operator: Operator,
@@ -76,7 +77,7 @@ export class ScheduledPushService {
       if (push.pushOrder.local) throw refuse('invalidPushTime', detail('localPushMoved'));
       const times = { pushTime: change.pushTime, expiresAt: expiryAt(push, change) };
       await moveScheduled(tx, entry, times);
-      const [before, after] = [push, times].map(shownTimes);
+      const [before, after] = [push, times].map(timesForAudit);
       await recordChange(tx, {
         action: 'push.reschedule',
         appId,
@@ -100,7 +101,8 @@ export class ScheduledPushService {
   }
 
   /**
-   * Changes a pending entry in a transaction; the scheduler waits for it, or has taken the entry.
+   * Changes a pending entry in a transaction that locks it. The scheduler either waits for the lock
+   * or has already taken the entry.
    */
   #changeEntry<T>(
     operator: Operator,
@@ -136,18 +138,21 @@ export class ScheduledPushService {
   }
 }
 
-const shownTimes = ({ pushTime, expiresAt }: Pick<Push, 'pushTime' | 'expiresAt'>): JsonObject => ({
+const timesForAudit = ({
+  pushTime,
+  expiresAt,
+}: Pick<Push, 'pushTime' | 'expiresAt'>): JsonObject => ({
   pushTime: pushTime.toISOString(),
   expiresAt: expiresAt.toISOString(),
 });
 
 /**
- * Returns the expiry of a push that moves. Throws 1 where it would be before the time of sending.
+ * Returns the expiry of a push whose time changes. Throws 1 if the expiry is before the push time.
  */
 function expiryAt(push: Push, { pushTime, ...expiration }: ScheduleChange): Date {
-  const isAsked = expiration.expirationTime !== null || expiration.expirationSeconds !== null;
+  const isRequested = expiration.expirationTime !== null || expiration.expirationSeconds !== null;
   const isDefault = push.expiresAt.getTime() - push.pushTime.getTime() === defaultExpiryMs;
-  const expiresAt = isAsked || isDefault ? expiryOf(expiration, pushTime) : push.expiresAt;
+  const expiresAt = isRequested || isDefault ? expiryOf(expiration, pushTime) : push.expiresAt;
   if (expiresAt > pushTime) return expiresAt;
   const text = detail('expiresBefore', { at: expiresAt.toISOString() });
   throw refuse('invalidParameter', text);

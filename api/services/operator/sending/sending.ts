@@ -20,8 +20,13 @@ import type { DryRunService, MovedAudience } from '../../push/explain/dry-run.ts
 import type { PushDraft } from '../../push/explain/limits.ts';
 import type { PushRecordService } from '../../push/push-records.ts';
 import { repeatWindowMs } from '../../push/push-store.ts';
-import type { AcceptedPush, PushSender, PushService, SendingTerms } from '../../push/pushes.ts';
-import { askerOf } from '../access/conditions.ts';
+import type {
+  AcceptedPush,
+  AdminPushSettings,
+  PushSender,
+  PushService,
+} from '../../push/pushes.ts';
+import { operatorViewer } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import { recordChange } from '../audit/audit.ts';
 
@@ -29,7 +34,7 @@ import { recordChange } from '../audit/audit.ts';
 interface SendRequest extends PushDraft {
   /** `req_id` of the push. */
   idempotencyKey: string | undefined;
-  /** `digest` of the dry run; without it the audience is not compared. */
+  /** `digest` of the dry run. If undefined, the audience is not compared. */
   explained: string | undefined;
   undoSeconds: number;
 }
@@ -56,9 +61,9 @@ export class SendingService {
   }
 
   /**
-   * Sends a push. Returns the numbers instead where the audience is not that of the dry run, and
-   * sends nothing. A repeated request returns the first push, whatever the audience. Throws 404 for
-   * an unknown app, and as POST /1.1/push.
+   * Sends a push. If the audience differs from the dry run, sends nothing and returns the numbers.
+   * A repeated request returns the first push, even if the audience has changed. Throws 404 if the
+   * app does not exist, and as POST /1.1/push.
    */
   async send(
     operator: Operator,
@@ -78,7 +83,7 @@ export class SendingService {
         explained === undefined
           ? undefined
           : await this.#dryRun.compare(app, {
-              asker: askerOf(operator, appId),
+              viewer: operatorViewer(operator, appId),
               draft: request,
               digest: explained,
             });
@@ -94,24 +99,31 @@ export class SendingService {
     });
   }
 
-  /** Returns the sender of a push whose audit is written with it. */
+  /** Returns the sender of a push. The push and its audit record are written together. */
   senderOf(
     operator: Operator,
     app: App,
-    more: Pick<PushSender, 'prodHeader'> & Pick<SendingTerms, 'undoSeconds'> & { resent?: string },
+    more: Pick<PushSender, 'prodHeader'> &
+      Pick<AdminPushSettings, 'undoSeconds'> & { resent?: string },
   ): PushSender {
     const { prodHeader, undoSeconds, resent } = more;
     const { name, tokenId } = operator;
-    const terms: SendingTerms = {
+    const adminSettings: AdminPushSettings = {
       creator: { name, tokenId },
       undoSeconds,
       onStored: (tx, { appId, objectId, state, pushTime, notificationId }) => {
-        const shown = { state, pushTime: pushTime.toISOString(), notificationId };
-        const after = resent === undefined ? shown : { ...shown, resendOf: resent };
+        const details = { state, pushTime: pushTime.toISOString(), notificationId };
+        const after = resent === undefined ? details : { ...details, resendOf: resent };
         return recordChange(tx, { action: 'push.send', appId, target: objectId, after });
       },
     };
-    return { app, isMaster: true, prodHeader, asker: askerOf(operator, app.appId), terms };
+    return {
+      app,
+      isMaster: true,
+      prodHeader,
+      viewer: operatorViewer(operator, app.appId),
+      adminSettings,
+    };
   }
 
   /** Adds the status of an accepted push. */
@@ -128,7 +140,10 @@ export class SendingService {
   }
 }
 
-/** Returns the body with the `Idempotency-Key` as its `req_id`. Throws 1 for two different ones. */
+/**
+ * Returns the body with the `Idempotency-Key` as its `req_id`. Throws 1 if both are present and
+ * differ.
+ */
 function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body'] {
   if (idempotencyKey === undefined) return body;
   const own = body.req_id;
@@ -138,7 +153,7 @@ function withRequestId({ body, idempotencyKey }: SendRequest): SendRequest['body
 }
 
 /**
- * Freezes an app, or the whole service: its pushes are accepted and held
+ * Freezes an app or the whole service. Its pushes are accepted but not sent
  * (protocol/admin-api.md#freezes).
  */
 export class FreezeService {
@@ -148,15 +163,15 @@ export class FreezeService {
     this.#deps = deps;
   }
 
-  /** Lists the freeze of the service and those of the operator's apps. */
+  /** Lists the freeze of the service and the freezes of the operator's apps. */
   async list(operator: Operator): Promise<Freeze[]> {
     const all = await listFreezes(this.#deps.db);
     return all.filter(({ appId }) => appId === null || mayUseApp(operator, appId));
   }
 
   /**
-   * Freezes an app, or the service (null); a second freeze changes the reason. Throws 404 for an
-   * unknown app.
+   * Freezes an app, or the service if `appId` is null. A second freeze changes the reason. Throws
+   * 404 if the app does not exist.
    */
   async freeze(operator: Operator, appId: string | null, reason: string): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
@@ -167,7 +182,10 @@ export class FreezeService {
     });
   }
 
-  /** Ends a freeze and returns it; the held pushes go on. Throws 404 if there is no such freeze. */
+  /**
+   * Ends a freeze and returns it. The frozen pushes continue. Throws 404 if there is no such
+   * freeze.
+   */
   async release(appId: string | null): Promise<Freeze> {
     return this.#deps.db.transaction(async (tx) => {
       const freeze = await releaseFreeze(tx, appId);
@@ -191,7 +209,7 @@ const changeOf = (action: string, appId: string | null) => ({
 /** Time limit of a sample. */
 const timeoutMs = 2000;
 
-/** Built-in members that an index serves. Custom members share one. */
+/** Built-in members that an index serves. All custom members share one index. */
 const indexed = new Set(['deviceType', 'vendor', 'channels']);
 
 /**
@@ -205,7 +223,10 @@ export class SuggestionService {
     this.#deps = deps;
   }
 
-  /** Throws 404 for an unknown app, 124 where the sample takes too long. */
+  /**
+   * Suggests members of devices. Throws 404 if the app does not exist, 124 if the sample takes too
+   * long.
+   */
   async fields({ role }: Operator, appId: string, prefix: string) {
     const app = await requireApp(this.#deps, appId);
     const found = await this.#deps.queries.read(
@@ -220,7 +241,7 @@ export class SuggestionService {
     }));
   }
 
-  /** Throws as `fields`. */
+  /** Suggests channels. Throws as `fields`. */
   async channels(appId: string, prefix: string) {
     const app = await requireApp(this.#deps, appId);
     return this.#deps.queries.read(

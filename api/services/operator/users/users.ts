@@ -17,18 +17,21 @@ import { noSuchUser } from '../../accounts/account-control.ts';
 import type { Accounts } from '../../accounts/accounts.ts';
 import { isObjectId } from '../../accounts/caller.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { askerOf, type ConditionAsker } from '../access/conditions.ts';
+import { type ConditionViewer, operatorViewer } from '../access/conditions.ts';
 import { requireApp } from '../apps.ts';
 import type { ReadAudit } from '../audit/audit.ts';
 import { cappedRows, countOfRows, type PageRequest, toPage } from '../lists/page.ts';
 
 export interface UserListRequest extends PageRequest {
-  /** An objectId, name, address or number; for viewers an objectId. */
+  /**
+   * An objectId, name, address or number to search for. Callers with the role viewer may only use
+   * an objectId.
+   */
   q?: string | undefined;
   /** Condition as JSON text. */
   where?: string | undefined;
-  /** Most matches to count; 0 counts none. */
-  mostCounted: number;
+  /** Maximum number of matches to count. 0 counts none. */
+  maxCount: number;
 }
 
 type AccountParts = Pick<Accounts, 'users' | 'locks'>;
@@ -46,32 +49,39 @@ export class UserAdminService {
   }
 
   /**
-   * Lists users, the newest first. Throws 404, 403 for a condition of a viewer, 102, 105, 116 for
-   * too large a reply, 124.
+   * Lists users, newest first. Throws 404 if the app does not exist, 403 if a viewer sends a
+   * condition, 102, 105, 116 if the reply is too large, 124 after a timeout.
    */
   async list(operator: Operator, appId: string, request: UserListRequest) {
     const app = await requireApp(this.#deps, appId);
-    const most = request.mostCounted;
-    const asker = askerOf(operator, appId);
+    const max = request.maxCount;
+    const viewer = operatorViewer(operator, appId);
     const { rows, count } = await this.#deps.queries.readPrepared({ app, isMaster: true }, () => {
-      const selection = selectionOf(operator, asker, request);
+      const selection = selectionOf(operator, viewer, request);
       const all = cappedRows(
         'app_user',
-        selectionOf(operator, asker, { ...request, before: null }),
-        most,
+        selectionOf(operator, viewer, { ...request, before: null }),
+        max,
       );
       return async (tx) => ({
         rows: await selectUsers(tx, selection),
-        count: most > 0 ? await countRows(tx, 'app_user', all) : undefined,
+        count: max > 0 ? await countRows(tx, 'app_user', all) : undefined,
       });
     });
-    await this.#reads.note({ action: 'user.list', appId, target: appId, members: asker.personal });
+    await this.#reads.record({
+      action: 'user.list',
+      appId,
+      target: appId,
+      members: viewer.personal,
+    });
     const { results, next } = toPage(rows, request.limit, ({ id }) => id);
     const documents = await mapInTicks(results, (user) => documentFor(operator, user));
-    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, most)) };
+    return { results: documents, next, ...(count === undefined ? {} : countOfRows(count, max)) };
   }
 
-  /** Returns a user with its third-party accounts and the state of its lock. Throws 404. */
+  /**
+   * Returns a user with third-party accounts and lock state. Throws 404 if the user does not exist.
+   */
   async get(operator: Operator, appId: string, objectId: string) {
     const app = await requireApp(this.#deps, appId);
     const user = isObjectId(objectId)
@@ -92,8 +102,8 @@ export class UserAdminService {
   }
 
   /**
-   * Writes members, as PUT with the master key does, with the app's hooks. Throws 404, and as
-   * `UserService.update`.
+   * Changes members, as PUT with the master key does, including the app's hooks. Throws 404 if the
+   * user does not exist, and as `UserService.update`.
    */
   async update(
     operator: Operator,
@@ -106,7 +116,8 @@ export class UserAdminService {
   }
 
   /**
-   * Deletes a user with its session, with the app's hooks. Throws 404, and as `UserService.delete`.
+   * Deletes a user and its session, including the app's hooks. Throws 404 if the user does not
+   * exist, and as `UserService.delete`.
    */
   async delete(appId: string, objectId: string): Promise<void> {
     const caller = await this.#callerFor(appId, objectId);
@@ -125,14 +136,14 @@ export class UserAdminService {
 
 function selectionOf(
   { role }: Operator,
-  asker: ConditionAsker,
+  viewer: ConditionViewer,
   request: UserListRequest,
 ): Selection {
   const { q, where, before, limit } = request;
   const isOperator = hasRole(role, 'operator');
   if (!isOperator && where !== undefined) throw refuse('forbidden', detail('usersNeedOperator'));
-  const params = new Params([asker.appId]);
-  const parsed = parseWhere(where, userClass, asker);
+  const params = new Params([viewer.appId]);
+  const parsed = parseWhere(where, userClass, viewer);
   const conditions = [`(${compileWhere(parsed, userClass, params)})`];
   if (q !== undefined) conditions.push(idCondition(q, params, isOperator));
   if (before !== null) conditions.push(`id < ${params.add(before)}`);
@@ -155,7 +166,9 @@ function idCondition(q: string, params: Params, isOperator: boolean): string {
   return `(object_id = ${value} OR username = ${value} OR email = ${value} OR mobile_phone_number = ${number})`;
 }
 
-/** Returns a user without secrets of third-party accounts; for viewers shortened. */
+/**
+ * Returns a user without secrets of third-party accounts. Personal data is shortened for viewers.
+ */
 function documentFor({ role }: Operator, user: User): JsonObject {
   const isOperator = hasRole(role, 'operator');
   const document = userDocument(user, { isOwn: isOperator, hasAcl: 'stored' });

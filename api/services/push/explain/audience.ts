@@ -25,15 +25,15 @@ import { needsTableScan, targetQuery } from '../../../../shared/query/targets/ta
 /** Devices that a push reaches through one connector. */
 export interface ConnectorShare {
   devices: number;
-  /** Devices by the profile that serves them. */
+  /** Number of devices by the profile that serves them. */
   profiles: Map<string, number>;
-  /** Devices without a profile, by the reason. */
+  /** Number of devices without a profile, by reason. */
   problems: Map<string, number>;
-  /** Devices by their type: the message is rendered for each type. */
+  /** Number of devices by type. The message is rendered for each type. */
   types: Map<string, number>;
 }
 
-/** Routes every group of devices as planning does. */
+/** Routes every group of devices in the same way as planning. */
 export function splitByConnector(
   groups: DeviceGroup[],
   router: Router,
@@ -52,8 +52,8 @@ export function splitByConnector(
 }
 
 /**
- * Says that devices would get the push by the credentials of their vendor if the option
- * `hybridPush` was on.
+ * Returns a text if devices would get the push through their vendor if the option `hybridPush` were
+ * on.
  */
 export function hybridTexts(
   groups: DeviceGroup[],
@@ -88,8 +88,8 @@ function addTo(counts: Map<string, number>, key: string, n: number): void {
 }
 
 /**
- * Describes the share of a connector, with the message as rendered for its most frequent device
- * type, and each of its translations.
+ * Describes the share of a connector, with the message and its translations as rendered for its
+ * most frequent device type.
  */
 export function describeShare(
   id: ConnectorId,
@@ -120,7 +120,7 @@ export function describeShare(
   };
 }
 
-/** Renders a message for one type of device, as its gateway gets it. */
+/** Renders a message for one device type, in the form that its gateway gets. */
 function requestOf(
   id: ConnectorId,
   message: PushMessage,
@@ -134,7 +134,7 @@ function requestOf(
   return { payload: parseJson(text), payloadBytes: Buffer.byteLength(text) };
 }
 
-/** Rows that a query may read without an index before the reply warns. */
+/** Number of rows that a query may read without an index before the reply warns. */
 const maxUnindexedRows = 5000;
 
 /** Part of the reply that shows the query plan. */
@@ -144,8 +144,8 @@ interface PlanReport {
 }
 
 /**
- * Returns the database's plan for the statement that finds the recipients, with a warning when it
- * reads many installations without an index for the condition. `devices` is the number of
+ * Returns PostgreSQL's plan for the statement that finds the recipients. Adds a warning if the
+ * statement reads many installations without an index for the condition. `devices` is the number of
  * recipients.
  */
 export async function planOf(
@@ -168,7 +168,7 @@ export async function planOf(
   };
 }
 
-/** Tells whether the push has a condition, so that it does not go to all devices. */
+/** Returns whether the push has a condition and so does not go to all devices. */
 const isNarrowed = ({ target }: PushOrder): boolean =>
   target.kind === 'devices' ||
   (target.channels !== null && target.channels.length > 0) ||
@@ -176,7 +176,7 @@ const isNarrowed = ({ target }: PushOrder): boolean =>
     target.where !== null &&
     Object.keys(target.where).length > 0);
 
-/** Writes a node and its children as EXPLAIN does, without the conditions. */
+/** Writes a node and its children in the form of EXPLAIN, without the conditions. */
 function linesOf(node: PlanNode, depth: number): string[] {
   const on = node.relation === undefined ? '' : ` on ${node.relation}`;
   const using = node.index === undefined ? '' : ` using ${node.index}`;
@@ -186,8 +186,8 @@ function linesOf(node: PlanNode, depth: number): string[] {
 }
 
 /**
- * Finds a node that reads a whole table, index or app. PostgreSQL may also use the index of custom
- * members for a condition that it cannot answer, and then reads all of that index.
+ * Finds a node that reads a whole table, index or app. If no index serves a condition, PostgreSQL
+ * may still use the index of custom members and read all of it.
  */
 function findScan(node: PlanNode, isNeeded: boolean): PlanNode | undefined {
   if (node.type === 'Seq Scan' && node.relation === 'installation') return node;

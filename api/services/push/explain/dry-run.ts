@@ -24,11 +24,11 @@ import {
 import { withoutCql } from '../../../../shared/query/cql/select.ts';
 import { checkTargets, Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
 import type { Viewer } from '../../../../shared/query/viewer.ts';
-import { profileKey } from '../../../../shared/rules/mass-limit.ts';
+import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ForecastScope, Rule, RuleForecast } from '../../../../shared/rules/rule.ts';
 import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
-import { askerOf } from '../../operator/access/conditions.ts';
+import { operatorViewer } from '../../operator/access/conditions.ts';
 import type { ReadAudit } from '../../operator/audit/audit.ts';
 import { expiryOf } from '../pushes.ts';
 import { MissingProfiles } from '../unserved-devices.ts';
@@ -42,16 +42,17 @@ import {
 import { estimateDuration, readForecast } from './forecast.ts';
 import { DryRunSeal, type LimitInputs, limitsOf, type PushDraft } from './limits.ts';
 
-/** Time limit of the count; the caller gets 124 after it. */
+/** Time limit of the count. After it, the caller gets 124. */
 const countTimeoutMs = 30_000;
 
 /**
- * Size of a draft from which it is not explained. One that is a little too large for a push is: the
- * dry run says so. A larger one takes long to turn into the payloads of all gateways.
+ * Maximum size of a draft that is explained. It is larger than the limit of a push, so that the dry
+ * run can report a body that is slightly too large. Larger drafts would take long to render for all
+ * gateways.
  */
 const maxDraftBytes = 16 * pushBodyBytesBelow;
 
-/** Share by which the audience may move between dry run and push. */
+/** Share by which the audience may change between dry run and push. */
 const allowedShift = 0.05;
 
 /** Describes what a push would do. All statements run in one READ ONLY transaction. */
@@ -69,20 +70,20 @@ export class DryRunService {
   }
 
   /**
-   * Takes the body of POST /1.1/push, or of POST /1.1/push/devices when it has `device_ids`. Throws
-   * the same refusals for a malformed body, and 403 for a condition that the role may not ask;
-   * limits that would refuse or shorten the push are messages in the reply.
+   * Explains the body of POST /1.1/push, or of POST /1.1/push/devices if it has `device_ids`.
+   * Throws as the push call if the body is malformed, and 403 if the role may not use the
+   * condition. Limits that would refuse or shorten the push are texts in the reply.
    */
   async explain(operator: Operator, appId: string, draft: PushDraft): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
     if (!app) throw refuse('notFound', detail('noApp'));
     const nowMs = this.#deps.clock.now();
-    const asker = askerOf(operator, appId);
-    const { pushOrder, timing, warnings } = parseDraft(asker, draft, nowMs);
+    const viewer = operatorViewer(operator, appId);
+    const { pushOrder, timing, warnings } = parseDraft(viewer, draft, nowMs);
     const createdAt = new Date(nowMs);
     const expiresAt = expiryOf(timing, timing.pushTime ?? createdAt);
     const push = { objectId: newPushObjectId(), pushOrder, expiresAt, createdAt };
-    // Needs a connection of its own, so it runs before this call takes one.
+    // Needs its own connection, so it runs before this call takes one.
     const missing = await this.#missingProfiles.find(app, pushOrder);
     const profiles = await this.#deps.appCache.profiles(appId);
     const inputs = { ...draft, app, push, timing, profiles, missing, nowMs };
@@ -93,11 +94,11 @@ export class DryRunService {
         timeoutMs: countTimeoutMs,
       },
     );
-    await this.#reads.note({
+    await this.#reads.record({
       action: 'push.explain',
       appId,
       target: appId,
-      members: asker.personal,
+      members: viewer.personal,
     });
     const report = {
       ...measured,
@@ -112,18 +113,18 @@ export class DryRunService {
   }
 
   /**
-   * Compares the audience of a push with that of its dry run, by the `digest` of the reply to it.
-   * Returns undefined where it moved by 5 % at most, else the numbers, with the digest that sends
-   * to the audience of now. A digest that is not of this body counts as no dry run. Throws as
+   * Compares the audience of a push with its dry run, by the `digest` in the dry run's reply.
+   * Returns undefined if the audience changed by at most 5 %. Otherwise returns the numbers, with a
+   * digest for the current audience. A digest of another body counts as no dry run. Throws as
    * `explain`.
    */
   async compare(
     app: App,
-    { asker, draft, digest }: { asker: Viewer; draft: PushDraft; digest: string },
+    { viewer, draft, digest }: { viewer: Viewer; draft: PushDraft; digest: string },
   ): Promise<MovedAudience | undefined> {
     const { appId } = app;
     const nowMs = this.#deps.clock.now();
-    const { pushOrder } = parseDraft(asker, draft, nowMs);
+    const { pushOrder } = parseDraft(viewer, draft, nowMs);
     const sealed = { appId, body: draft.body };
     const explained = this.#seal.read(sealed, digest);
     const params = new Params();
@@ -140,8 +141,7 @@ export class DryRunService {
 }
 
 /**
- * Audience that is not that of the dry run; `explained` is undefined without a dry run of this
- * body.
+ * Audience that differs from the dry run. `explained` is undefined without a dry run of this body.
  */
 export interface MovedAudience {
   devices: number;
@@ -150,11 +150,11 @@ export interface MovedAudience {
 }
 
 /**
- * Parses the body of either push call, and checks its condition. Throws 403 for one that `asker`
- * may not ask.
+ * Parses the body of either push call and checks its condition. Throws 403 if `viewer` may not use
+ * the condition.
  */
 export function parseDraft(
-  asker: Viewer,
+  viewer: Viewer,
   { body, bodyBytes, prodHeader }: PushDraft,
   nowMs: number,
 ): PushRequest {
@@ -162,11 +162,11 @@ export function parseDraft(
     throw refuse('tooLarge', detail('bodyBelow', { limit: pushBodyBytesBelow }));
   const parse = 'device_ids' in body ? parsePushToDevices : parsePush;
   const request = parse(withoutCql(body), prodHeader, nowMs);
-  checkTargets(request.pushOrder, asker);
+  checkTargets(request.pushOrder, viewer);
   return request;
 }
 
-/** Values that a dry run is made of. */
+/** Inputs of a dry run. */
 export type DryRunInputs = Omit<
   LimitInputs,
   'shares' | 'devices' | 'estimatedSeconds' | 'isTruncated'
@@ -190,7 +190,7 @@ async function measure(tx: Handle, inputs: DryRunInputs) {
   };
 }
 
-/** Counts the recipients of a push by connector; tells its limits and its pace. */
+/** Counts the recipients of a push by connector, and estimates its limits and duration. */
 export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: Router) {
   const { app, push, profiles, nowMs } = inputs;
   const pushOrder = filledWithDefaults(push.pushOrder);
@@ -239,7 +239,7 @@ export async function measureAudience(tx: Handle, inputs: DryRunInputs, router: 
   };
 }
 
-/** Asks each rule of a push what it would do. */
+/** Collects the forecasts of the push's rules. */
 async function forecastRules(
   rules: readonly Rule[],
   scope: ForecastScope,

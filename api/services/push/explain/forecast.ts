@@ -16,27 +16,27 @@ import type { Push } from '../../../../shared/domain/pushes/record.ts';
 import { reasonText } from '../../../../shared/domain/reasons.ts';
 import { type ForecastText, forecast } from '../../../../shared/domain/texts/texts.ts';
 import { Params, targetCondition } from '../../../../shared/query/targets/targets.ts';
-import { profileKey } from '../../../../shared/rules/mass-limit.ts';
+import { profileKey } from '../../../../shared/rules/admission.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type ConnectorShare, splitByConnector } from './audience.ts';
 
-/** Scheduled pushes whose devices are counted. */
+/** Maximum number of scheduled pushes whose devices are counted. */
 const maxCounted = 20;
-/** Time for one count, and for all of them; pushes beyond it are not counted. */
+/** Time limit of one count, and of all counts. After it, the other pushes are not counted. */
 const countTimeoutMs = 2000;
 const totalTimeoutMs = 5000;
 
-/** Devices of the pushes that an app scheduled until a time, as they are now. */
+/** Current number of devices of an app's pushes that are scheduled until a time. */
 export interface ScheduledForecast {
   pushes: number;
-  /** Those whose devices could be counted in time. */
+  /** Number of pushes whose devices could be counted in time. */
   counted: number;
   devices: number;
-  /** Devices by `profileKey`. */
+  /** Number of devices by `profileKey`. */
   byProfile: Map<string, number>;
 }
 
-/** Recipients of a push as they are now. */
+/** Push with its current number of recipients. */
 interface CountedPush {
   push: Push;
   devices: number;
@@ -44,8 +44,7 @@ interface CountedPush {
 }
 
 /**
- * Counts the recipients of a push that is not planned yet, by the connector and profile that would
- * serve them.
+ * Counts the recipients of an unplanned push by the connector and profile that would serve them.
  */
 async function countPush(
   tx: Handle,
@@ -57,10 +56,7 @@ async function countPush(
   return { push, devices, shares: splitByConnector(groups, new Router(app, profiles, push)) };
 }
 
-/**
- * Counts the devices of pushes that are scheduled before `until`, by the profile that would serve
- * them.
- */
+/** Counts the devices of pushes scheduled before `until`, by the profile that would serve them. */
 export async function forecastScheduled(
   { appCache, clock, db, queries }: Pick<ApiDeps, 'appCache' | 'clock' | 'db' | 'queries'>,
   app: App,
@@ -78,9 +74,10 @@ export async function forecastScheduled(
   for (const push of pushes) {
     if (clock.monotonicMs() > endMs) break;
     const inputs = { app, push, profiles, nowMs: clock.now() };
-    const terms = { timeoutMs: countTimeoutMs };
-    const work = queries.read({ app, isMaster: true }, (tx) => countPush(tx, inputs), terms);
-    // A count over its time limit leaves the push out; the forecast says so.
+    const options = { timeoutMs: countTimeoutMs };
+    const work = queries.read({ app, isMaster: true }, (tx) => countPush(tx, inputs), options);
+    // If a count exceeds its time limit, the push is skipped. The forecast reports the number of
+    // counted pushes.
     const found = await work.catch(() => undefined);
     if (!found) continue;
     forecast.counted += 1;
@@ -96,14 +93,14 @@ export async function forecastScheduled(
 
 /** Part of the reply with the duration of sending. */
 interface DurationEstimate {
-  /** Null without `flow_control`. */
+  /** Null if the push has no `flow_control`. */
   estimatedSeconds: number | null;
-  /** Rate of the estimate, or of the last large push; wire name. */
+  /** Rate of the estimate, or of the last large push. */
   pace: ForecastText;
 }
 
 /**
- * Estimates how long sending takes if the gateways allow the rate of `flow_control`
+ * Estimates the duration of sending, assuming that the gateways allow the rate of `flow_control`
  * (protocol/delivery.md#promise-5).
  */
 export async function estimateDuration(
@@ -125,16 +122,16 @@ export async function estimateDuration(
   return { estimatedSeconds: null, pace };
 }
 
-/** Counts the devices that a profile serves. */
+/** Counts the devices that have a profile. */
 function countServed(shares: Map<ConnectorId, ConnectorShare>): number {
   let devices = 0;
   for (const share of shares.values()) for (const n of share.profiles.values()) devices += n;
   return devices;
 }
 
-/** Scheduled pushes whose audience is counted. */
+/** Maximum number of scheduled pushes whose audience is counted. */
 const maxScheduled = 5;
-/** Rows of use that are read: profiles by class. */
+/** Maximum number of usage rows: profiles by message class. */
 const maxUse = 1000;
 /** China is eight hours ahead of UTC all year. */
 const chinaOffsetMs = 8 * hourMs;
@@ -150,14 +147,14 @@ interface ForecastInputs {
 
 type Shares = Map<ConnectorId, ConnectorShare>;
 
-/** Returns the day of a time, in a zone that is so far ahead of UTC. */
+/** Returns the day of a time in a zone with this offset from UTC. */
 const dayOf = (ms: number, offsetMs: number): string =>
   new Date(ms + offsetMs).toISOString().slice(0, 10);
 
 /**
- * Returns the use of the day that a push is sent on: recipients so far, of the pushes that are
- * scheduled for it, and of this push, against the daily cap of the app (day in UTC) and by gateway
- * (day in China).
+ * Returns the usage of the day on which a push is sent. The usage consists of the recipients so
+ * far, of the pushes scheduled for the day, and of this push. It is compared with the app's daily
+ * cap (day in UTC) and listed by gateway (day in China).
  */
 export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   const { app, devices, timing, nowMs, shares } = inputs;
@@ -197,7 +194,7 @@ export async function readForecast(tx: Handle, inputs: ForecastInputs) {
   };
 }
 
-/** Counts the recipients of the next scheduled pushes that may fall on the day of a time. */
+/** Counts the recipients of the next scheduled pushes that may be sent on the day of `atMs`. */
 async function countScheduledPushes(
   tx: Handle,
   { app, profiles, nowMs }: ForecastInputs,
@@ -211,15 +208,15 @@ async function countScheduledPushes(
   return { counted, isLeast: next.length > maxScheduled };
 }
 
-/** Returns the use of each gateway and profile that has any, or that the push goes by. */
+/** Returns the usage of each gateway and profile that has usage or that a push uses. */
 function quotasOf(use: ProfileUse[], scheduled: Shares[], draft: Shares) {
-  const known = Map.groupBy(use, ({ connector, profile }) => profileKey(connector, profile));
-  const keys = new Set([...known.keys(), ...[draft, ...scheduled].flatMap(keysOf)]);
+  const useByKey = Map.groupBy(use, ({ connector, profile }) => profileKey(connector, profile));
+  const keys = new Set([...useByKey.keys(), ...[draft, ...scheduled].flatMap(keysOf)]);
   return [...keys].sort().flatMap((key) => {
     const [connector = '', profile = ''] = key.split('/');
     // The device channel has no quota.
     if (connector === 'channel') return [];
-    const rows = known.get(key) ?? [];
+    const rows = useByKey.get(key) ?? [];
     const closedReason = rows.find((row) => row.closedReason !== null)?.closedReason ?? null;
     const countIn = (shares: Shares) => devicesOf(shares, key);
     return [

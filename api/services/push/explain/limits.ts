@@ -20,7 +20,7 @@ import {
 import { checkContent } from '../content-check.ts';
 import type { ConnectorShare } from './audience.ts';
 
-/** Body of a push as it was sent, with its size. */
+/** Body of a push in the form that the caller sent, with its size. */
 export interface PushDraft {
   body: JsonObject;
   bodyBytes: number;
@@ -33,19 +33,19 @@ export interface LimitInputs extends PushDraft {
   push: MessageSource;
   timing: PushTiming;
   profiles: Profile[];
-  /** Message about a profile that the push needs and the app lacks. */
+  /** Text about a profile that the push needs and the app lacks. */
   missing: Detail | undefined;
   shares: Map<ConnectorId, ConnectorShare>;
   devices: number;
   estimatedSeconds: number | null;
   nowMs: number;
-  /** The recipients form too many groups, so the smallest groups are not in `shares`. */
+  /** True if there are too many groups of recipients. `shares` then lacks the smallest groups. */
   isTruncated: boolean;
 }
 
 /**
- * Returns a text for each limit besides those of rules that would refuse, shorten or delay this
- * push; refusals come first.
+ * Returns a text for each limit that would refuse, shorten or delay this push, refusals first.
+ * Limits of rules are not included.
  */
 export async function limitsOf(tx: Handle, inputs: LimitInputs): Promise<ForecastText[]> {
   return [
@@ -89,7 +89,7 @@ async function pending(tx: Handle, { app, timing }: LimitInputs): Promise<Foreca
   return [forecast('tooManyScheduled', { waiting, plan: app.plan, limit })];
 }
 
-/** Lists the breakers of the push's profiles that let nothing pass now. */
+/** Lists the breakers of the push's profiles that are not closed. */
 async function breakers(tx: Handle, { app, shares }: LimitInputs): Promise<ForecastText[]> {
   const served = [...shares].flatMap(([connector, { profiles }]) =>
     [...profiles.keys()].map((profile) => breakerIdOf({ connector, appId: app.appId, profile })),
@@ -130,15 +130,16 @@ function expiry({ push, timing, nowMs, estimatedSeconds }: LimitInputs): Forecas
   return [forecast('expiredDuring', { until: end })];
 }
 
-/** Body of a push that was explained. */
+/** Body of a push that a dry run explained. */
 interface SealedBody {
   appId: string;
   body: JsonObject;
 }
 
 /**
- * Binds the number of a dry run to its body: `<devices>.<HMAC>` under CARILLON_SECRET. The server
- * keeps nothing, so every api process reads it, also after a restart.
+ * Signs the number of devices of a dry run together with its body: `<devices>.<HMAC>` with
+ * CARILLON_SECRET. The server stores nothing, so every api process can verify the seal, even after
+ * a restart.
  */
 export class DryRunSeal {
   readonly #vault: Vault;
@@ -151,20 +152,20 @@ export class DryRunSeal {
     return `${devices}.${this.#vault.derive(contextOf(sealed, devices))}`;
   }
 
-  /** Returns the number of devices; undefined for a text that is no seal of this body. */
+  /** Returns the number of devices. Returns undefined if the text is not a seal of this body. */
   read(sealed: SealedBody, text: string): number | undefined {
-    const [, digits = '', mark = ''] = /^(\d{1,15})\.([\w-]{43})$/.exec(text) ?? [];
+    const [, digits = '', hmac = ''] = /^(\d{1,15})\.([\w-]{43})$/.exec(text) ?? [];
     if (digits === '') return undefined;
     const devices = Number(digits);
-    const marks = this.#vault.derivedBy(contextOf(sealed, devices));
-    return marks.some((one) => equalInConstantTime(one, mark)) ? devices : undefined;
+    const hmacs = this.#vault.derivedBy(contextOf(sealed, devices));
+    return hmacs.some((one) => equalInConstantTime(one, hmac)) ? devices : undefined;
   }
 }
 
 const contextOf = ({ appId, body }: SealedBody, devices: number): string =>
   `dry run ${appId} ${sha256(canonicalText(body)).toString('base64url')} ${devices}`;
 
-/** Writes JSON with the members of every object in one order. */
+/** Writes JSON with sorted members, so that equal objects have equal texts. */
 function canonicalText(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join(',')}]`;
   if (!isJsonObject(value)) return JSON.stringify(value);

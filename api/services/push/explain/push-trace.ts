@@ -27,23 +27,23 @@ import { rulesOf } from '../../../../shared/rules/rules.ts';
 import type { ApiDeps } from '../../deps.ts';
 import { type InboxState, isAhead, type PushTrace, traceTexts } from './trace-text.ts';
 
-/** Device that still exists, as it is now. */
+/** Device that still exists, in its current state. */
 interface CurrentDevice {
   device: TracedDevice;
-  /** The first clause of the push that the device does not meet now. */
+  /** The first clause of the push that the device does not currently match. */
   unmetClause: Clause | undefined;
   isFresh: boolean;
   route: Route;
 }
 
-/** Rows that show what happened between a push and a device. */
+/** Rows that explain what happened between a push and a device. */
 interface TraceFacts {
   push: Push;
   current: CurrentDevice | undefined;
   batch: TracedBatch | undefined;
   failure: TracedFailure | undefined;
   inbox: InboxState | null;
-  /** Last failure of the gateway that the device still waits for. */
+  /** Last failure of the gateway, if the device still waits for it. */
   trouble: GatewayFailure | undefined;
 }
 
@@ -56,9 +56,10 @@ export class PushTraceService {
   }
 
   /**
-   * `device` is an installation's objectId, installationId or device token. The reply shows a
-   * planned device as it was planned, and any other as it would be planned now. Throws 404 for an
-   * unknown app or device, 404/101 for an unknown push.
+   * Explains a push for one device. `device` is an installation's objectId, installationId or
+   * device token. If the device was planned, the reply describes it as it was planned, otherwise as
+   * it would be planned now. Throws 404 if the app or device is unknown, 404/101 if the push is
+   * unknown.
    */
   async explain(appId: string, publicId: string, device: string): Promise<JsonObject> {
     const app = await this.#deps.appCache.app(appId);
@@ -89,7 +90,7 @@ export class PushTraceService {
     const params = new Params([app.appId]);
     const clauses = targetClauses(app, push.pushOrder, { params, nowMs: clock.now() });
     const conditions = clauses.map((clause) => clause.condition);
-    const [holds, batch, failure, router] = await Promise.all([
+    const [results, batch, failure, router] = await Promise.all([
       queries.readFresh({ app, isMaster: true }, (tx) =>
         testConditions(tx, device.id, { conditions, values: params.values }),
       ),
@@ -97,10 +98,10 @@ export class PushTraceService {
       findFailure(db, push, { id: device.id }),
       this.#routerOf(app, push),
     ]);
-    const isFresh = holds?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
+    const isFresh = results?.[clauses.findIndex(({ kind }) => kind === 'fresh')] ?? false;
     const current = {
       device,
-      unmetClause: clauses.find((_, i) => !holds?.[i]),
+      unmetClause: clauses.find((_, i) => !results?.[i]),
       isFresh,
       route: router.route(device),
     };
@@ -114,7 +115,7 @@ export class PushTraceService {
     return new Router(app, await this.#deps.appCache.profiles(app.appId), push);
   }
 
-  /** Asks each rule of the push what it did, or would do, to the device. */
+  /** Collects what each rule of the push did, or would do, to the device. */
   async #explainRules(rules: readonly Rule[], trace: PushTrace): Promise<RuleExplanation[]> {
     const { push, device, batch, outcome } = trace;
     const scope = { db: this.#deps.db, push, device, batch, outcome, isAhead: isAhead(trace) };
@@ -123,7 +124,10 @@ export class PushTraceService {
     return explained;
   }
 
-  /** Looks up a device that was deleted for its invalid token: the failure holds its public id. */
+  /**
+   * Finds the facts of a device that was deleted because of its invalid token. The failure contains
+   * its public id.
+   */
   async #factsOfDeleted(push: Push, objectId: string): Promise<TraceFacts> {
     const { db } = this.#deps;
     const failure = await findFailure(db, push, { objectId });
@@ -149,13 +153,13 @@ export class PushTraceService {
     if (await hasPendingMessage(this.#deps.db, push, installation))
       return isExpired ? 'expired' : 'waiting';
     if (batch.outcome !== 'sent') return null;
-    // Expired and displaced messages are deleted like acknowledged ones and cannot be told apart
-    // later.
+    // Expired and evicted messages are deleted like acknowledged messages, so they cannot be
+    // distinguished later.
     return isExpired || push.displaced > 0 ? 'gone' : 'acknowledged';
   }
 }
 
-/** Describes what happened between the push and the device, for the texts of the reply. */
+/** Describes what happened between the push and the device, as input for the texts of the reply. */
 function traceOf({ options }: App, facts: TraceFacts): PushTrace {
   const { push, current, batch, failure: lastFailure, inbox, trouble } = facts;
   const isPlanned = batch !== undefined || lastFailure !== undefined;
@@ -170,7 +174,7 @@ function traceOf({ options }: App, facts: TraceFacts): PushTrace {
   };
 }
 
-/** Writes the reply; `letter` and `sentence` are its wire names. */
+/** Writes the reply. `letter` and `sentence` are wire names. */
 function traceReply(
   { current, failure: lastFailure }: TraceFacts,
   trace: PushTrace,
@@ -210,11 +214,12 @@ function traceReply(
   };
 }
 
-/** Returns the route that was taken, or the one that would be taken now. */
+/** Returns the route that was used, or the route that would be used now. */
 function routeOf({ current, batch, failure }: TraceFacts): PushTrace['route'] {
   if (batch) {
     const { connector, profile } = batch;
-    // A batch that no profile serves has an empty profile name and one reason for all devices.
+    // If no profile serves a batch, its profile name is empty and all its devices have the same
+    // reason.
     return profile === '' && failure
       ? { connector, profile, problem: failure.reason }
       : { connector, profile };

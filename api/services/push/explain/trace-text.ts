@@ -15,13 +15,17 @@ import {
 import type { Clause } from '../../../../shared/query/targets/targets.ts';
 
 /**
- * State of a message for the device channel: in the inbox, acknowledged and deleted, in the inbox
- * after its expiry, or deleted after its expiry, or in a push that lost messages to newer ones,
- * with an acknowledgement or without one.
+ * State of a message for the device channel:
+ *
+ * - `waiting`: in the inbox.
+ * - `acknowledged`: acknowledged and deleted.
+ * - `expired`: in the inbox after its expiry.
+ * - `gone`: deleted, and it is unknown whether it was acknowledged. Either the push has expired, or
+ *   newer messages evicted some of its messages.
  */
 export type InboxState = 'waiting' | 'acknowledged' | 'expired' | 'gone';
 
-/** Facts of a push and a device that the text describes. */
+/** Facts of a push and a device from which the text is written. */
 export interface PushTrace {
   push: Push;
   clause: Clause | undefined;
@@ -35,7 +39,7 @@ export interface PushTrace {
   validityDays: number;
 }
 
-/** Tells whether the device is a target that is not planned yet. */
+/** Returns whether the device is a target that is not planned yet. */
 export const isAhead = (trace: Omit<PushTrace, 'validityDays'>): boolean =>
   trace.outcome === null &&
   !trace.batch &&
@@ -44,9 +48,9 @@ export const isAhead = (trace: Omit<PushTrace, 'validityDays'>): boolean =>
   trace.push.state !== 'failed' &&
   !isPassed(trace);
 
-/** Tells whether planning has passed the device. */
+/** Returns whether planning has passed the device. */
 function isPassed({ push, device }: Pick<PushTrace, 'push' | 'device'>): boolean {
-  // The cursor of a push at local time is that of one start.
+  // The cursor of a push at local time belongs to one start.
   const { local } = push.pushOrder;
   return push.isPlanned || (!local && device !== undefined && device.id <= push.plannedThrough);
 }
@@ -90,7 +94,7 @@ function codeOf(
   return failure && failure.status > 0 ? 'refused' : 'unsendable';
 }
 
-/** Mentions requests without an answer: their messages may have arrived as well. */
+/** Mentions requests without a response. Their messages may have arrived too. */
 function repeatTexts({ batch }: PushTrace): TraceText[] {
   const times = batch?.unanswered ?? 0;
   if (times === 0) return [];
@@ -117,7 +121,7 @@ function pendingTexts(trace: PushTrace, batch: TracedBatch): TraceText[] {
   return [textOf(code, params), ...waitTexts(trace, batch)];
 }
 
-/** Tells why the device waits: its gateway cannot be reached, or the last try failed. */
+/** Explains why the device waits: its gateway is unreachable, or the last attempt failed. */
 function waitTexts({ trouble }: PushTrace, { connector, lastReason }: TracedBatch): TraceText[] {
   if (trouble) {
     const code = hasAnswered(trouble.reason) ? 'gatewayRefuses' : 'gatewaySilent';

@@ -1,4 +1,4 @@
-import type { Examples } from '../../../../api/openapi/examples.ts';
+import type { Examples } from '../../../../api/openapi/operation.ts';
 import type { Route } from '../../../../api/route.ts';
 import type { App } from '../../../../shared/domain/apps/app.ts';
 import type { Json } from '../../../../shared/domain/json.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Examples } from '../../../../api/openapi/examples.ts';
+import type { Examples } from '../../../../api/openapi/operation.ts';
 import { isJsonObject, type Json } from '../../../../shared/domain/json.ts';
 
 /**

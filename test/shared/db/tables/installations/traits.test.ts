@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
-import { parseTraits, traitColumns, traitsText } from '../../../../../shared/db/tables/audience.ts';
+import {
+  parseRoutingKey,
+  routingKeyText,
+  traitColumns,
+} from '../../../../../shared/db/tables/audience.ts';
 import type { DeviceTraits } from '../../../../../shared/domain/installations/installation.ts';
 import { openTestDatabase } from '../../../../support/database.ts';
 
@@ -33,8 +37,8 @@ test.each([
     Object.values(members),
   );
   const { rows } = await db.query<DeviceTraits & { text: string }>(
-    `SELECT ${traitColumns}, ${traitsText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
+    `SELECT ${traitColumns}, ${routingKeyText} AS text FROM installation ORDER BY id DESC LIMIT 1`,
   );
   const { text, ...traits } = rows[0] ?? { text: '' };
-  expect(parseTraits(text)).toEqual(traits);
+  expect(parseRoutingKey(text)).toEqual(traits);
 });

@@ -1,6 +1,8 @@
 import { runInLane } from '../../../shared/db/limits/timed-pool.ts';
 import { refuse } from '../../../shared/domain/errors/errors.ts';
+import { channelPath, routeTtlSeconds } from '../../../shared/domain/installations/installation.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
+import { detail } from '../../../shared/domain/texts/texts.ts';
 import { mayReadMetrics, metricsRefusal, type Scrape } from '../../../shared/metrics.ts';
 import { reportDatabases, reportQueues } from '../../../shared/queue/report.ts';
 import type { ApiDeps } from '../deps.ts';
@@ -19,14 +21,15 @@ export class HealthService {
   }
 
   /**
-   * Returns `ready` when the process is not stopping and the database answers, is migrated and
-   * matches CARILLON_SECRET; else `stopping`, `database unreachable` or a hint for the operator.
+   * Returns `ready` if the process is not stopping and the database is reachable, migrated and
+   * matches CARILLON_SECRET. Otherwise returns `stopping`, `database unreachable` or a hint for the
+   * operator.
    */
   async readiness(): Promise<string> {
     return this.#isStopping ? 'stopping' : this.#databaseReadiness();
   }
 
-  /** Runs one check for all concurrent callers, since the endpoint needs no key. */
+  /** Runs one check for all concurrent callers, because the endpoint needs no key. */
   #databaseReadiness(): Promise<string> {
     const { admissionDb, readiness } = this.#deps;
     this.#pendingCheck ??= runInLane('health', async () =>
@@ -42,16 +45,16 @@ export class HealthService {
   }
 
   /**
-   * Reports `stopping` from now on, so that the load balancer sends new calls elsewhere while
-   * current ones finish.
+   * Makes `readiness` return `stopping`. The load balancer then sends new calls elsewhere while
+   * current calls finish.
    */
   markStopping(): void {
     this.#isStopping = true;
   }
 
   /**
-   * Returns the metrics in the text format of Prometheus; gauges of shared state are read at each
-   * scrape. Throws 401 for a caller that may not read them (`mayReadMetrics`).
+   * Returns the metrics in the text format of Prometheus. Gauges of shared state are updated at
+   * each scrape. Throws 401 if the caller may not read them (`mayReadMetrics`).
    */
   async metrics(scrape: Scrape): Promise<{ text: string; type: string }> {
     const { metrics, queue, config, readiness, db, savesDb, admissionDb, queries } = this.#deps;
@@ -67,7 +70,7 @@ export class HealthService {
   }
 }
 
-/** Returns the server's time in the encoding of clients (protocol/clients.md#server-time). */
+/** Returns the server's time in the format of clients (protocol/clients.md#server-time). */
 export class DateService {
   readonly #deps: Pick<ApiDeps, 'clock'>;
 
@@ -82,5 +85,49 @@ export class DateService {
 
   now(): JsonObject {
     return { __type: 'Date', iso: new Date(this.#deps.clock.now()).toISOString() };
+  }
+}
+
+/**
+ * Returns the addresses of the service for clients of the device channel
+ * (protocol/clients.md#app-router, protocol/channel.md#router).
+ */
+export class AppRouterService {
+  readonly #deps: ApiDeps;
+
+  constructor(deps: ApiDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Returns the WebSocket URL of the device channel. All processes share one address, so
+   * `secondary` equals `server`. Throws 404 if the app does not exist.
+   */
+  async socketRoute(appId: string) {
+    await this.#requireApp(appId);
+    const base = this.#deps.config.publicUrl;
+    const server = `${base.replace(/^http/, 'ws')}${channelPath}`;
+    return { groupId: 'g0', groupUrl: base, server, secondary: server, ttl: routeTtlSeconds };
+  }
+
+  /**
+   * Returns the host name of Carillon for every service that clients expect. Throws 404 if the app
+   * does not exist.
+   */
+  async hosts(appId: string) {
+    await this.#requireApp(appId);
+    const { host } = new URL(this.#deps.config.publicUrl);
+    return {
+      ttl: routeTtlSeconds,
+      api_server: host,
+      push_server: host,
+      engine_server: host,
+      stats_server: host,
+      rtm_router_server: host,
+    };
+  }
+
+  async #requireApp(appId: string): Promise<void> {
+    if (!(await this.#deps.appCache.app(appId))) throw refuse('notFound', detail('noApp'));
   }
 }

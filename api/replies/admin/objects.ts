@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { pushStates } from '../../../shared/domain/pushes/record.ts';
 import { component, count, timestamp } from '../common.ts';
-import { installation } from '../objects.ts';
+import { installation, userPart } from '../objects.ts';
 import { deviceExplanation, deviceRoute } from './pushes.ts';
 
 export const deviceDetail = component(
@@ -74,5 +74,20 @@ export const deletedCount = component(
   'DeletedCount',
   z.strictObject({
     deleted: count.describe('Those that still met the condition when their turn came.'),
+  }),
+);
+
+export const userDetail = component(
+  'UserDetail',
+  z.strictObject({
+    user: userPart,
+    identities: z
+      .array(z.strictObject({ platform: z.string(), uid: z.string() }))
+      .describe('Accounts on other platforms, UnionIDs included.'),
+    hasPassword: z.boolean(),
+    lock: z.strictObject({
+      failures: count.describe('Failed logins of 15 minutes.'),
+      lockedUntil: timestamp.nullable().describe('Logins are refused until then.'),
+    }),
   }),
 );

@@ -1,9 +1,47 @@
-import { parseTraits } from '../db/tables/audience.ts';
+import { parseRoutingKey } from '../db/tables/audience.ts';
 import { failPush } from '../db/tables/push-progress.ts';
+import { askForApproval, findApproval } from '../db/tables/scheduled-pushes.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import type { ConnectorTotals } from '../domain/pushes/record.ts';
 import { forecast } from '../domain/texts/texts.ts';
 import type { PushRule, Routing, TargetPage } from './rule.ts';
+
+/**
+ * Pauses a push to more devices than `approvalAboveDevices` of its app, before its first message is
+ * sent. A second person must approve it (protocol/admin-api.md#approvals).
+ */
+export const approval: PushRule = {
+  of({ app, push: { expiresAt }, nowMs }) {
+    const { approvalAboveDevices: above } = app.options;
+    if (above === null) return undefined;
+    return {
+      aboveDevices: above,
+
+      async admit({ db, push, pages }) {
+        // An expired push needs no approval, because it is not sent. Planning only counts its
+        // devices.
+        if (expiresAt.getTime() <= nowMs) return undefined;
+        if ((await findApproval(db, push))?.givenAt || !(await isAbove(above, pages())))
+          return undefined;
+        return { write: (tx) => askForApproval(tx, push, above) };
+      },
+
+      forecast: ({ devices }) => ({
+        limits: devices > above ? [forecast('needsApproval', { above })] : [],
+      }),
+    };
+  },
+};
+
+/** Returns whether the audience is larger than `limit`. Stops counting at the limit. */
+async function isAbove(limit: number, pages: AsyncIterable<TargetPage>): Promise<boolean> {
+  let devices = 0;
+  for await (const { size } of pages) {
+    devices += size;
+    if (devices > limit) return true;
+  }
+  return false;
+}
 
 /** Devices of a push, counted before it is sent. */
 interface Audience {
@@ -15,7 +53,7 @@ interface Audience {
 export const profileKey = (connector: string, profile: string): string => `${connector}/${profile}`;
 
 /**
- * Ends a push to more devices than one of its profiles serves: the error of the profile becomes the
+ * Ends a push to more devices than one of its profiles serves. The error of the profile becomes the
  * status of the push, and every device counts as `failed` (protocol/push.md#errors-of-a-push,
  * protocol/delivery.md#promise-2).
  */
@@ -60,8 +98,8 @@ export const massLimit: PushRule = {
 async function count(router: Routing, pages: AsyncIterable<TargetPage>): Promise<Audience> {
   const audience: Audience = { byConnector: new Map(), byProfile: new Map() };
   for await (const page of pages)
-    for (const [traits, { length }] of page.idsByTraits) {
-      const { connector, profile } = router.routeOf(traits, parseTraits);
+    for (const [routingKey, { length }] of page.idsByRoutingKey) {
+      const { connector, profile } = router.routeOf(routingKey, parseRoutingKey);
       raise(audience.byConnector, connector, length);
       raise(audience.byProfile, profileKey(connector, profile), length);
     }

@@ -1,13 +1,71 @@
+import { claimFailures } from '../db/tables/push-failures.ts';
 import { chargeDevices, countCappedDevices, readDeviceDay } from '../db/tables/recipients.ts';
 import { deviceCapOf } from '../domain/pushes/push-class.ts';
 import { reason } from '../domain/reasons.ts';
 import { forecast } from '../domain/texts/texts.ts';
-import { endUnsent, type PageOfBatches, type PushRule, recipientsOf } from './rule.ts';
+import {
+  endUnsent,
+  idsOf,
+  keepTargets,
+  type PageOfBatches,
+  type PushRule,
+  recipientsOf,
+} from './rule.ts';
+
+/**
+ * Returns the SQL for the object id of the user that an installation points to. NULL if the
+ * installation has no user.
+ */
+const userOf = (table: string): string => `(${table}.fields -> 'user' ->> 'objectId')`;
+
+/**
+ * Sends to one device of each user. If several targets have the same `user`, only the target that
+ * was saved last gets the push (protocol/push.md#last-active-device-only). All devices without a
+ * user get it.
+ */
+export const lastActiveDevice: PushRule = {
+  of: () => undefined,
+
+  /**
+   * In the inner query, columns of `targets` without a table name refer to `later`, which is the
+   * innermost table.
+   */
+  narrow({ lastActiveDeviceOnly }, targets) {
+    if (!lastActiveDeviceOnly) return undefined;
+    const condition = `NOT EXISTS (
+      SELECT FROM installation AS later
+       WHERE ${targets()} AND ${userOf('later')} IS NOT NULL AND ${userOf('later')} = ${userOf('installation')}
+         AND (later.updated_at, later.id) > (installation.updated_at, installation.id))`;
+    return { text: 'lastActiveDeviceOnly', condition };
+  },
+};
+
+/**
+ * Claims the recipients of a redrive in the transaction that writes their batches. No other
+ * redrive, and no repeat after a crash, can send to them again (protocol/admin-api.md#redrive).
+ */
+export const redrive: PushRule = {
+  of({ push: { pushOrder } }) {
+    const { redrive: selection } = pushOrder;
+    if (!selection) return undefined;
+    return {
+      async claim(tx, push, page) {
+        if (page.size === 0) return page;
+        const claimed = new Set(
+          await claimFailures(tx, { ...push, failedId: selection.pushId }, idsOf(page)),
+        );
+        return claimed.size === page.size ? page : keepTargets(page, (id) => claimed.has(id));
+      },
+
+      tally: (_page, size) => [{ metric: 'redrivenRecipients', labels: {}, recipients: size }],
+    };
+  },
+};
 
 /**
  * Limits the pushes per device and day (protocol/push.md#pushes-per-device-and-day). A page is
- * counted in the transaction that writes it, so that a repeat after a crash counts nothing twice.
- * Recipients beyond the limit end `capped`.
+ * counted in the transaction that writes it, so a repeat after a crash counts no page twice.
+ * Recipients over the limit end as `capped`.
  */
 export const deviceCap: PushRule = {
   of({ app: { appId, options }, push: { pushOrder }, nowMs }) {
@@ -30,7 +88,8 @@ export const deviceCap: PushRule = {
       },
 
       /**
-       * Counts the devices that had their pushes of today; none for a push on a later day (UTC).
+       * Counts the devices that have reached their limit today. Counts none if the push is on a
+       * later day (UTC).
        */
       async forecast({ tx, targets, pushTime }) {
         if (pushTime !== null && dayOf(pushTime) !== dayOf(new Date(nowMs))) return {};
