@@ -1,6 +1,6 @@
 /**
- * Tables of the members that a vendor's request has: name, place and type. The vendor's object of a
- * push is sorted by the table, so that each member is sent where the vendor has it
+ * Tables of the members of a vendor's request: name, place and type. A table sorts the vendor's
+ * object of a push, so that each member is sent where the vendor expects it
  * (protocol/push.md#vendor-objects). Pure.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
@@ -12,49 +12,50 @@ import { unfitMember, type ValueType } from './values.ts';
 /** Member of a vendor's request. */
 export interface Member {
   readonly name: string;
-  /** Object of the request that has the member, dotted; empty for the request itself. */
+  /** Dotted path of the object that contains the member; empty for the request itself. */
   readonly place: string;
-  /** `part`: an object whose members are rows of the table. */
+  /** `part` for an object whose members are rows of the table. */
   readonly type: ValueType;
 }
 
-/** Type of an object whose members are rows of the table themselves, and no others. */
+/** Type of an object whose members are rows of the table. It has no other members. */
 export const part: ValueType = {
   expected: 'an object',
   read: (value) => (isJsonObject(value) ? value : undefined),
 };
 
-/** Returns rows for the members of one object of the request. */
+/** Returns rows for the members of one object. */
 export const membersAt = (place: string, types: Readonly<Record<string, ValueType>>): Member[] =>
   Object.entries(types).map(([name, type]) => ({ name, place, type }));
 
 export interface TableOptions {
   /**
-   * Objects whose members callers may write at the top of the vendor's object; the first one that
-   * has the name counts.
+   * Objects whose members callers may also write at the top of the vendor's object. If several have
+   * a name, the first counts.
    */
   flat: readonly string[];
   /**
-   * Members that are no rows. `refuse`: an error with the nearest known place. A place: those at
-   * the top go there, and those of an object stay in it.
+   * What to do with members that are not in the table. `refuse` returns an error with the nearest
+   * known name. `place` moves unknown members at the top to this object; unknown members of other
+   * objects stay.
    */
   unknown: 'refuse' | { place: string };
-  /** Whether a name may be written in snake case and in camel case alike. */
+  /** True if names may be written in snake case and camel case. */
   isAnyCase?: boolean;
-  /** Further names of members. */
+  /** Other names of members: alias to name. */
   aliases?: Readonly<Record<string, string>>;
 }
 
 export interface PlaceOptions {
-  /** Object of the request that is given; by default the request itself. */
+  /** Object of the request that the given object belongs to; the request itself by default. */
   place?: string;
-  /** Objects at the top that stand for another one: their name, and its place. */
+  /** Objects at the top that belong elsewhere: their name, and the place they move to. */
   moved?: Readonly<Record<string, string>>;
 }
 
 const notOfObject = '__proto__';
 
-/** Characters of a name that errors show; longer names are not compared with known ones. */
+/** Maximum length of a name in errors. Longer names are not compared with known names. */
 const maxNameChars = 40;
 const shownName = (name: string): string =>
   name.length > maxNameChars ? `${firstChars(name, maxNameChars)}…` : name;
@@ -64,7 +65,7 @@ export class MemberTable {
   readonly members: readonly Member[];
   readonly #options: TableOptions;
   readonly #byPath: ReadonlyMap<string, Member>;
-  /** Other spellings of names. */
+  /** Alternative spellings: spelling to name. */
   readonly #spellings: ReadonlyMap<string, string>;
   readonly #places: ReadonlySet<string>;
 
@@ -81,20 +82,20 @@ export class MemberTable {
     this.#places = new Set(members.map(({ place }) => place));
   }
 
-  /** Returns whether an object of the request has a member of this name. */
+  /** True if an object of the request has a member of this name. */
   has(place: string, name: string): boolean {
     return this.#byPath.has(join(place, this.#nameOf(name)));
   }
 
-  /** Returns whether callers may write a member of this name at the top of the vendor's object. */
+  /** True if callers may write a member of this name at the top of the vendor's object. */
   hasAtTop(name: string): boolean {
     return ['', ...this.#options.flat].some((place) => this.has(place, name));
   }
 
   /**
-   * Returns the request's members that a vendor's object sets, in their places and in the vendor's
-   * form. `path`: the key of the object in the push, for errors. A null stays, so that a merge
-   * removes the member.
+   * Sorts the members of a vendor's object into the request, in the vendor's form. `path` is the
+   * key of the object in the push, for errors. A null stays, so that a later merge removes the
+   * member.
    */
   place(object: JsonObject, path: string, options: PlaceOptions = {}): Rendering<JsonObject> {
     const { place = '', moved = {} } = options;
@@ -114,7 +115,7 @@ export class MemberTable {
     return read;
   }
 
-  /** Returns one member in its place below `at`. */
+  /** Converts one member and returns it in its place below `at`. */
   #readOne(sent: string, value: Json, at: Position): JsonObject {
     const name = this.#nameOf(sent);
     const path = `${at.path}.${shownName(sent)}`;
@@ -145,9 +146,7 @@ export class MemberTable {
       : known;
   }
 
-  /**
-   * Returns the object of the request to which a member belongs; undefined for one that is refused.
-   */
+  /** Returns the object that a member belongs to; undefined if the member is refused. */
   #placeOf(name: string, { place }: Position): string | undefined {
     const { flat, unknown } = this.#options;
     const places = place === '' ? ['', ...flat] : [place];
@@ -157,7 +156,7 @@ export class MemberTable {
     return place === '' ? unknown.place : place;
   }
 
-  /** Says that an object has no such member, and which one it may be. */
+  /** Returns the error text for an unknown member, with the member that was probably meant. */
   #unknown(name: string, place: string): string {
     const elsewhere = this.members
       .filter((member) => member.name === name)
@@ -222,7 +221,7 @@ function nested(place: string, name: string, value: Json): JsonObject {
     .reduceRight<JsonObject>((object, one) => ({ [one]: object }), inner);
 }
 
-/** Merges two objects; unlike `deepMerge`, nulls of the second one stay. */
+/** Merges two objects. Unlike in `deepMerge`, nulls of the second object stay. */
 function merged(base: JsonObject, over: JsonObject): JsonObject {
   const members = new Map<string, Json>(Object.entries(base));
   for (const [name, value] of Object.entries(over)) {
@@ -232,7 +231,7 @@ function merged(base: JsonObject, over: JsonObject): JsonObject {
   return Object.fromEntries(members);
 }
 
-/** Returns how many letters differ between two names. */
+/** Returns the edit distance of two names (Levenshtein). */
 function editDistance(one: string, other: string): number {
   let row = Array.from({ length: other.length + 1 }, (_, i) => i);
   for (const [i, letter] of [...one].entries()) {
