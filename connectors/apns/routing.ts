@@ -19,10 +19,12 @@ function serves(candidate: Candidate, prod: 'dev' | 'prod'): boolean {
 }
 
 /**
- * Chooses the profile of an Apple device (protocol/push.md#credentials-for-ios): tokens before
- * certificates; among several teams the installation's, then the push's, then the only one with the
- * topic. Among certificates, `deviceProfile` of the installation takes precedence over the
- * environment.
+ * Chooses the profile for an Apple device (protocol/push.md#credentials-for-ios).
+ *
+ * - Profiles with token authentication come before certificates.
+ * - The team id of the device selects the team, or else the team id of the push. If neither is set,
+ *   only one team may own the topic.
+ * - Among certificates, `deviceProfile` of the device comes before the environment.
  */
 export function chooseApnsProfile(
   profiles: Candidate[],
@@ -41,8 +43,8 @@ export function chooseApnsProfile(
 }
 
 /**
- * Returns why a certificate does not serve a push type; null if it does, or if only APNs can tell
- * (protocol/apns.md#certificates). `topic`: with or without the suffix of the push type.
+ * Returns the reason why a certificate cannot send a push type. Returns null if it can, or if only
+ * APNs knows (protocol/apns.md#certificates). `topic` may have the suffix of the push type.
  */
 export function certificateProblem(
   credentials: ApnsCredentials,
@@ -115,7 +117,7 @@ function chooseCertificate(
 }
 
 /**
- * Returns the limit of a development certificate, 20,000 devices per push
+ * Returns the limit of development certificates: 20,000 devices per push
  * (protocol/push.md#development-certificates).
  */
 export function developmentLimit(

@@ -50,40 +50,50 @@ interface DeliveryOptions {
   tokens: AccessTokens;
   projectId: string;
   payload: FcmPayload;
-  /** The body of each recipient behind its token, by `index`, where they differ. */
+  /** End of each recipient's body, after the token, by `index`. Absent if all ends are the same. */
   ends?: ReadonlyMap<number, string>;
   request: SendRequest;
 }
 
-/** Characters that need no escape in the JSON body, where the token is inserted. */
+/** Characters that need no escape in JSON, because the token is inserted into the JSON body. */
 const tokenForm = /^[!#-[\]-~]+$/;
-/** Compared apart from the form: a repetition with a limit takes twice the time. */
+/**
+ * Checked apart from the pattern, because a quantifier with an upper limit doubles the time of the
+ * match.
+ */
 const maxTokenChars = 4096;
 
-/** Number of tokens of another project, without any success, after which the send stops. */
+/** If no token succeeded and this many tokens belong to another project, the send stops. */
 const maxUnclear = 50;
 
-/** Largest push that reports FCM's message ids; large ones would only cost memory. */
+/**
+ * Only pushes to at most this many recipients report FCM's message ids. For larger pushes they
+ * would cost too much memory.
+ */
 const fewRecipients = 20;
 
 /**
- * Sends one push to the recipients of a batch: a first pass, and a second one with another access
- * token.
+ * Sends one push to the recipients of a batch. A second pass repeats with a new access token if
+ * needed.
  */
 class Delivery {
   readonly #options: DeliveryOptions;
-  /** Result of the recipients not sent to yet, once it is known. */
+  /** Result for all recipients that are not sent to yet; null until the first such result. */
   #ending: AttemptResult | null = null;
   /**
-   * The same for the recipients of one form: FCM may refuse a message with one member and take it
-   * with the other.
+   * Result for the remaining recipients of one form. FCM may refuse a message with a `token` but
+   * accept it with a `fid`, or the reverse.
    */
   readonly #endings: Partial<Record<TargetForm, AttemptResult>> = {};
-  /** Recipients for the second pass: refused for an expired access token, or not sent yet. */
+  /**
+   * Recipients for the second pass. They were refused because of an expired access token, or are
+   * not sent to yet.
+   */
   #again: Recipient[] = [];
   #refusal: AttemptResult | null = null;
   /**
-   * Tokens that are invalid if others succeed; otherwise the credentials belong to another project.
+   * Responses that are decided at the end. If other tokens succeed, these tokens are invalid.
+   * Otherwise the credentials belong to another project.
    */
   readonly #unclear: Unclear[] = [];
   readonly #successes = { token: 0, fid: 0 };
@@ -94,7 +104,7 @@ class Delivery {
     this.#refusals = options.request.refusals ?? new EqualRefusals();
   }
 
-  /** Resolves when every recipient was reported once. */
+  /** Sends to all recipients. Resolves when each was reported once. */
   async run(): Promise<void> {
     const { request, tokens } = this.#options;
     const { recipients, report } = request;
@@ -130,7 +140,7 @@ class Delivery {
     );
   }
 
-  /** Sends to recipients of one form: their requests differ in the member that names the target. */
+  /** Sends to the recipients of one form. Their requests use the same member for the target. */
   #passForm(
     form: TargetForm,
     recipients: Recipient[],
@@ -214,8 +224,7 @@ class Delivery {
   }
 
   /**
-   * Ends the rest of the send, or that of one form, if this answer is about more than one
-   * recipient.
+   * Ends the rest of the send, or of one form, if the response concerns more than one recipient.
    */
   #end(form: TargetForm, { reaction }: FcmRule, attempt: AttemptResult): void {
     switch (reaction) {
@@ -226,7 +235,7 @@ class Delivery {
         break;
       case 'fail_push':
       case 'fail': {
-        // Where bodies differ, the refusal of one proves nothing about the others.
+        // If bodies differ, a refused body says nothing about the other bodies.
         const isOfAll = reaction === 'fail_push' && !this.#options.ends;
         this.#endings[form] ??= isOfAll
           ? attempt
@@ -248,7 +257,10 @@ class Delivery {
     return token + fid === 0 && this.#unclear.length >= maxUnclear;
   }
 
-  /** Reports the unclear recipients: invalid tokens if others succeeded, else a profile error. */
+  /**
+   * Reports the undecided recipients: as invalid tokens if others succeeded, otherwise as a profile
+   * error.
+   */
   #reportUnclear(): void {
     const isWrong = this.#isWrongProject();
     for (const { recipient, form, rule, status } of this.#unclear) {
@@ -266,7 +278,7 @@ class Delivery {
 
 const forms: readonly TargetForm[] = ['token', 'fid'];
 
-/** A recipient that was asked for, and what its registration id is. */
+/** Recipient of a request, and the form of its registration id. */
 interface Asked {
   recipient: Recipient;
   form: TargetForm;
@@ -291,8 +303,8 @@ const isWellFormed = ({ deviceToken }: Recipient): boolean =>
   deviceToken.length <= maxTokenChars && tokenForm.test(deviceToken);
 
 /**
- * Returns the result of a request that was not processed: never written, refused by the peer, or
- * taken back.
+ * Returns the result of a request that was not processed: it was not written, or the peer refused
+ * it.
  */
 function unsent({
   afterMs,
@@ -305,7 +317,7 @@ function unsent({
 }
 
 /**
- * Returns a success with the message id: the part after the last slash of
+ * Returns a success with the message id, which is the part after the last slash of
  * `{"name":"projects/p/messages/0:15…"}`.
  */
 function sentAs(body: string, form: TargetForm): AttemptResult {
@@ -318,14 +330,14 @@ const host = 'https://fcm.googleapis.com';
 export interface FcmTuning {
   timing: TransportTiming;
   /**
-   * Connections per credential and thread: each carries 100 requests at a time
+   * Connections per credential and thread. Each connection carries 100 requests at a time
    * (protocol/fcm.md#limits).
    */
   maxConnections: number;
 }
 
 /**
- * At most one ping a minute: Google treats frequent pings as an attack
+ * At most one PING per minute, because Google treats frequent PINGs as an attack
  * (protocol/fcm.md#connections).
  */
 export const defaultTuning: FcmTuning = {
@@ -333,7 +345,7 @@ export const defaultTuning: FcmTuning = {
   maxConnections: 16,
 };
 
-/** Opens the sender of one service account; it connects with the first push. */
+/** Opens the sender of one service account. It connects when the first push is sent. */
 export function openFcm(
   label: FcmLabel,
   credentials: FcmCredentials,
@@ -361,10 +373,10 @@ export function openFcm(
 interface SenderDeps {
   label: FcmLabel;
   context: SenderContext;
-  /** Client of the token call. */
+  /** Client for the token call. */
   client: HttpClient;
   transport: Transport;
-  /** Opens and closes a connection. */
+  /** Opens a connection and closes it, as a check. */
   connect(): Promise<GatewayCheck>;
   tokens: AccessTokens;
   projectId: string;
@@ -414,7 +426,7 @@ class FcmSender implements Sender {
       const end = body.toString('utf8', tokenAt);
       for (const recipient of group.recipients) ends.set(recipient.index, end);
       recipients.push(...group.recipients);
-      // What the payloads have beside their bodies does not depend on the texts.
+      // The payloads differ only in their bodies.
       shared ??= rendering.payload;
     }
     if (!shared) return;

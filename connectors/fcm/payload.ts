@@ -1,7 +1,7 @@
 /**
- * Renders `data` of a push as FCM's message (protocol/fcm.md#message;
- * protocol/push.md#what-a-tap-opens): a notification, and in `data` the member `payload` with the
- * whole push as JSON text. Pure.
+ * Renders `data` of a push as a message of FCM (protocol/fcm.md#message;
+ * protocol/push.md#what-a-tap-opens). The message contains a notification, and in `data` the member
+ * `payload` with the whole push as JSON text. Pure.
  */
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
 import { time } from '../../shared/domain/times.ts';
@@ -36,7 +36,7 @@ import {
 
 const longestTtlS = 2_419_200;
 
-/** Names that FCM keeps for itself (protocol/fcm.md#message). */
+/** Names that FCM reserves (protocol/fcm.md#message). */
 const isReserved = (name: string): boolean =>
   /^(from|message_type|google|gcm)$|^(google|gcm)\./.test(name);
 
@@ -52,7 +52,7 @@ const share = number(0, 1);
 const anyDuration = duration(0, 315_576_000_000);
 const largestInt = 2_147_483_647;
 
-/** Members of both forms of an Android notification. */
+/** Members of the notification in `android` and in `android_v2`. */
 const androidNotification = {
   title: text(),
   body: text(),
@@ -174,8 +174,8 @@ const objectAt = (message: JsonObject, path: string): JsonObject | undefined => 
 };
 
 /**
- * Returns the first rule on several members that a message breaks, or null. `path`: that of the
- * message in the push.
+ * Returns the first error that concerns several members of a message; null if there is none. `path`
+ * is the path of the message in the push.
  */
 function messageError(message: JsonObject, path: string): string | null {
   return (
@@ -206,7 +206,7 @@ function lightError(light: JsonObject | undefined, path: string): string | null 
 }
 
 /**
- * Checks `android_v2`: it has one of two bodies, and no `android` beside it
+ * Checks `android_v2`: it contains exactly one of two bodies, and the message has no `android`
  * (protocol/fcm.md#members).
  */
 function secondFormError({ android, android_v2: second }: JsonObject, path: string): string | null {
@@ -226,23 +226,23 @@ function secondFormError({ android, android_v2: second }: JsonObject, path: stri
 
 export const can: Capabilities = { passThrough: true, badge: false, collapse: true };
 
-/** One token per request; 4096 bytes without it (protocol/fcm.md#message). */
+/** One token per request, and 4096 bytes without the token (protocol/fcm.md#message). */
 export const limits: ConnectorLimits = { recipientsPerRequest: 1, bodyBytes: 4096 };
 
 export type FcmLabel = 'fcm' | 'vendor_g';
 
-/** Rendered push, the part that all recipients share. */
+/** The part of a rendered push that all recipients share. */
 export interface FcmPayload {
   /** Body without the device token. */
   body: Buffer;
-  /** Offset of the token, between its quotes. */
+  /** Offset at which the token is inserted, between its quotes. */
   tokenAt: number;
-  /** A repeat replaces the notification. */
+  /** True if a repeat replaces the notification on the device. */
   isRepeatHidden: boolean;
 }
 
 const head = '{"message":{"token":"';
-/** Members that select the target, and the name that FCM gives; callers cannot set them. */
+/** Members that callers cannot set: they select the target, or FCM sets them. */
 const ourMembers = new Set([
   'token',
   'topic',
@@ -254,8 +254,8 @@ const ourMembers = new Set([
 ]);
 
 /**
- * Renders a push for FCM under one of its labels; `nowMs` is the send time, from which the time to
- * live is computed. The vendor's object may be a complete `{"message":{…}}` of FCM.
+ * Renders a push for FCM. `nowMs` is the send time, from which the time to live is computed. The
+ * vendor's object may be a complete message of FCM, `{"message":{…}}`.
  */
 export function renderFcm(
   label: FcmLabel,
@@ -288,12 +288,12 @@ export function renderFcm(
 }
 
 /**
- * A Firebase installation id: 22 characters of base64url, of which the first nibble is 7
+ * Firebase installation id: 22 characters of base64url whose first four bits are 7
  * (protocol/fcm.md#targets).
  */
 const fidForm = /^[cdef][\w-]{21}$/;
 
-/** What a registration id is: a registration token, or a Firebase installation id. */
+/** Form of a registration id: a registration token or a Firebase installation id. */
 export type TargetForm = 'token' | 'fid';
 
 export const formOf = (registrationId: string): TargetForm =>
@@ -301,7 +301,9 @@ export const formOf = (registrationId: string): TargetForm =>
 
 const heads = { token: head, fid: '{"message":{"fid":"' } as const;
 
-/** Returns the payload with the member that names targets of this form. */
+/**
+ * Returns the payload for targets of this form. The form decides which member contains the target.
+ */
 export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
   if (form === 'token') return payload;
   const { body, tokenAt } = payload;
@@ -313,14 +315,17 @@ export function forTargets(payload: FcmPayload, form: TargetForm): FcmPayload {
   };
 }
 
-/** Returns the body as one device receives it. */
+/** Returns the body for one device. */
 export function previewFcm({ body, tokenAt }: FcmPayload): string {
   return `${body.subarray(0, tokenAt)}TOKEN${body.subarray(tokenAt)}`;
 }
 
 const isNative = (vendor: JsonObject): boolean => isJsonObject(vendor.message);
 
-/** Returns the time to live as a protobuf duration in whole seconds; 0: only online devices. */
+/**
+ * Returns the time to live as a protobuf duration in whole seconds. 0 sends only to devices that
+ * are online.
+ */
 function ttlOf(leftMs: number): string {
   return `${Math.min(longestTtlS, Math.max(0, Math.ceil(leftMs / 1000)))}s`;
 }
@@ -349,7 +354,7 @@ function messageOf(
       ...android,
       priority: 'HIGH',
       notification: {
-        // The same for every attempt: a repeat replaces the notification, another push does not
+        // Stays the same in all attempts. A repeat replaces the notification; another push does not
         // (protocol/fcm.md#repeats).
         tag: group ?? objectId,
         ...(notificationChannel === null ? {} : { channel_id: notificationChannel }),
@@ -359,8 +364,8 @@ function messageOf(
 }
 
 /**
- * Returns the members of FCM's message that the caller's object sets: `{"message":{…}}` of FCM, or
- * its members.
+ * Returns the members of FCM's message that the vendor's object sets: a complete `{"message":{…}}`,
+ * or single members.
  */
 function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
   const { badge: _, message = null, ...members } = withoutOurs(vendor);
@@ -388,7 +393,7 @@ function placed(message: JsonObject, path: string): Rendering<JsonObject> {
 }
 
 /**
- * Returns our message for `android_v2` of the caller in place of `android`
+ * Converts our message to the form with `android_v2`, if the vendor's object uses it
  * (protocol/fcm.md#members).
  */
 const inSecondForm = ({ android: _, ...message }: JsonObject, ttl: string): JsonObject => ({
@@ -396,7 +401,7 @@ const inSecondForm = ({ android: _, ...message }: JsonObject, ttl: string): Json
   android_v2: { ttl },
 });
 
-/** Tells whether a repeat replaces the notification on display. */
+/** True if a repeat replaces the notification on the device. */
 function hasTag({ android, android_v2: second }: JsonObject): boolean {
   const remote = isJsonObject(second) ? second.remote_notification : undefined;
   return [android, remote].some((one) => {

@@ -1,6 +1,7 @@
 /**
- * Honor's receipts (protocol/honor.md#receipts): unsigned calls to the URL registered with Honor.
- * One status is known, from a single source; the others are not public, so they retire no token.
+ * Receipts of Honor (protocol/honor.md#receipts): unsigned calls to the URL that is registered with
+ * Honor. Only one status is known, from a single source. The others are not public, so no receipt
+ * marks a token as dead.
  */
 import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';

@@ -1,6 +1,6 @@
 /**
- * OPPO's receipts (protocol/oppo.md#receipts): a JSON array, unsigned. The only known event is the
- * arrival; others are ignored.
+ * Receipts of OPPO (protocol/oppo.md#receipts): an unsigned JSON array. The only known event is the
+ * arrival of a message; other events are ignored.
  */
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
 import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connector.ts';
