@@ -1,9 +1,10 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 
 /**
- * Returns an IP address in one form: IPv4 with dots, IPv6 as the URL standard writes it (lower
- * case, shortest). Accepts what proxies write into `X-Forwarded-For`: a port, brackets, a zone,
- * IPv4-mapped IPv6 (RFC 4291 2.5.5.2). Undefined for any other text.
+ * Returns an IP address in its canonical form: IPv4 with dots, and IPv6 as in the URL standard
+ * (lower case, shortest form). Accepts the forms that proxies write into `X-Forwarded-For`: with a
+ * port, brackets, a zone, or as IPv4-mapped IPv6 (RFC 4291 2.5.5.2). Returns undefined for other
+ * texts.
  */
 export function ipAddressIn(text: string): string | undefined {
   const [, bracketed, v4, bare] =
@@ -16,15 +17,15 @@ export function ipAddressIn(text: string): string | undefined {
 }
 
 /**
- * Returns the form of the URL standard: hexadecimal groups without leading zeros, the longest row
- * of zeros as `::`.
+ * Returns the form of the URL standard: hexadecimal groups without leading zeros, and `::` for the
+ * longest run of zeros.
  */
 const canonicalIpv6 = (address: string): string =>
   new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 /**
- * Returns the IPv4 address inside an IPv4-mapped (RFC 4291) or NAT64 (RFC 6052) address, which is
- * where packets go.
+ * Returns the IPv4 address in an IPv4-mapped (RFC 4291) or NAT64 (RFC 6052) address. Packets go to
+ * this address.
  */
 export function embeddedIpv4(address: string): string | undefined {
   if (!isIPv6(address) || address.includes('%')) return undefined;
@@ -35,14 +36,14 @@ export function embeddedIpv4(address: string): string | undefined {
   return [24, 16, 8, 0].map((shift) => Math.floor(bits / 2 ** shift) % 256).join('.');
 }
 
-/** Tells whether an address, in any form, is of this machine. */
+/** True if an address, in any form, is a loopback address. */
 export const isLoopback = (address: string): boolean =>
   /^(127\.|::1$)/.test(ipAddressIn(address) ?? '');
 
 /**
- * Returns the key under which callers of an address are counted: an IPv4 address itself, and of an
- * IPv6 address the /64 prefix, since a single customer has 2^64 addresses (RFC 6177). Takes an
- * address in the form of `ipAddressIn`.
+ * Returns the key under which calls from an address are counted. It is the address itself for IPv4,
+ * and the /64 prefix for IPv6, because a single customer has 2^64 addresses (RFC 6177). Takes an
+ * address in canonical form (`ipAddressIn`).
  */
 export function networkOf(address: string): string {
   if (isIP(address) !== 6) return address;

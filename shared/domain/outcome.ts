@@ -1,6 +1,6 @@
 /**
- * Outcomes of a recipient of a push. Each recipient that planning matches ends in exactly one of
- * them (protocol/operation.md#metrics, protocol/delivery.md#promise-2).
+ * Outcomes of a recipient. Each recipient that planning finds gets exactly one outcome
+ * (protocol/operation.md#metrics, protocol/delivery.md#promise-2).
  */
 export const outcomes = [
   'sent',
@@ -13,12 +13,13 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** Number of recipients of a batch or a push by outcome; absent means 0. */
+/** Number of recipients of a batch or push by outcome. An absent outcome means 0. */
 export type OutcomeTotals = Partial<Record<Outcome, number>>;
 
 /**
- * Codes of the bytes in `push_batch.settled`, one per recipient: 0 is open, 1–6 the outcome at that
- * position of `outcomes`, 7 moved to a retry batch, which counts the recipient.
+ * Codes of the bytes in `push_batch.settled`, one byte per recipient. 0 means open. 1 to 6 is an
+ * outcome, by its position in `outcomes`. 7 means that the recipient was moved to a retry batch,
+ * which then counts it.
  */
 export const openCode = 0;
 export const retriedCode = outcomes.length + 1;
@@ -29,7 +30,7 @@ export function outcomeOfCode(code: number): Outcome | undefined {
   return outcomes[code - 1];
 }
 
-/** Counts the settled bytes of a batch by outcome; ignores open and moved ones. */
+/** Counts the recipients of a batch by outcome. Open and moved recipients are ignored. */
 export function totalsOf(settled: Uint8Array): OutcomeTotals {
   const totals: OutcomeTotals = {};
   for (const code of settled) {
@@ -39,7 +40,7 @@ export function totalsOf(settled: Uint8Array): OutcomeTotals {
   return totals;
 }
 
-/** Adds `more` to `totals` in place and returns it. */
+/** Adds `more` to `totals`, which is changed, and returns it. */
 export function addTotals(totals: OutcomeTotals, more: OutcomeTotals): OutcomeTotals {
   for (const outcome of outcomes) {
     const n = more[outcome];

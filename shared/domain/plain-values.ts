@@ -1,8 +1,9 @@
 import { z } from 'zod';
 
 /**
- * Plain forms of values: clients that build JSON or a query from text write `"1"` and `"true"`
- * where a number or a boolean is meant (protocol/push.md#plain-forms, protocol/queries.md#flags).
+ * Values that clients write as text. Clients that build JSON or a query by hand send `"1"` and
+ * `"true"` instead of a number or boolean (protocol/push.md#plain-forms,
+ * protocol/queries.md#flags).
  */
 
 const flags = new Map<unknown, boolean>([
@@ -15,7 +16,8 @@ const flags = new Map<unknown, boolean>([
 ]);
 
 /**
- * Reads a boolean: true, false, 1 and 0, also as text in any case. Undefined for any other value.
+ * Returns a boolean from true, false, 1 and 0, also written as text in any case. Returns undefined
+ * for other values.
  */
 export function flagIn(value: unknown): boolean | undefined {
   if (typeof value === 'boolean') return value;
@@ -24,13 +26,13 @@ export function flagIn(value: unknown): boolean | undefined {
 
 const decimal = /^[+-]?\d{1,15}(\.\d{1,15})?$/;
 
-/** Reads a number, also as decimal text. Undefined for any other value. */
+/** Returns a number, also written as decimal text. Returns undefined for other values. */
 export function numberIn(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   return typeof value === 'string' && decimal.test(value.trim()) ? Number(value) : undefined;
 }
 
-/** Schema of a flag of a query; undefined where it is absent or empty. */
+/** Schema of a boolean query parameter. Parses to undefined if the parameter is absent or empty. */
 export const flagQuery = z
   .preprocess(
     (value) => (typeof value === 'string' ? value.trim().toLowerCase() : value),

@@ -8,26 +8,27 @@ import {
 } from './outcome.ts';
 
 /**
- * State of each recipient of one batch: one byte each, as `push_batch.settled` stores them
+ * State of each recipient of a batch, one byte each, as stored in `push_batch.settled`
  * (`outcome.ts`).
  */
 export class RecipientStates {
-  /** The bytes themselves, for the database and for messages between threads. */
+  /** The bytes, for the database and for messages between threads. */
   readonly bytes: Uint8Array<ArrayBuffer>;
 
-  /** Takes over `bytes` without a copy. */
+  /** Uses `bytes` without copying them. */
   constructor(bytes: Uint8Array<ArrayBuffer>) {
     this.bytes = bytes;
   }
 
-  /** Returns states of `size` open recipients. */
+  /** Returns the states of `size` open recipients. */
   static allOpen(size: number): RecipientStates {
     return new RecipientStates(new Uint8Array(size));
   }
 
   /**
-   * Returns the states that a row stores. Recipients at the places `moved` are in retry batches,
-   * even if a checkpoint of a process without that knowledge has overwritten their bytes.
+   * Returns the states of a row. Recipients at the positions `moved` are in retry batches. Their
+   * bytes may be wrong, because a process that did not know of the move may have overwritten them
+   * by a checkpoint.
    */
   static ofRow(
     row: { settled: Uint8Array | null; moved: number[] | null },
@@ -64,7 +65,7 @@ export class RecipientStates {
     this.bytes[index] = outcomeCode(outcome);
   }
 
-  /** Marks a recipient as moved to a retry batch, which counts it. */
+  /** Marks a recipient as moved to a retry batch, which then counts it. */
   markRetried(index: number): void {
     this.bytes[index] = retriedCode;
   }
@@ -74,14 +75,14 @@ export class RecipientStates {
     return new RecipientStates(this.bytes.map((code) => (code === retriedCode ? openCode : code)));
   }
 
-  /** Returns a copy with the states of `other` at these places. */
+  /** Returns a copy that has the states of `other` at these positions. */
   withPlacesOf(other: RecipientStates, places: ReadonlySet<number>): RecipientStates {
     return new RecipientStates(
       this.bytes.map((code, index) => (places.has(index) ? (other.bytes[index] ?? code) : code)),
     );
   }
 
-  /** Counts the recipients by outcome; ignores open and moved ones. */
+  /** Counts the recipients by outcome. Open and moved recipients are ignored. */
   totals(): OutcomeTotals {
     return totalsOf(this.bytes);
   }

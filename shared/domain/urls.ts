@@ -1,19 +1,13 @@
-/** What URLs of the configuration may hold, by the parser that later connects to them. */
+/** Checks of URLs in the configuration, by the parser that is later used to connect. */
 
-/**
- * Returns whether a text is the base of other URLs: an address with a path at most, no user, query
- * or fragment.
- */
+/** True if a text is a base URL: it may have a path, but no user, query or fragment. */
 export function isBaseUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { search, hash } = new URL(text);
   return hasNoUser(text) && `${search}${hash}` === '';
 }
 
-/**
- * Returns whether a URL names no user: most calls would leave the user and password out without a
- * word.
- */
+/** True if a URL contains no user. Most calls would silently ignore user and password. */
 export function hasNoUser(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { username, password } = new URL(text);
@@ -21,9 +15,9 @@ export function hasNoUser(text: string): boolean {
 }
 
 /**
- * Returns the Basic authentication (RFC 7617) of the user and password in a URL; undefined without
- * them. Every URL that `URL` accepts works: a percent sign that begins no escape is itself,
- * and an escape may be any byte.
+ * Returns the value for Basic authentication (RFC 7617) from user and password of a URL; undefined
+ * if there are none. Accepts all URLs that `URL` accepts: a percent sign that does not start an
+ * escape stays, and an escape may be any byte.
  */
 export function basicAuthorization({ username, password }: URL): string | undefined {
   if (username === '' && password === '') return undefined;

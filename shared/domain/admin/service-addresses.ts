@@ -1,8 +1,8 @@
 import { isJsonObject } from '../json.ts';
 
 /**
- * Members of profiles and of an app's options that hold a URL which the service connects to. Only
- * owners set them, the audit shows their hosts, and each connection checks the address
+ * Members of profiles and app options that contain a URL which the service connects to. Only owners
+ * may set them, and the audit shows their hosts. Each connection checks the address
  * (shared/http/outbound-addresses.ts).
  */
 const addressMembers = new Set([
@@ -15,11 +15,11 @@ const addressMembers = new Set([
   'functionsStagingUrl',
 ]);
 
-/** Tells whether a member of this name holds a URL that the service connects to. */
+/** True if a member contains a URL that the service connects to. */
 export const isAddressMember = (name: string): boolean => addressMembers.has(name);
 
 /**
- * Returns the URLs within settings that the service connects to, by the path of their member:
+ * Returns the URLs in settings that the service connects to, by the path of their member, such as
  * `serviceAccount.token_uri`.
  */
 export function addressesIn(
@@ -35,17 +35,14 @@ export function addressesIn(
   return found;
 }
 
-/**
- * Returns scheme, host and port of a URL, without user, password, path and query; undefined for
- * another text.
- */
+/** Returns scheme, host and port of a URL. Returns undefined if the text is not a URL. */
 export function originOf(url: string): string | undefined {
   if (!URL.canParse(url)) return undefined;
   const { protocol, host } = new URL(url);
   return `${protocol}//${host}`;
 }
 
-/** Checks whether devices can use this URL: it needs TLS and a DNS name. */
+/** True if devices can use this URL: it has TLS and a DNS name. */
 export function isPublicAddress(url: string): boolean {
   const { protocol, hostname } = new URL(url);
   return protocol === 'https:' && /[a-z]$/i.test(hostname) && !/(^|\.)localhost$/i.test(hostname);

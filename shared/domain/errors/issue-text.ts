@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 
-/** JSON names of schema types. */
+/** JSON names of zod types. */
 const typeNames: Readonly<Record<string, string>> = {
   string: 'a string',
   number: 'a number',
@@ -14,8 +14,8 @@ const typeNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the text of a schema issue for clients and operators; the library's defaults use its own
- * type names and call the value "input". Pass it to `safeParse` as `error`.
+ * Returns the text of a schema issue for clients and operators. The default texts of zod use its
+ * own type names and call the value "input". Passed to `safeParse` as `error`.
  */
 export const issueText: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
@@ -42,7 +42,8 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
 };
 
 /**
- * Names the values of the member that decides, the types, or what the nearest alternative lacks.
+ * Returns the valid values of the member that selects the alternative, or the issue of the nearest
+ * alternative, or the valid types.
  */
 function unionText(issue: z.core.$ZodRawIssue<z.core.$ZodIssueInvalidUnion>): string {
   const options: unknown = 'options' in issue ? issue.options : undefined;
@@ -81,5 +82,5 @@ function listOf(values: readonly unknown[]): string {
   return shown.length === 1 ? String(shown[0]) : `one of ${shown.join(', ')}`;
 }
 
-/** Shows a name only if it looks like one: it may be a pasted secret. */
+/** Returns a name only if it looks like a name. Otherwise it may be a pasted secret. */
 const shownKey = (key: string): string => (/^[A-Za-z_-]{1,32}$/.test(key) ? key : '(no name)');

@@ -10,17 +10,21 @@ import {
   parseLocalTime,
 } from './local-time.ts';
 
-/** Time of a push at local time, with its first and last start anywhere. */
+/**
+ * Local time of a push. `firstStart` and `lastStart` are when this time comes in the first and in
+ * the last time zone.
+ */
 export interface LocalRequest {
-  /** Epoch milliseconds as if the zone were UTC. */
+  /** Local time as epoch milliseconds, as if it were UTC. */
   wallMs: number;
   firstStart: Date;
   lastStart: Date;
 }
 
 /**
- * Reads the `push_time` of a push with `push_time_local` (protocol/push.md#local-time); undefined
- * for any other push. Throws 152 for a time that is missing, has a zone, or is past in every zone.
+ * Parses the `push_time` of a push with `push_time_local` (protocol/push.md#local-time). Returns
+ * undefined for other pushes. Throws error 152 if the time is missing, has a time zone, or has
+ * passed in all time zones.
  */
 export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | undefined {
   if (body.push_time_local !== true) {
@@ -36,7 +40,7 @@ export function localRequestOf(body: JsonObject, nowMs: number): LocalRequest | 
   return { wallMs, firstStart: new Date(firstStartMs(wallMs)), lastStart };
 }
 
-/** Returns the local time of a push order; without an expiry it lives so many seconds. */
+/** Returns the local time for a push order. If the push has no expiry, it lives `usualSeconds`. */
 export const localTimeOf = (
   { wallMs }: LocalRequest,
   sent: {

@@ -2,15 +2,15 @@ import type { JsonObject } from '../json.ts';
 import { flagIn } from '../plain-values.ts';
 import { type Push, publicWhere } from './record.ts';
 
-/** Scheduled push, with the integer id that cancels it. */
+/** Scheduled push with the integer id that is used to cancel it. */
 export interface ScheduledPush {
   id: number;
   push: Push;
 }
 
 /**
- * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry):
- * `query` includes the condition that the service adds, `through?` is the value of `silent`.
+ * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry).
+ * `query` includes the condition that the service adds. `through?` is the value of `silent`.
  */
 export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
   const { pushOrder } = push;

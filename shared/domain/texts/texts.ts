@@ -11,43 +11,41 @@ import {
 } from '../reasons.ts';
 import { type Code, isCode, type Language, type Section, textIn } from './catalogue.ts';
 
-/** Values of a text by name; in the explanation of a push a value may be a sentence itself. */
+/** Values of a text by name. In the explanation of a push, a value may itself be a sentence. */
 export type TextParams = { [name: string]: string | number | null | TraceText };
 
-/** Text of a section of the catalogue, as a code with parameters. */
+/** A text of the catalogue: its code and its values. */
 export type Text<S extends Section> = { code: Code<S>; params: TextParams };
 
-/** Text of a refusal or a warning that names members or values. */
+/** Text of a refusal or warning that names members or values. */
 export type Detail = Text<'details'>;
-/** Sentence about what became of a push at a device. */
+/** Sentence about what happened to a push at a device. */
 export type TraceText = Text<'trace'>;
-/** Sentence of a dry run: a limit, the pace, or a warning. */
+/** Sentence of a dry run: a limit, the duration, or a warning. */
 export type ForecastText = Text<'forecasts'>;
 
-/** Returns the text of a refusal or a warning with its values. */
+/** Creates the text of a refusal or warning. */
 export const detail = (code: Detail['code'], params: TextParams = {}): Detail => ({ code, params });
 
-/** Returns a sentence about a push at a device with its values. */
+/** Creates a sentence about a push at a device. */
 export const trace = (code: TraceText['code'], params: TextParams = {}): TraceText => ({
   code,
   params,
 });
 
-/** Returns a sentence of a dry run with its values. */
+/** Creates a sentence of a dry run. */
 export const forecast = (code: ForecastText['code'], params: TextParams = {}): ForecastText => ({
   code,
   params,
 });
 
-/** Text of a reply, whose code may be of another version. */
+/** Text in a reply. Its code may come from another version. */
 interface TextOfReply {
   code: string;
   params: Readonly<Record<string, unknown>>;
 }
 
-/**
- * Writes a text of a reply in a language. A code that this version does not know is shown as it is.
- */
+/** Writes a text of a reply in a language. An unknown code is returned unchanged. */
 export const writeShown = (
   section: Section,
   { code, params }: TextOfReply,
@@ -55,8 +53,8 @@ export const writeShown = (
 ): string => (isCode(section, code) ? writeText(section, { code, params }, language) : code);
 
 /**
- * Writes a text in a language. Some values have words of their own in it: `why` is a stored reason,
- * `connector` is a brand in an explanation, and states, verbs and roles are in the catalogue.
+ * Writes a text in a language. Some values are translated: `why` is a stored reason, `connector` is
+ * a brand in an explanation, and states, verbs and roles are in the catalogue.
  */
 export function writeText<S extends Section>(
   section: S,
@@ -75,7 +73,7 @@ export function writeText<S extends Section>(
   return isOwnChannel ? written.replace(/^the /, 'The ') : written;
 }
 
-/** Sections of the words of values. */
+/** Sections of the catalogue for values that are translated, by the name of the value. */
 const wordSections: Readonly<Record<string, 'states' | 'verbs' | 'roles'>> = {
   state: 'states',
   verb: 'verbs',
@@ -101,20 +99,22 @@ function nameOf(connector: string, language: Language): string {
   return connector === 'channel' ? `the ${displayName(connector)}` : displayName(connector);
 }
 
-/** Returns a detail as a stored reason, for the value `why` of another text. */
+/** Returns a detail as a stored reason, to be used as value `why` of another text. */
 export const storedDetail = (text: Detail): string =>
   reasonAs(writeText('details', text, 'en'), text.code, valuesOf(text));
 
-/** Returns a text as replies show it. A reason or a sentence among its values is an object. */
+/**
+ * Returns a text in the form of replies. A reason or sentence among its values becomes an object.
+ */
 export const shownText = ({ code, params }: { code: string; params: TextParams }): ShownText => ({
   code,
   params: shownValues(params),
 });
 
-/** Returns a detail as replies show it. */
+/** Returns a detail in the form of replies. */
 export const shownDetail = (text: Detail) => shownText({ code: text.code, params: valuesOf(text) });
 
-/** Returns the member `warnings` of a reply; nothing without a warning. */
+/** Returns the member `warnings` of a reply; an empty object if there are none. */
 export const warningsIn = (language: Language, warnings: readonly Detail[]) =>
   warnings.length === 0
     ? {}
@@ -128,23 +128,23 @@ const valuesOf = ({ params }: Detail): Record<string, string> =>
   );
 
 /**
- * Writes the present state and the action to take of a finding of the doctor; the action is empty
- * without one.
+ * Writes a finding of the doctor: its state, and the action to take. The action is empty if there
+ * is none.
  */
 export const writeFinding = (finding: TextOfReply, language: Language) => ({
   detail: writeShown('doctor', finding, language),
   advice: isCode('advice', finding.code) ? writeShown('advice', finding, language) : '',
 });
 
-/** Returns what a finding is about, in a language. */
+/** Returns the subject of a finding in a language. */
 export const subjectIn = (language: Language, name: string): string =>
   isCode('subjects', name) ? textIn(language, 'subjects', name) : name;
 
-/** Writes what became of a push at a device: sentences without spaces between them in Chinese. */
+/** Writes what happened to a push at a device. Chinese sentences are joined without spaces. */
 export const writeTrace = (texts: readonly TextOfReply[], language: Language): string =>
   texts.map((text) => writeShown('trace', text, language)).join(language === 'zh' ? '' : ' ');
 
-/** Writes a step of a move; numbers have separators of thousands. */
+/** Writes a step of a move. Numbers get thousands separators. */
 export function writeStep({ code, params }: TextOfReply, language: Language): string {
   const values = Object.entries(params).map(([name, value]) => [
     name,

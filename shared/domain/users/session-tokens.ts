@@ -2,28 +2,28 @@ import { randomBytes } from 'node:crypto';
 import { sealContexts } from '../apps/seal-contexts.ts';
 import type { Sealer } from './auth-data.ts';
 
-/** What derives and encrypts session tokens (`Vault` of shared/crypto.ts). */
+/** Derives and encrypts session tokens (`Vault` in shared/crypto.ts). */
 export interface TokenSource extends Sealer {
-  /** Ids of the keys, 8 hexadecimal digits each, the first key first. */
+  /** Ids of the keys, first key first. An id has 8 hexadecimal digits. */
   readonly keyIds: readonly [string, ...string[]];
   derivedBy(context: string): string[];
 }
 
 const tokenLength = 25;
 const tokenCount = 36n ** BigInt(tokenLength);
-/** Length of a nonce; a longer value is an encrypted token. */
+/** Length of a nonce. A longer value is an encrypted token. */
 const nonceBytes = 16;
 const keyIdBytes = 4;
 
 /**
- * Creates the nonce of a session: the id of the first key, and 96 random bits. The id says which
- * key the token was derived with, without a computation per user; nonces of versions before it are
- * random throughout.
+ * Creates the nonce of a session: the id of the first key and 96 random bits. The id tells which
+ * key derived the token, so no computation per user is needed. Nonces of older versions are
+ * completely random.
  */
 export const newSessionNonce = ({ keyIds: [first] }: TokenSource): Buffer =>
   Buffer.concat([Buffer.from(first, 'hex'), randomBytes(nonceBytes - keyIdBytes)]);
 
-/** Encrypts a token, to be stored in place of the nonce of a session. */
+/** Encrypts a token. The result is stored instead of the session's nonce. */
 export const sealedSession = (
   source: TokenSource,
   appId: string,
@@ -32,8 +32,8 @@ export const sealedSession = (
 ): Buffer => source.seal(token, sealContexts.session(appId, objectId));
 
 /**
- * Returns the tokens of a stored nonce, one per key, the first key's first; or the one token that
- * is encrypted in place of it. Throws `SealError` when no key decrypts that.
+ * Returns the tokens of a stored nonce, one per key, first key first. If an encrypted token is
+ * stored instead, returns only this token, and throws `SealError` if no key decrypts it.
  */
 export function sessionTokens(
   source: TokenSource,
