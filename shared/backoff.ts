@@ -5,19 +5,19 @@ export interface BackoffLimits {
   longestMs: number;
 }
 
-/** Limits of the waits between the tries of one request. */
+/** Limits for the waits between the attempts of one request. */
 export interface RetryLimits extends BackoffLimits {
-  /** Longest wait that the other side can ask for. */
+  /** Longest wait that the peer can request. */
   longestAskedMs: number;
 }
 
-/** Returns the wait after so many failures: doubled by each one, up to the longest. */
+/** Returns the wait after a number of failures. It doubles with each failure, up to `longestMs`. */
 export const backoffMs = (failures: number, { firstMs, longestMs }: BackoffLimits): number =>
   Math.min(firstMs * 2 ** Math.min(failures, 30), longestMs);
 
 /**
- * Returns the longer of our own floor and the wait that the other side asks for; null without
- * either. The other side never lowers the floor.
+ * Returns the longer of our minimum wait and the wait that the peer requests; null if there is
+ * neither. The peer cannot lower our minimum.
  */
 export function longerWait(
   floorMs: number | null | undefined,
@@ -28,8 +28,8 @@ export function longerWait(
 }
 
 /**
- * Returns the shortest wait before the next try: half of the back-off, or what `longerWait`
- * returned.
+ * Returns the shortest wait before the next attempt: half of the backoff, or `wantedMs` if that is
+ * longer.
  */
 export function shortestRetryMs(
   failures: number,
@@ -41,14 +41,14 @@ export function shortestRetryMs(
 }
 
 /**
- * Returns the wait before the next try after so many failures: the longest of the back-off, our
- * floor and the wait that the other side asks for, with jitter on top. All retries use it, so that
- * no number of a peer uses up the tries (protocol/delivery.md#retries).
+ * Returns the wait before the next attempt: the longest of the backoff, our minimum and the wait
+ * that the peer requests, plus jitter. All retries use this function, so that no value of a peer
+ * can use up the attempts (protocol/delivery.md#retries).
  */
 export function retryMs(failures: number, wantedMs: number | null, limits: RetryLimits): number {
   const shortest = shortestRetryMs(failures, wantedMs, limits);
   const half = Math.ceil(backoffMs(failures, limits) / 2);
-  // A wait that was asked for is about right: a second is enough to spread those who got the same
-  // answer.
+  // A requested wait is about right. A second of jitter is enough to spread the clients that got
+  // the same response.
   return shortest + randomInt((shortest > half ? Math.min(half, 1000) : half) + 1);
 }

@@ -1,6 +1,4 @@
-/**
- * Source of time; no other file reads the machine's clock. Tests pass a clock that they can set.
- */
+/** Source of time. No other file reads the system clock. Tests pass a clock that they control. */
 export interface Clock {
   /** Epoch milliseconds. */
   now(): number;
@@ -13,7 +11,7 @@ export const systemClock: Clock = {
   monotonicMs: () => performance.now(),
 };
 
-/** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
+/** Resolves after `ms`, or at once if the signal aborts. Never rejects. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();

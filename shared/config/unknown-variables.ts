@@ -1,9 +1,9 @@
-/** Largest edit distance at which a known name is suggested. */
+/** Maximum edit distance at which a known name is suggested. */
 const maxEdits = 4;
 
 /**
- * Returns warnings about variables that begin with `CARILLON_` and are unknown to this version,
- * each with the most similar known name. Never quotes values.
+ * Returns warnings about unknown variables that begin with `CARILLON_`, with the most similar known
+ * name. Never quotes values.
  */
 export function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
   return Object.keys(env)
@@ -26,8 +26,8 @@ function nearestOf(name: string, known: readonly string[]): string | undefined {
 }
 
 /**
- * Returns the number of insertions, deletions and replacements between two texts (Levenshtein
- * distance).
+ * Returns the edit distance of two texts: the number of insertions, deletions and replacements
+ * (Levenshtein).
  */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
