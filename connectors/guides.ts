@@ -70,7 +70,7 @@ const honorGuide: GuideFacts = {
 const huaweiGuide: GuideFacts = {
   name: 'huawei',
   example: { appId: '101234567', appSecret: '0123456789abcdef0123456789abcdef' },
-  askedSecret: 'appSecret',
+  promptedSecret: 'appSecret',
   fromFile: readHuaweiFile,
   fileMembers: ['serviceAccount'],
   numericId: 'appId',

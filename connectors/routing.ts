@@ -1,5 +1,5 @@
 import type { App } from '../shared/domain/apps/app.ts';
-import type { DeviceTraits } from '../shared/domain/installations/installation.ts';
+import type { RoutingKey } from '../shared/domain/installations/installation.ts';
 import {
   type ConnectorId,
   isAppleDeviceType,
@@ -104,7 +104,7 @@ export class Router {
    * Returns the route of all devices with a routing key. Calls `read` to parse the key only if the
    * route is not cached.
    */
-  routeOf(key: string, read: (key: string) => DeviceTraits): Route {
+  routeOf(key: string, read: (key: string) => RoutingKey): Route {
     const known = this.#routes.get(key);
     if (known) return known;
     const route = this.route(read(key));
@@ -113,9 +113,9 @@ export class Router {
   }
 
   /** Decides the route of a device. */
-  route(target: DeviceTraits): Route {
+  route(target: RoutingKey): Route {
     const connector = this.#connectorOf(target);
-    if (connector === 'channel') return this.#ownChannel(target);
+    if (connector === 'channel') return this.#deviceChannel(target);
     if (connector === 'apns' && !target.has_token)
       return { connector, profile: '', error: noDeviceToken };
     let error = '';
@@ -127,7 +127,7 @@ export class Router {
     return { connector, profile: '', error };
   }
 
-  #connectorOf(target: DeviceTraits): ConnectorId {
+  #connectorOf(target: RoutingKey): ConnectorId {
     const listed = originalTarget(this.#push.pushOrder);
     if (listed.kind === 'devices' && listed.vendor !== null)
       return requestedConnector(listed.vendor) ?? 'channel';
@@ -138,22 +138,22 @@ export class Router {
     return requestedConnector(vendor) ?? 'channel';
   }
 
-  #ownChannel(target: DeviceTraits): Route {
+  #deviceChannel(target: RoutingKey): Route {
     const route = { connector: 'channel', profile: target.device_type } as const;
     return target.has_installation_id ? route : { ...route, error: noInstallationId };
   }
 
-  #choose(connectorId: ConnectorId, target: DeviceTraits): ProfileChoice {
+  #choose(connectorId: ConnectorId, target: RoutingKey): ProfileChoice {
     const connector = connectors.get(connectorId);
     if (!connector)
       return { ok: false, error: reason('notOnThisServer', { connector: connectorId }) };
     const listed = originalTarget(this.#push.pushOrder);
-    const asked = listed.kind === 'devices' ? listed.deviceProfile : null;
-    const deviceProfile = asked ?? target.device_profile ?? '';
+    const requested = listed.kind === 'devices' ? listed.deviceProfile : null;
+    const deviceProfile = requested ?? target.device_profile ?? '';
     const candidates = this.#candidates.get(connectorId) ?? [];
     if (connector.choose) {
-      const traits = { deviceProfile, topic: target.topic, teamId: target.team_id };
-      return connector.choose(candidates, traits, toPushMessage(this.#push));
+      const criteria = { deviceProfile, topic: target.topic, teamId: target.team_id };
+      return connector.choose(candidates, criteria, toPushMessage(this.#push));
     }
     const name = deviceProfile || '_default';
     if (candidates.some((candidate) => candidate.name === name)) return { ok: true, profile: name };

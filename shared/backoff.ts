@@ -8,7 +8,7 @@ export interface BackoffLimits {
 /** Limits for the waits between the attempts of one request. */
 export interface RetryLimits extends BackoffLimits {
   /** Longest wait that the peer can request. */
-  longestAskedMs: number;
+  longestRequestedMs: number;
 }
 
 /** Returns the wait after a number of failures. It doubles with each failure, up to `longestMs`. */
@@ -21,23 +21,23 @@ export const backoffMs = (failures: number, { firstMs, longestMs }: BackoffLimit
  */
 export function longerWait(
   floorMs: number | null | undefined,
-  askedMs: number | null | undefined,
+  requestedMs: number | null | undefined,
 ): number | null {
-  const longest = Math.max(floorMs ?? 0, askedMs ?? 0);
+  const longest = Math.max(floorMs ?? 0, requestedMs ?? 0);
   return longest > 0 ? longest : null;
 }
 
 /**
- * Returns the shortest wait before the next attempt: half of the backoff, or `wantedMs` if that is
+ * Returns the shortest wait before the next attempt: half of the backoff, or `minWaitMs` if that is
  * longer.
  */
 export function shortestRetryMs(
   failures: number,
-  wantedMs: number | null,
+  minWaitMs: number | null,
   limits: RetryLimits,
 ): number {
   const half = Math.ceil(backoffMs(failures, limits) / 2);
-  return Math.max(half, Math.min(wantedMs ?? 0, limits.longestAskedMs));
+  return Math.max(half, Math.min(minWaitMs ?? 0, limits.longestRequestedMs));
 }
 
 /**
@@ -45,8 +45,8 @@ export function shortestRetryMs(
  * that the peer requests, plus jitter. All retries use this function, so that no value of a peer
  * can use up the attempts (protocol/delivery.md#retries).
  */
-export function retryMs(failures: number, wantedMs: number | null, limits: RetryLimits): number {
-  const shortest = shortestRetryMs(failures, wantedMs, limits);
+export function retryMs(failures: number, minWaitMs: number | null, limits: RetryLimits): number {
+  const shortest = shortestRetryMs(failures, minWaitMs, limits);
   const half = Math.ceil(backoffMs(failures, limits) / 2);
   // A requested wait is about right. A second of jitter is enough to spread the clients that got
   // the same response.

@@ -173,10 +173,10 @@ export class Batcher<T, R = void> {
       if (room <= 0) break;
       const isAlone = isApart?.(key) ?? false;
       if (isAlone && batch.length > 0) continue;
-      const taken = this.#takeOf(own, { count: fairBy && !isAlone ? 1 : size, room, unique });
-      if (taken.length === 0) continue;
-      for (const { weight } of taken) room -= weight;
-      batch.push(...taken);
+      const items = this.#takeOf(own, { count: fairBy && !isAlone ? 1 : size, room, unique });
+      if (items.length === 0) continue;
+      for (const { weight } of items) room -= weight;
+      batch.push(...items);
       this.#keys.delete(key);
       if (own.items.size > 0) this.#keys.set(key, own);
       if (isAlone || !fairBy) break;

@@ -28,7 +28,7 @@ export interface HealthSample {
    * Number of requests that say something about the gateway: they got a response or were lost on
    * the way.
    */
-  asked: number;
+  requests: number;
   /** Number of these requests that the gateway could not answer. */
   failed: number;
 }
@@ -150,7 +150,7 @@ export class Breaker {
    * failed. A probe without a response has failed.
    */
   #hasFailed(sample: HealthSample | undefined, isProbe: boolean): boolean {
-    if (!sample || sample.asked === 0) return isProbe;
+    if (!sample || sample.requests === 0) return isProbe;
     if (!isUnhealthy(sample)) return false;
     if (sample.failed >= this.#timing.heavyGroup) this.#circuit.open();
     return true;
@@ -158,4 +158,4 @@ export class Breaker {
 }
 
 /** True if a sample shows that the gateway is not usable: at least half of the requests failed. */
-export const isUnhealthy = ({ asked, failed }: HealthSample): boolean => failed * 2 >= asked;
+export const isUnhealthy = ({ requests, failed }: HealthSample): boolean => failed * 2 >= requests;

@@ -44,16 +44,16 @@ export function readable<T>(open: () => T): T | undefined {
  * is bound to `context`, so a value that is copied to another row cannot be decrypted there.
  */
 export class Vault {
-  readonly #keys: { key: Buffer; mark: Buffer }[];
+  readonly #keys: { key: Buffer; id: Buffer }[];
 
   constructor(keys: Buffer[]) {
     if (keys.length === 0) throw new Error('a vault needs at least one key');
-    this.#keys = keys.map((key) => ({ key, mark: fingerprint(key) }));
+    this.#keys = keys.map((key) => ({ key, id: fingerprint(key) }));
   }
 
   /** Prefixes (version and fingerprint, in hex) of the encrypted values that these keys decrypt. */
-  get marks(): string[] {
-    return this.#keys.map(({ mark }) => Buffer.concat([Buffer.of(version), mark]).toString('hex'));
+  get prefixes(): string[] {
+    return this.#keys.map(({ id }) => Buffer.concat([Buffer.of(version), id]).toString('hex'));
   }
 
   /**
@@ -61,7 +61,7 @@ export class Vault {
    * contains the id of its key.
    */
   get keyIds(): [string, ...string[]] {
-    const [first = '', ...others] = this.#keys.map(({ mark }) => mark.toString('hex'));
+    const [first = '', ...others] = this.#keys.map(({ id }) => id.toString('hex'));
     return [first, ...others];
   }
 
@@ -71,7 +71,7 @@ export class Vault {
     const nonce = randomBytes(nonceBytes);
     const cipher = createCipheriv('aes-256-gcm', first.key, nonce).setAAD(Buffer.from(context));
     const body = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
-    return Buffer.concat([Buffer.of(version), first.mark, nonce, cipher.getAuthTag(), body]);
+    return Buffer.concat([Buffer.of(version), first.id, nonce, cipher.getAuthTag(), body]);
   }
 
   /**
@@ -94,8 +94,8 @@ export class Vault {
   open(sealed: Buffer, context: string): unknown {
     if (sealed.length < headerBytes || sealed[0] !== version)
       throw new SealError('not a sealed value');
-    const mark = sealed.subarray(1, 1 + fingerprintBytes);
-    const entry = this.#keys.find((candidate) => candidate.mark.equals(mark));
+    const id = sealed.subarray(1, 1 + fingerprintBytes);
+    const entry = this.#keys.find((candidate) => candidate.id.equals(id));
     if (!entry) throw new SealError('sealed with a key that is not among CARILLON_SECRET');
     const nonceStart = 1 + fingerprintBytes;
     const tagStart = nonceStart + nonceBytes;

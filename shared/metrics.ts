@@ -62,7 +62,7 @@ const httpBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5,
  * the 10 ms of prom-client would cost 0.5 % of a core. A measured lag includes the interval, and
  * the alert fires at ten times this value.
  */
-const lagReadingMs = 50;
+const lagSampleMs = 50;
 
 /** Kind and version of a process, for `carillon_build_info`. */
 export interface BuildInfo {
@@ -92,7 +92,7 @@ export function createMetrics(build?: BuildInfo): Metrics {
 function openMetrics(): Metrics {
   const registry = new Registry();
   const registers = [registry];
-  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagReadingMs });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: lagSampleMs });
   return {
     registry,
     ...countersIn(registers),

@@ -61,7 +61,7 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   } catch {
     return { ok: false, hint: unreadable };
   }
-  const found: Variables = { shown: new Set(), conditional: new Set(), format };
+  const found: Variables = { inserted: new Set(), conditional: new Set(), format };
   const hint = inspect(program.body, found, 0);
   if (hint) return { ok: false, hint };
   // The checked template contains only names and texts. It is compiled from its text, never from a
@@ -73,18 +73,18 @@ export function parseTemplate(text: string, { format }: TemplateOptions): Templa
   });
   return {
     ok: true,
-    template: { variables: new Set([...found.shown, ...found.conditional]), render },
+    template: { variables: new Set([...found.inserted, ...found.conditional]), render },
   };
 
   function render(values: Readonly<Record<string, string>>): string | undefined {
     const own: Record<string, string> = Object.assign(Object.create(null), values);
-    for (const name of found.shown) if (own[name] === undefined) return undefined;
+    for (const name of found.inserted) if (own[name] === undefined) return undefined;
     return fill(own, { allowProtoPropertiesByDefault: false, allowProtoMethodsByDefault: false });
   }
 }
 
 interface Variables {
-  shown: Set<string>;
+  inserted: Set<string>;
   conditional: Set<string>;
   format: TemplateOptions['format'];
 }
@@ -133,7 +133,7 @@ function inspectOne(
     const name = variableOf(statement.path);
     if (name === undefined || statement.params.length > 0 || statement.hash) return onlyVariables;
     if (found.format === 'html' && !statement.escaped) return escapedOnly;
-    found.shown.add(name);
+    found.inserted.add(name);
     return undefined;
   }
   if (isKind<hbs.AST.BlockStatement>(statement, 'BlockStatement'))

@@ -30,7 +30,7 @@ import { sendableTopic } from './aps.ts';
 import { type ApnsCredentials, certificateExpiryMs, topicsOf } from './credentials.ts';
 import { type ApnsPayload, renderApns } from './payload.ts';
 import { renderTexts } from './personal.ts';
-import { type ProviderToken, ProviderTokens, TokenTurns } from './provider-token.ts';
+import { type ProviderToken, ProviderTokens, TokenLock } from './provider-token.ts';
 import {
   type ApnsError,
   apnsIdEnd,
@@ -48,7 +48,7 @@ interface ApnsSession {
   /** Returns the current provider token; null if the profile uses a certificate. */
   token(): ProviderToken | null;
   /** Ensures that only one provider token is in use at a time. */
-  turns: TokenTurns;
+  tokenLock: TokenLock;
   /**
    * Returns a new provider token in place of a refused token; null if no new token is allowed yet.
    */
@@ -100,7 +100,7 @@ class Delivery {
   readonly #options: DeliveryOptions;
   /** Result for the remaining recipients of this topic only. */
   #topicEnding: AttemptResult | null = null;
-  #again: Recipient[] = [];
+  #remaining: Recipient[] = [];
   #cause: Again | null = null;
   /** The provider token of the current pass. */
   #token: ProviderToken | null = null;
@@ -122,18 +122,18 @@ class Delivery {
     await this.#firstPass(recipients);
     // The token was replaced by another delivery or because of its age. Continue with the new
     // token.
-    while (this.#again.length > 0 && this.#cause === null) {
+    while (this.#remaining.length > 0 && this.#cause === null) {
       startedAtMs = session.monotonicMs();
-      await this.#pass(this.#taken(), false);
+      await this.#pass(this.#takeRemaining(), false);
     }
-    if (this.#again.length === 0) return;
-    const again = this.#taken();
+    if (this.#remaining.length === 0) return;
+    const remaining = this.#takeRemaining();
     const token = this.#token;
     const next =
       this.#cause === 'renew_token' && token !== null ? session.replaceToken(token) : token;
     if (this.#cause === 'renew_connection') session.reconnect(startedAtMs);
-    if (this.#cause === 'renew_token' && next === null) this.#end(again);
-    else await this.#pass(again, true);
+    if (this.#cause === 'renew_token' && next === null) this.#end(remaining);
+    else await this.#pass(remaining, true);
   }
 
   /**
@@ -154,15 +154,15 @@ class Delivery {
     const end = ending.attempt ?? this.#topicEnding;
     if (end) reportAll({ recipients: rest, report }, end);
     // A pass uses one token only. If it changed, a later pass sends to the others.
-    else if (this.#cause !== null || session.token() !== this.#token) this.#again.push(...rest);
+    else if (this.#cause !== null || session.token() !== this.#token) this.#remaining.push(...rest);
     else await this.#pass(rest, false);
     await probe;
   }
 
-  #taken(): Recipient[] {
-    const again = this.#again;
-    this.#again = [];
-    return again;
+  #takeRemaining(): Recipient[] {
+    const remaining = this.#remaining;
+    this.#remaining = [];
+    return remaining;
   }
 
   /** Reports the refusal for all remaining recipients, because no other token is available. */
@@ -174,15 +174,15 @@ class Delivery {
 
   #pass(recipients: Recipient[], isLast: boolean): Promise<void> {
     const { session, signal } = this.#options;
-    return session.turns.run((token) => {
+    return session.tokenLock.run((token) => {
       this.#token = token;
       const batch = {
         template: this.#template(token, recipients.length),
         requests: this.#requests(recipients),
         signal,
       };
-      return session.transport.sendMany(batch, (place, reply) => {
-        const recipient = recipients[place];
+      return session.transport.sendMany(batch, (index, reply) => {
+        const recipient = recipients[index];
         return recipient && this.#onReply(recipient, reply, isLast);
       });
     });
@@ -196,7 +196,7 @@ class Delivery {
     if (reply.kind === 'not_sent' && reply.reason === 'stopped') {
       const end = ending.attempt ?? this.#topicEnding;
       if (end) report(recipient.index, end);
-      else this.#again.push(recipient);
+      else this.#remaining.push(recipient);
       return undefined;
     }
     report(recipient.index, unansweredResult(reply, payload.isRepeatHidden));
@@ -212,7 +212,7 @@ class Delivery {
     if (reply.status === 200) {
       session.onCall({ status: 200, reason: 'ok', seconds: reply.seconds });
       report(recipient.index, sent);
-      if (!this.#hasSuccess) this.#noteSuccess();
+      if (!this.#hasSuccess) this.#recordSuccess();
       // A pass stops when the token was replaced. APNs counts alternating tokens as token updates,
       // which it limits (protocol/apns.md#provider-tokens).
       const isOutdated = !isLast && session.token() !== this.#token;
@@ -223,7 +223,7 @@ class Delivery {
     if (!isLast && (answer.reaction === 'renew_token' || answer.reaction === 'renew_connection')) {
       this.#cause ??= answer.reaction;
       this.#refusal ??= answer;
-      this.#again.push(recipient);
+      this.#remaining.push(recipient);
       return 'stop';
     }
     const attempt = attemptResult(answer, reply.retryAfterMs, isOnlyTopic);
@@ -231,10 +231,10 @@ class Delivery {
     return this.#verdict(answer, attempt);
   }
 
-  #noteSuccess(): void {
+  #recordSuccess(): void {
     this.#hasSuccess = true;
     this.#onSuccess();
-    this.#options.refusals.noteSent(this.#options.topic);
+    this.#options.refusals.recordSent(this.#options.topic);
   }
 
   /** Handles a refusal. Returns whether the transport continues the batch after this response. */
@@ -244,7 +244,7 @@ class Delivery {
     const reaction = answer.reaction === 'fail_push' && bodies ? 'fail' : answer.reaction;
     switch (reaction) {
       case 'fail':
-        this.#topicEnding ??= refusals.note(topic, attempt);
+        this.#topicEnding ??= refusals.recordRefusal(topic, attempt);
         return this.#topicEnding ? 'stop' : undefined;
       case 'retry_elsewhere':
         return 'drain';
@@ -462,18 +462,20 @@ class ApnsSender implements Sender {
     const listed = topicsOf(this.#credentials);
     const groups = new Map<string, Recipient[]>();
     for (const recipient of recipients) {
-      const wanted =
+      const requestedTopic =
         recipient.topic ?? message.topic ?? (listed.length === 1 ? listed[0] : undefined);
       const topic =
-        wanted === undefined ? undefined : sendableTopic(wanted, payload.pushType, listed);
+        requestedTopic === undefined
+          ? undefined
+          : sendableTopic(requestedTopic, payload.pushType, listed);
       const unserved =
         topic === undefined ? null : certificateProblem(this.#credentials, payload.pushType, topic);
       const problem =
         malformed(recipient) ??
-        (topic === undefined ? withoutTopic(wanted) : undefined) ??
+        (topic === undefined ? withoutTopic(requestedTopic) : undefined) ??
         (unserved === null ? undefined : failed(0, unserved));
       if (topic === undefined || problem) {
-        report(recipient.index, problem ?? withoutTopic(wanted));
+        report(recipient.index, problem ?? withoutTopic(requestedTopic));
         continue;
       }
       const group = groups.get(topic);
@@ -505,7 +507,7 @@ class ApnsSender implements Sender {
       transport,
       reconnect: renew,
       token,
-      turns: new TokenTurns(token, () => renew(clock.monotonicMs())),
+      tokenLock: new TokenLock(token, () => renew(clock.monotonicMs())),
       replaceToken: (refused) => tokens?.replace(refused) ?? null,
       pause: () => {
         if (this.#pausedUntilMs > clock.now()) return;
@@ -548,11 +550,11 @@ class ApnsSender implements Sender {
  * Returns the failure of a recipient whose topic is unknown. The result is not a `profile_error`,
  * because each device names its own topic, and other devices may have a valid topic.
  */
-function withoutTopic(wanted: string | undefined): AttemptResult {
+function withoutTopic(requestedTopic: string | undefined): AttemptResult {
   return failed(
     0,
-    wanted === undefined
+    requestedTopic === undefined
       ? reason('noTopic')
-      : reason('foreignTopic', { topic: wanted.slice(0, 100) }),
+      : reason('foreignTopic', { topic: requestedTopic.slice(0, 100) }),
   );
 }

@@ -91,12 +91,12 @@ function elementAt(der: Buffer, at: number): Element | undefined {
 /**
  * Apple's extensions that name the environment of a certificate. Current certificates have both.
  */
-const environmentMarks = {
+const environmentOids = {
   dev: '060a2a864886f76364060301',
   prod: '060a2a864886f76364060302',
 } as const;
 
-type ApnsEnvironment = keyof typeof environmentMarks;
+type ApnsEnvironment = keyof typeof environmentOids;
 
 /**
  * Returns the environments that a certificate names. The list is empty if it names none; APNs then
@@ -104,10 +104,10 @@ type ApnsEnvironment = keyof typeof environmentMarks;
  */
 const environmentsIn = ({ raw }: X509Certificate): ApnsEnvironment[] =>
   (['dev', 'prod'] as const).filter((one) =>
-    raw.includes(Buffer.from(environmentMarks[one], 'hex')),
+    raw.includes(Buffer.from(environmentOids[one], 'hex')),
   );
 
-interface Wanted {
+interface PairCriteria {
   topic?: string | undefined;
   environment?: ApnsEnvironment | undefined;
 }
@@ -120,7 +120,7 @@ interface Wanted {
 export function bestPair(
   certificates: readonly X509Certificate[],
   keys: readonly KeyObject[],
-  { environment, topic }: Wanted,
+  { environment, topic }: PairCriteria,
 ): CertificatePair | undefined {
   const pairs = certificates.flatMap((certificate) => {
     const key = keys.find((one) => certificate.checkPrivateKey(one));
@@ -226,7 +226,7 @@ function readPair({
   certificate: certificateText,
   privateKey,
   environment,
-  topic: wanted,
+  topic: requestedTopic,
 }: {
   certificate: string;
   privateKey: string;
@@ -252,7 +252,7 @@ function readPair({
   const best = bestPair(
     certificates,
     keys.map(({ key }) => key),
-    { environment, topic: wanted },
+    { environment, topic: requestedTopic },
   );
   if (!best) return { member: 'privateKey', error: 'privateKey does not belong to certificate' };
   const pem = keys.find(({ key }) => key.equals(best.key))?.pem ?? privateKey;
@@ -330,7 +330,7 @@ const dayOf = (date: Date): string => date.toISOString().slice(0, 10);
 function originProblems({
   certificate: pem,
   environment = 'prod',
-  topic: wanted,
+  topic: requestedTopic,
 }: Extract<ApnsCredentials, { auth: 'certificate' }>): string[] {
   const leaf = new X509Certificate(pem);
   const [only, both] = environmentsIn(leaf);
@@ -338,7 +338,7 @@ function originProblems({
     return [reason('certificateEnvironment', { environment: only })];
   const bundleId = bundleIdOf(leaf);
   if (bundleId === undefined && topicsIn(leaf) === null) return [reason('certificateUnnamed')];
-  return relationOf(leaf, wanted) > 0 ? [] : [reason('certificateOfOtherApp')];
+  return relationOf(leaf, requestedTopic) > 0 ? [] : [reason('certificateOfOtherApp')];
 }
 
 /**

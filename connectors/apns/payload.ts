@@ -281,10 +281,13 @@ function checkForm(
   { form, pushType, pathOf }: { form: ApsForm; pushType: string; pathOf: (name: string) => string },
 ): void {
   const { excluding, required = [], requiredByEvent = {}, showing } = form;
-  const shown = showing === 'forbidden' ? showingMembers.find((name) => name in aps) : undefined;
-  if (shown !== undefined)
+  const visible = showing === 'forbidden' ? showingMembers.find((name) => name in aps) : undefined;
+  if (visible !== undefined)
     throw new PayloadError(
-      unfitMember(pathOf(shown), `must not be given: a push of the type ${pushType} shows nothing`),
+      unfitMember(
+        pathOf(visible),
+        `must not be given: a push of the type ${pushType} shows nothing`,
+      ),
     );
   const event = typeof aps.event === 'string' ? aps.event : '';
   const ofEvent = Object.hasOwn(requiredByEvent, event) ? (requiredByEvent[event] ?? []) : [];

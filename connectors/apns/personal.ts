@@ -75,11 +75,11 @@ function bodyTemplateOf(
   texts: PersonalTexts,
 ): BodyTemplate | undefined {
   // Random, so that no text of a push contains it. JSON does not escape its characters.
-  const mark = randomBytes(9).toString('base64url');
-  const marks = new Map(texts.names.map((name, i) => [name, `${mark}${i}.`]));
-  const rendering = renderApnsText({ ...message, data: texts.dataOf(marks) });
+  const placeholder = randomBytes(9).toString('base64url');
+  const placeholders = new Map(texts.names.map((name, i) => [name, `${placeholder}${i}.`]));
+  const rendering = renderApnsText({ ...message, data: texts.dataOf(placeholders) });
   if (!rendering.ok) return undefined;
-  const [first = '', ...others] = rendering.payload.text.split(mark);
+  const [first = '', ...others] = rendering.payload.text.split(placeholder);
   const names: string[] = [];
   const parts = [first];
   for (const other of others) {

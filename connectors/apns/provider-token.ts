@@ -96,7 +96,7 @@ export class ProviderTokens {
  * for a replacement. APNs refuses a connection whose tokens alternate or change within 20 minutes
  * (protocol/apns.md#provider-tokens).
  */
-export class TokenTurns {
+export class TokenLock {
   readonly #current: () => ProviderToken | null;
   readonly #renew: () => void;
   readonly #running = new Set<Promise<void>>();

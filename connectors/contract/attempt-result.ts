@@ -105,7 +105,7 @@ export class EqualRefusals {
     this.#successes = successes;
   }
 
-  noteSent(group: string): void {
+  recordSent(group: string): void {
     this.#successes.add(group);
   }
 
@@ -118,7 +118,7 @@ export class EqualRefusals {
    * Counts a refusal. Returns the result for the remaining recipients of the group; null if they
    * may still succeed.
    */
-  note(group: string, attempt: AttemptResult): AttemptResult | null {
+  recordRefusal(group: string, attempt: AttemptResult): AttemptResult | null {
     if (attempt.kind !== 'rejected' || this.#successes.has(group)) return null;
     const known = this.#groups.get(group) ?? { counts: new Map<string, number>(), ending: null };
     this.#groups.set(group, known);

@@ -358,7 +358,7 @@ export interface CredentialReport {
 }
 
 /** Values of a device that decide which profile serves it. */
-export interface RouteTraits {
+export interface ProfileCriteria {
   /** `deviceProfile` of the device; empty means the default profile. */
   deviceProfile: string;
   topic: string | null;
@@ -396,7 +396,7 @@ export interface Connector<C = unknown, P = unknown> {
    */
   choose?(
     profiles: NamedCredentials<C>[],
-    traits: RouteTraits,
+    criteria: ProfileCriteria,
     message: PushMessage,
   ): ProfileChoice;
   /** Returns the maximum number of devices per push with these credentials; null if unlimited. */

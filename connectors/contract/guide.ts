@@ -31,7 +31,7 @@ export interface GuideFacts {
   /**
    * Member that the vendor's files do not contain. The command asks for it or reads it from a file.
    */
-  askedSecret?: string;
+  promptedSecret?: string;
   /**
    * Reads a JSON file that was downloaded from the vendor. Returns undefined if the file is not
    * from this vendor.

@@ -119,12 +119,12 @@ const meanings: readonly (readonly [RegExp, string])[] = [
 ];
 
 /**
- * Returns in words what a text contains instead of a private key or certificate. `wanted` selects
+ * Returns in words what a text contains instead of a private key or certificate. `isExpected` selects
  * the expected labels; these are not reported as the cause.
  */
-export function causeOf(text: string, wanted: (label: string) => boolean): string {
+export function causeOf(text: string, isExpected: (label: string) => boolean): string {
   const blocks = pemBlocks(text);
-  const right = blocks.filter(({ label }) => wanted(label) && label !== openSsh);
+  const right = blocks.filter(({ label }) => isExpected(label) && label !== openSsh);
   if (isJson(text)) return 'it is JSON: give the key in it alone';
   if (right.some(({ isEncrypted }) => isEncrypted))
     return 'the key is encrypted: take its password off';

@@ -64,7 +64,7 @@ const tokenForm = /^[!#-[\]-~]+$/;
 const maxTokenChars = 4096;
 
 /** If no token succeeded and this many tokens belong to another project, the send stops. */
-const maxUnclear = 50;
+const maxUndecided = 50;
 
 /**
  * Only pushes to at most this many recipients report FCM's message ids. For larger pushes they
@@ -89,13 +89,13 @@ class Delivery {
    * Recipients for the second pass. They were refused because of an expired access token, or are
    * not sent to yet.
    */
-  #again: Recipient[] = [];
+  #remaining: Recipient[] = [];
   #refusal: AttemptResult | null = null;
   /**
    * Responses that are decided at the end. If other tokens succeed, these tokens are invalid.
    * Otherwise the credentials belong to another project.
    */
-  readonly #unclear: Unclear[] = [];
+  readonly #undecided: Undecided[] = [];
   readonly #successes = { token: 0, fid: 0 };
   readonly #refusals: EqualRefusals;
 
@@ -119,18 +119,19 @@ class Delivery {
     const token = await tokens.current();
     if (!token.ok) return this.#reportAll(valid, token.attempt);
     await this.#pass(valid, token.value, false);
-    if (this.#again.length > 0) await this.#passAgain(token.value);
-    this.#reportUnclear();
+    if (this.#remaining.length > 0) await this.#secondPass(token.value);
+    this.#reportUndecided();
   }
 
-  async #passAgain(refused: string): Promise<void> {
-    const again = this.#again;
-    this.#again = [];
+  async #secondPass(refused: string): Promise<void> {
+    const remaining = this.#remaining;
+    this.#remaining = [];
     const token = await this.#options.tokens.replace(refused);
-    if (token?.ok) return this.#pass(again, token.value, true);
+    if (token?.ok) return this.#pass(remaining, token.value, true);
     // The page of a proxy says nothing about the token.
-    if (token === null && this.#refusal?.kind === 'retry') return this.#pass(again, refused, true);
-    this.#reportAll(again, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
+    if (token === null && this.#refusal?.kind === 'retry')
+      return this.#pass(remaining, refused, true);
+    this.#reportAll(remaining, token?.attempt ?? this.#refusal ?? retry(0, 'no_access_token'));
   }
 
   async #pass(recipients: Recipient[], token: string, isLast: boolean): Promise<void> {
@@ -163,8 +164,8 @@ class Delivery {
       path: '',
       splice: ends ? deviceToken + (ends.get(index) ?? '') : deviceToken,
     }));
-    return transport.sendMany({ template, requests, signal: request.signal }, (place, reply) => {
-      const recipient = recipients[place];
+    return transport.sendMany({ template, requests, signal: request.signal }, (index, reply) => {
+      const recipient = recipients[index];
       return recipient && this.#onReply({ recipient, form }, reply, isLast);
     });
   }
@@ -173,7 +174,7 @@ class Delivery {
     return this.#ending ?? this.#endings[form] ?? null;
   }
 
-  #onReply({ recipient, form }: Asked, reply: RequestResult, isLast: boolean): ResponseDecision {
+  #onReply({ recipient, form }: Target, reply: RequestResult, isLast: boolean): ResponseDecision {
     const { context, payload, request } = this.#options;
     if (reply.kind === 'response') return this.#onResponse({ recipient, form }, reply, isLast);
     const ending = this.#endingOf(form);
@@ -187,12 +188,12 @@ class Delivery {
       });
     } else if (reply.reason !== 'stopped') request.report(recipient.index, unsent(reply));
     else if (ending) request.report(recipient.index, ending);
-    else this.#again.push(recipient);
+    else this.#remaining.push(recipient);
     return ending ? 'stop' : undefined;
   }
 
   #onResponse(
-    { recipient, form }: Asked,
+    { recipient, form }: Target,
     reply: Extract<RequestResult, { kind: 'response' }>,
     isLast: boolean,
   ): ResponseDecision {
@@ -200,7 +201,7 @@ class Delivery {
     const { status, seconds } = reply;
     if (status === 200) {
       context.onCall({ status, reason: 'ok', seconds });
-      if (this.#successes[form] === 0) this.#refusals.noteSent(form);
+      if (this.#successes[form] === 0) this.#refusals.recordSent(form);
       this.#successes[form] += 1;
       const isFew = request.recipients.length <= fewRecipients;
       request.report(recipient.index, isFew ? sentAs(reply.body, form) : sentTo[form]);
@@ -210,7 +211,7 @@ class Delivery {
     context.onCall({ status, reason: rule.reason, seconds });
     if ((rule.reaction === 'renew_token' || rule.reaction === 'try_new_token') && !isLast) {
       this.#refusal ??= attemptResult(rule, status);
-      this.#again.push(recipient);
+      this.#remaining.push(recipient);
       return 'stop';
     }
     if (rule.projectHint !== undefined) return this.#reportLater({ recipient, form, status, rule });
@@ -239,13 +240,13 @@ class Delivery {
         const isOfAll = reaction === 'fail_push' && !this.#options.ends;
         this.#endings[form] ??= isOfAll
           ? attempt
-          : (this.#refusals.note(form, attempt) ?? undefined);
+          : (this.#refusals.recordRefusal(form, attempt) ?? undefined);
       }
     }
   }
 
-  #reportLater(unclear: Unclear): ResponseDecision {
-    this.#unclear.push(unclear);
+  #reportLater(unclear: Undecided): ResponseDecision {
+    this.#undecided.push(unclear);
     const { rule, status } = unclear;
     if (this.#isWrongProject())
       this.#ending ??= profileError(status, rule.reason, rule.projectHint ?? 'fcmProject');
@@ -254,16 +255,16 @@ class Delivery {
 
   #isWrongProject(): boolean {
     const { token, fid } = this.#successes;
-    return token + fid === 0 && this.#unclear.length >= maxUnclear;
+    return token + fid === 0 && this.#undecided.length >= maxUndecided;
   }
 
   /**
    * Reports the undecided recipients: as invalid tokens if others succeeded, otherwise as a profile
    * error.
    */
-  #reportUnclear(): void {
+  #reportUndecided(): void {
     const isWrong = this.#isWrongProject();
-    for (const { recipient, form, rule, status } of this.#unclear) {
+    for (const { recipient, form, rule, status } of this.#undecided) {
       const attempt = isWrong
         ? profileError(status, rule.reason, rule.projectHint ?? 'fcmProject')
         : withForm(attemptResult(rule, status), form);
@@ -279,12 +280,12 @@ class Delivery {
 const forms: readonly TargetForm[] = ['token', 'fid'];
 
 /** Recipient of a request, and the form of its registration id. */
-interface Asked {
+interface Target {
   recipient: Recipient;
   form: TargetForm;
 }
 
-interface Unclear extends Asked {
+interface Undecided extends Target {
   status: number;
   rule: FcmRule;
 }

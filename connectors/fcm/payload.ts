@@ -213,13 +213,13 @@ function secondFormError({ android, android_v2: second }: JsonObject, path: stri
   if (!isJsonObject(second)) return null;
   if (isJsonObject(android))
     return `${path}.android and ${path}.android_v2 must not be given together`;
-  const { background_sync: sync, remote_notification: shown } = second;
-  if (isJsonObject(shown) === isJsonObject(sync))
+  const { background_sync: sync, remote_notification: remote } = second;
+  if (isJsonObject(remote) === isJsonObject(sync))
     return unfitMember(
       `${path}.android_v2`,
       'must have either remote_notification or background_sync',
     );
-  return isJsonObject(shown) && !isJsonObject(shown.notification)
+  return isJsonObject(remote) && !isJsonObject(remote.notification)
     ? unfitMember(`${path}.android_v2.remote_notification`, 'must have notification')
     : null;
 }
@@ -243,7 +243,7 @@ export interface FcmPayload {
 
 const head = '{"message":{"token":"';
 /** Members that callers cannot set: they select the target, or FCM sets them. */
-const ourMembers = new Set([
+const protectedMembers = new Set([
   'token',
   'topic',
   'condition',
@@ -368,12 +368,12 @@ function messageOf(
  * or single members.
  */
 function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject> {
-  const { badge: _, message = null, ...members } = withoutOurs(vendor);
+  const { badge: _, message = null, ...members } = withoutProtected(vendor);
   if (message === null) return placed(members, vendorKey);
   if (!isJsonObject(message))
     return { ok: false, error: unfitMember(`${vendorKey}.message`, 'must be an object') };
   const [beside] = Object.keys(members);
-  if (beside === undefined) return placed(withoutOurs(message), `${vendorKey}.message`);
+  if (beside === undefined) return placed(withoutProtected(message), `${vendorKey}.message`);
   return {
     ok: false,
     error: unfitMember(
@@ -383,11 +383,11 @@ function ownMessage({ vendor, vendorKey }: AndroidContent): Rendering<JsonObject
   };
 }
 
-const withoutOurs = (object: JsonObject): JsonObject =>
-  Object.fromEntries(Object.entries(object).filter(([name]) => !ourMembers.has(name)));
+const withoutProtected = (object: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !protectedMembers.has(name)));
 
 function placed(message: JsonObject, path: string): Rendering<JsonObject> {
-  const own = fcmMembers.place(message, path);
+  const own = fcmMembers.arrange(message, path);
   const problem = own.ok ? messageError(own.payload, path) : null;
   return problem === null ? own : { ok: false, error: problem };
 }

@@ -57,7 +57,7 @@ const pollMs = 100;
 /** If a replaced token is refused within this time, the credentials are wrong, not the token. */
 const proofMs = minuteMs;
 /** Waits between failed token calls. */
-const callWaits = { firstMs: 1000, longestMs: minuteMs, longestAskedMs: dayMs };
+const callWaits = { firstMs: 1000, longestMs: minuteMs, longestRequestedMs: dayMs };
 
 export class AccessTokens {
   readonly #options: AccessTokensOptions;
@@ -153,7 +153,7 @@ export class AccessTokens {
         return { ok: true, value: this.#current?.value ?? '' };
       }
       const fetched = await fetch();
-      this.#noteFailure(fetched);
+      this.#recordResult(fetched);
       if (!fetched.ok) {
         await store.release(credential);
         return fetched;
@@ -188,7 +188,7 @@ export class AccessTokens {
   /**
    * Records the result of a token call. After a temporary failure, the next call waits (`retryMs`).
    */
-  #noteFailure(fetched: TokenFetch): void {
+  #recordResult(fetched: TokenFetch): void {
     if (fetched.ok || fetched.attempt.kind !== 'retry' || fetched.attempt.afterMs === 0) {
       this.#failure = null;
       return;

@@ -175,12 +175,12 @@ function check(
     };
   if (isNative?.(content.vendor) || content.silent) return { ok: true, payload: content };
   if (content.alert.trim() === '') return misfit(contentRefused('Android content needs an alert'));
-  for (const [name, text, most] of [
+  for (const [name, text, max] of [
     ['alert', content.alert, limits.alertChars],
     ['title', content.title ?? '', limits.titleChars],
   ] as const) {
-    if (most === undefined || charsOf(text) <= most) continue;
-    const error = tooLong(pathOf(name), most, connector);
+    if (max === undefined || charsOf(text) <= max) continue;
+    const error = tooLong(pathOf(name), max, connector);
     // A text in the vendor's object is only for this vendor, so it is an error.
     return pathOf(name).startsWith(`${content.vendorKey}.`) ? invalid(error) : misfit(error);
   }

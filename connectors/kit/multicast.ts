@@ -121,7 +121,7 @@ class MulticastSend {
    * Recipients whose token equals the token of an earlier recipient. They get its result, because a
    * second message would be shown twice.
    */
-  readonly #twins = new Map<string, Recipient[]>();
+  readonly #duplicates = new Map<string, Recipient[]>();
   readonly #queue: Recipient[][] = [];
   /** Result for everything that is not sent yet; null until the first such result. */
   #ending: AttemptResult | null = null;
@@ -156,7 +156,11 @@ class MulticastSend {
       const { deviceToken } = recipient;
       const { size } = seen;
       if (seen.add(deviceToken).size > size) targets.push(recipient);
-      else this.#twins.set(deviceToken, [...(this.#twins.get(deviceToken) ?? []), recipient]);
+      else
+        this.#duplicates.set(deviceToken, [
+          ...(this.#duplicates.get(deviceToken) ?? []),
+          recipient,
+        ]);
     }
     return targets;
   }
@@ -240,25 +244,25 @@ class MulticastSend {
       const own = targets?.get(target.deviceToken);
       isShared ||= own === undefined;
       const final = own ? attemptResult(own, status, { retryAfterMs, isSingle: true }) : attempt;
-      if (final.kind === 'sent' && !this.#hasSuccess) this.#noteSuccess();
-      if (own) this.#noteRefusal(own, final);
+      if (final.kind === 'sent' && !this.#hasSuccess) this.#recordSuccess();
+      if (own) this.#recordRefusal(own, final);
       this.#report(
         target,
         messageIds ? withMessageId(final, messageIds.get(target.deviceToken)) : final,
       );
     }
     // A response counts as one refusal, even if several devices share it.
-    if (isShared) this.#noteRefusal(rule, attempt);
+    if (isShared) this.#recordRefusal(rule, attempt);
   }
 
-  #noteSuccess(): void {
+  #recordSuccess(): void {
     this.#hasSuccess = true;
-    this.#refusals.noteSent(this.#group);
+    this.#refusals.recordSent(this.#group);
   }
 
-  #noteRefusal({ reaction, isOfDevice }: ResponseRule, attempt: AttemptResult): void {
+  #recordRefusal({ reaction, isOfDevice }: ResponseRule, attempt: AttemptResult): void {
     const isCounted = (reaction === 'fail' || reaction === 'ambiguous') && isOfDevice !== true;
-    if (isCounted) this.#refusals.note(this.#group, attempt);
+    if (isCounted) this.#refusals.recordRefusal(this.#group, attempt);
   }
 
   async #closeForToday({ reason }: ResponseRule): Promise<void> {
@@ -278,8 +282,8 @@ class MulticastSend {
   #report({ deviceToken, index }: Recipient, result: AttemptResult): void {
     const attempt = withForm(result, this.#plan.form);
     this.#request.report(index, attempt);
-    if (this.#twins.size === 0) return;
-    for (const twin of this.#twins.get(deviceToken) ?? [])
+    if (this.#duplicates.size === 0) return;
+    for (const twin of this.#duplicates.get(deviceToken) ?? [])
       this.#request.report(twin.index, attempt);
   }
 }

@@ -275,14 +275,14 @@ export const capped = (status: number, reason: string): AttemptResult => ({
 });
 
 /**
- * Result of an attempt that is repeated later. `wantedMs` is the shortest wait before the next
+ * Result of an attempt that is repeated later. `minWaitMs` is the shortest wait before the next
  * attempt; null if there is none.
  */
-export const retry = (status: number, reason: string, wantedMs: number | null = null): Retry => ({
+export const retry = (status: number, reason: string, minWaitMs: number | null = null): Retry => ({
   kind: 'retry',
   status,
   reason,
-  afterMs: longerWait(wantedMs, null),
+  afterMs: longerWait(minWaitMs, null),
 });
 
 /**
@@ -300,8 +300,10 @@ export const retryAtOnce = (status: number, reason: string): Retry => ({
 export const stopping: AttemptResult = retryAtOnce(0, 'stopping');
 
 /** Returns the result of a request that the gateway certainly did not process. */
-export const notProcessed = (reason: string, wantedMs: number | null = null): Retry =>
-  reason === 'aborted' || reason === 'closed' ? retryAtOnce(0, reason) : retry(0, reason, wantedMs);
+export const notProcessed = (reason: string, minWaitMs: number | null = null): Retry =>
+  reason === 'aborted' || reason === 'closed'
+    ? retryAtOnce(0, reason)
+    : retry(0, reason, minWaitMs);
 
 export const profileError = (status: number, reason: string, hint: Hint): ProfileError => ({
   kind: 'profile_error',

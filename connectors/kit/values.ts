@@ -136,16 +136,16 @@ export function text(from = 0, to = Number.POSITIVE_INFINITY): ValueType {
 }
 
 /** A string that is not blank. */
-export const filled = (most: number): ValueType =>
+export const filled = (max: number): ValueType =>
   typeOf(
-    `a string of 1 to ${most} characters`,
-    accepted((value) => typeof value === 'string' && value.trim() !== '' && charsOf(value) <= most),
+    `a string of 1 to ${max} characters`,
+    accepted((value) => typeof value === 'string' && value.trim() !== '' && charsOf(value) <= max),
   );
 
-export const bytes = (most: number): ValueType =>
+export const bytes = (max: number): ValueType =>
   typeOf(
-    `a string of at most ${most} bytes`,
-    accepted((value) => typeof value === 'string' && Buffer.byteLength(value) <= most),
+    `a string of at most ${max} bytes`,
+    accepted((value) => typeof value === 'string' && Buffer.byteLength(value) <= max),
   );
 
 /** A string that matches a pattern. `expected` describes the pattern. */
@@ -157,9 +157,9 @@ export const like = (form: RegExp, expected: string): ValueType =>
 
 export const httpsUrl = like(/^https:\/\/\S+$/, 'an https:// URL');
 
-export const list = (of: ValueType, expected: string, most = Number.POSITIVE_INFINITY): ValueType =>
+export const list = (of: ValueType, expected: string, max = Number.POSITIVE_INFINITY): ValueType =>
   typeOf(expected, (value) => {
-    if (!Array.isArray(value) || value.length > most) return undefined;
+    if (!Array.isArray(value) || value.length > max) return undefined;
     const items = value.map((item) => of.read(item));
     return items.every((item) => item !== undefined) ? items : undefined;
   });
@@ -182,15 +182,15 @@ export const written = typeOf('a string', (value) =>
 export const jsonObject = typeOf('an object', (value) => objectIn(value));
 
 /** An object, or the same as JSON text, if the gateway accepts JSON text. */
-export const jsonText = (most: number): ValueType =>
-  typeOf(`a JSON object of at most ${most} characters`, (value) => {
+export const jsonText = (max: number): ValueType =>
+  typeOf(`a JSON object of at most ${max} characters`, (value) => {
     const written =
       typeof value === 'string' && objectIn(value)
         ? value
         : isJsonObject(value)
           ? JSON.stringify(value)
           : '';
-    return written !== '' && charsOf(written) <= most ? written : undefined;
+    return written !== '' && charsOf(written) <= max ? written : undefined;
   });
 
 const objectIn = (value: Json): JsonObject | undefined =>

@@ -33,7 +33,7 @@ export function openSmsWebhook(options: SmsWebhookOptions): Provider<SmsMessage>
   const { origin, path, authorization } = readWebhookUrl(url);
   const client = createHttpClient({
     baseUrl: origin,
-    isOwnAddress: true,
+    isTrustedUrl: true,
     connections: maxConnections,
     timing,
     clock,

@@ -31,7 +31,7 @@ const maxConcurrent = 16;
 const graceMs = 3000;
 
 /** Waits between the tries of one message. */
-const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestAskedMs: hourMs };
+const waits = { firstMs: 1000, longestMs: 10 * minuteMs, longestRequestedMs: hourMs };
 
 /** Dependencies of the messenger. */
 export interface MessengerDeps {

@@ -1,7 +1,7 @@
 import { connectors } from '../../connectors/registry.ts';
 import type { Route, Router } from '../../connectors/routing.ts';
 import { parseTraits } from '../../shared/db/tables/audience.ts';
-import type { DeviceTraits } from '../../shared/domain/installations/installation.ts';
+import type { RoutingKey } from '../../shared/domain/installations/installation.ts';
 import type { Push } from '../../shared/domain/pushes/record.ts';
 import { isToAll } from '../../shared/query/targets/targets.ts';
 import {
@@ -43,7 +43,7 @@ type BatchRoute = Route & BatchGroup;
 
 /** Returns the route of the devices with these traits; `read` reads them. */
 interface Routes {
-  routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute;
+  routeOf(traits: string, read: (traits: string) => RoutingKey): BatchRoute;
 }
 
 /** Traits that are remembered; they hold locales and time zones, which devices choose. */
@@ -64,7 +64,7 @@ class GroupedRoutes implements Routes {
     this.#rules = rules;
   }
 
-  routeOf(traits: string, read: (traits: string) => DeviceTraits): BatchRoute {
+  routeOf(traits: string, read: (traits: string) => RoutingKey): BatchRoute {
     const known = this.#byTraits.get(traits);
     if (known) return known;
     const groups = this.#rules.map((rule) => rule.group?.(traits));

@@ -329,7 +329,7 @@ function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>
     list.filter((_, i) => !places.has(indexes[i] ?? -1));
   return {
     ...result,
-    states: result.states.withPlacesOf(stored.states, places),
+    states: result.states.withStatesOf(stored.states, places),
     retriedCount: stored.retried.length,
     failures: result.failures.filter(({ installation }) => !installations.has(installation)),
     retries: result.retries
@@ -345,7 +345,7 @@ function withoutPlaces(result: DeliverResult, stored: Batch, places: Set<number>
 }
 
 /** Waits between the tries of one recipient. The twelve tries take at least three minutes. */
-const waits = { firstMs: 1000, longestMs: 60_000, longestAskedMs: dayMs };
+const waits = { firstMs: 1000, longestMs: 60_000, longestRequestedMs: dayMs };
 
 /** Tries that reached the gateway, of one recipient. */
 const maxTries = 12;

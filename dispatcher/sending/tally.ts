@@ -47,7 +47,7 @@ export class Tally {
    * Recipients that were sent to by the form of their token; null where the connector has one form.
    */
   sentBy: Record<string, number> | null = null;
-  readonly health: HealthSample = { asked: 0, failed: 0 };
+  readonly health: HealthSample = { requests: 0, failed: 0 };
   readonly #messages = new Map<string, GatewayMessage>();
   /**
    * Why the gateway did not answer, by the last such result; null when it answered every request.
@@ -188,7 +188,7 @@ export class Tally {
 
   #measure(attempt: AttemptResult): void {
     const hasFailed = isFailure(attempt);
-    if (hasFailed !== null) this.health.asked += 1;
+    if (hasFailed !== null) this.health.requests += 1;
     if (hasFailed) this.health.failed += 1;
     if (hasFailed !== false) this.trouble = failureCause(attempt) ?? this.trouble;
   }

@@ -36,9 +36,9 @@ const pgModes: Readonly<Record<string, string>> = {
  * becomes `disable`.
  */
 export function connectionUrl(url: string): string {
-  const mark = url.indexOf('?');
-  if (mark < 0) return url;
-  const params = new URLSearchParams(url.slice(mark + 1));
+  const queryStart = url.indexOf('?');
+  if (queryStart < 0) return url;
+  const params = new URLSearchParams(url.slice(queryStart + 1));
   const mode = params.get('sslmode');
   const isSystem = params.get('sslrootcert') === 'system';
   if (mode === null && !isSystem) return url;
@@ -47,7 +47,7 @@ export function connectionUrl(url: string): string {
   params.set('sslmode', isSystem ? 'verify-full' : (pgModes[mode ?? ''] ?? mode ?? ''));
   if (isSystem) params.delete('sslrootcert');
   params.set('uselibpqcompat', 'true');
-  return `${url.slice(0, mark)}?${params}`;
+  return `${url.slice(0, queryStart)}?${params}`;
 }
 
 /**
@@ -55,8 +55,8 @@ export function connectionUrl(url: string): string {
  * the URL.
  */
 function databaseUrlError(url: string): string | undefined {
-  const mark = url.indexOf('?');
-  const params = new URLSearchParams(mark < 0 ? '' : url.slice(mark + 1));
+  const queryStart = url.indexOf('?');
+  const params = new URLSearchParams(queryStart < 0 ? '' : url.slice(queryStart + 1));
   const mode = params.get('sslmode');
   if (mode !== null && !sslModes.some((known) => known === mode))
     return `expected sslmode to be one of ${sslModes.slice(0, -1).join(', ')}`;
@@ -142,9 +142,9 @@ const logLevel = z
 /** Description of a variable. `byDefault` describes a default that is not a fixed value. */
 const meaning = (description: string, byDefault: string) => ({ description, byDefault });
 
-const connections = (least: number, usual: number, use: string) =>
+const connections = (min: number, usual: number, use: string) =>
   wholeNumber('expected a whole number')
-    .pipe(z.number().min(least, `expected at least ${least}`).max(1000, 'expected at most 1000'))
+    .pipe(z.number().min(min, `expected at least ${min}`).max(1000, 'expected at most 1000'))
     .default(usual)
     .describe(`Largest number of database connections for ${use}.`);
 

@@ -80,10 +80,10 @@ export class PrivateHosts {
    * RangeError with the position of the first invalid entry.
    */
   constructor(text: string) {
-    for (const [place, entry] of text.split(',').entries())
+    for (const [index, entry] of text.split(',').entries())
       if (entry.trim() !== '' && !this.#add(entry.trim()))
         throw new RangeError(
-          `expected networks (10.0.0.0/8), addresses and host names, separated by commas; entry ${place + 1} is not one of these`,
+          `expected networks (10.0.0.0/8), addresses and host names, separated by commas; entry ${index + 1} is not one of these`,
         );
   }
 

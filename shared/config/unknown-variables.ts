@@ -17,10 +17,10 @@ export function unknownVariables(env: Record<string, unknown>, known: readonly s
 
 function nearestOf(name: string, known: readonly string[]): string | undefined {
   let nearest: string | undefined;
-  let least = maxEdits + 1;
+  let smallest = maxEdits + 1;
   for (const candidate of known) {
     const edits = editDistance(name.slice(0, 100), candidate);
-    if (edits < least) [nearest, least] = [candidate, edits];
+    if (edits < smallest) [nearest, smallest] = [candidate, edits];
   }
   return nearest;
 }

@@ -141,10 +141,10 @@ export function reasonText(stored: string): string {
  * Text in a reply: the code and the values from which a client writes a sentence in its language.
  * `text` is present for reasons, as the gateway or this service gave it.
  */
-export type ShownText = { text?: string; code: string; params: ShownValues };
+export type ReplyText = { text?: string; code: string; params: ReplyValues };
 
 /** Values of a text in a reply. */
-export type ShownValues = { [name: string]: string | number | null | ShownText };
+export type ReplyValues = { [name: string]: string | number | null | ReplyText };
 
 /** Names of values that are themselves stored reasons. */
 const storedValues: readonly string[] = ['why', 'hint'];
@@ -153,29 +153,29 @@ const storedValues: readonly string[] = ['why', 'hint'];
  * Converts the values of a text to the form of replies. Values that are stored reasons become
  * objects.
  */
-export const shownValues = (values: Readonly<ShownValues>): ShownValues =>
+export const replyValues = (values: Readonly<ReplyValues>): ReplyValues =>
   Object.fromEntries(
     Object.entries(values).map(([name, value]) => [
       name,
-      shownValue(value, storedValues.includes(name)),
+      replyValue(value, storedValues.includes(name)),
     ]),
   );
 
-function shownValue(value: ShownValues[string], isStored: boolean): ShownValues[string] {
+function replyValue(value: ReplyValues[string], isStored: boolean): ReplyValues[string] {
   if (isStored && typeof value === 'string' && value.includes(separator)) {
     const { text, code, params } = readReason(value);
-    return { ...(text === '' ? {} : { text }), code, params: shownValues(params) };
+    return { ...(text === '' ? {} : { text }), code, params: replyValues(params) };
   }
-  return isShownText(value) ? { ...value, params: shownValues(value.params) } : value;
+  return isReplyText(value) ? { ...value, params: replyValues(value.params) } : value;
 }
 
 /** True if a value is itself a text with a code. */
-export const isShownText = (value: unknown): value is ShownText =>
+export const isReplyText = (value: unknown): value is ReplyText =>
   typeof value === 'object' && value !== null && 'code' in value && 'params' in value;
 
 /** Returns the stored reason of a value `why` or `hint`. In a reply, the value may be an object. */
 export function storedReason(value: unknown): string {
-  if (!isShownText(value)) return String(value ?? '');
+  if (!isReplyText(value)) return String(value ?? '');
   const values = Object.entries(value.params).map(([name, inner]) => [name, storedReason(inner)]);
   return reasonAs(value.text ?? '', value.code, Object.fromEntries(values));
 }

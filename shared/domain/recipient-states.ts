@@ -76,9 +76,9 @@ export class RecipientStates {
   }
 
   /** Returns a copy that has the states of `other` at these positions. */
-  withPlacesOf(other: RecipientStates, places: ReadonlySet<number>): RecipientStates {
+  withStatesOf(other: RecipientStates, indexes: ReadonlySet<number>): RecipientStates {
     return new RecipientStates(
-      this.bytes.map((code, index) => (places.has(index) ? (other.bytes[index] ?? code) : code)),
+      this.bytes.map((code, index) => (indexes.has(index) ? (other.bytes[index] ?? code) : code)),
     );
   }
 

@@ -39,7 +39,7 @@ export interface HttpClientOptions {
    * True if the base URL comes from the environment of the process. It may then be private
    * (outbound-addresses.ts).
    */
-  isOwnAddress?: boolean;
+  isTrustedUrl?: boolean;
   /**
    * Maximum number of connections, which is also the maximum number of concurrent requests. Further
    * requests wait. 16 by default.
@@ -90,7 +90,7 @@ interface ConnectorOptions {
   /** Timeout for TCP and TLS together. */
   connectMs: number;
   secureContext?: SecureContext | undefined;
-  isOwnAddress: boolean;
+  isTrustedUrl: boolean;
 }
 
 /**
@@ -99,7 +99,7 @@ interface ConnectorOptions {
  */
 function connectorOf(
   { buildConnector: build }: typeof import('undici'),
-  { connectMs, secureContext, isOwnAddress }: ConnectorOptions,
+  { connectMs, secureContext, isTrustedUrl }: ConnectorOptions,
 ): buildConnector.connector {
   const connect = build({
     timeout: connectMs,
@@ -108,13 +108,13 @@ function connectorOf(
     allowH2: false,
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: addressAttemptMs(connectMs),
-    ...(isOwnAddress ? {} : { lookup: guardedLookup }),
+    ...(isTrustedUrl ? {} : { lookup: guardedLookup }),
   });
   return (target, callback) => {
     try {
       // The socket of a tunnel is connected to the proxy. The proxy's address was checked when the
       // tunnel was opened.
-      if (!isOwnAddress && !target.httpSocket) requireAllowedAddress(target.hostname);
+      if (!isTrustedUrl && !target.httpSocket) requireAllowedAddress(target.hostname);
     } catch (error) {
       return callback(error instanceof Error ? error : new Error('refused'), null);
     }
@@ -250,7 +250,7 @@ class UndiciHttpClient implements HttpClient {
     baseUrl,
     ca,
     proxy,
-    isOwnAddress = false,
+    isTrustedUrl = false,
     connections = 16,
     timing = defaultHttpTiming,
     clock,
@@ -268,7 +268,7 @@ class UndiciHttpClient implements HttpClient {
         const connect = connectorOf(undici, {
           connectMs: timing.connectMs,
           secureContext,
-          isOwnAddress,
+          isTrustedUrl,
         });
         return proxyUrl === null
           ? connect
@@ -312,7 +312,7 @@ export interface ForwardLimits {
    * True if the base URL comes from the environment of the process. It may then be private
    * (outbound-addresses.ts).
    */
-  isOwnAddress: boolean;
+  isTrustedUrl: boolean;
 }
 
 const defaultForwardLimits: ForwardLimits = {
@@ -322,7 +322,7 @@ const defaultForwardLimits: ForwardLimits = {
   requestBytes: 20 * 1024 * 1024,
   replyBytes: 20 * 1024 * 1024,
   inFlight: 256,
-  isOwnAddress: false,
+  isTrustedUrl: false,
 };
 
 export interface ForwardRequest {

@@ -65,7 +65,7 @@ export function tuneDispatcherThreads(threads: number): void {
 }
 
 /** Interval at which the load of the event loop is measured. */
-const readingEveryMs = 10_000;
+const sampleEveryMs = 10_000;
 /**
  * Load below which a thread counts as idle. Health checks, metrics and background jobs stay below
  * it.
@@ -110,7 +110,7 @@ export function returnMemoryWhenIdle(): void {
     before = now;
     // If the inspector is not available, the thread only keeps more memory.
     if (periods.take(utilization)) collect().catch(() => undefined);
-  }, readingEveryMs).unref();
+  }, sampleEveryMs).unref();
 }
 
 /** Collects all garbage. Keeps compiled code, so that the next request is not slower. */

@@ -147,7 +147,7 @@ export function operationMetricsIn(registers: Registry[]) {
     ...accountGauges(gauge),
     ...peopleGauges(gauge),
     ...redriveCounters(counter),
-    ...dutyMetrics(gauge, counter),
+    ...backgroundJobMetrics(gauge, counter),
     ...threadMetrics(gauge, counter),
     ...recurringCounters(counter),
     ...smsCounters(counter),
@@ -301,7 +301,7 @@ function sharedStateGauges(gauge: MakeGauge) {
     ),
     scheduledPushes: gauge('scheduled_pushes', 'Pushes that wait for their push_time'),
     scheduledLag: gauge('scheduled_lag_seconds', 'Time by which the next scheduled push is late'),
-    sharedReadingAge: gauge(
+    sharedSampleAge: gauge(
       'shared_reading_age_seconds',
       'Age of the reading that the gauges of queues and pushes show',
     ),
@@ -367,14 +367,16 @@ const redriveCounters = (counter: MakeCounter) => ({
   ),
 });
 
-const dutyMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
-  dutyLastSuccess: gauge(
+const backgroundJobMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({
+  backgroundJobLastSuccess: gauge(
     'duty_last_success_timestamp_seconds',
     'When a background duty of this dispatcher last succeeded; its start before that',
     ['duty'],
   ),
-  dutyFailures: counter('duty_failures_total', 'Passes of background duties that failed', ['duty']),
-  dutyRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
+  backgroundJobFailures: counter('duty_failures_total', 'Passes of background duties that failed', [
+    'duty',
+  ]),
+  backgroundJobRows: counter('duty_rows_total', 'Rows that background duties handled', ['duty']),
 });
 
 const threadMetrics = (gauge: MakeGauge, counter: MakeCounter) => ({

@@ -1,6 +1,6 @@
 import { countLocales, localeOfTraits } from '../db/tables/audience.ts';
 import { addCounts } from '../db/tables/push-reports.ts';
-import { countLanguages, LanguageChooser, shownLanguages } from '../domain/pushes/languages.ts';
+import { countLanguages, LanguageChooser, replyLanguages } from '../domain/pushes/languages.ts';
 import type { PushRule } from './rule.ts';
 
 /**
@@ -24,7 +24,7 @@ export const languages: PushRule = {
 
       forecast: async ({ tx, targets }) => ({
         members: {
-          languages: shownLanguages(countLanguages(chooser, await countLocales(tx, targets))),
+          languages: replyLanguages(countLanguages(chooser, await countLocales(tx, targets))),
         },
       }),
 

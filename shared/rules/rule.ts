@@ -4,7 +4,7 @@ import type { NewBatch } from '../db/tables/batches.ts';
 import type { RecipientFailure } from '../db/tables/push-failures.ts';
 import type { TracedBatch, TracedDevice } from '../db/tables/push-reports.ts';
 import type { App } from '../domain/apps/app.ts';
-import type { DeviceTraits } from '../domain/installations/installation.ts';
+import type { RoutingKey } from '../domain/installations/installation.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { ConnectorId } from '../domain/labels.ts';
 import { type Outcome, outcomeCode } from '../domain/outcome.ts';
@@ -27,7 +27,7 @@ export interface Routing {
   /** Returns the route of devices with these traits. */
   routeOf(
     traits: string,
-    read: (traits: string) => DeviceTraits,
+    read: (traits: string) => RoutingKey,
   ): { connector: ConnectorId; profile: string };
 }
 

@@ -1,6 +1,6 @@
 import { countFallbacks, countFallbacksOf, readFieldValues } from '../db/tables/audience.ts';
 import { addCounts } from '../db/tables/push-reports.ts';
-import { shownVariables } from '../domain/pushes/variables.ts';
+import { replyVariables } from '../domain/pushes/variables.ts';
 import { idsOf, type PushRule } from './rule.ts';
 
 /**
@@ -18,7 +18,7 @@ export const variables: PushRule = {
       },
 
       forecast: async ({ tx, targets }) => ({
-        members: { variables: shownVariables(await countFallbacks(tx, targets, all)) },
+        members: { variables: replyVariables(await countFallbacks(tx, targets, all)) },
       }),
 
       /**

@@ -68,8 +68,8 @@ export class HeaderEncoder {
   setPeerTableSize(bytes: number): void {
     const size = Math.min(bytes, defaultTableSize);
     if (size === this.#maxSize) return;
-    const least = Math.min(size, ...this.#updates);
-    this.#updates = least < size ? [least, size] : [size];
+    const smallest = Math.min(size, ...this.#updates);
+    this.#updates = smallest < size ? [smallest, size] : [size];
     this.#maxSize = size;
     this.#evictTo(size);
     this.generation += 1;
@@ -104,17 +104,17 @@ export class HeaderEncoder {
     this.#blocks += count;
   }
 
-  #field({ name, value, scope: life }: Field): void {
-    const index = life === 'request' ? 0 : this.#indexOf(name, value);
-    const isWanted = life === 'connection' || (life === 'batch' && this.#indexOf(name) === 0);
+  #field({ name, value, scope }: Field): void {
+    const index = scope === 'request' ? 0 : this.#indexOf(name, value);
+    const isIndexable = scope === 'connection' || (scope === 'batch' && this.#indexOf(name) === 0);
     if (index > 0) {
       this.#integer(0x80, 0x7f, index);
-    } else if (isWanted && this.#isAffordable(name.length + value.length + entryOverhead)) {
+    } else if (isIndexable && this.#isAffordable(name.length + value.length + entryOverhead)) {
       this.#literal(0x40, 0x3f, name);
       this.#text(value);
       this.#add(name, value);
     } else {
-      if (life === 'request') this.#literal(0x10, 0x0f, name);
+      if (scope === 'request') this.#literal(0x10, 0x0f, name);
       else this.#literal(0x00, 0x0f, name);
       this.#text(value);
     }

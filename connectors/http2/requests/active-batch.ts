@@ -139,7 +139,7 @@ function fieldsOf(template: RequestTemplate, authority: string): Field[] {
  */
 export class BatchQueue {
   readonly #batches: ActiveBatch[] = [];
-  #turn = 0;
+  #nextIndex = 0;
 
   get isEmpty(): boolean {
     return this.#batches.length === 0;
@@ -155,14 +155,14 @@ export class BatchQueue {
   /** Returns the batch whose turn it is. Removes batches without waiting requests. */
   next(): ActiveBatch | undefined {
     while (this.#batches.length > 0) {
-      if (this.#turn >= this.#batches.length) this.#turn = 0;
-      const batch = this.#batches[this.#turn];
+      if (this.#nextIndex >= this.#batches.length) this.#nextIndex = 0;
+      const batch = this.#batches[this.#nextIndex];
       if (batch && batch.waiting > 0) {
-        this.#turn += 1;
+        this.#nextIndex += 1;
         return batch;
       }
       if (batch) batch.isQueued = false;
-      this.#batches.splice(this.#turn, 1);
+      this.#batches.splice(this.#nextIndex, 1);
     }
     return undefined;
   }

@@ -82,9 +82,9 @@ export class RequestWriter {
   /** Writes up to `count` waiting requests of `batch`. Returns how many were written. */
   write(batch: ActiveBatch, count: number, moment: WriteTime): number {
     const encoder = this.#encoders.of(batch);
-    const wanted = this.isBlocked ? 0 : Math.min(count, batch.waiting);
+    const limit = this.isBlocked ? 0 : Math.min(count, batch.waiting);
     let written = 0;
-    while (written < wanted && this.#window > 0 && this.#uploads.count < maxUploads) {
+    while (written < limit && this.#window > 0 && this.#uploads.count < maxUploads) {
       const index = batch.take();
       const request = batch.requests[index];
       if (request === undefined) throw new Error('a request beyond the end of its batch');

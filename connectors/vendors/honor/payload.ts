@@ -53,12 +53,12 @@ const badge: ValueType = {
   read: (value) => changeOf(value) ?? undefined,
 };
 
-const shown = { title: text(), body: text(), image: text() };
+const textMembers = { title: text(), body: text(), image: text() };
 
 export const honorMembers = new MemberTable(
   [
     ...membersAt('', { notification: part, data: dataText, android: part }),
-    ...membersAt('notification', shown),
+    ...membersAt('notification', textMembers),
     ...membersAt('android', {
       ttl: duration(1, longestTtlS, true),
       biTag: text(),
@@ -67,7 +67,7 @@ export const honorMembers = new MemberTable(
       notification: part,
     }),
     ...membersAt('android.notification', {
-      ...shown,
+      ...textMembers,
       clickAction: part,
       style: oneNumber(0, 1),
       bigTitle: text(),
@@ -92,23 +92,23 @@ export const honorMembers = new MemberTable(
       badgeClass: activity,
     }),
   ],
-  { flat: ['android', 'android.notification'], unknown: { place: 'android' } },
+  { flat: ['android', 'android.notification'], unknown: { parent: 'android' } },
 );
 
 /**
  * Members that callers cannot set because they select devices, and `badgeClass`, which is moved
  * into the badge.
  */
-const ours = new Set(['token', 'badgeClass']);
+const protectedMembers = new Set(['token', 'badgeClass']);
 
 /** Returns the members of the request that the vendor's object sets. */
 function placed(vendor: JsonObject, path: string): Rendering<JsonObject> {
-  const members = Object.entries(vendor).filter(([name]) => !ours.has(name));
+  const members = Object.entries(vendor).filter(([name]) => !protectedMembers.has(name));
   // If the object is a complete body of Honor, `notification` is already in the right place.
   const moved: Record<string, string> = hasOwnText(vendor)
     ? {}
     : { notification: 'android.notification' };
-  const own = honorMembers.place(Object.fromEntries(members), path, { moved });
+  const own = honorMembers.arrange(Object.fromEntries(members), path, { moved });
   const { badgeClass = null } = vendor;
   if (badgeClass !== null && activity.read(badgeClass) === undefined)
     return { ok: false, error: unfitMember(`${path}.badgeClass`, `must be ${activity.expected}`) };
@@ -240,11 +240,11 @@ function bodyWith(
     clickAction: clickAction ?? { type: 1, intent: intentOf(custom) },
     ...tagOf(data['collapse-id'], over, message.objectId),
   };
-  const shown = withBigText({
+  const visible = withBigText({
     ...deepMerge(notification, over),
     ...(badge === null ? {} : { badge }),
   });
-  return deepMerge(own, { android: { notification: shown } });
+  return deepMerge(own, { android: { notification: visible } });
 }
 
 /**

@@ -212,13 +212,13 @@ function tokenRefusalIn(attempt: AttemptResult): Refusal | undefined {
  * successes, because both would then know valid tokens.
  */
 function ofBoth(refusal: Refusal, second: AttemptResult, first: ApiVersion): AttemptResult {
-  const again = tokenRefusalIn(second);
-  if (again && refusal.kind === 'invalid_token')
-    return { ...refusal, form: otherSystem.has(again.reason) ? bothForms : first };
+  const secondRefusal = tokenRefusalIn(second);
+  if (secondRefusal && refusal.kind === 'invalid_token')
+    return { ...refusal, form: otherSystem.has(secondRefusal.reason) ? bothForms : first };
   const isAnswer = second.kind === 'rejected' ? second.status > 0 : second.kind !== 'profile_error';
   // If only the second API refuses the credentials or the content, this says nothing about the
   // device.
-  return isAnswer && !again ? second : failed(refusal.status, refusal.reason);
+  return isAnswer && !secondRefusal ? second : failed(refusal.status, refusal.reason);
 }
 
 class HuaweiSender implements Sender {
@@ -303,24 +303,24 @@ class HuaweiSender implements Sender {
     await Promise.all([this.#deps.client.close(), this.#deps.authClient.close()]);
   }
 
-  async #sendBy(way: PushApi, request: SendRequest): Promise<void> {
+  async #sendBy(pushApi: PushApi, request: SendRequest): Promise<void> {
     const { message, recipients } = request;
     const { clock } = this.#deps.context;
     if (recipients.length === 0) return;
     if (message.expiresAtMs <= clock.now()) return reportAll(request, expired);
-    const rendering = way.render(message);
+    const rendering = pushApi.render(message);
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const { payload } = rendering;
     await sendMulticast(
       {
         clock,
-        group: way.api,
-        ...(this.#v3 ? { form: way.api } : {}),
+        group: pushApi.api,
+        ...(this.#v3 ? { form: pushApi.api } : {}),
         recipientsPerRequest: payload.tokensPerRequest,
-        tokens: way.tokens,
+        tokens: pushApi.tokens,
         isRepeatHidden: payload.isRepeatHidden,
         exchange: (deviceTokens, token, signal) =>
-          this.#exchange(way, {
+          this.#exchange(pushApi, {
             body: bodyOf(payload, deviceTokens),
             payload,
             deviceTokens,
@@ -333,8 +333,8 @@ class HuaweiSender implements Sender {
   }
 
   async #exchange(
-    way: PushApi,
-    asked: {
+    pushApi: PushApi,
+    call: {
       body: string;
       payload: HuaweiPayload;
       deviceTokens: string[];
@@ -342,12 +342,15 @@ class HuaweiSender implements Sender {
       signal: AbortSignal;
     },
   ): Promise<ExchangeResult> {
-    const { deviceTokens, body, payload, signal, token } = asked;
+    const { deviceTokens, body, payload, signal, token } = call;
     const headers = { authorization: `Bearer ${token}`, ...payload.headers };
-    const reply = await this.#deps.client.request({ ...jsonPost(way.path, body, headers), signal });
+    const reply = await this.#deps.client.request({
+      ...jsonPost(pushApi.path, body, headers),
+      signal,
+    });
     const result =
       reply.kind === 'response'
-        ? parseResponse(reply, deviceTokens, { api: way.api, hasV3: this.#v3 !== null })
+        ? parseResponse(reply, deviceTokens, { api: pushApi.api, hasV3: this.#v3 !== null })
         : reply;
     this.#deps.context.onCall(gatewayCall(result, reply.seconds));
     return result;

@@ -134,7 +134,7 @@ const dataText: ValueType = {
   read: (value) => (isJsonObject(value) ? JSON.stringify(value) : text().read(value)),
 };
 
-const shown = { title: text(), body: text(), image: text() };
+const textMembers = { title: text(), body: text(), image: text() };
 
 export const v1Members = new MemberTable(
   [
@@ -146,7 +146,7 @@ export const v1Members = new MemberTable(
       webpush: object,
       review: any,
     }),
-    ...membersAt('notification', shown),
+    ...membersAt('notification', textMembers),
     ...membersAt('android', {
       collapse_key: int(-1, 100),
       urgency: oneName(['HIGH', 'NORMAL']),
@@ -160,7 +160,7 @@ export const v1Members = new MemberTable(
       notification: part,
     }),
     ...membersAt('android.notification', {
-      ...shown,
+      ...textMembers,
       icon: text(),
       color: like(/^#[0-9a-fA-F]{6}$/, 'a colour such as "#AACCDD"'),
       sound: text(),
@@ -206,7 +206,7 @@ export const v1Members = new MemberTable(
       class: text(1),
     }),
   ],
-  { flat: ['android', 'android.notification'], unknown: { place: 'android' } },
+  { flat: ['android', 'android.notification'], unknown: { parent: 'android' } },
 );
 
 export const v3Members = new MemberTable(
@@ -276,7 +276,7 @@ export const v3Members = new MemberTable(
   ],
   {
     flat: ['payload.notification', 'pushOptions', 'payload'],
-    unknown: { place: 'payload.notification' },
+    unknown: { parent: 'payload.notification' },
     // v1 names of members that v3 has too.
     aliases: {
       notify_id: 'notifyId',
@@ -296,12 +296,12 @@ export const v3Members = new MemberTable(
  * Members that callers cannot set in either request, because they select devices or prevent
  * sending.
  */
-const ours = ['token', 'topic', 'condition', 'target', 'validate_only'];
+const protectedMembers = ['token', 'topic', 'condition', 'target', 'validate_only'];
 /** Members that contain complete messages of v1, and the member with the push type of v3. */
 const ofNoTable = ['message', 'msg', 'push-type', 'pushType'];
 /** Members that have another meaning in v3. */
 const notOfV3 = new Set([
-  ...ours,
+  ...protectedMembers,
   ...ofNoTable,
   'style',
   'sound',
@@ -309,7 +309,7 @@ const notOfV3 = new Set([
   'notification',
   'data',
 ]);
-const notOfV1 = new Set([...ours, ...ofNoTable]);
+const notOfV1 = new Set([...protectedMembers, ...ofNoTable]);
 
 const without = (object: JsonObject, isLeftOut: (name: string) => boolean): JsonObject =>
   Object.fromEntries(Object.entries(object).filter(([name]) => !isLeftOut(name)));
@@ -319,7 +319,7 @@ const without = (object: JsonObject, isLeftOut: (name: string) => boolean): Json
  * ignored.
  */
 const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
-  v1Members.place(
+  v1Members.arrange(
     without(
       vendor,
       (name) => notOfV1.has(name) || (v3Members.hasAtTop(name) && !v1Members.hasAtTop(name)),
@@ -330,8 +330,8 @@ const placedInV1 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
 
 /** Returns the members of a complete v1 message, without the members that select devices. */
 const nativeInV1 = (message: JsonObject, path: string): Rendering<JsonObject> =>
-  v1Members.place(
-    without(message, (name) => ours.includes(name)),
+  v1Members.arrange(
+    without(message, (name) => protectedMembers.includes(name)),
     path,
   );
 
@@ -340,7 +340,7 @@ const nativeInV1 = (message: JsonObject, path: string): Rendering<JsonObject> =>
  * ignored.
  */
 export const placedInV3 = (vendor: JsonObject, path: string): Rendering<JsonObject> =>
-  v3Members.place(
+  v3Members.arrange(
     without(
       vendor,
       (name) => notOfV3.has(name) || (v1Members.hasAtTop(name) && !v3Members.hasAtTop(name)),

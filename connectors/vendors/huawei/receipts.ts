@@ -35,7 +35,7 @@ const events: ReadonlyMap<string, ReceiptEvent> = new Map<string, ReceiptEvent>(
 ]);
 
 /** Older documentation of Huawei says that a call contains up to 1000 statuses. */
-const mostStatuses = 1000;
+const maxStatuses = 1000;
 
 /** Members of a profile that Huawei signs its calls with. */
 interface SigningKey {
@@ -55,11 +55,11 @@ export function readReceipts(call: ReceiptCall, profiles: readonly SigningKey[])
       error: 'the signature of the receipts is missing, wrong or too old',
     };
   const statuses = parseObject(call.body)?.statuses;
-  if (!Array.isArray(statuses) || statuses.length > mostStatuses)
+  if (!Array.isArray(statuses) || statuses.length > maxStatuses)
     return {
       ok: false,
       status: 400,
-      error: `expected statuses, an array of at most ${mostStatuses}`,
+      error: `expected statuses, an array of at most ${maxStatuses}`,
     };
   const receipts = statuses.flatMap((one) => (isJsonObject(one) ? (receiptOf(one) ?? []) : []));
   return { ok: true, receipts, reply: { code: '0', message: 'success' } };

@@ -164,7 +164,7 @@ const tokenRuleFor = responseTable(tokenRules, { reason: 'unknown_reason', react
 export type ApiVersion = 'v1' | 'v3';
 
 /** The API of the request, and whether the profile has credentials for v3. */
-interface AskedApi {
+interface RequestApi {
   api: ApiVersion;
   hasV3: boolean;
 }
@@ -179,7 +179,7 @@ export const isHarmonyToken = (token: string): boolean => token.startsWith('MAMz
 export function parseResponse(
   reply: HttpResponse,
   deviceTokens: readonly string[],
-  asked: AskedApi,
+  requestApi: RequestApi,
 ): ExchangeResult {
   const body = parseObject(reply.body);
   const { code } = body ?? {};
@@ -193,9 +193,9 @@ export function parseResponse(
     retryAfterMs,
     messageId: messageIdOf(body),
   } as const;
-  if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, asked) };
+  if (rule.reason === 'partial') return { ...answer, ...parsePartial(body, rule, requestApi) };
   if (rule.reason === 'all_tokens_invalid')
-    return { ...answer, targets: parseAllInvalid(body, asked, deviceTokens) };
+    return { ...answer, targets: parseAllInvalid(body, requestApi, deviceTokens) };
   return answer;
 }
 
@@ -209,10 +209,10 @@ const messageIdOf = ({ requestId }: JsonObject): string | undefined =>
 function parsePartial(
   { msg }: JsonObject,
   rule: ResponseRule,
-  asked: AskedApi,
+  requestApi: RequestApi,
 ): { rule: ResponseRule; targets?: ReadonlyMap<string, ResponseRule> } {
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const targets = details && parseRefusedTokens(details, asked, Number(details.success) > 0);
+  const targets = details && parseRefusedTokens(details, requestApi, Number(details.success) > 0);
   if (targets && targets.size > 0) return { rule, targets };
   return { rule: { ...rule, reason: 'partial_unreadable', reaction: 'fail' } };
 }
@@ -220,28 +220,31 @@ function parsePartial(
 /** Parses the invalid tokens: in v1 all tokens, in v3 the tokens that are listed with a reason. */
 function parseAllInvalid(
   { msg }: JsonObject,
-  asked: AskedApi,
+  requestApi: RequestApi,
   deviceTokens: readonly string[],
 ): ReadonlyMap<string, ResponseRule> {
   const details = typeof msg === 'string' ? parseObject(msg) : undefined;
-  const named = details && parseRefusedTokens(details, asked, false);
+  const named = details && parseRefusedTokens(details, requestApi, false);
   if (named && named.size > 0) return named;
-  return asked.api === 'v1'
-    ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, asked)]))
+  return requestApi.api === 'v1'
+    ? new Map(deviceTokens.map((one) => [one, v1TokenRule(one, requestApi)]))
     : new Map();
 }
 
 /** Parses refused tokens in both spellings, as a list or grouped by reason. */
 function parseRefusedTokens(
   details: JsonObject,
-  asked: AskedApi,
+  requestApi: RequestApi,
   hasSuccess: boolean,
 ): Map<string, ResponseRule> {
   const refused = new Map<string, ResponseRule>();
   for (const tokens of [details.illegal_tokens, details.illegalTokens]) {
     if (Array.isArray(tokens))
       for (const token of strings(tokens))
-        refused.set(token, asked.api === 'v1' ? v1TokenRule(token, asked) : unspecifiedReason);
+        refused.set(
+          token,
+          requestApi.api === 'v1' ? v1TokenRule(token, requestApi) : unspecifiedReason,
+        );
     if (!isJsonObject(tokens)) continue;
     for (const [reason, group] of Object.entries(tokens))
       for (const token of strings(group))
@@ -263,7 +266,7 @@ const unspecifiedReason: ResponseRule = {
  * Returns the rule of a token that v1 refused. A token that looks like HarmonyOS may only lack a
  * service account in the profile.
  */
-function v1TokenRule(token: string, { hasV3 }: AskedApi): ResponseRule {
+function v1TokenRule(token: string, { hasV3 }: RequestApi): ResponseRule {
   return isHarmonyToken(token) && !hasV3
     ? { code: 'illegal_token', reason: 'needs_service_account', reaction: 'fail' }
     : tokenRuleFor('illegal_token');

@@ -38,7 +38,7 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 import { limits, type MeizuPayload, renderMeizu } from './payload.ts';
-import { wantedReceipts } from './receipts.ts';
+import { requestedReceipts } from './receipts.ts';
 import { callRuleFor, targetRuleFor } from './responses.ts';
 
 export const meizuCredentials = z.strictObject({
@@ -156,8 +156,12 @@ class MeizuSender implements Sender {
     const callback = this.#callback();
     const extra = isJsonObject(message.extra) ? message.extra : {};
     if (callback === undefined || 'callback' in extra) return message;
-    const wanted = { callback, 'callback.param': objectId, 'callback.type': wantedReceipts };
-    return { ...message, extra: { ...extra, ...wanted } };
+    const receiptFields = {
+      callback,
+      'callback.param': objectId,
+      'callback.type': requestedReceipts,
+    };
+    return { ...message, extra: { ...extra, ...receiptFields } };
   }
 
   /**
@@ -268,9 +272,9 @@ function parseTargets(
 ): Map<string, ResponseRule> {
   const targets = new Map<string, ResponseRule>();
   if (!isJsonObject(value)) return targets;
-  const asked = new Set(deviceTokens);
+  const requested = new Set(deviceTokens);
   for (const [key, member] of Object.entries(value)) {
-    if (asked.has(key)) {
+    if (requested.has(key)) {
       if (typeof member === 'string' || typeof member === 'number')
         targets.set(key, targetRuleFor(member));
       continue;

@@ -93,7 +93,7 @@ export const meizuMembers = new MemberTable(
   ],
   {
     flat: ['noticeBarInfo', 'noticeExpandInfo', 'clickTypeInfo', 'pushTimeInfo', 'advanceInfo'],
-    unknown: { place: '' },
+    unknown: { parent: '' },
   },
 );
 
@@ -153,7 +153,7 @@ const ownParameters = new Set(['appId', 'pushIds', 'alias', 'sign', 'taskId']);
 
 /** Maximum length of a key (protocol/meizu.md#message). */
 const notifyKeyChars = 8;
-const hours = { least: 1, most: 72 };
+const hours = { min: 1, max: 72 };
 
 /**
  * Renders a push for Meizu. `nowMs` is the send time, from which the time to live is computed. The
@@ -237,8 +237,8 @@ function placed(
       error: unfitMember(`${key}.messageJson`, `must be ${jsonObject.expected}`),
     };
   const members = Object.entries(vendor).filter(([name]) => !ownParameters.has(name));
-  const whole = meizuMembers.place(given, `${key}.messageJson`);
-  const single = meizuMembers.place(Object.fromEntries(members), key);
+  const whole = meizuMembers.arrange(given, `${key}.messageJson`);
+  const single = meizuMembers.arrange(Object.fromEntries(members), key);
   if (!whole.ok) return whole;
   return single.ok ? { ok: true, payload: deepMerge(whole.payload, single.payload) } : single;
 }
@@ -271,10 +271,11 @@ function formParameters(
  * message (protocol/gateways.md#time-to-live).
  */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
-  const asked = memberOf(message, 'pushTimeInfo').validTime;
+  const requestedHours = memberOf(message, 'pushTimeInfo').validTime;
   if (leftMs < 1000)
-    return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.least } });
-  const left = Math.max(hours.least, Math.min(hours.most, Math.ceil(leftMs / hourMs)));
-  const validTime = typeof asked === 'number' ? Math.min(asked, left) : (asked ?? left);
+    return deepMerge(message, { pushTimeInfo: { offLine: 0, validTime: hours.min } });
+  const left = Math.max(hours.min, Math.min(hours.max, Math.ceil(leftMs / hourMs)));
+  const validTime =
+    typeof requestedHours === 'number' ? Math.min(requestedHours, left) : (requestedHours ?? left);
   return deepMerge(message, { pushTimeInfo: { validTime } });
 }

@@ -20,7 +20,7 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
 ]);
 
 /** Requests both events. */
-export const wantedReceipts = '3';
+export const requestedReceipts = '3';
 
 /** Member of a profile that Meizu sends with its calls. */
 interface ReceiptKey {

@@ -97,7 +97,7 @@ export const oppoMembers = new MemberTable(
     }),
   ],
   // OPPO's documentation uses camel case, its API snake case (protocol/oppo.md#single-device).
-  { flat: ['notification'], unknown: { place: 'notification' }, isAnyCase: true },
+  { flat: ['notification'], unknown: { parent: 'notification' }, isAnyCase: true },
 );
 
 /** Returns the first error of a notification, or null. */
@@ -202,7 +202,7 @@ export function renderOppo(
   const problem = notificationProblem(notification);
   if (problem !== null) return { ok: false, error: problem };
   // Members that all devices get may be too long for OPPO.
-  const whole = oppoMembers.place(notification, 'vendor_d', { place: 'notification' });
+  const whole = oppoMembers.arrange(notification, 'vendor_d', { parent: 'notification' });
   const tooLarge = whole.ok
     ? bodySizeError('vendor_d', sizeOf(notification), limits)
     : misfit(whole.error);
@@ -285,7 +285,7 @@ function membersOf({ vendor, vendorKey: key }: AndroidContent): Rendering<JsonOb
   if (message !== null)
     return { ok: false, error: unfitMember(`${key}.message`, `must be ${jsonObject.expected}`) };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
-  return oppoMembers.place(Object.fromEntries(own), key, {
+  return oppoMembers.arrange(Object.fromEntries(own), key, {
     moved: { notification: 'notification' },
   });
 }
@@ -310,11 +310,12 @@ function styled(notification: JsonObject): JsonObject {
  */
 function withLife(notification: JsonObject, leftMs: number): JsonObject {
   if (leftMs < 1000) return { ...notification, off_line: false };
-  const { off_line_ttl: asked } = notification;
+  const { off_line_ttl: requestedS } = notification;
   const leftS = Math.min(longestLifeS, Math.floor(leftMs / 1000));
   return {
     ...notification,
-    off_line_ttl: typeof asked === 'number' ? Math.min(asked, leftS) : (asked ?? leftS),
+    off_line_ttl:
+      typeof requestedS === 'number' ? Math.min(requestedS, leftS) : (requestedS ?? leftS),
   };
 }
 

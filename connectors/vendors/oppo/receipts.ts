@@ -7,12 +7,12 @@ import type { Receipt, ReceiptCall, ReceiptsResult } from '../../contract/connec
 import { deviceTokensIn, epochMsOf, textOf } from '../../kit/receipts.ts';
 
 const arrived = 'push_arrive';
-const most = 10_000;
+const maxReceipts = 10_000;
 
 /** Parses a call; ignores entries that are not receipts. */
 export function readOppoReceipts({ body }: ReceiptCall): ReceiptsResult {
   const list = parsed(body);
-  if (!Array.isArray(list) || list.length > most)
+  if (!Array.isArray(list) || list.length > maxReceipts)
     return { ok: false, status: 400, error: 'expected a JSON array of receipts' };
   return {
     ok: true,

@@ -202,7 +202,7 @@ const callbackChars = 128;
 const listClass = 'saveListPayload';
 const hours = { from: 7, to: 23 };
 /** Retry delay if vivo refuses a message within its published sending hours. */
-const askAgainMs = 15 * minuteMs;
+const daytimeRetryMs = 15 * minuteMs;
 
 /** Opens the sender of one profile. It connects when the first push is sent. */
 export function openVivo(
@@ -234,7 +234,7 @@ class VivoSender implements Sender {
    * When vivo's sending hours begin again (epoch milliseconds). Set after vivo has refused a
    * message outside the sending hours. Operation messages wait until then.
    */
-  #heldUntilMs = 0;
+  #waitsUntilMs = 0;
 
   constructor(deps: SenderDeps) {
     this.#deps = deps;
@@ -252,9 +252,9 @@ class VivoSender implements Sender {
     if (!rendering.ok) return reportAll(request, unrenderable(rendering));
     const payload = this.#withCallback(rendering.payload, message.objectId);
     const { isRepeatHidden, messageClass } = payload;
-    const isHeld = messageClass === 'operation' && this.#heldUntilMs > clock.now();
-    if (isHeld && message.expiresAtMs > clock.now())
-      return reportAll(request, this.#untilMorning());
+    const mustWait = messageClass === 'operation' && this.#waitsUntilMs > clock.now();
+    if (mustWait && message.expiresAtMs > clock.now())
+      return reportAll(request, this.#retryInSendingHours());
     await sendMulticast(
       {
         clock,
@@ -323,8 +323,8 @@ class VivoSender implements Sender {
     const { rule, status } = result;
     if (rule.code === hoursCode) {
       if (messageClass === 'operation' && !this.#isDay())
-        this.#heldUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
-      return { kind: 'attempt', attempt: this.#untilMorning(status) };
+        this.#waitsUntilMs = this.#nowMs() + untilHourMs(this.#nowMs(), hours.from);
+      return { kind: 'attempt', attempt: this.#retryInSendingHours(status) };
     }
     if (rule.code !== listQuotaCode) return result;
     // If this cannot be stored, vivo will refuse the next send with the same code.
@@ -336,8 +336,8 @@ class VivoSender implements Sender {
    * Returns a retry at the start of vivo's sending hours (protocol/gateways.md#sending-hours: no
    * backoff).
    */
-  #untilMorning(status = 0): AttemptResult {
-    const afterMs = this.#isDay() ? askAgainMs : untilHourMs(this.#nowMs(), hours.from);
+  #retryInSendingHours(status = 0): AttemptResult {
+    const afterMs = this.#isDay() ? daytimeRetryMs : untilHourMs(this.#nowMs(), hours.from);
     return retry(status, 'outside_sending_hours', afterMs);
   }
 
@@ -371,8 +371,8 @@ class VivoSender implements Sender {
     const isFit =
       callback !== undefined && callback.length <= callbackChars && messageClass !== 'test';
     if (!isFit || (extra !== null && 'callback' in extra)) return payload;
-    const wanted = { callback, 'callback.param': objectId };
-    return { ...payload, message: { ...message, extra: { ...extra, ...wanted } } };
+    const receiptFields = { callback, 'callback.param': objectId };
+    return { ...payload, message: { ...message, extra: { ...extra, ...receiptFields } } };
   }
 }
 

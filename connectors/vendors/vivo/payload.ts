@@ -73,7 +73,7 @@ export const vivoMembers = new MemberTable(
     }),
     ...membersAt('extra', { callback: text(0, 128), 'callback.param': text(0, 64) }),
   ],
-  { flat: [], unknown: { place: '' } },
+  { flat: [], unknown: { parent: '' } },
 );
 
 /** Returns the class of a message. vivo counts quotas per class. */
@@ -156,7 +156,7 @@ export interface VivoPayload {
   isRepeatHidden: boolean;
 }
 
-const lifeS = { least: 60, most: 86_400 };
+const lifeS = { min: 60, max: 86_400 };
 const titleChars = 40;
 
 /**
@@ -196,7 +196,7 @@ export function renderVivo(
   if (!content.ok) return content;
   const { vendor, vendorKey } = content.payload;
   const named = Object.entries(vendor).filter(([name]) => !ownNames.has(name));
-  const own = vivoMembers.place(Object.fromEntries(named), vendorKey);
+  const own = vivoMembers.arrange(Object.fromEntries(named), vendorKey);
   if (!own.ok) return own;
   const whole = titled(deepMerge(baseMessage(content.payload, message, own.payload), own.payload));
   const problem = messageProblem(whole);
@@ -265,11 +265,11 @@ const notifyIdOf = (text: string): number =>
 function titled(message: JsonObject): JsonObject {
   const { clientCustomMap: map, content, title, ...rest } = message;
   const isEmpty = isJsonObject(map) && Object.keys(map).length === 0;
-  const shown =
+  const shownTitle =
     title === '' && typeof content === 'string' ? firstChars(content.trim(), titleChars) : title;
   return {
     ...rest,
-    ...(shown === undefined ? {} : { title: shown }),
+    ...(shownTitle === undefined ? {} : { title: shownTitle }),
     ...(content === undefined ? {} : { content }),
     ...(map === undefined || isEmpty
       ? {}
@@ -283,11 +283,11 @@ function titled(message: JsonObject): JsonObject {
  */
 function withLife(message: JsonObject, leftMs: number): JsonObject {
   const leftS = Math.floor(leftMs / 1000);
-  if (leftS < lifeS.least) return { ...message, timeToLive: lifeS.least, sendOnline: true };
-  const { timeToLive: asked } = message;
+  if (leftS < lifeS.min) return { ...message, timeToLive: lifeS.min, sendOnline: true };
+  const { timeToLive: requestedS } = message;
   return {
     ...message,
-    timeToLive: Math.min(typeof asked === 'number' ? asked : lifeS.most, leftS, lifeS.most),
+    timeToLive: Math.min(typeof requestedS === 'number' ? requestedS : lifeS.max, leftS, lifeS.max),
   };
 }
 

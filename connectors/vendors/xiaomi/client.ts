@@ -44,7 +44,7 @@ import {
 } from '../../kit/response-rules.ts';
 import { parseObject } from '../../kit/values.ts';
 import { limits, renderXiaomi, type XiaomiPayload } from './payload.ts';
-import { deadToken, wantedReceipts } from './receipts.ts';
+import { deadToken, requestedReceipts } from './receipts.ts';
 import {
   channelQuotaExceeded,
   forUncertainRegion,
@@ -239,7 +239,7 @@ class XiaomiSender implements Sender {
     form['extra.callback'] = callback;
     form['extra.callback.param'] = objectId;
     form['extra.callback.type'] = String(
-      isRegionCertain ? wantedReceipts : wantedReceipts - deadToken,
+      isRegionCertain ? requestedReceipts : requestedReceipts - deadToken,
     );
     return form;
   }

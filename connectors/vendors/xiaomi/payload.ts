@@ -47,8 +47,8 @@ const templateValue = refined(
   'a string of 1 to 128 characters that is not blank and has no emoji or other symbols',
 );
 const maxTemplateValues = 9;
-const isFilledTo = (most: number, value: string): boolean =>
-  value.trim() !== '' && charsOf(value) <= most;
+const isFilledTo = (max: number, value: string): boolean =>
+  value.trim() !== '' && charsOf(value) <= max;
 
 const templateParam: ValueType = {
   ...refined(
@@ -108,7 +108,7 @@ export const xiaomiMembers = new MemberTable(
       'miui.focus.param': jsonText(longestText),
     }),
   ],
-  { flat: ['extra'], unknown: { place: '' } },
+  { flat: ['extra'], unknown: { parent: '' } },
 );
 
 /** Fields that select devices. Callers cannot set them. */
@@ -140,8 +140,8 @@ function vendorFields(vendor: JsonObject, key: string): Rendering<Map<string, st
   if (extra !== null && !isJsonObject(extra))
     return { ok: false, error: unfitMember(`${key}.extra`, 'must be an object') };
   const own = Object.entries(members).filter(([name]) => !targetNames.has(name));
-  const top = xiaomiMembers.place(Object.fromEntries(own), key);
-  const below = xiaomiMembers.place(extra ?? {}, `${key}.extra`, { place: 'extra' });
+  const top = xiaomiMembers.arrange(Object.fromEntries(own), key);
+  const below = xiaomiMembers.arrange(extra ?? {}, `${key}.extra`, { parent: 'extra' });
   if (!top.ok) return top;
   if (!below.ok) return below;
   const { extra: flat = {}, ...form } = top.payload;
@@ -180,8 +180,8 @@ function formError(
   fields: ReadonlyMap<string, string>,
   { key, isPassThrough }: { key: string; isPassThrough: boolean },
 ): string | null {
-  const shown = isPassThrough ? null : (textError(fields) ?? effectError(fields));
-  return shown ?? templateError(fields) ?? extrasError(fields, key);
+  const textProblem = isPassThrough ? null : (textError(fields) ?? effectError(fields));
+  return textProblem ?? templateError(fields) ?? extrasError(fields, key);
 }
 
 /** Checks the texts. A notification needs a title and a description that are not blank. */
@@ -314,8 +314,8 @@ function baseFields(content: AndroidContent, { objectId }: PushMessage): Record<
   if (notificationChannel !== null) fields['extra.channel_id'] = notificationChannel;
   if (silent) return fields;
   // A complete message may have its own texts.
-  const shown = titleOf(content, 49);
-  if (title !== null || shown !== '') fields.title = shown;
+  const shownTitle = titleOf(content, 49);
+  if (title !== null || shownTitle !== '') fields.title = shownTitle;
   if (alert.trim() !== '') fields.description = alert;
   const collapseId = data['collapse-id'];
   const group = typeof collapseId === 'string' && collapseId !== '' ? collapseId : objectId;
@@ -347,8 +347,8 @@ function setEffect(fields: Map<string, string>): void {
  */
 function setLife(fields: Map<string, string>, leftMs: number): void {
   const longest = fields.has('extra.channel_id') ? longestMs.ofCategory : longestMs.ofDefault;
-  const asked = Number(fields.get('time_to_live') ?? longest);
-  fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, asked, longest))));
+  const requestedMs = Number(fields.get('time_to_live') ?? longest);
+  fields.set('time_to_live', String(Math.max(1000, Math.min(leftMs, requestedMs, longest))));
   if (leftMs < 1000) fields.set('extra.only_send_once', '1');
 }
 

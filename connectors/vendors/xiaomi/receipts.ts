@@ -34,7 +34,7 @@ const events: ReadonlyMap<number, ReceiptEvent> = new Map([
  * (protocol/xiaomi.md#receipts). The event 1024, expiry of a message, is known from a single source
  * and not requested.
  */
-export const wantedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
+export const requestedReceipts = 1 + 2 + deadToken + 32 + 64 + 128;
 
 /** Parses a call; ignores entries that are not receipts. */
 export function readXiaomiReceipts({ body }: ReceiptCall): ReceiptsResult {

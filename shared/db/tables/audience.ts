@@ -1,20 +1,20 @@
 import { z } from 'zod';
-import type { DeviceTraits } from '../../domain/installations/installation.ts';
+import type { RoutingKey } from '../../domain/installations/installation.ts';
 import type { Json } from '../../domain/json.ts';
 import { maxLocaleLength } from '../../domain/pushes/languages.ts';
 import { maxZoneLength } from '../../domain/pushes/local-time.ts';
 import {
   maxValueChars,
-  shownColumns,
   type VariableCounts,
   type Variables,
+  variableColumns,
 } from '../../domain/pushes/variables.ts';
 import type { Handle } from '../pool.ts';
 import { PreparedStatements } from '../prepared.ts';
 import { listsOf, query } from '../query.ts';
 import { AppStatement, isSharded } from '../sharding.ts';
 
-/** Expressions of `DeviceTraits`. FCM has two labels: the stored spelling selects one. */
+/** Expressions of `RoutingKey`. FCM has two labels: the stored spelling selects one. */
 const expressions = {
   device_type: 'device_type',
   vendor: `CASE WHEN vendor = 'vendor_g' AND lower(vendor_name) = 'fcm' THEN 'fcm' ELSE vendor END`,
@@ -24,14 +24,14 @@ const expressions = {
   has_token: 'device_token IS NOT NULL',
   has_registration: 'registration_id IS NOT NULL',
   has_installation_id: 'installation_id IS NOT NULL',
-} satisfies Record<keyof DeviceTraits, string>;
+} satisfies Record<keyof RoutingKey, string>;
 
-/** Columns of `DeviceTraits`, for SELECT. */
+/** Columns of `RoutingKey`, for SELECT. */
 export const traitColumns = Object.entries(expressions)
   .map(([name, expression]) => `${expression} AS ${name}`)
   .join(', ');
 
-/** Expressions of `DeviceTraits`, for GROUP BY: the names alone would mean the table's columns. */
+/** Expressions of `RoutingKey`, for GROUP BY: the names alone would mean the table's columns. */
 export const traitExpressions = Object.values(expressions).join(', ');
 
 /**
@@ -74,7 +74,7 @@ export const zoneOfTraits = (text: string): string | null =>
   fieldsOf(text)[Object.keys(expressions).length + 1] ?? null;
 
 /** Parses the text of `traitsText`, or one of those with more behind it. */
-export function parseTraits(text: string): DeviceTraits {
+export function parseTraits(text: string): RoutingKey {
   const fields = fieldsOf(text);
   const [deviceType, vendor = null, deviceProfile = null, topic = null, teamId = null, ...has] =
     fields;
@@ -100,7 +100,7 @@ export interface SqlCondition {
 }
 
 /** Devices with the same routing traits, and their number. */
-export interface DeviceGroup extends DeviceTraits {
+export interface DeviceGroup extends RoutingKey {
   devices: number;
 }
 
@@ -419,7 +419,7 @@ const trimmed = (text: string): string =>
 
 /** Returns the value of a field as text; NULL for none, an empty one, a list or an object. */
 function valueSql(field: string, paths: (path: string[]) => string): string {
-  const column = shownColumns.get(field);
+  const column = variableColumns.get(field);
   if (column !== undefined) return trimmed(`${column}::text`);
   const path = `${paths(field.split('.'))}::text[]`;
   return `CASE WHEN jsonb_typeof(fields #> ${path}) IN ('string', 'number', 'boolean')

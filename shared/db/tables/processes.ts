@@ -180,7 +180,7 @@ export async function reportProcess(
   const nowMs = clock.now();
   const maxFiles = (await metrics.registry.getSingleMetric('process_max_fds')?.get())?.values[0]
     ?.value;
-  const { values } = await metrics.dutyLastSuccess.get();
+  const { values } = await metrics.backgroundJobLastSuccess.get();
   const ages = values.map(({ labels, value }) => [String(labels.duty), nowMs / 1000 - value]);
   return {
     nowMs,

@@ -5,7 +5,7 @@ import { isJsonObject, type JsonObject } from '../json.ts';
  * Members of credentials that are shown: ids, which people compare with the vendor's console, and
  * settings. Applies at any depth.
  */
-const shownMembers = new Set([
+const visibleMembers = new Set([
   ...[
     'auth',
     'teamId',
@@ -51,7 +51,7 @@ export function viewCredentials(credentials: JsonObject): CredentialView {
       for (const [path, print] of Object.entries(inner.secrets)) secrets[`${name}.${path}`] = print;
     } else if (typeof value === 'string' && urlMembers.has(name))
       members[name] = withoutUser(value);
-    else if (shownMembers.has(name)) members[name] = value;
+    else if (visibleMembers.has(name)) members[name] = value;
     else if (value !== null) secrets[name] = { sha256: sha256Of(String(value)) };
   }
   return { members, secrets };

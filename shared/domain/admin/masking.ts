@@ -19,7 +19,7 @@ const cqlText = /(['"])(?:\\.|(?!\1).)*(?:\1|$)/gs;
 export const isHiddenMember = (path: string): boolean =>
   hiddenMembers.has(path.split('.', 1)[0] ?? '');
 
-const shownLength = 6;
+const visibleLength = 6;
 
 /** True if the values of a member are tokens or ids that address a device. */
 export const isTokenMember = (name: string): boolean => tokenMembers.includes(name);
@@ -32,7 +32,7 @@ export const isShortened = (text: string): boolean => text.endsWith('…');
 
 /** Returns the beginning of an identifier, which is enough to compare two identifiers. */
 export const shortened = (text: string): string =>
-  `${text.slice(0, Math.min(shownLength, text.length >> 1))}…`;
+  `${text.slice(0, Math.min(visibleLength, text.length >> 1))}…`;
 
 /**
  * Shortens device tokens and values that identify a user, at any depth of a document or condition.
@@ -74,7 +74,7 @@ function shortenMember(value: Json, isHidden: boolean): Json {
  * Members of a user that viewers see. Custom members may contain anything, so viewers do not see
  * them.
  */
-const shownMembers = new Set([
+const visibleMembers = new Set([
   'objectId',
   'createdAt',
   'updatedAt',
@@ -91,7 +91,7 @@ const personalMembers = new Set(['username', 'email', 'mobilePhoneNumber']);
 export const shortenPersonal = (document: JsonObject): JsonObject =>
   Object.fromEntries(
     Object.entries(document).flatMap(([name, value]) => {
-      if (shownMembers.has(name)) return [[name, value]];
+      if (visibleMembers.has(name)) return [[name, value]];
       return personalMembers.has(name) && typeof value === 'string'
         ? [[name, shortened(value)]]
         : [];
@@ -120,7 +120,7 @@ export function masked(value: Readonly<Record<string, unknown>>): JsonObject {
  * Members of credentials that are not secret: ids, which people compare with the vendor's console,
  * and settings.
  */
-const shownCredentials = new Set([
+const visibleCredentials = new Set([
   ...['auth', 'teamId', 'keyId', 'topic', 'topics', 'environment', 'packageName', 'region'],
   ...['transport', 'ratePerSecond'],
 ]);
@@ -128,7 +128,9 @@ const shownCredentials = new Set([
 /** Replaces all secrets in credentials by dots. */
 export const maskedCredentials = (credentials: JsonObject): JsonObject => ({
   ...masked(credentials),
-  ...Object.fromEntries(Object.entries(credentials).filter(([name]) => shownCredentials.has(name))),
+  ...Object.fromEntries(
+    Object.entries(credentials).filter(([name]) => visibleCredentials.has(name)),
+  ),
 });
 
 function maskedValue(value: unknown): Json {

@@ -27,9 +27,9 @@ export function displayNameOf(name: string): string {
  * template. The name is trimmed. Throws error 1 if the name is invalid or cannot be part of a path.
  */
 export function itemNameOf(name: string): string {
-  const shown = displayNameOf(name);
-  if (!isPathPart(shown)) throw refuse('invalidParameter', detail('itemPath'));
-  return shown;
+  const trimmed = displayNameOf(name);
+  if (!isPathPart(trimmed)) throw refuse('invalidParameter', detail('itemPath'));
+  return trimmed;
 }
 
 /**

@@ -13,7 +13,7 @@ export const isAppId = (text: string): boolean => /^[A-Za-z0-9_-]{1,64}$/.test(t
  * ids have a region suffix (`-gzGzoHsz`, `-9Nh9j0Va`, `-MdYXbMMI`). SDKs build host names from the
  * first 8 characters (protocol/clients.md#app-ids).
  */
-export const broughtAppId = z
+export const importedAppId = z
   .string('must be a string')
   .regex(
     /^[A-Za-z0-9][A-Za-z0-9_-]{7,63}$/,
@@ -21,15 +21,15 @@ export const broughtAppId = z
   );
 
 /** Schema of a key that was issued by the public service: 24 to 48 letters and digits. */
-const broughtKey = z
+const importedKey = z
   .string('must be a string')
   .regex(/^[A-Za-z0-9_-]{16,64}$/, 'must be 16 to 64 letters, digits, - and _');
 
 /** Schema of the keys of an app that moves in. Missing keys are generated. */
-export const broughtKeys = z.strictObject({
-  appKey: broughtKey.optional(),
-  masterKey: broughtKey.optional(),
-  hookKey: broughtKey.optional(),
+export const importedKeys = z.strictObject({
+  appKey: importedKey.optional(),
+  masterKey: importedKey.optional(),
+  hookKey: importedKey.optional(),
 });
 
 /** Keys of an app. They must all differ. */

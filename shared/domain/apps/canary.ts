@@ -17,8 +17,8 @@ export const longestMs = 7 * 86_400_000;
  * Number of recipients from which the share of worse responses counts, and the maximum of this
  * share.
  */
-export const leastAsked = 100;
-export const mostWorse = 0.01;
+export const minRecipients = 100;
+export const maxWorseShare = 0.01;
 
 /** Responses to a candidate, counted in recipients. */
 export interface CanaryCounts {
@@ -49,10 +49,11 @@ export function judgeCanary(
   ageMs: number,
 ): CanaryVerdict {
   if (refused > 0) return { to: 'rolled_back', reason: 'refused' };
-  if (asked >= leastAsked && worse > asked * mostWorse)
+  if (asked >= minRecipients && worse > asked * maxWorseShare)
     return { to: 'rolled_back', reason: 'worse' };
   if (accepted >= enoughRecipients) return { to: 'promoted' };
-  if (ageMs >= enoughMs && accepted > 0 && worse <= asked * mostWorse) return { to: 'promoted' };
+  if (ageMs >= enoughMs && accepted > 0 && worse <= asked * maxWorseShare)
+    return { to: 'promoted' };
   return ageMs >= longestMs
     ? { to: 'rolled_back', reason: worse > 0 ? 'worse' : 'noTraffic' }
     : undefined;

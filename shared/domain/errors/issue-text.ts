@@ -25,7 +25,7 @@ export const issueText: z.core.$ZodErrorMap = (issue) => {
     case 'invalid_value':
       return `must be ${listOf(issue.values)}`;
     case 'unrecognized_keys':
-      return `there is no member ${issue.keys.slice(0, 5).map(shownKey).join(', ')}`;
+      return `there is no member ${issue.keys.slice(0, 5).map(safeKey).join(', ')}`;
     case 'too_big':
       return `must ${isSized(issue.origin) ? 'have' : 'be'} at most ${issue.maximum}${unitOf(issue.origin)}`;
     case 'too_small':
@@ -78,9 +78,9 @@ function unitOf(origin: string): string {
 }
 
 function listOf(values: readonly unknown[]): string {
-  const shown = values.map(String);
-  return shown.length === 1 ? String(shown[0]) : `one of ${shown.join(', ')}`;
+  const texts = values.map(String);
+  return texts.length === 1 ? String(texts[0]) : `one of ${texts.join(', ')}`;
 }
 
 /** Returns a name only if it looks like a name. Otherwise it may be a pasted secret. */
-const shownKey = (key: string): string => (/^[A-Za-z_-]{1,32}$/.test(key) ? key : '(no name)');
+const safeKey = (key: string): string => (/^[A-Za-z_-]{1,32}$/.test(key) ? key : '(no name)');

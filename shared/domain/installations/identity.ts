@@ -106,9 +106,9 @@ function holderOf(
 ): Installation | undefined {
   if (token === undefined) return undefined;
   const compared = comparedToken(token);
-  const holds = (one: Installation) =>
+  const hasToken = (one: Installation) =>
     one.deviceToken !== null && comparedToken(one.deviceToken) === compared;
-  return preferred && holds(preferred) ? preferred : found.findLast(holds);
+  return preferred && hasToken(preferred) ? preferred : found.findLast(hasToken);
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
-import { type Acl, soundAcl } from '../objects/acl.ts';
+import { type Acl, validAcl } from '../objects/acl.ts';
 import type { Members } from '../objects/operations.ts';
 
 /**
@@ -47,14 +47,14 @@ export interface InstallationDraft {
  */
 export function aclOf({ fields }: Pick<InstallationDraft, 'fields'>): Acl | null {
   const { ACL: value } = fields;
-  return isJsonObject(value) ? soundAcl(value) : null;
+  return isJsonObject(value) ? validAcl(value) : null;
 }
 
 /**
  * Columns of an installation that decide its route: the routing key. Devices with equal routing
  * keys have the same route.
  */
-export interface DeviceTraits {
+export interface RoutingKey {
   device_type: string;
   vendor: string | null;
   device_profile: string | null;
@@ -127,12 +127,12 @@ export function installationDocument(
   { hasAcl }: { hasAcl: boolean },
 ): JsonObject {
   const members = [...membersOf(installation)].filter(([name]) => hasAcl || name !== 'ACL');
-  const shown = members.map(([name, value]): [string, Json] => [
+  const named = members.map(([name, value]): [string, Json] => [
     installation.hasWireNames ? wireName(name) : name,
     value,
   ]);
   return Object.fromEntries([
-    ...shown,
+    ...named,
     ['objectId', installation.objectId],
     ['createdAt', installation.createdAt.toISOString()],
     ['updatedAt', installation.updatedAt.toISOString()],

@@ -106,7 +106,7 @@ const maxNameChars = 40;
  * contains a link. The recipient may be another person, and a sign-up must not send them
  * advertisements.
  */
-export function shownName(name: string): string {
+export function mailName(name: string): string {
   if (holdsLink(name)) return '';
   const plain = plainText(name)
     .replace(/[\p{Cc}\p{Bidi_Control}]+/gu, ' ')

@@ -52,7 +52,7 @@ function readPermissions(name: string, value: Json): Partial<Record<Permission, 
 }
 
 /** Returns a stored ACL, reduced to valid permissions. */
-export function soundAcl(stored: JsonObject): Acl {
+export function validAcl(stored: JsonObject): Acl {
   return Object.fromEntries(
     Object.entries(stored).map(([name, value]) => {
       const { read, write } = isJsonObject(value) ? value : {};

@@ -173,8 +173,8 @@ function unique(list: Json[], more: Json[]): Json[] {
   return [...list, ...added];
 }
 
-function without(list: Json[], gone: Json[]): Json[] {
-  const texts = new Set(gone.map(stableText));
+function without(list: Json[], removed: Json[]): Json[] {
+  const texts = new Set(removed.map(stableText));
   return list.filter((item) => !texts.has(stableText(item)));
 }
 

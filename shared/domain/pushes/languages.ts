@@ -56,15 +56,15 @@ function readLocale(text: string): KnownLocale | undefined {
  */
 function bestLanguage<L extends { locale: KnownLocale }>(
   languages: readonly L[],
-  wanted: KnownLocale,
+  requested: KnownLocale,
 ): L | undefined {
   const close = languages.filter(
-    ({ locale }) => locale.language === wanted.language && locale.script === wanted.script,
+    ({ locale }) => locale.language === requested.language && locale.script === requested.script,
   );
   return (
-    close.find(({ locale }) => locale.canonical === wanted.canonical) ??
-    close.find(({ locale }) => locale.full === wanted.full && locale.region !== undefined) ??
-    close.find(({ locale }) => locale.full === wanted.full) ??
+    close.find(({ locale }) => locale.canonical === requested.canonical) ??
+    close.find(({ locale }) => locale.full === requested.full && locale.region !== undefined) ??
+    close.find(({ locale }) => locale.full === requested.full) ??
     close.find(({ locale }) => locale.region === undefined) ??
     close[0]
   );
@@ -173,10 +173,10 @@ export class LanguageChooser {
   }
 
   #find(name: string): LanguageChoice {
-    const wanted = readLocale(name);
-    const found = wanted && bestLanguage(this.#languages, wanted);
-    if (!wanted || !found) return { language: null, isFallback: true };
-    return { language: found.tag, isFallback: found.locale.full !== wanted.full };
+    const requested = readLocale(name);
+    const found = requested && bestLanguage(this.#languages, requested);
+    if (!requested || !found) return { language: null, isFallback: true };
+    return { language: found.tag, isFallback: found.locale.full !== requested.full };
   }
 }
 
@@ -210,7 +210,7 @@ export function countLanguages(
 }
 
 /** Returns the counts for a reply, most frequent language first. */
-export const shownLanguages = (counts: LanguageCounts): JsonObject[] =>
+export const replyLanguages = (counts: LanguageCounts): JsonObject[] =>
   Object.entries(counts)
     .sort(([, one], [, other]) => other.devices - one.devices)
     .map(([name, count]) => ({ language: name === '' ? null : name, ...count }));

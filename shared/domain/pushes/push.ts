@@ -143,8 +143,8 @@ const soonMs = 60_000;
 export const maxAheadMs = 10 * 365 * dayMs;
 
 /** Returns the flow control of a request, raised to the minimum; null if unlimited. */
-export const flowControlOf = (asked: number | null | undefined): number | null =>
-  typeof asked === 'number' ? Math.max(asked, minFlowControl) : null;
+export const flowControlOf = (requested: number | null | undefined): number | null =>
+  typeof requested === 'number' ? Math.max(requested, minFlowControl) : null;
 
 const queryMembers: ReadonlySet<string> = new Set(Object.keys(queryBody.shape));
 const devicesMembers: ReadonlySet<string> = new Set(Object.keys(devicesBody.shape));

@@ -53,9 +53,9 @@ const zoneName = /^[A-Za-z_]+(\/[A-Za-z0-9_+-]+){0,2}$/;
  * expression is not a cron expression with five fields, if its times are less than five minutes
  * apart, if the time zone is unknown, or if the end is before the start.
  */
-export function checkRecurrence(asked: Recurrence): Recurrence {
-  const { timeZone, startsAt, endsAt } = asked;
-  const expression = asked.expression.trim().replaceAll(/\s+/g, ' ');
+export function checkRecurrence(requested: Recurrence): Recurrence {
+  const { timeZone, startsAt, endsAt } = requested;
+  const expression = requested.expression.trim().replaceAll(/\s+/g, ' ');
   if (expression.length > maxExpressionLength)
     throw refuse('invalidParameter', detail('cronLength', { n: maxExpressionLength }));
   if (!fieldsOfExpression.test(expression) || randomField.test(expression))
@@ -64,7 +64,7 @@ export function checkRecurrence(asked: Recurrence): Recurrence {
   checkDistance(expression);
   if (startsAt && endsAt && startsAt >= endsAt)
     throw refuse('invalidParameter', detail('recurringOrder'));
-  return { ...asked, expression };
+  return { ...requested, expression };
 }
 
 function checkZone(timeZone: string): void {

@@ -30,7 +30,7 @@ const innerName = /^[A-Za-z0-9_-]{1,128}$/;
 const placeholder = /\{\{([^{}]*)\}\}/g;
 
 /** Columns of an installation that a text may contain, by field name. */
-export const shownColumns: ReadonlyMap<string, string> = new Map([
+export const variableColumns: ReadonlyMap<string, string> = new Map([
   ['deviceType', 'device_type'],
   ['vendor', 'vendor_name'],
   ['timeZone', 'time_zone'],
@@ -90,14 +90,14 @@ function checkField(name: string, field: string): void {
     inner.length < maxFieldDepth &&
     inner.every((part) => innerName.test(part));
   if (!isForm) throw refuse('invalidParameter', detail('variableField', { name }));
-  if (refusedFields.has(first) || (shownColumns.has(first) && inner.length > 0))
+  if (refusedFields.has(first) || (variableColumns.has(first) && inner.length > 0))
     throw refuse('invalidParameter', detail('variableRefused', { name, field }));
 }
 
 /** Throws if a text contains an unknown variable, or if no text contains a defined variable. */
 function checkUse(variables: Variables, { data, languages = {} }: Content): void {
   const used = new Set<string>();
-  const note = (text: string) => {
+  const check = (text: string) => {
     for (const [whole, name = ''] of text.matchAll(placeholder)) {
       if (!Object.hasOwn(variables, name.trim()))
         throw refuse(
@@ -108,7 +108,7 @@ function checkUse(variables: Variables, { data, languages = {} }: Content): void
     }
     return text;
   };
-  for (const content of [data, ...Object.values(languages)]) mapTexts(content, note);
+  for (const content of [data, ...Object.values(languages)]) mapTexts(content, check);
   const unused = Object.keys(variables).find((name) => !used.has(name));
   if (unused !== undefined)
     throw refuse('invalidParameter', detail('variableUnused', { name: unused }));
@@ -178,5 +178,5 @@ function mapDeep(value: Json, map: (text: string) => string): Json {
 export type VariableCounts = Readonly<Record<string, { devices: number; fallback: number }>>;
 
 /** Returns the counts for a reply. */
-export const shownVariables = (counts: VariableCounts): JsonObject[] =>
+export const replyVariables = (counts: VariableCounts): JsonObject[] =>
   Object.entries(counts).map(([name, count]) => ({ name, ...count }));

@@ -1,12 +1,12 @@
 import { reasonInChinese } from '../admin/reasons/meaning.ts';
 import { chineseBrandOf, displayName, isConnectorId } from '../labels.ts';
 import {
-  isShownText,
+  isReplyText,
+  type ReplyText,
   readReason,
   reasonAs,
   reasonText,
-  type ShownText,
-  shownValues,
+  replyValues,
   storedReason,
 } from '../reasons.ts';
 import { type Code, isCode, type Language, type Section, textIn } from './catalogue.ts';
@@ -46,7 +46,7 @@ interface TextOfReply {
 }
 
 /** Writes a text of a reply in a language. An unknown code is returned unchanged. */
-export const writeShown = (
+export const writeReplyText = (
   section: Section,
   { code, params }: TextOfReply,
   language: Language,
@@ -65,7 +65,7 @@ export function writeText<S extends Section>(
     const value = params[name] ?? null;
     if (value === null) return null;
     if (name === 'why') return whyIn(storedReason(value), language);
-    if (isShownText(value)) return writeShown('trace', value, language);
+    if (isReplyText(value)) return writeReplyText('trace', value, language);
     if (section === 'trace' && name === 'connector') return nameOf(String(value), language);
     return wordOf(name, String(value), language);
   });
@@ -106,13 +106,13 @@ export const storedDetail = (text: Detail): string =>
 /**
  * Returns a text in the form of replies. A reason or sentence among its values becomes an object.
  */
-export const shownText = ({ code, params }: { code: string; params: TextParams }): ShownText => ({
+export const replyText = ({ code, params }: { code: string; params: TextParams }): ReplyText => ({
   code,
-  params: shownValues(params),
+  params: replyValues(params),
 });
 
 /** Returns a detail in the form of replies. */
-export const shownDetail = (text: Detail) => shownText({ code: text.code, params: valuesOf(text) });
+export const replyDetail = (text: Detail) => replyText({ code: text.code, params: valuesOf(text) });
 
 /** Returns the member `warnings` of a reply; an empty object if there are none. */
 export const warningsIn = (language: Language, warnings: readonly Detail[]) =>
@@ -132,8 +132,8 @@ const valuesOf = ({ params }: Detail): Record<string, string> =>
  * is none.
  */
 export const writeFinding = (finding: TextOfReply, language: Language) => ({
-  detail: writeShown('doctor', finding, language),
-  advice: isCode('advice', finding.code) ? writeShown('advice', finding, language) : '',
+  detail: writeReplyText('doctor', finding, language),
+  advice: isCode('advice', finding.code) ? writeReplyText('advice', finding, language) : '',
 });
 
 /** Returns the subject of a finding in a language. */
@@ -142,7 +142,7 @@ export const subjectIn = (language: Language, name: string): string =>
 
 /** Writes what happened to a push at a device. Chinese sentences are joined without spaces. */
 export const writeTrace = (texts: readonly TextOfReply[], language: Language): string =>
-  texts.map((text) => writeShown('trace', text, language)).join(language === 'zh' ? '' : ' ');
+  texts.map((text) => writeReplyText('trace', text, language)).join(language === 'zh' ? '' : ' ');
 
 /** Writes a step of a move. Numbers get thousands separators. */
 export function writeStep({ code, params }: TextOfReply, language: Language): string {
@@ -150,5 +150,5 @@ export function writeStep({ code, params }: TextOfReply, language: Language): st
     name,
     typeof value === 'number' ? value.toLocaleString('en') : value,
   ]);
-  return writeShown('moveIn', { code, params: Object.fromEntries(values) }, language);
+  return writeReplyText('moveIn', { code, params: Object.fromEntries(values) }, language);
 }

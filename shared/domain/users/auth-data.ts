@@ -22,13 +22,13 @@ export interface Identity {
 /** Changes of a user's platforms: an entry links an account, null unlinks it. */
 export type AuthDataChanges = ReadonlyMap<string, JsonObject | null>;
 
-declare const checkedMark: unique symbol;
+declare const checkedBrand: unique symbol;
 
 /**
  * Changes whose entries were checked. Users are only written from this type, so that no caller can
  * forget the check. With an unchecked entry, any client could log in to the account.
  */
-export type CheckedAuthData = AuthDataChanges & { readonly [checkedMark]: true };
+export type CheckedAuthData = AuthDataChanges & { readonly [checkedBrand]: true };
 
 /**
  * Marks changes as checked. `by` says who vouches for the entries: their platforms
@@ -261,7 +261,7 @@ export interface Sealer {
  * names of their secrets freely, such as `mac_key`, `serverAuthCode`, `kid` and `signature`
  * (protocol/users.md#members-that-are-shown).
  */
-export const shownMembers = [
+export const visibleMembers = [
   ...['uid', 'openid', 'id', 'unionid', 'platform', 'main_account'],
   ...['expires_in', 'expiration_in', 'expires_at', 'expires', 'scope', 'token_type'],
   ...['name', 'nick', 'nickname', 'username', 'screen_name', 'display_name', 'login'],
@@ -271,7 +271,7 @@ export const shownMembers = [
 
 /** Normalises a name, so that `expires_in`, `expiresIn` and `expires-in` are equal. */
 const foldedName = (name: string): string => name.toLowerCase().replaceAll(/[_-]/g, '');
-const harmlessNames = new Set(shownMembers.map(foldedName));
+const harmlessNames = new Set(visibleMembers.map(foldedName));
 
 /** True if a value contains no members, which could be secrets. */
 const isPlain = (value: Json): boolean =>
@@ -288,15 +288,15 @@ const mapEntries = (
   Object.fromEntries(Object.entries(authData).map(([name, entry]) => [name, change(name, entry)]));
 
 /** Returns the platforms for a reply to a client, with harmless members only. */
-export const shownAuthData = (authData: AuthData): AuthData =>
-  mapEntries(authData, (_platform, entry) => shownEntry(entry));
+export const visibleAuthData = (authData: AuthData): AuthData =>
+  mapEntries(authData, (_platform, entry) => visibleEntry(entry));
 
-/** Like `shownAuthData`, for one platform. */
-function shownEntry(entry: JsonObject): JsonObject {
-  const shown = Object.entries(entry).filter(
+/** Like `visibleAuthData`, for one platform. */
+function visibleEntry(entry: JsonObject): JsonObject {
+  const harmless = Object.entries(entry).filter(
     ([name, value]) => name !== sealedMember && !isSecret(name, value),
   );
-  return Object.fromEntries(shown);
+  return Object.fromEntries(harmless);
 }
 
 /**

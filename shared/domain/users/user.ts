@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../json.ts';
 import { parsePhone } from '../messages/phone.ts';
 import { type Acl, publicAcl } from '../objects/acl.ts';
 import type { Members } from '../objects/operations.ts';
-import { type AuthData, shownAuthData, unionMembers } from './auth-data.ts';
+import { type AuthData, unionMembers, visibleAuthData } from './auth-data.ts';
 
 /** Returns the size of the members that clients write, as JSON in UTF-8. */
 export const draftBytes = (draft: UserDraft): number =>
@@ -103,11 +103,11 @@ export function draftDocument(
 }
 
 function aclMember(acl: Acl | null, hasAcl: boolean | 'stored'): [string, Json][] {
-  const shown = acl ?? (hasAcl === true ? publicAcl : null);
-  return hasAcl && shown ? [['ACL', shown]] : [];
+  const visible = acl ?? (hasAcl === true ? publicAcl : null);
+  return hasAcl && visible ? [['ACL', visible]] : [];
 }
 
-function authMembers(authData: AuthData | null, open = shownAuthData): [string, Json][] {
+function authMembers(authData: AuthData | null, open = visibleAuthData): [string, Json][] {
   if (authData === null) return [];
   const unions = unionMembers(authData);
   return [['authData', { ...open(authData), ...unions }], ...Object.entries(unions)];

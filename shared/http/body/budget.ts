@@ -15,7 +15,7 @@ export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #onChange: (bytes: number) => void;
   /** Bytes by sender. Senders without bytes are removed. */
-  readonly #held = new Map<string, number>();
+  readonly #bytesBySender = new Map<string, number>();
   #total = 0;
 
   /** `onChange` is called with each change of the total in bytes. */
@@ -39,15 +39,15 @@ export class BodyBudget {
     this.#total += bytes;
     this.#onChange(bytes);
     for (const sender of senders) {
-      const held = (this.#held.get(sender) ?? 0) + bytes;
-      if (held > 0) this.#held.set(sender, held);
-      else this.#held.delete(sender);
+      const senderBytes = (this.#bytesBySender.get(sender) ?? 0) + bytes;
+      if (senderBytes > 0) this.#bytesBySender.set(sender, senderBytes);
+      else this.#bytesBySender.delete(sender);
     }
   }
 
   #check(senders: string[], bytes: number): void {
     const isOver = (sender: string) =>
-      (this.#held.get(sender) ?? 0) + bytes > this.#limits.perSender;
+      (this.#bytesBySender.get(sender) ?? 0) + bytes > this.#limits.perSender;
     if (senders.some(isOver)) throw new Refusal('tooManyRequests', { retryAfterSeconds });
     if (this.#total + bytes > this.#limits.total)
       throw new Refusal('unavailable', { retryAfterSeconds });

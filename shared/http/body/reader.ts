@@ -32,8 +32,8 @@ export const isCompressed = (request: IncomingMessage): boolean =>
 
 /** Returns the `Content-Length` of a request; undefined if the request is chunked. */
 export function declaredBytes({ headers }: IncomingMessage): number | undefined {
-  const told = headers['content-length'];
-  return told === undefined ? undefined : Number(told);
+  const length = headers['content-length'];
+  return length === undefined ? undefined : Number(length);
 }
 
 export interface ReadOptions {
@@ -62,14 +62,14 @@ export async function readText(
   const context = contextOf(req, source);
   try {
     await guarded(req, timeoutMs, async (fail) => {
-      const reading = readerOf(bytesBelow)(context, async () => undefined);
+      const bodyRead = readerOf(bytesBelow)(context, async () => undefined);
       charge(source, (bytes) => reservation.take(bytes), fail);
       if (unpacker) {
         charge(req, packedLimit(bytesBelow + unpackerBytes), fail);
         req.pipe(unpacker);
       }
       source.resume();
-      await reading;
+      await bodyRead;
     });
     return String(context.request.body);
   } finally {

@@ -3,8 +3,8 @@ import {
   processGoneMs,
   type SeenProcess,
 } from '../../../../shared/db/tables/processes.ts';
-import type { ShownValues } from '../../../../shared/domain/reasons.ts';
-import { shownText } from '../../../../shared/domain/texts/texts.ts';
+import type { ReplyValues } from '../../../../shared/domain/reasons.ts';
+import { replyText } from '../../../../shared/domain/texts/texts.ts';
 import type { ApiDeps } from '../../deps.ts';
 import {
   checkApprovals,
@@ -31,7 +31,7 @@ export interface ShownFinding {
   level: Finding['status'];
   subject: string;
   code: string;
-  params: ShownValues;
+  params: ReplyValues;
 }
 
 /**
@@ -94,5 +94,5 @@ const interrupted = (error: unknown): Finding[] => [
 const shown = ({ name, status, code, params }: Finding): ShownFinding => ({
   level: status,
   subject: name,
-  ...shownText({ code, params }),
+  ...replyText({ code, params }),
 });

@@ -2,11 +2,11 @@ import { chineseBrandOf, displayName, isConnectorId } from '../../labels.ts';
 import {
   hintText,
   type ReasonCode,
+  type ReplyValues,
   readHint,
   readReason,
   reasonText,
-  type ShownValues,
-  shownValues,
+  replyValues,
   storedReason,
 } from '../../reasons.ts';
 import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
@@ -15,7 +15,7 @@ import { isCode, type Language, textIn } from '../../texts/catalogue.ts';
 export type Meaning = {
   code: ReasonCode;
   /** Values of the reason. A value that is a reason or a hint is an object. */
-  params: ShownValues;
+  params: ReplyValues;
 };
 
 /**
@@ -24,7 +24,7 @@ export type Meaning = {
  */
 export function meaningOf(reason: string): Meaning {
   const { code, params } = readReason(reason);
-  return { code: isCode('reasons', code) ? code : 'other', params: shownValues(params) };
+  return { code: isCode('reasons', code) ? code : 'other', params: replyValues(params) };
 }
 
 /**
@@ -49,7 +49,7 @@ export const meaningOrNull = (reason: string | null): Meaning | null =>
   reason === null ? null : meaningOf(reason);
 
 /** Converts a device's route to the form of replies: the problem as text, and its meaning. */
-export const shownRoute = <R extends { connector: string; problem?: string }>(
+export const replyRoute = <R extends { connector: string; problem?: string }>(
   route: R,
 ): R & { problemMeaning?: Meaning } =>
   route.problem === undefined
