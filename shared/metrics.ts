@@ -9,7 +9,7 @@ import {
   Registry,
 } from 'prom-client';
 import { isBearer } from './crypto.ts';
-import { isLoopback } from './domain/ip-address.ts';
+import { isLoopback } from './domain/addresses.ts';
 import { connectorIds } from './domain/labels.ts';
 import {
   appCounter,

@@ -3,8 +3,9 @@
  * are converted. Values that APNs or the device would refuse throw an error with the path of the
  * member in the push.
  */
+
+import { flagIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
-import { flagIn } from '../../shared/domain/plain-values.ts';
 import {
   bit,
   int,

@@ -1,6 +1,6 @@
+import { flagIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { dataKeyOwners } from '../../shared/domain/labels.ts';
-import { flagIn } from '../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../contract/connector.ts';
 import { contentRefused } from '../kit/values.ts';
 

@@ -1,7 +1,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
+import { isBaseUrl } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
-import { isBaseUrl } from '../../shared/domain/urls.ts';
 import type { CredentialReport } from './connector.ts';
 import { causeOf, certificatesIn, type KeyKind, keptForm, readPrivateKey } from './pem.ts';
 

@@ -3,8 +3,9 @@
  * protocol/push.md#what-a-tap-opens). The message contains a notification, and in `data` the member
  * `payload` with the whole push as JSON text. Pure.
  */
+
+import { time } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type JsonObject } from '../../shared/domain/json.ts';
-import { time } from '../../shared/domain/times.ts';
 import type {
   Capabilities,
   ConnectorLimits,

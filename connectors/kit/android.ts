@@ -3,9 +3,10 @@
  * protocol/push.md#hybrid-push, protocol/push.md#vendor-objects). The members of `android` override
  * the default members. The members of the vendor's object override both.
  */
+
+import { flagIn, numberIn } from '../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../shared/domain/json.ts';
 import { type ConnectorId, dataKeyOwners } from '../../shared/domain/labels.ts';
-import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import { reason } from '../../shared/domain/reasons.ts';
 import {
   type Capabilities,

@@ -2,13 +2,14 @@
  * Types of the members that gateways accept. A type converts short forms
  * (protocol/push.md#plain-forms) and refuses values that the gateway would refuse. Pure.
  */
+
+import { flagIn, numberIn } from '../../shared/domain/client-values.ts';
 import {
   isJsonObject,
   type Json,
   type JsonObject,
   parseExactly,
 } from '../../shared/domain/json.ts';
-import { flagIn, numberIn } from '../../shared/domain/plain-values.ts';
 import { reasonAs } from '../../shared/domain/reasons.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../shared/clock.ts';
+import { basicAuthorization } from '../../shared/domain/addresses.ts';
 import { reason } from '../../shared/domain/reasons.ts';
-import { basicAuthorization } from '../../shared/domain/urls.ts';
 import { createHttpClient, defaultHttpTiming, type HttpTiming } from '../../shared/http/client.ts';
 import { type HttpResult, isTemporaryStatus } from '../../shared/http/result.ts';
 import type { Provider, ProviderResult, SmsMessage } from '../provider.ts';

@@ -10,9 +10,8 @@ import type { Batch } from '../../shared/db/tables/batches.ts';
 import type { RecipientFailure } from '../../shared/db/tables/push-failures.ts';
 import type { GatewayMessage } from '../../shared/db/tables/receipts.ts';
 import type { UnknownOutcome } from '../../shared/domain/apps/app.ts';
-import type { Outcome } from '../../shared/domain/outcome.ts';
+import type { Outcome, RecipientStates } from '../../shared/domain/outcome.ts';
 import { withCause, withHint } from '../../shared/domain/reasons.ts';
-import type { RecipientStates } from '../../shared/domain/recipient-states.ts';
 import type { DeliverResult, RetryGroup, Why } from './task.ts';
 
 /**

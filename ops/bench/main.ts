@@ -12,9 +12,9 @@ import { benchFairness, benchLatency } from './latency.ts';
 import { benchNeighbour } from './neighbour/bench.ts';
 import { benchBacklog, benchSchedule } from './pipeline/backlog.ts';
 import { benchFlat } from './pipeline/flat.ts';
+import { benchTracing } from './pipeline/measure.ts';
 import { benchPipeline } from './pipeline/pipeline.ts';
 import { benchRivals } from './pipeline/rivals/rivals.ts';
-import { benchTracing } from './pipeline/tracing.ts';
 import { benchMemory } from './size/memory.ts';
 import { benchSizing, benchTables } from './size/sizing.ts';
 

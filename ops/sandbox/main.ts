@@ -10,8 +10,7 @@ import { ClosingStack, closeOnSignals, notifySupervisor } from '../../shared/pro
 import { createLogger } from '../../shared/process/logging.ts';
 import { returnMemoryWhenIdle } from '../../shared/process/memory.ts';
 import { startPage } from './all/page.ts';
-import { keepSandboxSecrets } from './all/secrets.ts';
-import { startGateways } from './all/start.ts';
+import { keepSandboxSecrets, startGateways } from './all/start.ts';
 import { connectDevices, type SimulatedDevices } from './devices/devices.ts';
 
 process.title = 'carillon sandbox';

@@ -4,8 +4,7 @@ import { createLogger } from '../../shared/process/logging.ts';
 import { CommandFailure, type Report } from '../cli/report.ts';
 import { table } from '../cli/table.ts';
 import { type SandboxPage, startPage } from './all/page.ts';
-import { keepSandboxSecrets } from './all/secrets.ts';
-import { type Sandbox, startGateways } from './all/start.ts';
+import { keepSandboxSecrets, type Sandbox, startGateways } from './all/start.ts';
 
 export interface StandaloneOptions {
   /** Port of the page; the gateways take the next ones. Absent: free ports. */

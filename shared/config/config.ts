@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { issueText } from '../domain/errors/issue-text.ts';
 import {
@@ -6,7 +7,6 @@ import {
   processVariables,
   secretList,
 } from './environment.ts';
-import { unknownVariables } from './unknown-variables.ts';
 
 /**
  * The environment as one checked value (protocol/operation.md#environment). No other file reads the
@@ -181,4 +181,54 @@ export function environmentWarnings(env: Environment = process.env): string[] {
     env,
     shapes.flatMap((shape) => Object.keys(shape)),
   );
+}
+
+/** Maximum edit distance at which a known name is suggested. */
+const maxEdits = 4;
+
+/**
+ * Returns warnings about unknown variables that begin with `CARILLON_`, with the most similar known
+ * name. Never quotes values.
+ */
+export function unknownVariables(env: Record<string, unknown>, known: readonly string[]): string[] {
+  return Object.keys(env)
+    .filter((name) => name.startsWith('CARILLON_') && !known.includes(name))
+    .sort()
+    .map((name) => {
+      const nearest = nearestOf(name, known);
+      return `${name} is not a variable of Carillon${nearest === undefined ? '' : `: did you mean ${nearest}?`}`;
+    });
+}
+
+function nearestOf(name: string, known: readonly string[]): string | undefined {
+  let nearest: string | undefined;
+  let smallest = maxEdits + 1;
+  for (const candidate of known) {
+    const edits = editDistance(name.slice(0, 100), candidate);
+    if (edits < smallest) [nearest, smallest] = [candidate, edits];
+  }
+  return nearest;
+}
+
+/**
+ * Returns the edit distance of two texts: the number of insertions, deletions and replacements
+ * (Levenshtein).
+ */
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...b].entries()) {
+      const replaced = (row[j] ?? 0) + (letter === other ? 0 : 1);
+      next.push(Math.min(replaced, (row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[b.length] ?? 0;
+}
+
+/** Returns the version in `package.json`. The compiled package contains a copy of this file. */
+export function packageVersion(): string {
+  const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
+  return z.object({ version: z.string() }).parse(JSON.parse(text)).version;
 }

@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { parse } from 'pg-connection-string';
 import { z } from 'zod';
-import { isBaseUrl } from '../domain/urls.ts';
+import { isBaseUrl } from '../domain/addresses.ts';
 import { PrivateHosts } from './private-hosts.ts';
 
 /** `sslmode` values of libpq, and one that `pg` adds. `connectionUrl` documents their meaning. */

@@ -3,7 +3,7 @@
  * `shared/http/outbound-addresses.ts` checks each connection.
  */
 import { BlockList, isIP, isIPv4 } from 'node:net';
-import { embeddedIpv4 } from '../domain/ip-address.ts';
+import { embeddedIpv4 } from '../domain/addresses.ts';
 
 /** Special-purpose blocks of IPv4 that are not public (IANA registry, RFC 6890). */
 const privateIpv4: readonly (readonly [string, number])[] = [

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { connect as connectTls, type SecureContext } from 'node:tls';
-import { basicAuthorization } from '../domain/urls.ts';
+import { basicAuthorization } from '../domain/addresses.ts';
 import { guardedLookup, requireAllowedAddress } from './outbound-addresses.ts';
 
 /** Maximum size of the proxy's response to CONNECT. */

@@ -6,7 +6,7 @@ import { insertBatchesOf, settleBatches } from '../../shared/db/tables/batches.t
 import { closeSettled, planWholePushes } from '../../shared/db/tables/push-progress.ts';
 import { grantRecipients } from '../../shared/db/tables/usage.ts';
 import type { App } from '../../shared/domain/apps/app.ts';
-import { RecipientStates } from '../../shared/domain/recipient-states.ts';
+import { RecipientStates } from '../../shared/domain/outcome.ts';
 import { areDatabasesSpread } from '../support/database.ts';
 import { beginPush } from '../support/gateways/app-gateway.ts';
 import { useTestService } from '../support/service.ts';

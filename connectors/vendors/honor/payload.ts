@@ -4,8 +4,9 @@
  * opens an intent that contains the app's members. With `silent`, the body is a data message with
  * all members. Pure.
  */
+
+import { numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/plain-values.ts';
 import type {
   Capabilities,
   ConnectorLimits,

@@ -4,8 +4,8 @@
  * v3 request parameters. Pure.
  */
 import { createHash } from 'node:crypto';
+import { numberIn } from '../../../shared/domain/client-values.ts';
 import type { JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { misfit, type PushMessage, type Rendering } from '../../contract/connector.ts';
 import { type AndroidContent, androidContent, titleOf } from '../../kit/android.ts';
 import { deepMerge, unfitMember } from '../../kit/values.ts';

@@ -4,8 +4,9 @@
  * opens an intent that contains the app's members. With `silent`, it is a data message with all
  * members. Pure.
  */
+
+import { flagIn, numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { flagIn, numberIn } from '../../../shared/domain/plain-values.ts';
 import {
   type Capabilities,
   type ConnectorLimits,

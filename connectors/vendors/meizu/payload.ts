@@ -4,8 +4,8 @@
  * whole push. Pure.
  */
 import { hourMs } from '../../../shared/clock.ts';
+import { numberIn } from '../../../shared/domain/client-values.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../shared/domain/json.ts';
-import { numberIn } from '../../../shared/domain/plain-values.ts';
 import { reason } from '../../../shared/domain/reasons.ts';
 import type {
   Capabilities,

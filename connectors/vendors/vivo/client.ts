@@ -5,7 +5,7 @@
 
 import { createHash, randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { hourMs, minuteMs } from '../../../shared/clock.ts';
+import { hourMs, isBetweenHours, minuteMs, untilHourMs } from '../../../shared/clock.ts';
 import type { Json } from '../../../shared/domain/json.ts';
 import {
   createHttpClient,
@@ -25,7 +25,6 @@ import type {
 } from '../../contract/connector.ts';
 import { authEndpoint, common, inspectTrust, secretText } from '../../contract/credentials.ts';
 import { AccessTokens, isToken, tokenFromReply, tokenRefusal } from '../../kit/access-token.ts';
-import { isBetweenHours, untilHourMs } from '../../kit/china-time.ts';
 import { type ExchangeResult, gatewayCall, sendMulticast } from '../../kit/multicast.ts';
 import { receiptUrl } from '../../kit/receipts.ts';
 import { capped, reportAll, retry, unrenderable } from '../../kit/response-rules.ts';

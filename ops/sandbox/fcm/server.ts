@@ -5,11 +5,12 @@
 
 import { createPublicKey, generateKeyPairSync, type KeyObject, verify } from 'node:crypto';
 import { z } from 'zod';
-import type { GatewayRules, GatewayState } from '../http/gateway.ts';
 import {
   anyToken,
   bearerOf,
   formIn,
+  type GatewayRules,
+  type GatewayState,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,

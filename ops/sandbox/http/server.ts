@@ -1,9 +1,5 @@
-/**
- * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of
- * requests, and configurable misbehaviour. A vendor's folder supplies the rules.
- */
-
 import { randomBytes } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import {
   constants,
   createSecureServer,
@@ -16,11 +12,15 @@ import { isJsonObject, type JsonObject } from '../../../shared/domain/json.ts';
 import { LoopbackGateway, type SandboxOptions } from '../kit/gateway.ts';
 import type { Identity } from '../kit/listen.ts';
 import { disrupt, type Misbehaviour } from '../kit/misbehaviour.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply, SeenCall } from './gateway.ts';
+import type { Success } from '../kit/unchecked.ts';
+
+/**
+ * Server that all HTTP gateways share: TLS on loopback for HTTP/2 and HTTP/1.1, a ledger of
+ * requests, and configurable misbehaviour. A vendor's folder supplies the rules.
+ */
 
 export type { SandboxOptions } from '../kit/gateway.ts';
 export type { Misbehaviour } from '../kit/misbehaviour.ts';
-export type { SandboxCall, SandboxReply, SeenCall } from './gateway.ts';
 
 /** Starts a gateway with these rules; resolves when it listens. */
 export const startGateway = (
@@ -197,3 +197,118 @@ export const anyToken = { access_token: 'x'.repeat(160), expires_in: 3600, token
 /** Returns the token of an `Authorization: Bearer` header. */
 export const bearerOf = (authorization: string | undefined): string | undefined =>
   /^Bearer ([!-~]+)$/.exec(authorization ?? '')?.[1];
+
+/** One request with its whole body, for the rules of a gateway. */
+export interface SandboxCall {
+  method: string;
+  /** Without the query. */
+  path: string;
+  query: URLSearchParams;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+}
+
+/** Response of a gateway. `body` is sent as JSON, a string unchanged. */
+export interface SandboxReply {
+  status: number;
+  body?: unknown;
+  headers?: Record<string, string>;
+  /** Devices whose message was accepted. */
+  accepted?: readonly string[];
+  /** Description of a request that a client must never send; recorded in `violations`. */
+  violation?: string;
+}
+
+/** Protocol of one gateway. Pure except for the gateway's own state. */
+export interface GatewayRules {
+  /**
+   * Returns the devices that a request names, unchecked, and whether it is a call for an access
+   * token.
+   */
+  targetsOf(call: SandboxCall): { tokens: readonly string[]; isTokenCall?: boolean };
+  /** Returns the response of the original. */
+  handle(call: SandboxCall): SandboxReply;
+  /** Replies of a gateway without checks. */
+  readonly successes?: readonly Success[];
+  /** Clears the recorded requests; settings stay. */
+  forget?(): void;
+}
+
+/** State of the gateway that its rules can read. */
+export interface GatewayState {
+  deadTokens: ReadonlySet<string>;
+  nowMs(): number;
+}
+
+/** One processed request. */
+export interface SeenCall {
+  method: string;
+  /** With its query. */
+  path: string;
+  headers: IncomingHttpHeaders;
+  body: Buffer;
+  /** Devices that it names. */
+  tokens: readonly string[];
+  status: number;
+  /** Number of its connection, from 1. */
+  connection: number;
+}
+
+/** Request that delivers a receipt to the server. */
+export interface ReceiptPost {
+  headers: Record<string, string>;
+  body: string;
+}
+
+/** Message with a URL for receipts. */
+export interface ReceiptRequest {
+  id: string;
+  tokens: ReadonlySet<string>;
+  callback: string;
+  /** Callback parameter, returned with each receipt. */
+  param: string;
+}
+
+/** The last messages with a URL for receipts. */
+export class ReceiptLog<Message extends ReceiptRequest = ReceiptRequest> {
+  readonly #capacity: number;
+  #messages: Message[] = [];
+
+  /** `capacity`: number of messages that are kept. */
+  constructor(capacity = 1000) {
+    this.#capacity = capacity;
+  }
+
+  add(message: Message): void {
+    this.#messages.push(message);
+    if (this.#messages.length > this.#capacity) this.#messages.shift();
+  }
+
+  clear(): void {
+    this.#messages = [];
+  }
+
+  /**
+   * Posts a receipt for each message to any of these devices, unless `receiptOf` returns null.
+   * Returns the HTTP statuses.
+   */
+  send(
+    tokens: readonly string[],
+    receiptOf: (message: Message, targets: string[]) => ReceiptPost | null,
+  ): Promise<number[]> {
+    return Promise.all(
+      this.#messages.flatMap((message) => {
+        const targets = tokens.filter((token) => message.tokens.has(token));
+        const receipt = targets.length === 0 ? null : receiptOf(message, targets);
+        return receipt === null ? [] : [post(message.callback, receipt)];
+      }),
+    );
+  }
+}
+
+/** Posts a receipt to the URL of the message, as a gateway does. Returns the HTTP status. */
+async function post(url: string, { headers, body }: ReceiptPost): Promise<number> {
+  const response = await fetch(url, { method: 'POST', headers, body });
+  await response.arrayBuffer();
+  return response.status;
+}

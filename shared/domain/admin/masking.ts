@@ -1,5 +1,5 @@
+import { isAddressMember, originOf } from '../addresses.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson } from '../json.ts';
-import { isAddressMember, originOf } from './service-addresses.ts';
 
 /** Members whose values allow sending to a device. */
 const tokenMembers = ['deviceToken', 'registrationId', 'installationId', 'deviceIds', 'device_ids'];

@@ -1,8 +1,8 @@
 import { z } from 'zod';
+import { isBaseUrl } from '../addresses.ts';
 import { isCountry } from '../messages/phone.ts';
 import { isTimeZone } from '../pushes/local-time.ts';
 import { isQuietHours, quietHoursForm } from '../pushes/quiet-hours.ts';
-import { isBaseUrl } from '../urls.ts';
 import { maxUserBytes } from '../users/user.ts';
 
 /** True if a text has the form of an app id. */

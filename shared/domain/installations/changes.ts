@@ -1,3 +1,4 @@
+import { canonicalTime, timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import type { Json, JsonObject } from '../json.ts';
 import { canonicalDeviceType } from '../labels.ts';
@@ -9,7 +10,6 @@ import {
   memberPath,
   type Write,
 } from '../objects/operations.ts';
-import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type Installation,
   type InstallationDraft,

@@ -1,6 +1,6 @@
+import { timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
-import { timeOfDate } from '../times.ts';
 
 /**
  * Checks values that clients send and converts them to a canonical form

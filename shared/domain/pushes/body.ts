@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { time } from '../times.ts';
+import { time } from '../client-values.ts';
 import { isTimeZone } from './local-time.ts';
 import { pushKinds } from './push-class.ts';
 import { isQuietHours, noQuietHours, quietHoursForm } from './quiet-hours.ts';

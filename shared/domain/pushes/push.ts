@@ -1,14 +1,13 @@
 import type { z } from 'zod';
 import { dayMs } from '../../clock.ts';
+import { flagIn } from '../client-values.ts';
 import { Refusal, refuse } from '../errors/errors.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type Json, type JsonObject, parseJson, unstorableText } from '../json.ts';
-import { flagIn } from '../plain-values.ts';
 import { type Detail, detail } from '../texts/texts.ts';
 import { type common, devicesBody, queryBody } from './body.ts';
 import { type Translations, translationsOf } from './languages.ts';
-import { localRequestOf, localTimeOf } from './local-order.ts';
-import type { LocalTime } from './local-time.ts';
+import { type LocalTime, localRequestOf, localTimeOf } from './local-time.ts';
 import { unknownMemberWarnings } from './members.ts';
 import { type PushClass, pushClassOf } from './push-class.ts';
 import { type Variables, variablesOf } from './variables.ts';

@@ -1,3 +1,4 @@
+import { flagIn } from '../client-values.ts';
 import type { JsonObject } from '../json.ts';
 import { type ConnectorId, connectorIds, successField } from '../labels.ts';
 import { addTotals, type OutcomeTotals } from '../outcome.ts';
@@ -179,5 +180,34 @@ export function toPublicRecord(
     'push-time': record.pushTime.toISOString(),
     createdAt: record.createdAt.toISOString(),
     updatedAt: record.updatedAt.toISOString(),
+  };
+}
+
+/** Scheduled push with the integer id that is used to cancel it. */
+export interface ScheduledPush {
+  id: number;
+  push: Push;
+}
+
+/**
+ * Returns an entry of `GET /1.1/scheduledPushMessages` (protocol/push.md#scheduled-push-entry).
+ * `query` includes the condition that the service adds. `through?` is the value of `silent`.
+ */
+export function toScheduledEntry({ id, push }: ScheduledPush): JsonObject {
+  const { pushOrder } = push;
+  return {
+    id,
+    expire_time: push.pushTime.getTime(),
+    push_msg: {
+      'through?': flagIn(pushOrder.data.silent) ?? null,
+      'app-id': push.appId,
+      where: { sort: { createdAt: 1 }, query: { ...publicWhere(pushOrder), valid: true } },
+      prod: pushOrder.prod,
+      'api-version': '1.1',
+      msg: pushOrder.data,
+      id: push.objectId,
+      notificationId: push.notificationId,
+    },
+    createdAt: push.createdAt.toISOString(),
   };
 }

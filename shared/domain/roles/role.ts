@@ -1,3 +1,4 @@
+import { canonicalTime, timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl, roleName } from '../objects/acl.ts';
@@ -9,7 +10,6 @@ import {
   type Write,
 } from '../objects/operations.ts';
 import { canonicalValue } from '../objects/typed-values.ts';
-import { canonicalTime, timeOfDate } from '../times.ts';
 import { checkFields } from '../users/user.ts';
 
 /** Relations of a role and the class of their members (protocol/roles.md#membership). */

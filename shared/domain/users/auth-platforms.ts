@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { hasNoUser, isBaseUrl } from '../addresses.ts';
 import { issueText } from '../errors/issue-text.ts';
 import { isJsonObject, type JsonObject } from '../json.ts';
-import { hasNoUser, isBaseUrl } from '../urls.ts';
 
 /**
  * The option `authPlatforms` configures how the tokens of platforms are checked

@@ -1,8 +1,8 @@
+import { canonicalTime, timeOfDate } from '../client-values.ts';
 import { refuse } from '../errors/errors.ts';
 import { isJsonObject, type Json, type JsonObject } from '../json.ts';
 import { type Acl, readAcl } from '../objects/acl.ts';
 import { applyWrites, isDeletion, memberPath, type Write } from '../objects/operations.ts';
-import { canonicalTime, timeOfDate } from '../times.ts';
 import {
   type AuthDataChanges,
   anonymous,

@@ -23,7 +23,7 @@ import {
   oldValues,
 } from '../../../../shared/db/tables/secrets.ts';
 import { listPlatforms } from '../../../../shared/db/tables/users.ts';
-import { addressesIn } from '../../../../shared/domain/admin/service-addresses.ts';
+import { addressesIn } from '../../../../shared/domain/addresses.ts';
 import { hasAnswered } from '../../../../shared/domain/breaker.ts';
 import { isJsonObject } from '../../../../shared/domain/json.ts';
 import { displayName, isConnectorId } from '../../../../shared/domain/labels.ts';

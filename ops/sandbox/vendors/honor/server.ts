@@ -3,14 +3,17 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
 import {
   anyToken,
   bearerOf,
   formIn,
+  type GatewayRules,
+  type GatewayState,
   objectIn,
+  type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
+  type SandboxReply,
   startGateway,
   TokenIssuer,
 } from '../../http/server.ts';

@@ -1,7 +1,16 @@
 import { constants, generateKeyPairSync, randomBytes, randomInt, verify } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import { anyToken, bearerOf, formIn, objectIn, type TokenIssuer } from '../../http/server.ts';
+import {
+  anyToken,
+  bearerOf,
+  formIn,
+  type GatewayRules,
+  type GatewayState,
+  objectIn,
+  type SandboxCall,
+  type SandboxReply,
+  type TokenIssuer,
+} from '../../http/server.ts';
 import { type Fault, v1Fault } from './message-v1.ts';
 import { v3Fault } from './message-v3.ts';
 

@@ -5,9 +5,15 @@
 
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import type { ReceiptLog } from '../../http/receipts.ts';
-import { formIn, type TokenIssuer } from '../../http/server.ts';
+import {
+  formIn,
+  type GatewayRules,
+  type GatewayState,
+  type ReceiptLog,
+  type SandboxCall,
+  type SandboxReply,
+  type TokenIssuer,
+} from '../../http/server.ts';
 import type { Success } from '../../kit/unchecked.ts';
 
 const fields = new Set([

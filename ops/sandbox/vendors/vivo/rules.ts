@@ -2,9 +2,15 @@
 
 import { createHash } from 'node:crypto';
 import { isJsonObject, type Json, type JsonObject } from '../../../../shared/domain/json.ts';
-import type { GatewayRules, GatewayState, SandboxCall, SandboxReply } from '../../http/gateway.ts';
-import type { ReceiptLog } from '../../http/receipts.ts';
-import { objectIn, type TokenIssuer } from '../../http/server.ts';
+import {
+  type GatewayRules,
+  type GatewayState,
+  objectIn,
+  type ReceiptLog,
+  type SandboxCall,
+  type SandboxReply,
+  type TokenIssuer,
+} from '../../http/server.ts';
 import type { Success } from '../../kit/unchecked.ts';
 
 /** Broken rule of a request, and the gateway's code for it. */

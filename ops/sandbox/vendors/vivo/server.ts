@@ -4,8 +4,10 @@
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
+  ReceiptLog,
+  type ReceiptPost,
+  type ReceiptRequest,
   type SandboxGateway,
   type SandboxOptions,
   startGateway,

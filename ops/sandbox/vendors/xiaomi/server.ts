@@ -5,10 +5,13 @@
 
 import { randomBytes, randomInt } from 'node:crypto';
 import { systemClock } from '../../../../shared/clock.ts';
-import type { GatewayRules, GatewayState } from '../../http/gateway.ts';
-import { ReceiptLog, type ReceiptPost, type ReceiptRequest } from '../../http/receipts.ts';
 import {
   formIn,
+  type GatewayRules,
+  type GatewayState,
+  ReceiptLog,
+  type ReceiptPost,
+  type ReceiptRequest,
   type SandboxCall,
   type SandboxGateway,
   type SandboxOptions,
