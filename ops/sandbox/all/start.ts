@@ -5,7 +5,7 @@ import { type KeyPairPem, openCertificateAuthority } from '../kit/certificates.t
 import type { GatewayInstance, InstanceOptions, SandboxDefinition } from './definition.ts';
 import { definitions, deviceTokenOf } from './definitions.ts';
 
-/** All gateways of the sandbox, running. */
+/** All running gateways of the sandbox. */
 export interface Sandbox {
   secrets: SandboxSecrets;
   /** In the order of the connectors (`shared/domain/labels.ts`). */
@@ -16,15 +16,15 @@ export interface Sandbox {
 export interface StartOptions {
   secrets?: SandboxSecrets;
   host?: string;
-  /** First of as many consecutive ports as there are gateways; absent: free ports. */
+  /** First port. The gateways use consecutive ports from there. If absent, they use free ports. */
   firstPort?: number;
-  /** Number of recent requests that each gateway keeps with their bodies. */
+  /** Number of recent requests that each gateway stores with their bodies. */
   keptRequests?: number;
   /** `none`: the gateways check nothing (docs/develop/sandbox.md#without-checks). */
   checks?: 'all' | 'none';
 }
 
-/** Starts one gateway for each connector; resolves when all listen. */
+/** Starts one gateway per connector. Resolves when all listen. */
 export async function startGateways(options: StartOptions = {}): Promise<Sandbox> {
   const secrets = options.secrets ?? (await createSandboxSecrets());
   const authority = await openCertificateAuthority(secrets.authority);
@@ -64,12 +64,13 @@ async function startInstance(
   };
 }
 
-/** Apps that the gateways of a sandbox accept, and the certificate authority that they share. */
-
-/** Secrets of all gateways, so that they can start again with the same ones. */
+/**
+ * Secrets of all gateways: the apps that they accept, and their shared certificate authority. They
+ * are stored, so that later starts use the same secrets.
+ */
 export interface SandboxSecrets {
   authority: KeyPairPem;
-  /** Credentials of an app, as the vendor's console issues them, by connector. */
+  /** Credentials of an app by connector, as the vendor's console issues them. */
   apps: ReadonlyMap<ConnectorId, object>;
 }
 
@@ -78,13 +79,13 @@ export async function createSandboxSecrets(): Promise<SandboxSecrets> {
   return completed({});
 }
 
-/** Stored form: the authority, and each app under the id of its connector. */
+/** Stored form: the authority, and each app under its connector id. */
 const storedForm = z.looseObject({
   authority: z.object({ certificate: z.string(), privateKey: z.string() }).optional(),
 });
 
 /**
- * Reads the secrets from a file and adds missing ones, such as those of a new vendor; only the
+ * Reads the secrets from a file and adds missing secrets, for example for a new vendor. Only the
  * owner can read the file.
  */
 export async function keepSandboxSecrets(file: string): Promise<SandboxSecrets> {
