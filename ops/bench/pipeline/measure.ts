@@ -6,7 +6,7 @@ import { type BenchApp, push, readRecord, untilEnded, untilPlanned } from '../ha
 import { databaseCpuSeconds, processUse, serverNames, watchPush } from '../harness/process-use.ts';
 
 /**
- * What is measured: a push of a kind to so many devices, watched by so many tabs of the console.
+ * Push to measure: its number of devices, its kind, and the number of console tabs that watch it.
  */
 export interface PushToMeasure {
   devices: number;
@@ -17,11 +17,11 @@ export interface PushToMeasure {
 const utcMinute = (atMs: number): string =>
   new Date(atMs).toISOString().slice(0, '2026-12-01T09:00'.length);
 
-/** Returns an hour that begins so many hours from now. */
+/** Returns the UTC time of day (`HH:MM`) `hours` hours from now. */
 const hourAfter = (hours: number): string =>
   utcMinute(systemClock.now() + hours * hourMs).slice(-5);
 
-/** Bodies of the pushes by kind. */
+/** Returns the body of a push of a kind. */
 const bodyOf = (kind: PushKind): object =>
   kind === 'local'
     ? { push_time: utcMinute(systemClock.now()), push_time_local: true }
@@ -44,47 +44,49 @@ const bodies = {
   },
 } satisfies Record<Exclude<PushKind, 'local' | 'quiet'>, object>;
 
-/** CPU time by role, in seconds; NaN where there is no /proc. */
+/** CPU time by role, in seconds. NaN if the system has no /proc. */
 interface CpuSeconds {
   dispatchers: number;
   api: number;
-  /** By server: of the one that clients talk to, then of its workers. */
+  /** By server: first the server that clients connect to, then its workers. */
   database: number[];
   gateway: number;
 }
 
-/** Course of one push, or the mean of several. */
+/** Durations and costs of one push, or their mean over several pushes. */
 export interface PushCourse {
   devices: number;
-  /** From the answer until the push is done. */
+  /** From the reply until the push is done. */
   seconds: number;
-  /** From the answer until all recipients are in batches. */
+  /** From the reply until all recipients are in batches. */
   plannedSeconds: number;
-  /** From the answer to the first request at the gateway; negative if that came first. */
+  /** From the reply to the first request at the gateway. Negative if the request came first. */
   firstRequestMs: number;
-  /** From the first request to the last one. */
+  /** From the first request to the last request. */
   sendingSeconds: number;
-  /** Per push. */
+  /** CPU time per push. */
   cpu: CpuSeconds;
-  /** Events that each watcher got. */
+  /** Number of events of each watcher. */
   events: number;
 }
 
-/** Course of one push, and its id. */
+/** Durations of one push, and its id. */
 type TimedPush = Omit<PushCourse, 'cpu' | 'devices'> & { objectId: string };
 
 const sum = (numbers: readonly number[]): number =>
   numbers.reduce((total, number) => total + number, 0);
 
-/** Returns the CPU time of dispatchers, api and PostgreSQL in ms per 1,000 recipients. */
+/**
+ * Returns the CPU time of dispatchers, api and PostgreSQL, in milliseconds per 1,000 recipients.
+ */
 export const serviceCpuMs = ({
   devices,
   cpu: { dispatchers, api, database },
 }: PushCourse): number => ((dispatchers + api + sum(database)) * 1e6) / devices;
 
 /**
- * Sends `count` pushes one after the other; returns their mean. Throws unless every device got one
- * request of each.
+ * Sends `count` pushes one after the other. Returns the mean of their measurements. Throws if a
+ * device did not get exactly one request of each push.
  */
 export async function measurePushes(
   bench: Bench,
@@ -108,7 +110,10 @@ export async function measurePushes(
   return meanOf(courses.map((course) => ({ ...course, devices: toMeasure.devices, cpu })));
 }
 
-/** Returns the mean of courses of pushes to equally many devices; at least one. */
+/**
+ * Returns the mean of measurements of pushes with the same number of devices. Needs at least one
+ * measurement.
+ */
 export function meanOf(courses: readonly PushCourse[]): PushCourse {
   const mean = (of: (course: PushCourse) => number) => sum(courses.map(of)) / courses.length;
   return {
@@ -153,7 +158,7 @@ async function timePush(
   return { objectId, seconds, plannedSeconds, firstRequestMs, sendingSeconds, events };
 }
 
-/** Throws unless the record of a push has all its devices as successes. */
+/** Throws if the record of a push does not count all devices as successes. */
 async function checkRecord(
   bench: Bench,
   app: BenchApp,
@@ -165,8 +170,8 @@ async function checkRecord(
 }
 
 /**
- * Reads the CPU time of the service: without the connections of the benchmark, which ask for the
- * state of a push.
+ * Reads the CPU time of the service. The benchmark's own connections to the database, which poll
+ * the state of a push, are not counted.
  */
 async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   const { api, dispatchers } = pids();
@@ -180,7 +185,7 @@ async function cpuSeconds({ pids, gateway, db }: Bench): Promise<CpuSeconds> {
   };
 }
 
-/** Returns the figures of a push, or of the mean of several. */
+/** Returns the figures of a push, or of the mean of several pushes. */
 export function figuresOf(
   course: PushCourse,
   { watchers }: Pick<PushToMeasure, 'watchers'>,
@@ -227,15 +232,15 @@ export async function peaksOf({ pids }: Bench): Promise<Figure[]> {
 
 const defaultCalls = 200_000;
 const rounds = 9;
-/** Recipients of a full batch. */
+/** Number of recipients of a full batch. */
 const batchSize = 1000;
 
 type Work = () => Promise<unknown>;
 
 /**
- * Measures what spans cost without an SDK: work inside two nested spans, as a batch has them and a
- * request that sends a push, against the same work without, in turns. Of each the fastest of nine
- * rounds of `args[0]` calls counts.
+ * Measures the cost of spans without an SDK. Compares work inside two nested spans, as in a batch
+ * with its gateway request, with the same work without spans. The two variants alternate. The
+ * result of each variant is the fastest of nine rounds of `args[0]` calls.
  */
 export async function benchTracing(args: string[]): Promise<Figure[]> {
   if (isTracing()) throw new Error('an SDK is registered: this measures the cost without one');
@@ -254,7 +259,7 @@ export async function benchTracing(args: string[]): Promise<Figure[]> {
 }
 
 const work = async () => undefined;
-/** Both have the same number of awaited calls. */
+/** Has as many awaited calls as `traced`. */
 const plain: Work = async () => (async () => work())();
 const traced: Work = () =>
   inSpan(
@@ -263,7 +268,7 @@ const traced: Work = () =>
     () => inSpan('gateway', { kind: 'client', attributes: { 'carillon.connector': 'apns' } }, work),
   );
 
-/** Returns the nanoseconds of one call. */
+/** Returns the duration of one call in nanoseconds. */
 async function nanosecondsOf(call: Work, calls: number): Promise<number> {
   const startedAtMs = systemClock.monotonicMs();
   for (let i = 0; i < calls; i += 1) await call();
